@@ -12,6 +12,7 @@ from http_servers import http_server
 
 DELAY_SECONDS = 1.0
 Fault = Callable[[], None]
+Meant = Callable[[str, bytes], bool]
 
 
 class FaultyProxy:
@@ -22,7 +23,8 @@ class FaultyProxy:
     requests
         Method and path of every request, in the order in which they came.
     at
-        Number of the request that is disturbed, or how the first such request ends.
+        Number of the request that is disturbed, or how the first such request ends, or whether one
+        is meant whose words come with its document.
     fault
         ``cut``: the request does not reach Flink; ``lost``: its answer does not come back;
         ``delayed``: both take a second; ``gone``: its answer is lost, and nothing is answered for
@@ -34,7 +36,7 @@ class FaultyProxy:
     def __init__(self, url: str) -> None:
         self.target = urlsplit(url)
         self.requests: list[str] = []
-        self.at: int | str = -1
+        self.at: int | str | Meant = -1
         self.fault = ""
         self.before: Fault = lambda: None
         self.after: Fault = lambda: None
@@ -42,7 +44,7 @@ class FaultyProxy:
         self.url = ""
         self._lock = threading.Lock()
 
-    def disturb(self, at: int | str, fault: str) -> None:
+    def disturb(self, at: int | str | Meant, fault: str) -> None:
         """Disturb one of the requests that come from now on."""
         with self._lock:
             self.requests = []
@@ -56,6 +58,8 @@ class FaultyProxy:
             request = f"{handler.command} {handler.path}"
             if isinstance(self.at, str):
                 is_meant = request.endswith(self.at)
+            elif callable(self.at):
+                is_meant = self.at(request, body)
             else:
                 is_meant = len(self.requests) == self.at
             if is_meant:

@@ -1,6 +1,7 @@
 """``streamplace flink advise``: what a running job costs, and the cheapest machines for a rate."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -123,6 +124,8 @@ def advise_(
     settings = AdviceSettings(
         mips, bandwidth, seconds, warm_up, headroom, catch_up, seed, Budget(search_seconds)
     )
+    if output is not None:
+        settings = replace(settings, folder=str(output))
     engine = FlinkEngine(rest, mips=mips, bandwidth=bandwidth)
     with waiting(f"watching for {2 * seconds:g} s"):
         advice = engine.advise(engine.job(job), rate, offers or cluster, settings)

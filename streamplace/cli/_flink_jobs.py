@@ -55,6 +55,7 @@ def apply_(
     parallelism of the placement.
     """
     from streamplace.engines.flink.apply import apply
+    from streamplace.engines.flink.beside_savepoints import refuse_moved
     from streamplace.engines.flink.dist import find_flink
     from streamplace.engines.flink.pinning import read_vectors
     from streamplace.engines.flink.rest import FINISHED, finished
@@ -67,6 +68,8 @@ def apply_(
     if saved is None and (left := left_behind(rest, vectors)):
         say(f"note: the new job starts without state, but {left}")
     savepoint = None if saved is None else Savepoint(saved, allow_non_restored)
+    if saved is not None:
+        refuse_moved(rest, flink, saved)
     with waiting(f"submitting {program.jar.name}"):
         job = apply(rest, flink, program, vectors, savepoint=savepoint, seconds=timeout)
     if rest.job(job)["state"] == FINISHED:

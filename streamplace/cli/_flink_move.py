@@ -1,8 +1,6 @@
 """``streamplace flink move``, and ``savepoints`` for what moves leave."""
 
-import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,17 +22,16 @@ from streamplace.cli._flink import (
 from streamplace.cli._options import FILE, writes
 from streamplace.cli._output import print_json, print_line, say, waiting
 from streamplace.errors import SettingError
+from streamplace.model.messages import counted
 from streamplace.model.report import duration
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.engine import FlinkEngine
     from streamplace.engines.flink.move import FlinkMove, MovePlan
+    from streamplace.engines.flink.outcomes import FlinkMoved
     from streamplace.engines.flink.rest import Rest
-    from streamplace.engines.flink.transaction import FlinkMoved
     from streamplace.report.moves import PlannedMoves
 
-_NEW = ("--placement", "--output", "-o")
-"""Options that a resumed move does not take."""
 UNMOVED = "every subtask is already where it is placed; nothing is moved"
 SAVEPOINTS = click.option(
     "--savepoints",
@@ -79,6 +76,11 @@ SAVEPOINTS = click.option(
     is_flag=True,
     help="Save in the native format of the state backend, which is faster to write.",
 )
+@click.option(
+    "--trial-savepoint",
+    is_flag=True,
+    help="Make and remove a savepoint before the job is stopped, to see whether it can be saved.",
+)
 @ALLOW_NON_RESTORED
 @TIMEOUT
 @click.option(
@@ -111,6 +113,7 @@ def move_(
     folder: str | None,
     savepoint_timeout: float,
     native: bool,
+    trial_savepoint: bool,
     allow_non_restored: bool,
     timeout: float,
     settle: float,
@@ -139,6 +142,7 @@ def move_(
     """
     from streamplace.engines.flink.engine import FlinkEngine
     from streamplace.engines.flink.pinning import read_vectors
+    from streamplace.engines.flink.resuming import resume_words
     from streamplace.engines.flink.settling import Settling
     from streamplace.engines.flink.state import Saving
     from streamplace.report.moves import PlannedMoves
@@ -156,11 +160,11 @@ def move_(
         savepoints=folder,
         allow_non_restored=allow_non_restored,
         seconds=timeout,
-        saving=Saving(savepoint_timeout, native),
+        saving=Saving(savepoint_timeout, native, trial_savepoint),
         settling=Settling(settle, least_rate),
         tell=say,
     )
-    move = engine.moving(program, _resuming(sys.argv[1:]))
+    move = engine.moving(program, resume_words(sys.argv[1:], program.jar))
     if resume:
         _show(move.resume(job), job or "", {}, as_json)
         return
@@ -269,24 +273,6 @@ def _show(
     )
 
 
-def _resuming(words: Sequence[str]) -> str:
-    """The command that was given, with --resume and without what that goes by.
-
-    >>> _resuming(["flink", "move", "a.jar", "--placement", "p.json", "--", "--in", "x y"])
-    "streamplace flink move a.jar --resume -- --in 'x y'"
-    """
-    words = [*words]
-    end = words.index("--") if "--" in words else len(words)
-    options, arguments = words[:end], words[end:]
-    options = [
-        word
-        for i, word in enumerate(options)
-        if not (word.startswith(_NEW) or (i and options[i - 1] in _NEW))
-        and word not in ("--resume", "--json")
-    ]
-    return shlex.join(["streamplace", *options, "--resume", *arguments])
-
-
 @click.command(
     "savepoints",
     short_help="List and remove the savepoints of moves.",
@@ -296,7 +282,11 @@ def _resuming(words: Sequence[str]) -> str:
 @click.option(
     "--remove", metavar="PATH", multiple=True, help="Savepoint to remove. May be repeated."
 )
-@click.option("--remove-all", is_flag=True, help="Remove all savepoints that are no longer needed.")
+@click.option(
+    "--remove-all",
+    is_flag=True,
+    help="Remove all savepoints, locks and jars that are no longer needed.",
+)
 @asks
 @HOME
 @JSON
@@ -311,17 +301,31 @@ def savepoints_(
     """List the savepoints that moves have left, and remove those that are no longer needed.
 
     A savepoint is needed until its move has ended and the job that was started from it has
-    completed a checkpoint.
+    completed a checkpoint. Commands that were killed have also left locks beside the savepoints,
+    and jars on the cluster; --remove-all removes those that no move needs.
     """
+    import time
+
     from streamplace.engines.flink.dist import find_flink
     from streamplace.engines.flink.folder import folder_uri, savepoint_folder
+    from streamplace.engines.flink.leftovers import left_locks, remove_lock
     from streamplace.engines.flink.savepoints import (
         left_savepoints,
         needed_by,
         remove_savepoint,
     )
+    from streamplace.engines.flink.uploads import left_jars, remove_left_jars
 
     with savepoint_folder(rest, find_flink(flink_home), folder_uri(rest, folder)) as access:
+        locks, jars = left_locks(rest, access), left_jars(rest, time.time())
+        if remove_all:
+            remove_left_jars(rest, time.time())
+            for lock in locks:
+                if lock.needed is None:
+                    remove_lock(access, lock)
+                    say(f"removed the lock of job {lock.job}")
+            say(f"removed {counted(len(jars), 'jar')}")
+            locks, jars = [lock for lock in locks if lock.needed is not None], {}
         savepoints = left_savepoints(access)
         needed = {one.path: needed_by(rest, access, one) for one in savepoints}
         unneeded = [path for path, reason in needed.items() if reason is None]
@@ -332,10 +336,21 @@ def savepoints_(
     left = [one for one in savepoints if one.path not in removed]
     if as_json:
         rows = [one.model_dump(mode="json") | {"needed": needed[one.path]} for one in left]
-        print_json({"savepoints": rows, "removed": removed})
+        print_json(
+            {
+                "savepoints": rows,
+                "removed": removed,
+                "locks": [{"job": lock.job, "needed": lock.needed} for lock in locks],
+                "jars": [*jars.values()],
+            }
+        )
         return
     for one in left:
         why = f"; {needed[one.path]}" if needed[one.path] else ""
         print_line(f"{one.path}  {one.made:%Y-%m-%d %H:%M}  of job {one.job}{why}")
-    if not left:
+    for lock in locks:
+        print_line(f"lock of job {lock.job}  {lock.needed or 'not needed any more'}")
+    for name in jars.values():
+        print_line(f"jar {name}  not needed any more")
+    if not (left or locks or jars):
         say("no savepoints of moves are left")

@@ -6,6 +6,7 @@ from itertools import groupby
 from math import isfinite
 from typing import Any
 
+from streamplace.engines.flink.change_commands import FOLDER
 from streamplace.engines.flink.current_machines import CurrentMachine, CurrentMachines
 from streamplace.engines.flink.source_rates import SourceRate, offered_rate
 from streamplace.model.display import Displayed
@@ -67,6 +68,8 @@ class Advice(Displayed):
         What would change the job, line by line; none where nothing is to be changed.
     notes
         What was not measured, and what the advice leaves out, a sentence each.
+    folder
+        Where the commands expect the files of the plan.
     """
 
     job: str
@@ -80,6 +83,7 @@ class Advice(Displayed):
     outage: float
     commands: tuple[str, ...]
     notes: tuple[str, ...]
+    folder: str = FOLDER
 
     @property
     def gain(self) -> float:
@@ -236,7 +240,7 @@ def _change(advice: Advice) -> Iterator[str]:
         yield f"{text}; what arrives meanwhile cannot be made up for at this rate."
     else:
         yield f"{text}, which is made up for in {duration(advice.catch_up)}."
-    yield "To change it, with the files that -o plan/ writes:"
+    yield f"To change it, with the files that -o {advice.folder.rstrip('/')}/ writes:"
 
 
 def _gain(advice: Advice) -> str:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamplace.engines.flink.advice import Advice, OperatorLoad
-from streamplace.engines.flink.change_commands import change_commands
+from streamplace.engines.flink.change_commands import FOLDER, change_commands
 from streamplace.engines.flink.cluster import (
     HEADROOM,
     MeasuredCluster,
@@ -83,6 +83,8 @@ class AdviceSettings:
         Seconds after a restart in which the plan has worked off what arrived meanwhile.
     seed, budget
         Of the search for a plan.
+    folder
+        Where the plan will be written to, for the commands that would change the job.
     """
 
     mips: str = "2500 MIPS"
@@ -93,6 +95,7 @@ class AdviceSettings:
     catch_up: float = math.inf
     seed: int = 0
     budget: Budget = USUAL_BUDGET
+    folder: str = FOLDER
 
 
 class _Reading(NamedTuple):
@@ -149,7 +152,8 @@ def advise(
         outage=reading.outage,
         commands=()
         if _is_enough(current, carried, plan)
-        else change_commands(rest, job, reading.seen.tasks, current, plan),
+        else change_commands(rest, job, reading.seen.tasks, current, plan, settings.folder),
+        folder=settings.folder,
         notes=_notes(rest, reading, machines),
     )
 

@@ -112,7 +112,15 @@ class Jobs(TypedDict):
 
 
 JobSummary = TypedDict(
-    "JobSummary", {"jid": str, "state": str, "start-time": int, "end-time": int, "duration": int}
+    "JobSummary",
+    {
+        "jid": str,
+        "name": NotRequired[str],
+        "state": str,
+        "start-time": int,
+        "end-time": int,
+        "duration": int,
+    },
 )
 with_config(_CHECKED)(JobSummary)
 
@@ -202,6 +210,20 @@ class Subtasks(TypedDict):
     subtasks: List[Subtask]
 
 
+@with_config(_CHECKED)
+class SubtaskMoments(TypedDict):
+    """When a subtask came into each of its states, in ms; 0 where it never did."""
+
+    timestamps: Annotated[dict[str, float], PlainValidator(_amounts)]
+
+
+@with_config(_CHECKED)
+class SubtaskMomentsAnswer(TypedDict):
+    """When the subtasks of a task came into their states."""
+
+    subtasks: List[SubtaskMoments]
+
+
 @with_config(ConfigDict(strict=True))
 class Metric(TypedDict):
     """A metric of a task or a TaskManager, and its value where that was asked for.
@@ -251,6 +273,9 @@ class CheckpointAnswer(TypedDict):
     id: NotRequired[int]
     external_path: NotRequired[str | None]
     end_to_end_duration: NotRequired[int]
+    checkpoint_type: NotRequired[str]
+    state_size: NotRequired[Annotated[int, Field(ge=0)]]
+    trigger_timestamp: NotRequired[int]
 
 
 @with_config(_CHECKED)

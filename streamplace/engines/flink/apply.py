@@ -4,10 +4,11 @@ import base64
 import re
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from urllib.parse import quote
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 
 from streamplace.engines.flink.answers import OURS
+from streamplace.engines.flink.copies import free_id, refuse_copy
 from streamplace.engines.flink.dist import Flink
 from streamplace.engines.flink.fitting import (
     check_cluster,
@@ -21,6 +22,7 @@ from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import FINISHED, FlinkError, Refusal, Rest, slot_pauses
 from streamplace.engines.flink.scheduler import job_fault
 from streamplace.engines.flink.state import Savepoint
+from streamplace.engines.flink.uploads import ClusterJar, own_name, uploaded
 from streamplace.model.messages import quoted
 
 STARTING = frozenset({"INITIALIZING", "CREATED", "RUNNING"})
@@ -52,15 +54,20 @@ def apply(
     ------
     PlacementError
         When a device of the placement is no TaskManager of the cluster, or does not offer itself.
+    CopyRuns
+        When a job runs that was started from the same savepoint.
     FlinkError
         When the cluster's scheduler ignores placements, when the job is not the one that was
         placed, or when it does not come up; it quotes why, and nothing is left running.
     """
     request = program.run_request(savepoint)
+    if savepoint is not None:
+        refuse_copy(rest, savepoint.path)
+        request["jobId"] = free_id(rest, savepoint.path)
     check_cluster(rest, vectors)
     rest.wait_released()
     with placed_upload(rest, flink, program, *fitted(rest, vectors, program.managed_mb)) as jar:
-        job = _run(rest, jar, request)
+        job = _run(jar, request)
     try:
         wait_started(rest, job, seconds)
     except BaseException:
@@ -96,7 +103,7 @@ def check(
     answer, managed = fitted(rest, vectors, program.managed_mb, managers)
     with placed_upload(rest, flink, program, answer, managed) as jar:
         try:
-            job = _run(rest, jar, request)
+            job = _run(jar, request)
         except FlinkError as error:
             if FITS not in str(error):
                 raise
@@ -116,22 +123,22 @@ def _planned(answer: FlinkError) -> dict[str, str]:
 @contextmanager
 def placed_upload(
     rest: Rest, flink: Flink, program: Program, answer: Pinning, managed: dict[str, int]
-) -> Iterator[str]:
-    """Id of the job's jar with the pinning class in it, on the cluster while the block runs."""
+) -> Iterator[ClusterJar]:
+    """Return the job's jar with the pinning class in it, on the cluster while the block runs."""
     check_upload(rest)
-    with placed_jar(flink, program.jar, program.libraries, answer, managed) as jar:
-        uploaded = rest.upload(jar)
-        try:
-            yield uploaded
-        finally:
-            with suppress(FlinkError):
-                rest.remove_jar(uploaded)
+    name = own_name(f"placed-{program.jar.name}")
+
+    def make() -> AbstractContextManager[Path]:
+        return placed_jar(flink, program.jar, program.libraries, answer, managed, name)
+
+    with uploaded(rest, make) as jar:
+        yield jar
 
 
-def _run(rest: Rest, jar: str, request: dict[str, object]) -> str:
+def _run(jar: ClusterJar, request: dict[str, object]) -> str:
     """Id of the job that an uploaded jar submits."""
     try:
-        return str(rest.post(f"/jars/{quote(jar, safe='')}/run", request)["jobid"])
+        return str(jar.run(request)["jobid"])
     except FlinkError as error:
         raise explained(error) from None
 

@@ -120,6 +120,21 @@ def _checkpointing(answer: CheckpointSettings) -> Iterator[tuple[str, str]]:
     yield f"{CHECKPOINTING}.externalized-checkpoint-retention", policy
 
 
+def checkpoint_folder(rest: Rest, job: str, settings: Mapping[str, str]) -> str | None:
+    """Folder in which jobs that follow a job keep their checkpoints; None where none is known."""
+    try:
+        path = completed_path(rest, job)
+    except Refusal:  # it takes none
+        path = None
+    folder, own, _ = (path or "").rpartition(f"/{job}/chk-")
+    keys = (f"{CHECKPOINTING}.dir", "state.checkpoints.dir")
+    named = [settings[key] for key in keys if key in settings and settings[key] != UNTOLD]
+    if named or own:
+        return named[0] if named else folder
+    cluster = rest.settings()
+    return next((cluster[key] for key in keys if cluster.get(key)), None)
+
+
 def _storage(rest: Rest, job: str, answer: CheckpointSettings) -> Settings:
     """Folder of a job's checkpoints, seen from where its last one lies."""
     if answer.get("checkpoint_storage") != "FileSystemCheckpointStorage":

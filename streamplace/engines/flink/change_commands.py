@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from urllib.parse import urlsplit
 
 from streamplace.engines.flink.current_machines import CurrentMachines
 from streamplace.engines.flink.plan import FlinkTask
@@ -10,36 +11,54 @@ from streamplace.engines.flink.rest import Rest
 from streamplace.planning.result import PlanResult
 
 FOLDER = "plan"
-"""Folder of a plan in commands, as given by -o."""
+"""Folder of a plan in commands, where none is given by -o."""
 
 
 def change_commands(
-    rest: Rest, job: str, tasks: Sequence[FlinkTask], current: CurrentMachines, plan: PlanResult
+    rest: Rest,
+    job: str,
+    tasks: Sequence[FlinkTask],
+    current: CurrentMachines,
+    plan: PlanResult,
+    folder: str = FOLDER,
 ) -> tuple[str, ...]:
-    """Commands, line by line; comments say which machines to start before and to stop after."""
+    """Commands, line by line; comments say which machines to start before and to stop after.
+
+    Parameters
+    ----------
+    folder
+        Where the plan is written to.
+    """
     changes = _machine_changes(current.counts, plan.machines) if current.is_priced else {}
     starts = [f"# first start {number} × {name}" for name, number in changes.items() if number > 0]
     stops = [f"# then stop {-number} × {name}" for name, number in changes.items() if number < 0]
     if _is_adaptive(rest, job):
         rescaling = _rescaling(rest, job, tasks, plan.parallelism)
         return (*starts, _slot_line(current, plan), rescaling, *stops)
-    return (*starts, *_restart(rest, job, current, plan), *stops)
+    return (*starts, *_restart(rest, job, current, plan, folder), *stops)
 
 
-def _restart(rest: Rest, job: str, current: CurrentMachines, plan: PlanResult) -> Iterator[str]:
+def _restart(
+    rest: Rest, job: str, current: CurrentMachines, plan: PlanResult, folder: str
+) -> Iterator[str]:
     """Commands that stop a job with a savepoint and start it again from there."""
+    address, written = shlex.quote(urlsplit(rest.url).netloc), folder.rstrip("/")
     numbers = set(plan.parallelism.values())
     if len(numbers) == 1:
         yield from (
             _slot_line(current, plan),
-            f"flink stop --savepointPath SAVEPOINTS {job}",
-            f"flink run -s SAVEPOINT -p {numbers.pop()} JAR ARGUMENTS",
+            f"flink stop -m {address} --savepointPath SAVEPOINTS {job}",
+            f"flink run -d -m {address} -c ENTRY_CLASS -s SAVEPOINT -p {numbers.pop()} JAR "
+            "ARGUMENTS",
             "# or, with every subtask where the plan has it:",
         )
     where = f"--rest {shlex.quote(rest.url)} --job {job}"
-    yield f"streamplace flink config --cluster {FOLDER}/cluster.toml --subtasks -o config/"
+    cluster, placement = (
+        shlex.quote(f"{written}/{name}") for name in ("cluster.toml", "placement.json")
+    )
+    yield f"streamplace flink config --cluster {cluster} --subtasks -o config/"
     yield (
-        f"streamplace flink move JAR {where} --placement {FOLDER}/placement.json "
+        f"streamplace flink move JAR {where} --entry-class ENTRY_CLASS --placement {placement} "
         "--savepoints SAVEPOINTS -- ARGUMENTS"
     )
 

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from streamplace.engines.flink.apply import apply
 from streamplace.engines.flink.background import background
 from streamplace.engines.flink.beside import cores_taken
+from streamplace.engines.flink.beside_savepoints import refuse_moved
 from streamplace.engines.flink.cluster import MeasuredCluster, measured_cluster
 from streamplace.engines.flink.dist import Flink, find_flink
 from streamplace.engines.flink.jobs import only_job, other_jobs
 from streamplace.engines.flink.move import FlinkMove, MovePlan, Tell
+from streamplace.engines.flink.outcomes import FlinkMoved
 from streamplace.engines.flink.pinning import Vectors, vectors_of
 from streamplace.engines.flink.profile import profile
 from streamplace.engines.flink.program import Program
@@ -19,7 +21,6 @@ from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.sending_cost import SendingCost
 from streamplace.engines.flink.settling import Settling
 from streamplace.engines.flink.state import Savepoint, Saving
-from streamplace.engines.flink.transaction import FlinkMoved
 from streamplace.engines.flink.verify import verify
 from streamplace.engines.flink.worth import Worth, worth_of
 from streamplace.engines.live import Measurement, Verification
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 
 MIPS, BANDWIDTH = "2500 MIPS", "1000 Mbps"
 """Speed of a core and bandwidth of a link where the user does not give them."""
-RESUME = "streamplace flink move JAR --resume"
 
 
 def _ignore(_: str) -> None:
@@ -155,6 +155,8 @@ class FlinkEngine:
     ) -> str:
         """Submit a job so that it runs where it is placed; returns its id once all of it runs."""
         vectors = _vectors(placement)
+        if savepoint is not None:
+            refuse_moved(self.rest, self.flink, savepoint.path)
         return apply(
             self.rest, self.flink, program, vectors, savepoint=savepoint, seconds=self.seconds
         )
@@ -163,13 +165,13 @@ class FlinkEngine:
         """Ask Flink where every subtask of a job runs."""
         return verify(self.rest, job, _vectors(placement))
 
-    def moving(self, program: Program, resume_by: str = RESUME) -> FlinkMove:
+    def moving(self, program: Program, resume_by: str = "") -> FlinkMove:
         """Return what plans, runs and resumes moves of a job step by step.
 
         Parameters
         ----------
         resume_by
-            The command that resumes a move, for messages.
+            The command that finishes a move, for messages; by default one is made of the program.
         """
         return FlinkMove(
             self.rest,

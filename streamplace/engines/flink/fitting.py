@@ -78,10 +78,10 @@ def fitted(
     }
 
 
-def left_without(rest: Rest, job: str) -> list[dict[str, Any]]:
-    """TaskManagers as they will be when a job has ended: what it has of them counts as left."""
+def left_without(rest: Rest, *jobs: str) -> list[dict[str, Any]]:
+    """TaskManagers as they will be when jobs have ended: what these have of them counts as left."""
     return [
-        row if row[LEFT] == row[ALL] else _without({**row, **rest.task_manager(row["id"])}, job)
+        row if row[LEFT] == row[ALL] else _without({**row, **rest.task_manager(row["id"])}, jobs)
         for row in rest.task_managers()
     ]
 
@@ -142,10 +142,10 @@ def check_offers(offered: Mapping[str, Mapping[str, float]], vectors: Vectors) -
                     raise _unprepared(device, name, "no operator can be spread over it")
 
 
-def _without(manager: Mapping[str, Any], job: str) -> dict[str, Any]:
-    """Return a TaskManager as it will be when a job has given its slots back."""
+def _without(manager: Mapping[str, Any], jobs: Collection[str]) -> dict[str, Any]:
+    """Return a TaskManager as it will be when some jobs have given their slots back."""
     left, slots = manager[LEFT], manager.get("allocatedSlots", [])
-    held = [slot["resource"] for slot in slots if slot["jobId"] == job and "resource" in slot]
+    held = [slot["resource"] for slot in slots if slot["jobId"] in jobs and "resource" in slot]
     return {**manager, LEFT: _sum_of(left, held)}
 
 

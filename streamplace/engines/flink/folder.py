@@ -7,15 +7,19 @@ So Flink's JobManager reads and writes it, by a class of ours that it runs (``Mo
 import base64
 import binascii
 import re
+import secrets
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 from streamplace.engines.flink.dist import Flink
 from streamplace.engines.flink.jars import FILES, files_jar
 from streamplace.engines.flink.rest import FlinkError, Refusal, Rest
+from streamplace.engines.flink.uploads import ClusterJar, own_name, uploaded
 from streamplace.errors import SettingError
 from streamplace.model.messages import shown
+from streamplace.model.units import format_bytes
 
 SETTINGS = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
 """Where Flink is told its folder of savepoints; the second is the older name."""
@@ -45,12 +49,12 @@ class SavepointFolder:
     uri
         The folder's path or URI.
     jar
-        Id of the uploaded jar that reads and writes there.
+        What reads and writes there.
     """
 
     rest: Rest
     uri: str
-    jar: str
+    jar: ClusterJar
 
     def path(self, name: str) -> str:
         """Path of a file in the folder."""
@@ -74,10 +78,27 @@ class SavepointFolder:
 
     def entries(self, prefix: str) -> list[FileEntry]:
         """Files and folders whose names begin with a prefix, by name."""
-        lines = self._ask("list", self.uri, prefix).splitlines()
-        rows = [line.partition("\t") for line in lines]
-        entries = [FileEntry(name, float(age) / 1000) for age, _, name in rows]
-        return sorted(entries, key=lambda entry: entry.name)
+        return _entries(self._ask("list", self.uri, prefix))
+
+    def complete(self, uri: str, prefix: str) -> list[FileEntry]:
+        """Savepoints or checkpoints in a folder that are complete, by name.
+
+        Their age is that of their metadata, which Flink writes last.
+        """
+        return _entries(self._ask("complete", uri, prefix))
+
+    def check_room(self, least: int) -> None:
+        """Raise FlinkError where a file cannot be written, or fewer bytes than these are free.
+
+        How many are free is known of the JobManager's own file system only.
+        """
+        free = int(self._ask("room", self.path(f"streamplace-test-{secrets.token_hex(8)}")))
+        if 0 <= free < least:
+            raise FlinkError(
+                f"{shown(self.uri, 300)} has {format_bytes(free)} free, and the last checkpoint of "
+                f"the job took {format_bytes(least)}; make room, or name another folder with "
+                "--savepoints"
+            )
 
     def spend(self, job: str) -> None:
         """Use up the id of a job, so that no job of this id can be submitted any more.
@@ -87,17 +108,14 @@ class SavepointFolder:
         Refusal
             When there is, or was, a job of this id.
         """
-        self.rest.post(
-            f"/jars/{self.jar}/run",
-            {"entryClass": FILES, "programArgsList": ["spend"], "jobId": job},
-        )
+        self.jar.run({"entryClass": FILES, "programArgsList": ["spend"], "jobId": job})
         self.rest.cancel(job)
 
     def _ask(self, *arguments: str) -> str:
         """What the JobManager answers; Flink tells it as the failure of a main method."""
-        request = {"entryClass": FILES, "programArgsList": list(arguments)}
+        request: dict[str, object] = {"entryClass": FILES, "programArgsList": list(arguments)}
         try:
-            self.rest.post(f"/jars/{self.jar}/run", request)
+            self.jar.run(request)
         except Refusal as error:
             match = _ANSWER.search(error.complaint)
             if match is None:
@@ -111,7 +129,7 @@ class SavepointFolder:
 
 @contextmanager
 def savepoint_folder(
-    rest: Rest, flink: Flink, uri: str, jar_name: str = "streamplace-files.jar"
+    rest: Rest, flink: Flink, uri: str, jar_name: str | None = None
 ) -> Iterator[SavepointFolder]:
     """Access to the folder of savepoints while the block runs.
 
@@ -120,13 +138,20 @@ def savepoint_folder(
     jar_name
         What the jar is called on the cluster, for whoever looks at that.
     """
-    with files_jar(flink, jar_name) as jar:
-        uploaded = rest.upload(jar)
-    try:
-        yield SavepointFolder(rest, uri, uploaded)
-    finally:
-        with suppress(FlinkError):
-            rest.remove_jar(uploaded)
+    name = jar_name or own_name("files.jar")
+
+    def make() -> AbstractContextManager[Path]:
+        return files_jar(flink, name)
+
+    with uploaded(rest, make) as jar:
+        yield SavepointFolder(rest, uri, jar)
+
+
+def _entries(text: str) -> list[FileEntry]:
+    """Files from lines of an age in ms, a tab and a name, sorted by name."""
+    rows = [line.partition("\t") for line in text.splitlines()]
+    entries = [FileEntry(name, float(age) / 1000) for age, _, name in rows]
+    return sorted(entries, key=lambda entry: entry.name)
 
 
 def folder_uri(rest: Rest, given: str | None, settings: Mapping[str, str] | None = None) -> str:

@@ -124,6 +124,7 @@ def placed_jar(
     libraries: Sequence[Path],
     pinning: Pinning,
     managed: Mapping[str, int],
+    name: str | None = None,
 ) -> Iterator[Path]:
     """Return a copy of a job's jar that pins it, with libraries in it, while the block runs.
 
@@ -133,9 +134,11 @@ def placed_jar(
     ----------
     managed
         Managed memory of each TaskManager in MB.
+    name
+        Of the copy's file.
     """
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / f"placed-{jar.name}"
+        copy = Path(folder) / (name or f"placed-{jar.name}")
         shutil.copyfile(jar, copy)
         with zipfile.ZipFile(copy, "a", zipfile.ZIP_DEFLATED) as opened:
             for name, content in _pinning_classes(flink.home, flink.version).items():

@@ -4,24 +4,20 @@ The journal is also the lock of the job: whoever creates it moves the job. It ca
 machine, and its holder renews it; one that is not renewed any more belongs to a command that ended.
 """
 
-import getpass
-import hashlib
-import os
-import socket
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from streamplace.engines.flink.folder import FileEntry, SavepointFolder
+from streamplace.engines.flink.holder import Holder
 from streamplace.engines.flink.rest import FlinkError
-from streamplace.errors import StreamplaceError
-from streamplace.model.messages import shown
+from streamplace.errors import SettingError, StreamplaceError
+from streamplace.model.messages import listed, quoted
 
 PREFIX = "streamplace-move-"
 SUFFIX, BEAT = ".json", ".alive"
@@ -30,63 +26,6 @@ BEAT_SECONDS, DEAD_SECONDS = 5.0, 30.0
 
 _under_way: set[str] = set()
 """Moves of this process that have not ended, by the ids of their stops."""
-
-
-class Holder(BaseModel):
-    """The command that holds a lock.
-
-    Attributes
-    ----------
-    host
-        Its machine, with the namespace of its process ids.
-    started
-        When its process started, in the kernel's clock ticks; 0 where that is not known.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    host: str
-    process: int
-    started: int
-    user: str
-
-    @classmethod
-    def current(cls) -> "Holder":
-        """Return the process that calls."""
-        process = os.getpid()
-        try:
-            user = getpass.getuser()
-        except (OSError, KeyError):  # an id without a name
-            user = str(os.getuid())
-        return cls(host=_host(), process=process, started=_started(process) or 0, user=user)
-
-    @property
-    def is_here(self) -> bool:
-        """Whether its process would be one of this machine."""
-        return self.host == _host()
-
-    @property
-    def runs(self) -> bool:
-        """Whether its process runs on this machine."""
-        return self.is_here and Holder.may_run(self.mark)
-
-    @property
-    def mark(self) -> str:
-        """Text without spaces by which other processes of its machine recognise it."""
-        return f"{_digest(self.host)}.{self.process}.{self.started}"
-
-    @staticmethod
-    def may_run(mark: str) -> bool:
-        """Whether the process of a mark may run; one of another machine may."""
-        host, _, rest = mark.partition(".")
-        process, _, started = rest.partition(".")
-        if host != _digest(_host()) or not (process.isdecimal() and started.isdecimal()):
-            return True
-        return _started(int(process)) == int(started)
-
-    def __str__(self) -> str:
-        host = self.host.partition(" ")[0]
-        return f"process {self.process} of {shown(self.user)} on {shown(host)}"
 
 
 class Journal(BaseModel):
@@ -105,7 +44,17 @@ class Journal(BaseModel):
     settings
         Settings of the running job that the next ones get.
     savepoint
-        What the job was stopped with, once that is known.
+        What the next job of the move starts from, once that is known.
+    returns
+        Whether the move has failed, so that the job goes back to where it ran.
+    name
+        Name of the job.
+    checkpoints
+        Folder with a folder of checkpoints for each job; None where that is not known.
+    jar, digest
+        The job's jar on the machine of the move, and its SHA-256.
+    resume_by
+        The command that finishes the move.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -119,8 +68,20 @@ class Journal(BaseModel):
     settings: dict[str, str] = {}
     allow_non_restored: bool = False
     savepoint: str | None = None
+    returns: bool = False
+    name: str = ""
+    checkpoints: str | None = None
+    jar: str = ""
+    digest: str = ""
+    resume_by: str = ""
     began: datetime
     holder: Holder
+
+    @property
+    def devices(self) -> set[str]:
+        """TaskManagers that the job needs, where it runs and where it shall run."""
+        places = [*self.before.values(), *self.after.values()]
+        return {device for vector in places for device in vector}
 
 
 class MoveUnderWay(StreamplaceError):
@@ -221,16 +182,25 @@ class JobLocks:
             if self.age < DEAD_SECONDS:  # it is being written
                 raise MoveUnderWay(f"another command has just begun to move job {job}")
             return
-        holder = self.journal.holder
-        if holder == Holder.current():
-            is_alive = self.journal.trigger in _under_way
-        else:
-            is_alive = holder.runs if holder.is_here else self.age < DEAD_SECONDS
-        if is_alive:
+        if is_held(self.journal, self.age):
             raise MoveUnderWay(
-                f"job {job} is being moved, by {holder}, since "
+                f"job {job} is being moved, by {self.journal.holder}, since "
                 f"{self.journal.began:%Y-%m-%d %H:%M:%S} UTC; wait until that has ended"
             )
+
+
+def is_held(journal: Journal, age: float) -> bool:
+    """Whether the command that holds a lock still runs.
+
+    Parameters
+    ----------
+    age
+        Seconds since the lock was made or renewed.
+    """
+    holder = journal.holder
+    if holder == Holder.current():
+        return journal.trigger in _under_way
+    return holder.runs if holder.is_here else age < DEAD_SECONDS
 
 
 def acquire(folder: SavepointFolder, journal: Journal, locks: JobLocks) -> MoveLock:
@@ -274,6 +244,30 @@ def unfinished(folder: SavepointFolder) -> list[Journal]:
     return [*latest.values()]
 
 
+def broken_off(folder: SavepointFolder, job: str | None) -> Journal:
+    """Journal of the only move, or of a move of a job, that has not ended.
+
+    Raises
+    ------
+    SettingError
+        When there is none, or more than one.
+    """
+    journals = unfinished(folder)
+    if job is not None:
+        journals = [j for j in journals if job in (j.job, j.successor)]
+    if not journals:
+        of = "" if job is None else f" of job {quoted(job)}"
+        raise SettingError(
+            f"{quoted(folder.uri)} records no interrupted move{of}; drop --resume to start one"
+        )
+    if len(journals) > 1:
+        names = listed(tuple(journal.job for journal in journals))
+        raise SettingError(
+            f"moves of {len(journals)} jobs were interrupted: {names}; choose one with --job"
+        )
+    return journals[0]
+
+
 def file_name(job: str, number: int) -> str:
     """Name of a lock's file."""
     return f"{PREFIX}{job}.{number}{SUFFIX}"
@@ -290,31 +284,3 @@ def _numbers(entries: Iterable[FileEntry], job: str) -> Iterator[int]:
         text = entry.name.removeprefix(f"{PREFIX}{job}.").removesuffix(SUFFIX)
         if entry.name.endswith(SUFFIX) and text.isdecimal():
             yield int(text)
-
-
-def _host() -> str:
-    try:
-        namespace = str(Path("/proc/self/ns/pid").readlink())
-    except OSError:
-        namespace = ""
-    return f"{socket.gethostname()} {namespace}".strip()
-
-
-def _digest(host: str) -> str:
-    return hashlib.sha256(host.encode()).hexdigest()[:12]
-
-
-def _started(process: int) -> int | None:
-    """When a process of this machine started; None where there is no such process."""
-    try:
-        text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
-        return int(text.rpartition(")")[2].split()[19])
-    except FileNotFoundError:
-        if Path("/proc/self").exists():
-            return None
-    except (OSError, IndexError, ValueError):
-        return 0
-    with suppress(ProcessLookupError):
-        os.kill(process, 0)
-        return 0
-    return None

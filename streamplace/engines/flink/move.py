@@ -1,45 +1,67 @@
 """Moving: a running job, with its state, to where it is placed; and back, if that fails."""
 
+import hashlib
 import secrets
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from streamplace.engines.flink.apply import check, placed_upload
-from streamplace.engines.flink.carried import UNTOLD, Settings, lost, running_settings
+from streamplace.engines.flink.beginnings import check_first, jar_name
+from streamplace.engines.flink.carried import (
+    CHECKPOINTING,
+    UNTOLD,
+    Settings,
+    checkpoint_folder,
+    lost,
+    running_settings,
+)
 from streamplace.engines.flink.dist import Flink
 from streamplace.engines.flink.fitting import fitted, holds_whole, left_without
 from streamplace.engines.flink.folder import SavepointFolder, folder_uri, savepoint_folder
+from streamplace.engines.flink.holder import Holder
 from streamplace.engines.flink.jobs import only_job
 from streamplace.engines.flink.journal import (
-    Holder,
     JobLocks,
     Journal,
     MoveLock,
-    MoveUnderWay,
     acquire,
+    broken_off,
     now,
     renewing,
     unfinished,
 )
+from streamplace.engines.flink.move_blocks import (
+    leaving_untouched,
+    releasing,
+    remembered,
+    resumable,
+)
+from streamplace.engines.flink.outcomes import FlinkMoved, Forgotten
 from streamplace.engines.flink.pinning import Vectors, counts
+from streamplace.engines.flink.preflight import check_saving
 from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import FlinkError, Rest
+from streamplace.engines.flink.rest import FlinkError, Refusal, Rest
+from streamplace.engines.flink.resuming import resume_command, with_job
+from streamplace.engines.flink.returned_devices import await_devices
 from streamplace.engines.flink.settling import Settling, source_rate
 from streamplace.engines.flink.state import Saving, stop_status
-from streamplace.engines.flink.submission import successor
+from streamplace.engines.flink.submission import chain_of, successor
 from streamplace.engines.flink.tasks import read_vertices
-from streamplace.engines.flink.transaction import FlinkMoved, Transaction, Undecided
-from streamplace.errors import SettingError, StreamplaceError
-from streamplace.model.messages import listed, quoted
+from streamplace.engines.flink.transaction import Transaction, Way
+from streamplace.engines.flink.uploads import remove_left_jars
+from streamplace.errors import SettingError
+from streamplace.model.messages import listed
 
 Tell = Callable[[str], None]
 DevicesOf = dict[str, list[str]]
 """Operator → the device of each of its subtasks."""
 PATIENCE_SECONDS = 60.0
 """For which a Flink that does not answer is asked again while a job is moved."""
-BEGIN_SECONDS = 120.0
-"""In which a move stops its job, once its jar is on the cluster."""
+RETENTION = f"{CHECKPOINTING}.externalized-checkpoint-retention"
+"""The moved job keeps its checkpoints when it ends, so that it can go back to the last of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +76,10 @@ class MovePlan:
         Where its subtasks are, and where they shall be.
     settings
         Settings that the running job goes by and its new submission would lose.
+    name
+        Name of the job.
+    checkpoints
+        Folder with a folder of checkpoints for each job; None where that is not known.
     pins
         Whether nothing moves, but the job was submitted without a placement: it holds whole
         TaskManagers, and may come up on others after a failure.
@@ -64,6 +90,8 @@ class MovePlan:
     after: DevicesOf
     settings: Settings = field(default_factory=dict)
     pins: bool = False
+    name: str = ""
+    checkpoints: str | None = None
 
     @property
     def is_needed(self) -> bool:
@@ -99,7 +127,7 @@ class FlinkMove:
     settling
         What it must show after its start.
     resume_by
-        The command that resumes the move, for messages.
+        The command that finishes the move, for messages; by default one is made of the rest.
     """
 
     rest: Rest
@@ -111,7 +139,7 @@ class FlinkMove:
     seconds: float = 120.0
     saving: Saving = field(default_factory=Saving)
     settling: Settling = field(default_factory=Settling)
-    resume_by: str = "streamplace flink move JAR --resume"
+    resume_by: str = ""
 
     def plan(self, job: str, vectors: Vectors) -> MovePlan:
         """Find out where a job runs and whether it can be moved and, if need be, moved back.
@@ -119,7 +147,8 @@ class FlinkMove:
         Nothing is stopped; the job's main method runs twice, but submits nothing.
         """
         folder_uri(self.rest, self.folder, self.program.settings)
-        vertices = read_vertices(self.rest, job, self.rest.running_job(job), vectors)
+        document = self.rest.running_job(job)
+        vertices = read_vertices(self.rest, job, document, vectors)
         before: DevicesOf = {}
         for vertex in vertices:
             devices = [device for device, n in vertex.devices.items() for _ in range(n)]
@@ -133,7 +162,9 @@ class FlinkMove:
             )
         after = _devices_of(vectors, before)
         self.tell("checking that the job fits the new placement and its current one")
-        plan = MovePlan(job, before, after, self._checked(job, before, after))
+        settings = self._checked(job, before, after)
+        folder = checkpoint_folder(self.rest, job, {**settings, **self.program.settings})
+        plan = MovePlan(job, before, after, settings, name=document["name"], checkpoints=folder)
         return plan if plan.moved else replace(plan, pins=holds_whole(self.rest, job))
 
     def run(self, plan: MovePlan) -> FlinkMoved:
@@ -149,7 +180,42 @@ class FlinkMove:
         Undecided
             When Flink answers no more, so that the move has to be resumed.
         """
-        journal = Journal(
+        try:
+            return self._run(plan)
+        except Forgotten as error:
+            self.tell(str(error))
+        return self.resume(plan.job)
+
+    def _run(self, plan: MovePlan) -> FlinkMoved:
+        """Move a job on a JobManager that stays."""
+        with leaving_untouched(), ExitStack() as stack:
+            journal = self._journal(plan)
+            rate = self._rate(plan.job)
+            folder = stack.enter_context(self._folder(jar_name(journal)))
+            locks = JobLocks.listed(folder, journal.job)
+            self._check_earlier(folder, journal, locks)
+            check_saving(self.rest, folder, journal.job, self.saving, self.tell)
+            lock = acquire(folder, journal, locks)
+            stack.enter_context(releasing(lock))
+            with remembered(folder.rest, journal.job):
+                transaction = stack.enter_context(self._transaction(folder, lock, rate))
+            held = stack.pop_all()
+        with held:
+            return transaction.begin()
+
+    def _rate(self, job: str) -> float | None:
+        """Tuples/s of a job's sources; None where nothing is compared with it, or it has gone."""
+        if not self.settling.compares_rates:
+            return None
+        try:
+            return source_rate(self.rest, job)
+        except Refusal:
+            return None
+
+    def _journal(self, plan: MovePlan) -> Journal:
+        """What a move intends."""
+        jar = self.program.jar.resolve()
+        return Journal(
             job=plan.job,
             trigger=secrets.token_hex(16),
             successor=successor(plan.job),
@@ -157,16 +223,14 @@ class FlinkMove:
             after=plan.after,
             settings=plan.settings,
             allow_non_restored=self.allow_non_restored,
+            name=plan.name,
+            checkpoints=plan.checkpoints,
+            jar=str(jar),
+            digest=_digest(jar),
+            resume_by=self.resume_line(plan.job),
             began=now(),
             holder=Holder.current(),
         )
-        rate = source_rate(self.rest, plan.job) if self.settling.compares_rates else None
-        with self._folder(_jar_name(journal)) as folder:
-            locks = JobLocks.listed(folder, journal.job)
-            self._check_earlier(folder, journal, locks)
-            lock = acquire(folder, journal, locks)
-            with _releasing(lock), self._transaction(folder, lock, rate) as transaction:
-                return transaction.begin()
 
     def resume(self, job: str | None = None) -> FlinkMoved:
         """Bring a move that was broken off to its end: one copy of the job runs afterwards.
@@ -183,11 +247,28 @@ class FlinkMove:
             When no move was broken off.
         """
         with self._folder() as folder:
-            journal = self._broken_off(folder, job)
+            journal = broken_off(folder, job)
             journal = journal.model_copy(update={"holder": Holder.current()})
             lock = acquire(folder, journal, JobLocks.listed(folder, journal.job))
-            with _releasing(lock), self._transaction(folder, lock, None) as transaction:
+            with suppress(FlinkError):
+                remove_left_jars(folder.rest, time.time())
+            if journal.digest and journal.digest != _digest(self.program.jar):
+                self.tell(
+                    f"note: {self.program.jar} differs from {journal.jar}, with which the move "
+                    "was begun"
+                )
+            with resumable(self.resume_line(journal.job)), ExitStack() as stack:
+                with renewing(lock):
+                    await_devices(folder.rest, journal.devices, self.seconds, self.tell)
+                transaction = stack.enter_context(self._transaction(folder, lock, None))
+                held = stack.pop_all()
+            with releasing(lock), held:
                 return transaction.conclude()
+
+    def resume_line(self, job: str) -> str:
+        """The command that finishes a move of a job."""
+        made = self.resume_by or resume_command(self.program, self.rest.url, self.folder)
+        return with_job(made, job)
 
     def running_job(self, given: str | None) -> str:
         """Id of the job that is meant: the one given, else the only one that has not ended.
@@ -208,7 +289,8 @@ class FlinkMove:
                 if job in (None, journal.job, journal.successor):
                     raise SettingError(
                         f"a move of job {journal.job} was interrupted, or is still being carried "
-                        f"out by {journal.holder}; finish it with: {self.resume_by}"
+                        f"out by {journal.holder}; finish it with: "
+                        f"{self.resume_line(journal.job)}"
                     )
         return job if job is not None else only_job(self.rest, given)
 
@@ -239,7 +321,7 @@ class FlinkMove:
         return carried
 
     @contextmanager
-    def _folder(self, jar_name: str = "streamplace-files.jar") -> Iterator[SavepointFolder]:
+    def _folder(self, jar_name: str | None = None) -> Iterator[SavepointFolder]:
         rest = self.rest.patient(PATIENCE_SECONDS, self.tell)
         uri = folder_uri(rest, self.folder, self.program.settings)
         with savepoint_folder(rest, self.flink, uri, jar_name) as folder:
@@ -251,109 +333,58 @@ class FlinkMove:
     ) -> Iterator[Transaction]:
         """What moves the job, with all that it needs on the cluster before the job is stopped."""
         journal = lock.journal
-        program = self.program.with_settings(journal.settings)
+        back = self.program.with_settings(journal.settings)
+        forward = self.program.with_settings(
+            {**journal.settings, RETENTION: "RETAIN_ON_CANCELLATION"}
+        )
         with renewing(lock), ExitStack() as uploads:
-            managers = left_without(folder.rest, journal.job)
-            jars = [
-                uploads.enter_context(
-                    placed_upload(
-                        folder.rest,
-                        self.flink,
-                        program,
-                        *fitted(folder.rest, devices, program.managed_mb, managers),
-                    )
+            managers = left_without(folder.rest, *chain_of(journal.job))
+            ways = [
+                Way(
+                    uploads.enter_context(
+                        placed_upload(
+                            folder.rest,
+                            self.flink,
+                            program,
+                            *fitted(folder.rest, devices, program.managed_mb, managers),
+                        )
+                    ),
+                    program,
+                    devices,
                 )
-                for devices in (journal.after, journal.before)
+                for program, devices in ((forward, journal.after), (back, journal.before))
             ]
             yield Transaction(
                 folder.rest,
                 folder,
                 lock,
-                program,
-                (jars[0], jars[1]),
+                (ways[0], ways[1]),
                 self.tell,
                 self.seconds,
                 self.saving,
                 self.settling,
                 rate,
-                self.resume_by,
+                self.resume_line(journal.job),
             )
 
     def _check_earlier(self, folder: SavepointFolder, journal: Journal, locks: JobLocks) -> None:
         """Raise where another move of the job is under way, or was broken off half-way."""
         earlier = locks.journal
         if earlier is None:
-            _check_first(folder, journal)
+            check_first(folder, journal)
             return
         locks.refuse_holder(journal.job)
         if stop_status(self.rest, earlier.job, earlier.trigger) is not None:
             raise FlinkError(
                 f"an earlier move of job {journal.job} was interrupted after it had begun to stop "
-                f"the job; finish it with: {self.resume_by}"
-            )
-
-    def _broken_off(self, folder: SavepointFolder, job: str | None) -> Journal:
-        journals = unfinished(folder)
-        if job is not None:
-            journals = [j for j in journals if job in (j.job, j.successor)]
-        if not journals:
-            of = "" if job is None else f" of job {quoted(job)}"
-            raise SettingError(
-                f"{quoted(folder.uri)} records no interrupted move{of}; drop --resume to start one"
-            )
-        if len(journals) > 1:
-            names = listed(tuple(journal.job for journal in journals))
-            raise SettingError(
-                f"moves of {len(journals)} jobs were interrupted: {names}; choose one with --job"
-            )
-        return journals[0]
-
-
-def _jar_name(journal: Journal) -> str:
-    """Name of the jar by which a move shows on the cluster."""
-    return f"{_jar_prefix(journal.job)}{journal.trigger}-{journal.holder.mark}.jar"
-
-
-def _jar_prefix(job: str) -> str:
-    return f"streamplace-move-{job}-"
-
-
-def _check_first(folder: SavepointFolder, journal: Journal) -> None:
-    """Raise MoveUnderWay where another command has begun to move the job, with whatever folder.
-
-    It shows by its jar on the cluster. Two stops at once could fail the job.
-    """
-    jars = folder.rest.get("/jars")["files"]
-    own = min((j["uploaded"], j["id"]) for j in jars if j["name"] == _jar_name(journal))
-    for jar in jars:
-        name, is_first = jar["name"], (jar["uploaded"], jar["id"]) < own
-        if not name.startswith(_jar_prefix(journal.job)) or name == _jar_name(journal):
-            continue
-        mark = name.removesuffix(".jar").rpartition("-")[2]
-        is_recent = own[0] - jar["uploaded"] < 1000 * BEGIN_SECONDS
-        if is_first and is_recent and Holder.may_run(mark):
-            raise MoveUnderWay(
-                f"job {journal.job} is being moved by another command, which has begun "
-                f"{(own[0] - jar['uploaded']) / 1000:.1f} s before; look again in two minutes"
+                f"the job; finish it with: {self.resume_line(journal.job)}"
             )
 
 
-@contextmanager
-def _releasing(lock: MoveLock) -> Iterator[None]:
-    """Give a lock up when the block ends, unless what became of the job is not decided.
-
-    An interruption has been dealt with when it comes here.
-    """
-    try:
-        yield
-    except Undecided:
-        raise
-    except (StreamplaceError, KeyboardInterrupt):
-        with suppress(FlinkError):
-            lock.release()
-        raise
-    with suppress(FlinkError):
-        lock.release()
+def _digest(jar: Path) -> str:
+    """SHA-256 of a file."""
+    with jar.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _devices_of(vectors: Vectors, before: Mapping[str, list[str]]) -> DevicesOf:

@@ -41,12 +41,15 @@ class Activity:
         Each metric at the end.
     looks
         Moments at which the metrics had just changed, with their values.
+    unsure
+        Seconds by which such a moment may have been seen too late: the time between two looks.
     """
 
     rates: Mapping[str, float]
     seconds: float
     totals: Mapping[str, float] = field(default_factory=dict)
     looks: Sequence[Look] = ()
+    unsure: float = 0.0
 
     @property
     def records_in(self) -> float:
@@ -109,9 +112,14 @@ class _Watch:
     previous: dict[str, float] | None = None
     changed: float | None = None
     looks: list[Look] = field(default_factory=list)
+    asked: float | None = None
+    unsure: float = 0.0
 
     def see(self, now: float, counters: dict[str, float]) -> None:
         """Take in an answer; the one after a change has the news of all TaskManagers."""
+        if self.asked is not None:
+            self.unsure = max(self.unsure, now - self.asked)
+        self.asked = now
         if self.changed is not None:
             self.looks.append((self.changed, counters))
             self.changed = None
@@ -137,7 +145,7 @@ class _Watch:
         before, after = self.looks[0][1], self.looks[-1][1]
         metrics = before.keys() & after.keys()
         rates = {name: max(0.0, (after[name] - before[name]) / self.span) for name in metrics}
-        return Activity(rates, self.span, after, tuple(self.looks))
+        return Activity(rates, self.span, after, tuple(self.looks), self.unsure)
 
 
 def sample(

@@ -40,7 +40,7 @@ class LeftSavepoint(BaseModel):
 def record(folder: SavepointFolder, path: str, job: str, successor: str) -> None:
     """Note that a move has made a savepoint."""
     savepoint = LeftSavepoint(path=path, job=job, successor=successor, made=now())
-    folder.write(f"{PREFIX}{job}{SUFFIX}", savepoint.model_dump_json())
+    folder.write(_record_name(path), savepoint.model_dump_json())
 
 
 def left_savepoints(folder: SavepointFolder) -> list[LeftSavepoint]:
@@ -88,6 +88,12 @@ def remove_savepoint(rest: Rest, folder: SavepointFolder, path: str) -> None:
         raise SettingError(f"{quoted(path)} is not a savepoint that a move left in {folder.uri}")
     if (reason := needed_by(rest, folder, savepoint)) is not None:
         raise SettingError(f"{shown(path, 300)} is not removed: {reason}")
+    dispose(rest, folder, path)
+    folder.delete(f"{PREFIX}{savepoint.job}{SUFFIX}")
+
+
+def dispose(rest: Rest, folder: SavepointFolder, path: str) -> None:
+    """Have Flink remove a savepoint, and forget that a move has made it."""
     request = rest.post("/savepoint-disposal", {"savepoint-path": path})["request-id"]
     deadline = time.monotonic() + REMOVE_SECONDS
     while True:
@@ -102,4 +108,9 @@ def remove_savepoint(rest: Rest, folder: SavepointFolder, path: str) -> None:
         raise FlinkError(
             f"Flink cannot remove {shown(path, 300)}: {root_cause(cause.get('stack-trace', ''))}"
         )
-    folder.delete(f"{PREFIX}{savepoint.job}{SUFFIX}")
+    folder.delete(_record_name(path))
+
+
+def _record_name(path: str) -> str:
+    """Name of the file that says which move has made a savepoint."""
+    return f"{PREFIX}{path.rstrip('/').rpartition('/')[2]}{SUFFIX}"

@@ -21,6 +21,8 @@ from streamplace.engines.flink.rest import (
 from streamplace.engines.flink.tasks import job_operators
 from streamplace.model.messages import quoted, shown
 
+STOPPING = "SYNC_SAVEPOINT"
+"""Type of the savepoint that a job is stopped with."""
 SAVE_POLL_SECONDS = 0.05
 SAVE_SECONDS = 600.0
 """For which a Flink that does not answer is asked about a savepoint."""
@@ -52,10 +54,13 @@ class Saving:
         In which the savepoint must be complete.
     native
         Whether it has the format of the state backend: quicker, but for this backend alone.
+    trial
+        Whether a savepoint is made and removed before the job is stopped.
     """
 
     seconds: float = 600.0
     native: bool = False
+    trial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +154,39 @@ def restored_path(rest: Rest, job: str) -> str | None:
     return None if row is None else _path(row)
 
 
-def outlives(rest: Rest, job: str) -> bool:
-    """Whether the checkpoints of a job stay when it is cancelled or fails."""
+def stopped_with(rest: Rest, job: str) -> str | None:
+    """Path of the savepoint that a job was stopped with; None where nobody has stopped it."""
+    try:
+        latest = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints").get("latest") or {}
+    except Refusal:  # it takes none
+        return None
+    row: CheckpointAnswer | None = latest.get("savepoint")
+    if row is None:
+        return None
+    if "checkpoint_type" in row:
+        return _path(row) if row["checkpoint_type"] == STOPPING else None
+    last: CheckpointAnswer | None = latest.get("completed")
+    return _path(row) if last is None or row.get("id", 0) > last.get("id", -1) else None
+
+
+def outlives(rest: Rest, job: str, *, is_failure: bool = False) -> bool:
+    """Whether the checkpoints of a job stay when it is cancelled, or when it fails."""
     try:
         settings = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
     except FlinkError:  # it takes none
         return False
     retention = settings["externalization"]
-    return bool(retention["enabled"] and not retention["delete_on_cancellation"])
+    return bool(retention["enabled"] and (is_failure or not retention["delete_on_cancellation"]))
+
+
+def last_checkpoint_size(rest: Rest, job: str) -> int:
+    """Bytes that the last checkpoint of a job took; 0 where there is none."""
+    try:
+        latest = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints").get("latest") or {}
+    except Refusal:  # it takes none
+        return 0
+    row: CheckpointAnswer | None = latest.get("completed")
+    return 0 if row is None else row.get("state_size", 0)
 
 
 class CheckpointTotals(NamedTuple):

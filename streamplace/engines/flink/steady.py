@@ -16,6 +16,8 @@ MOST_GARBAGE = 0.2
 """Share of the time from which on garbage collection distorts the CPU per tuple."""
 WARM_UP_SECONDS = 60.0
 """For which a job loads and compiles its classes (docs/calibration.md)."""
+MOST_COUNTING = 0.15
+"""Part of a rate by which windows may differ, at most, because of when they were counted."""
 NOISE = 3.0
 """Counts that differ by so many times the root of their number agree."""
 
@@ -56,7 +58,7 @@ def check_rates(seen: JobProfile) -> None:
                 f"Flink did not update the counters of source {quoted(source.name)} often enough "
                 "to compare two windows; watch for longer with --seconds"
             )
-        if not _agree(*halves, activity.seconds / 2):
+        if not agree(*halves, activity.seconds / 2, activity.unsure):
             first, second = halves
             raise UnsteadyJob(
                 f"source {quoted(source.name)} sent {first:.4g} tuples/s and then {second:.4g}; "
@@ -65,9 +67,15 @@ def check_rates(seen: JobProfile) -> None:
             )
 
 
-def _agree(first: float, second: float, seconds: float) -> bool:
-    larger = max(first, second)
-    return abs(first - second) <= ALIKE * larger + NOISE * math.sqrt(larger / max(seconds, 1.0))
+def agree(first: float, second: float, seconds: float, unsure: float) -> bool:
+    """Whether two rates may be those of one constant source.
+
+    Where the moment between the windows is seen ``unsure`` seconds late, the first window counts
+    too little per second and the second too much, both by that part of their length.
+    """
+    larger, length = max(first, second), max(seconds, 1.0)
+    counting = min(2 * unsure / length, MOST_COUNTING)
+    return abs(first - second) <= (ALIKE + counting) * larger + NOISE * math.sqrt(larger / length)
 
 
 def check_garbage(managers: Mapping[str, Activity]) -> None:

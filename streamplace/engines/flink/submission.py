@@ -11,6 +11,7 @@ import time
 from streamplace.engines.flink.apply import explained
 from streamplace.engines.flink.folder import SavepointFolder
 from streamplace.engines.flink.rest import ENDED, FlinkError, NoAnswer, Refusal, Rest
+from streamplace.engines.flink.uploads import ClusterJar
 
 ANSWER_SECONDS = 60.0
 """In which a submission should be answered; else the job is looked up."""
@@ -27,7 +28,26 @@ def successor(job: str) -> str:
     return hashlib.sha256(f"streamplace successor of {job}".encode()).hexdigest()[:32]
 
 
-def submit(rest: Rest, jar: str, request: dict[str, object], job: str) -> None:
+def chain_of(job: str, length: int = 8) -> list[str]:
+    """Ids of a job and of those that take its place, one after the other."""
+    ids = [job]
+    while len(ids) < length:
+        ids.append(successor(ids[-1]))
+    return ids
+
+
+def chain_states(rest: Rest, job: str) -> dict[str, str]:
+    """Those of a job and the ones that take its place that Flink knows, with their states."""
+    states = rest.jobs()
+    return {one: states[one] for one in chain_of(job) if one in states}
+
+
+def return_trigger(job: str) -> str:
+    """Id of the request that stops a job because it shall go back to where it ran."""
+    return hashlib.sha256(f"streamplace return of {job}".encode()).hexdigest()[:32]
+
+
+def submit(rest: Rest, jar: ClusterJar, request: dict[str, object], job: str) -> None:
     """Have a jar submit a job of a given id; it exists when this returns.
 
     Parameters
@@ -46,7 +66,7 @@ def submit(rest: Rest, jar: str, request: dict[str, object], job: str) -> None:
     deadline = time.monotonic() + rest.patience
     while True:
         try:
-            once.post(f"/jars/{jar}/run", {**request, "jobId": job}, ANSWER_SECONDS)
+            jar.run({**request, "jobId": job}, once, ANSWER_SECONDS)
             return
         except NoAnswer as error:
             if time.monotonic() > deadline:

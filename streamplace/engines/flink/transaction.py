@@ -5,64 +5,59 @@ so it may be asked again: the stop of the job, its successor, and the successor 
 the job where it ran. Each of these ids is used once, whoever uses it, so no two copies can run.
 """
 
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
 from streamplace.engines.flink.apply import wait_started
+from streamplace.engines.flink.beginnings import goes_on
+from streamplace.engines.flink.copies import CopyRuns, refuse_other
+from streamplace.engines.flink.endings import EndedByOthers, last_kept, refuse_ended
 from streamplace.engines.flink.folder import SavepointFolder
 from streamplace.engines.flink.journal import Journal, MoveLock
+from streamplace.engines.flink.outcomes import (
+    ABANDONED,
+    NOT_TOUCHED,
+    FlinkMoved,
+    Forgotten,
+    NotRunning,
+    Undecided,
+    ended_before,
+    reason,
+)
+from streamplace.engines.flink.pause import pause_of
 from streamplace.engines.flink.pinning import devices_of
 from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import (
-    ENDED,
-    FINISHED,
-    POLL_SECONDS,
-    FlinkError,
-    NoAnswer,
-    Refusal,
-    Rest,
-)
+from streamplace.engines.flink.rest import ENDED, FINISHED, FlinkError, NoAnswer, Refusal, Rest
+from streamplace.engines.flink.returning import latest_of, start_of
+from streamplace.engines.flink.saved_files import last_on_files, last_path
 from streamplace.engines.flink.savepoints import record
 from streamplace.engines.flink.settling import Settling, settle
 from streamplace.engines.flink.state import (
     Savepoint,
     Saving,
     begin_stop,
-    outlives,
-    saved_by,
-    stop,
     stop_status,
     stopped_at,
+    stopped_with,
 )
-from streamplace.engines.flink.submission import submit, successor, withdraw
+from streamplace.engines.flink.stopping import steady_state
+from streamplace.engines.flink.submission import chain_of, chain_states, submit, successor
+from streamplace.engines.flink.uploads import ClusterJar
 from streamplace.engines.flink.verify import verify
-from streamplace.engines.live import Moved
 from streamplace.model.messages import listed, shown
 
 STOP_SECONDS = 30.0
 """In which Flink should say that it stops a job; else it is asked again."""
-STEADY_SECONDS = 3.0
-"""A job that runs for so long after a stop has failed goes on."""
-PASSING = frozenset({"FAILING", "CANCELLING", "RESTARTING", "RECONCILING"})
-
-
-class Undecided(FlinkError):
-    """Flink answers no more; what runs is not known, and the move has to be resumed."""
 
 
 @dataclass(frozen=True, slots=True)
-class FlinkMoved(Moved):
-    """A job that was moved; its outage ends when all of it runs again.
+class Way:
+    """How a job is submitted to a place: where it shall run, or where it ran."""
 
-    Attributes
-    ----------
-    savepoint
-        What it was started from; None where it did not move.
-    """
-
-    savepoint: str | None
+    jar: ClusterJar
+    program: Program
+    places: dict[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +68,7 @@ class Transaction:
     ----------
     rest
         A patient one.
-    jars
+    ways
         What submits the job where it shall run, and where it ran.
     rate
         Tuples/s of its sources before it is stopped, if known.
@@ -82,8 +77,7 @@ class Transaction:
     rest: Rest
     folder: SavepointFolder
     lock: MoveLock
-    program: Program
-    jars: tuple[str, str]
+    ways: tuple[Way, Way]
     tell: Callable[[str], None]
     seconds: float
     saving: Saving
@@ -100,33 +94,38 @@ class Transaction:
         """Stop the job, and start it where it shall run."""
         job = self.journal.job
         state = self.rest.state(job)
-        if state in (None, *ENDED):
-            raise FlinkError(self._ended_by_others(state or "gone"))
+        if state is None:
+            raise self._forgotten()
+        if state in ENDED:
+            raise self._not_stopped(state)
         if state != "RUNNING":
-            raise FlinkError(f"job {job} is {state}, not RUNNING any more; move it when it runs")
+            raise FlinkError(
+                f"job {job} is {state}, not RUNNING any more; move it when it runs. {NOT_TOUCHED}"
+            )
         self.lock.cover(self.journal.successor)
         self.tell(f"stopping job {job} with a savepoint")
-        asked = time.monotonic()
         try:
             path = self._stop()
         except BaseException as error:
-            self._undecided_without(error)
+            self._check_decided(error)
             self._go_back(self._await_savepoint(error), error)
             raise
-        return self._forward(path, asked)
+        return self._forward(path)
 
     def conclude(self) -> FlinkMoved:
         """Bring a move to its end, from whatever is the case now."""
         job, new = self.journal.job, self.journal.successor
         self.lock.cover(new)
-        last = successor(new)
-        if (state := self.rest.state(last)) is not None:
+        states = chain_states(self.rest, job)
+        if not states:
+            return self._recover()
+        last, state = next(reversed(states.items()))
+        if last not in (job, new):
             return self._report_return(last, state)
-        if (state := self.rest.state(new)) is not None:
+        if last == new:
             return self._continue(new, state)
-        state = self.rest.state(job)
-        if state is None:
-            return self._forward(self._forgotten_savepoint())
+        if state in ENDED and self.journal.savepoint is not None:
+            return self._proceed(self.journal.savepoint)
         if state not in ENDED and stop_status(self.rest, job, self.journal.trigger) is None:
             self.tell(f"job {job} was not stopped yet")
             return self.begin()
@@ -136,9 +135,8 @@ class Transaction:
         except Refusal as error:  # Flink has forgotten that it was asked to
             path = self._own_savepoint(error)
         except FlinkError as error:
-            self._undecided_without(error)
-            path = self._await_savepoint(error)
-            self._go_back(path, error)
+            self._check_decided(error)
+            self._go_back(self._await_savepoint(error), error)
             raise
         return self._forward(path)
 
@@ -152,31 +150,45 @@ class Transaction:
         self.rest.wait(job, ENDED)
         return path
 
-    def _forward(self, path: str, asked: float | None = None) -> FlinkMoved:
+    def _proceed(self, path: str) -> FlinkMoved:
+        """Go on where nothing runs: forward, or back if that was begun."""
+        if not self.journal.returns:
+            return self._forward(path)
+        error = FlinkError("the move failed")
+        self._go_back(path, error)
+        raise error
+
+    def _forward(self, path: str) -> FlinkMoved:
         """Start the job where it shall run, and see whether it stays."""
         new = self.journal.successor
         try:
             self._start(new, 0, path)
-            outage = None if asked is None else time.monotonic() - asked
             self._remember(path)
-            self._verify(new, self.journal.after)
-            self._settle(new)
+            self._watch(new)
         except BaseException as error:
-            self._undecided_without(error)
+            self._check_decided(error)
             self._go_back(path, error)
             raise
-        return FlinkMoved(new, outage, path)
+        return FlinkMoved(new, pause_of(self.rest, self.journal.job, new), path)
 
     def _start(self, job: str, way: int, path: str) -> None:
-        """Start a job from a savepoint, by one of the jars."""
-        places = self.journal.before if way else self.journal.after
-        devices = tuple(sorted({d for vector in places.values() for d in devices_of(vector)}))
-        self.tell(f"starting it from there on {listed(devices)}")
+        """Start a job from a savepoint, unless another already goes on from there."""
+        chosen = self.ways[way]
+        devices = {device for vector in chosen.places.values() for device in devices_of(vector)}
+        refuse_other(self.rest, path, chain_of(self.journal.job), self.journal.name)
+        self.tell(f"starting it from there on {listed(sorted(devices))}")
         self.rest.wait_released()
         saved = Savepoint(path, self.journal.allow_non_restored)
-        request = self.program.run_request(saved)
-        submit(self.rest, self.jars[way], request, job)
+        submit(self.rest, chosen.jar, chosen.program.run_request(saved), job)
         wait_started(self.rest, job, self.seconds)
+
+    def _watch(self, job: str) -> None:
+        """Raise FlinkError where a job does not run as placed, or does not stay so."""
+        self._verify(job, self.journal.after)
+        if self.settling.seconds > 0:
+            self.tell(f"watching it for {self.settling.seconds:g} s")
+            settle(self.rest, job, self.settling, self.rate)
+        refuse_ended(self.rest, job)
 
     def _verify(self, job: str, places: dict[str, list[str]]) -> None:
         """Raise FlinkError where a job does not run as placed; one that has ended by itself may."""
@@ -192,16 +204,16 @@ class Transaction:
             raise FlinkError(problems or f"{listed(wrong)} do not run where they are placed")
         self.tell(f"job {job} runs; every subtask is where it is placed")
 
-    def _settle(self, job: str) -> None:
-        if self.settling.seconds > 0:
-            self.tell(f"watching it for {self.settling.seconds:g} s")
-            settle(self.rest, job, self.settling, self.rate)
-
     def _remember(self, path: str) -> None:
         """Note the savepoint: for whoever resumes the move, and as one that it has left."""
+        self._save(savepoint=path)
         with suppress(FlinkError):
-            self.lock.save(self.journal.model_copy(update={"savepoint": path}))
             record(self.folder, path, self.journal.job, self.journal.successor)
+
+    def _save(self, **news: object) -> None:
+        """Note in the journal what is known by now, if that can be written."""
+        with suppress(FlinkError):
+            self.lock.save(self.journal.model_copy(update=news))
 
     def _await_savepoint(self, error: BaseException) -> str:
         """What a job goes back to whose stop failed or was interrupted; raises where it needs not.
@@ -219,165 +231,163 @@ class Transaction:
                     raise self._undecided(silence) from None
                 except FlinkError:  # it was not saved
                     pass
-        state = self._steady_state(job)
+        state = steady_state(self.rest, job, self.seconds)
+        if state is None:
+            raise self._forgotten() from None
         if state not in ENDED:
             raise error  # it goes on
         if state != "FAILED":
-            raise FlinkError(self._ended_by_others(state)) from None
-        saved = saved_by(self.rest, job)
-        if saved is None or saved.last is None:
+            raise self._not_stopped(state) from None
+        kept = last_kept(self.rest, job)
+        if kept is None:
             raise FlinkError(
-                f"{_reason(error)}; job {job} failed and has saved no state in a file; start it "
-                "again with 'streamplace flink apply'"
+                f"{reason(error)}; job {job} failed, and none of its state outlives it; start it "
+                "again as it was first submitted"
             ) from None
-        return saved.last
+        return kept
 
-    def _steady_state(self, job: str) -> str:
-        """State of a job once it stays in it."""
-        state, since = "", time.monotonic()
-        while True:
-            seen = self.rest.state(job) or "gone"
-            if seen != state:
-                state, since = seen, time.monotonic()
-            over = time.monotonic() - since > STEADY_SECONDS
-            if state in ENDED or (over and state not in PASSING) or state == "gone":
-                return "CANCELED" if state == "gone" else state
-            if time.monotonic() - since > self.seconds:
-                return state
-            time.sleep(POLL_SECONDS)
-
-    def _ended_by_others(self, state: str) -> str:
+    def _not_stopped(self, state: str) -> FlinkError:
         """What became of a job that this move did not stop."""
-        job, new = self.journal.job, self.journal.successor
-        saved = saved_by(self.rest, job) if self.rest.state(job) else None
-        if state == FINISHED and not (saved and saved.is_savepoint):
-            return f"job {job} finished before it could be saved; there is nothing to move"
-        if state == "FAILED":
-            return f"job {job} has failed: {self.rest.failure(job)}; nothing was started"
-        if state != FINISHED or saved is None or saved.last is None:
-            return f"job {job} was cancelled by another user; nothing was started"
-        if (other := self.rest.state(new)) is not None:
-            return (
-                f"job {job}was stopped by another user, and continues as job {new} ({other}); "
-                "this command started nothing"
+        job = self.journal.job
+        path = stopped_with(self.rest, job) if state == FINISHED else None
+        if path is None:
+            return FlinkError(ended_before(self.rest, job, state))
+        other = goes_on(self.rest, self.folder, job, path)
+        if other is not None:
+            return FlinkError(
+                f"job {job} was stopped by another user, {other}; this command started nothing"
             )
-        return (
-            f"job {job} was stopped by somebody else, with its state in {saved.last}; this command "
-            "started nothing. To start it: streamplace flink apply … --savepoint "
-            f"{shown(saved.last, 300)}"
+        self._save(savepoint=path)
+        return NotRunning(
+            f"job {job} was stopped by somebody else, with its state in {path}; this command "
+            f"started nothing. To start it on the new devices: {self.resume_by}"
         )
 
     def _own_savepoint(self, error: FlinkError) -> str:
         """Savepoint of the job, where Flink has forgotten who asked for it."""
-        if (path := self._last_savepoint()) is not None:
+        job = self.journal.job
+        if (path := stopped_with(self.rest, job)) is not None:
             return path
-        job = self.journal.job
-        state, saved = self._steady_state(job), saved_by(self.rest, job)
-        if state == "FAILED" and saved is not None and saved.last is not None:
-            self._go_back(saved.last, error)
-        raise FlinkError(self._ended_by_others(state))
+        state = steady_state(self.rest, job, self.seconds)
+        if state == "FAILED" and (path := last_kept(self.rest, job)) is not None:
+            self._go_back(path, error)
+        raise self._forgotten() if state is None else self._not_stopped(state)
 
-    def _last_savepoint(self) -> str | None:
-        """Savepoint of the job, from the journal, else the last thing that it has saved."""
+    def _recover(self) -> FlinkMoved:
+        """Go on with a move of whose jobs Flink knows none any more."""
         job = self.journal.job
-        if self.journal.savepoint is not None:
-            return self.journal.savepoint
-        saved = saved_by(self.rest, job) if self.rest.state(job) else None
-        return saved.last if saved is not None and saved.is_savepoint else None
-
-    def _forgotten_savepoint(self) -> str:
-        """Savepoint of a job that Flink does not know any more."""
-        if self.journal.savepoint is not None:
-            return self.journal.savepoint
-        entries = self.folder.entries(f"savepoint-{self.journal.job[:6]}-")
-        if not entries:
+        path = last_path(self.folder, self.journal)
+        if path is None:
             raise FlinkError(
-                f"Flink no longer knows job {self.journal.job}, and {shown(self.folder.uri, 300)} "
-                "contains no savepoint of it; the move is abandoned"
+                f"Flink no longer knows job {job}, and {shown(self.folder.uri, 300)} contains no "
+                f"savepoint of it; {ABANDONED}. Start the job again as it was first submitted"
             )
-        return self.folder.path(min(entries, key=lambda entry: entry.age).name)
+        self.tell(f"the JobManager no longer knows job {job}; continuing from {path}")
+        return self._proceed(path)
 
     def _continue(self, job: str, state: str) -> FlinkMoved:
         """Go on with a move whose job was started."""
-        path = self.journal.savepoint or self._start_savepoint()
+        path = start_of(self.rest, self.journal, job)
+        if self.journal.returns:
+            return self._proceed(path)
         try:
+            refuse_ended(self.rest, job)
             if state in ENDED and state != FINISHED:
                 raise FlinkError(f"job {job} is {state}: {self.rest.failure(job)}")
+            self._remember(path)
             if state not in ENDED:
                 wait_started(self.rest, job, self.seconds)
-                self._verify(job, self.journal.after)
-                self._settle(job)
+                self._watch(job)
         except BaseException as error:
-            self._undecided_without(error)
+            self._check_decided(error)
             self._go_back(path, error)
             raise
-        return FlinkMoved(job, None, path)
-
-    def _start_savepoint(self) -> str:
-        """What a job was started from; else what the job before it was stopped with."""
-        with suppress(FlinkError):
-            return stopped_at(self.rest, self.journal.job, self.journal.trigger, 1.0)
-        return self._last_savepoint() or self._forgotten_savepoint()
+        return FlinkMoved(job, pause_of(self.rest, self.journal.job, job), path)
 
     def _report_return(self, job: str, state: str) -> FlinkMoved:
-        """Tell of a job that was being moved back when the move was broken off."""
+        """Tell of a job that was moved back when the move was broken off; start it if it failed."""
+        refuse_ended(self.rest, job)
         if state not in ENDED:
             wait_started(self.rest, job, self.seconds)
             raise FlinkError(f"the move failed; the job runs on its previous devices, as job {job}")
         if state == FINISHED:
             raise FlinkError(f"the move failed; the job has finished, as job {job}")
-        saved = saved_by(self.rest, job)
-        path = (saved and saved.last) or self.journal.savepoint or self._start_savepoint()
+        path = last_kept(self.rest, job) or start_of(self.rest, self.journal, job)
+        self.tell(f"job {job} is {state}: {self.rest.failure(job)}")
+        self._start_back(successor(job), path, "the move failed")
         raise FlinkError(
-            f"the move failed, and so did the return to the previous devices: job {job} is "
-            f"{state}. The job is not running. Its state is in {path}; start it with 'streamplace "
-            f"flink apply --savepoint {path}'"
+            f"the move failed; the job runs on its previous devices again, as job {successor(job)}"
         )
 
     def _go_back(self, path: str, error: BaseException) -> None:
         """Start a job again where it ran; raises what became of it, unless it was interrupted."""
-        reason, new = _reason(error), self.journal.successor
-        self.tell(f"that failed: {reason}; going back")
+        why, new = reason(error), self.journal.successor
+        self.tell(f"that failed: {why}; going back")
         try:
-            path = self._latest(new, path)
-            withdraw(self.rest, self.folder, new)
-            job = successor(new)
-            self._start(job, 1, path)
-            self._remember(path)
-        except NoAnswer as failure:
-            raise self._undecided(failure) from None
+            if not self.journal.returns:
+                refuse_ended(self.rest, new)
+                self._save(returns=True, savepoint=path)
+            path = latest_of(self.rest, self.folder, new, path, self.saving.seconds, self.tell)
+        except NoAnswer as silence:
+            raise self._undecided(silence) from None
+        except EndedByOthers:
+            raise
         except FlinkError as failure:
-            raise FlinkError(
-                f"{reason}; the return to the previous devices failed, too: {failure}. The job is "
-                f"not running. Its state is in {path}; start it with 'streamplace flink apply "
-                f"--savepoint {path}'"
-            ) from None
+            raise self._not_running(why, failure, path) from None
+        if path == "":
+            raise FlinkError(f"{why}; job {new} has finished by itself") from None
+        self._start_back(successor(new), path, why)
         if isinstance(error, Exception):
             raise FlinkError(
-                f"{reason}; the job runs on its previous devices again, as job {job}"
+                f"{why}; the job runs on its previous devices again, as job {successor(new)}"
             ) from None
 
-    def _latest(self, job: str, path: str) -> str:
-        """Where the state of a job is that shall go back: what it has done since is not undone."""
-        state = self.rest.state(job)
-        saved = None if state is None else saved_by(self.rest, job)
-        if saved is None:  # it has saved nothing since
-            return path
-        if state == "RUNNING":
-            with suppress(FlinkError):
-                return stop(self.rest, job, self.folder.uri)
-        if saved.last is not None and outlives(self.rest, job):
-            return saved.last
-        self.tell(
-            f"note: the checkpoints of job {job} end with it, so it goes back to {path}; what it "
-            "wrote since then may be written twice"
-        )
-        return path
+    def _start_back(self, job: str, path: str, why: str) -> None:
+        """Start a job where it ran; raises how to start it if that fails."""
+        try:
+            self._start(job, 1, path)
+        except NoAnswer as silence:
+            raise self._undecided(silence) from None
+        except (CopyRuns, EndedByOthers):
+            raise
+        except FlinkError as failure:
+            raise self._not_running(why, failure, path) from None
+        self._remember(path)
 
-    def _undecided_without(self, error: BaseException) -> None:
-        """Raise Undecided where Flink does not answer, so that nothing can be decided."""
+    def _check_decided(self, error: BaseException) -> None:
+        """Raise what forbids going back: nobody answers, somebody acts, or all is forgotten."""
+        if isinstance(error, CopyRuns | EndedByOthers):
+            raise error
         if isinstance(error, NoAnswer):
             raise self._undecided(error) from None
+        try:
+            known = chain_states(self.rest, self.journal.job)
+        except NoAnswer as silence:
+            raise self._undecided(silence) from None
+        if not known:
+            raise self._forgotten() from None
+
+    def _forgotten(self) -> FlinkError:
+        """What to do about a job that the JobManager knows no more."""
+        text = (
+            f"the JobManager no longer knows job {self.journal.job}, because it was restarted "
+            "without high availability"
+        )
+        state = last_on_files(self.folder, self.journal)
+        if state is None and self.journal.savepoint is None:
+            return FlinkError(
+                f"{text}, and {shown(self.folder.uri, 300)} contains no complete savepoint of it; "
+                "start the job again as it was first submitted"
+            )
+        words = f"its state is in {self.journal.savepoint}" if state is None else state.words
+        return Forgotten(f"{text}; {words}. Finish the move with: {self.resume_by}")
+
+    def _not_running(self, why: str, failure: FlinkError, path: str) -> NotRunning:
+        self._save(returns=True, savepoint=path)
+        return NotRunning(
+            f"{why}; the return to the previous devices failed, too: {failure}. The job is not "
+            f"running. Its state is in {path}; start it with: {self.resume_by}"
+        )
 
     def _undecided(self, error: FlinkError) -> Undecided:
         return Undecided(
@@ -385,7 +395,3 @@ class Transaction:
             f"{self.journal.successor} runs is not known; when Flink answers again, finish the "
             f"move by: {self.resume_by}"
         )
-
-
-def _reason(error: BaseException) -> str:
-    return str(error) or type(error).__name__

@@ -7,10 +7,15 @@
  *     write FILE TEXT     "written", whether there was such a file or not
  *     delete FILE         "deleted", whether there was such a file or not
  *     list FOLDER PREFIX  a line for each file or folder: age in ms, tab, name
+ *     complete FOLDER PREFIX  the same, for each folder in it that contains complete state; the age
+ *                         is that of its metadata
  *     read FILE           its text; nothing where there is no such file
+ *     room FILE           writes and deletes the file; bytes that are free, or -1 where the file
+ *                         system does not tell
  *     spend               submits a job that can never run, so that its id is used up
  */
 import java.io.ByteArrayOutputStream;
+import java.io.File;
 import java.io.FileNotFoundException;
 import java.io.IOException;
 import java.io.InputStream;
@@ -24,11 +29,13 @@ import org.apache.flink.core.fs.FileStatus;
 import org.apache.flink.core.fs.FileSystem;
 import org.apache.flink.core.fs.FileSystem.WriteMode;
 import org.apache.flink.core.fs.Path;
+import org.apache.flink.core.fs.local.LocalFileSystem;
 import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
 
 public final class MoveFiles {
     private static final int MOST_BYTES = 1 << 20;
+    private static final int TEST_BYTES = 1 << 16;
 
     private MoveFiles() {}
 
@@ -49,15 +56,19 @@ public final class MoveFiles {
             case "create":
                 return create(files, path, arguments[2]) ? "created" : "exists";
             case "write":
-                write(files, path, arguments[2], WriteMode.OVERWRITE);
+                write(files, path, arguments[2]);
                 return "written";
             case "delete":
                 files.delete(path, false);
                 return "deleted";
             case "list":
                 return list(files, path, arguments[2]);
+            case "complete":
+                return complete(files, path, arguments[2]);
             case "read":
                 return read(files, path);
+            case "room":
+                return Long.toString(room(files, path));
             default:
                 throw new IllegalArgumentException(arguments[0]);
         }
@@ -68,22 +79,45 @@ public final class MoveFiles {
         if (files.exists(path)) {
             return false;
         }
+        FSDataOutputStream stream;
         try {
-            write(files, path, text, WriteMode.NO_OVERWRITE);
-            return true;
+            stream = files.create(path, WriteMode.NO_OVERWRITE);
         } catch (IOException failure) {
             if (files.exists(path)) {
                 return false;
             }
             throw failure;
         }
+        fill(files, path, stream, text.getBytes(StandardCharsets.UTF_8));
+        return true;
     }
 
-    private static void write(FileSystem files, Path path, String text, WriteMode mode)
+    /** A file that cannot be written whole is deleted: an empty one would be a lock of nobody. */
+    private static void fill(FileSystem files, Path path, FSDataOutputStream stream, byte[] content)
             throws IOException {
-        try (FSDataOutputStream stream = files.create(path, mode)) {
+        try (FSDataOutputStream open = stream) {
+            ((OutputStream) open).write(content);
+        } catch (IOException failure) {
+            files.delete(path, false);
+            throw failure;
+        }
+    }
+
+    private static void write(FileSystem files, Path path, String text) throws IOException {
+        try (FSDataOutputStream stream = files.create(path, WriteMode.OVERWRITE)) {
             ((OutputStream) stream).write(text.getBytes(StandardCharsets.UTF_8));
         }
+    }
+
+    private static long room(FileSystem files, Path path) throws IOException {
+        files.mkdirs(path.getParent());
+        FSDataOutputStream stream = files.create(path, WriteMode.NO_OVERWRITE);
+        fill(files, path, stream, new byte[TEST_BYTES]);
+        files.delete(path, false);
+        if (!(files instanceof LocalFileSystem)) {
+            return -1;
+        }
+        return new File(path.getParent().getPath()).getUsableSpace();
     }
 
     private static String list(FileSystem files, Path folder, String prefix) throws IOException {
@@ -93,6 +127,21 @@ public final class MoveFiles {
         for (FileStatus one : all == null ? new FileStatus[0] : all) {
             if (one.getPath().getName().startsWith(prefix)) {
                 long age = now - one.getModificationTime();
+                lines.append(age).append('\t').append(one.getPath().getName()).append('\n');
+            }
+        }
+        return lines.toString();
+    }
+
+    private static String complete(FileSystem files, Path folder, String prefix)
+            throws IOException {
+        StringBuilder lines = new StringBuilder();
+        long now = System.currentTimeMillis();
+        FileStatus[] all = files.exists(folder) ? files.listStatus(folder) : null;
+        for (FileStatus one : all == null ? new FileStatus[0] : all) {
+            Path metadata = new Path(one.getPath(), "_metadata");
+            if (one.getPath().getName().startsWith(prefix) && files.exists(metadata)) {
+                long age = now - files.getFileStatus(metadata).getModificationTime();
                 lines.append(age).append('\t').append(one.getPath().getName()).append('\n');
             }
         }

@@ -1,0 +1,61 @@
+"""Outcomes of a move, and what is said of a job that did not move."""
+
+from dataclasses import dataclass
+
+from streamplace.engines.flink.endings import last_kept
+from streamplace.engines.flink.rest import FINISHED, FlinkError, Rest
+from streamplace.engines.flink.state import stopped_with
+from streamplace.engines.live import Moved
+from streamplace.errors import StreamplaceError
+from streamplace.model.messages import shown
+
+NOT_TOUCHED = "The job was not touched"
+ABANDONED = "the move is abandoned"
+
+
+class Undecided(FlinkError):
+    """Flink answers no more; what runs is not known, and the move has to be resumed."""
+
+
+class Forgotten(Undecided):
+    """The JobManager was restarted without high availability, and knows the job no more."""
+
+
+class NotRunning(Undecided):
+    """The job does not run, but its state is there: resuming the move starts it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlinkMoved(Moved):
+    """A job that was moved; its outage ends when all of it runs again.
+
+    Attributes
+    ----------
+    savepoint
+        What it was started from; None where it did not move.
+    """
+
+    savepoint: str | None
+
+
+def reason(error: BaseException) -> str:
+    """What went wrong, in words."""
+    return str(error) or type(error).__name__
+
+
+def untouched(error: StreamplaceError) -> None:
+    """Add to an error that the job runs as it did, unless it says so."""
+    if NOT_TOUCHED not in str(error):
+        error.args = (f"{str(error).rstrip('.')}. {NOT_TOUCHED}", *error.args[1:])
+
+
+def ended_before(rest: Rest, job: str, state: str) -> str:
+    """What became of a job that the move did not stop, and whose state nobody has saved."""
+    if state == FINISHED:
+        return f"job {job} finished before it could be saved; there is nothing to move"
+    if state == "FAILED":
+        told = f"job {job} has failed: {rest.failure(job)}; nothing was started"
+    else:
+        told = f"job {job} was cancelled by another user; nothing was started"
+    path = stopped_with(rest, job) or last_kept(rest, job)
+    return told if path is None else f"{told}. Its state is in {shown(path, 300)}"

@@ -1,0 +1,37 @@
+"""The pause of a job that is moved: how long it stood still, by Flink's own clock."""
+
+from contextlib import suppress
+from urllib.parse import quote
+
+from streamplace.engines.flink.rest import FlinkError, Rest
+
+
+def pause_of(rest: Rest, old: str, new: str) -> float | None:
+    """Seconds from the savepoint of a job to the moment when all of its successor ran.
+
+    None where Flink does not tell. The answers of its REST interface may come much later, so what
+    the command waits says little.
+    """
+    with suppress(FlinkError):
+        began, ended = _saved(rest, old), _ran(rest, new)
+        if began and ended >= began:
+            return (ended - began) / 1000
+    return None
+
+
+def _saved(rest: Rest, job: str) -> float:
+    """When the sources of a job were stopped, in ms; 0 where that is not known."""
+    latest = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints").get("latest") or {}
+    row = latest.get("savepoint") or {}
+    return float(row.get("trigger_timestamp", 0))
+
+
+def _ran(rest: Rest, job: str) -> float:
+    """When the last subtask of a job began to run, in ms; 0 where that is not known."""
+    root = f"/jobs/{quote(job, safe='')}/vertices"
+    answers = [
+        rest.get(f"{root}/{quote(vertex['id'], safe='')}/subtasktimes")["subtasks"]
+        for vertex in rest.job(job)["vertices"]
+    ]
+    moments = [row["timestamps"].get("RUNNING", 0.0) for rows in answers for row in rows]
+    return max(moments, default=0.0)

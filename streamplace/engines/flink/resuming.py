@@ -1,0 +1,82 @@
+"""The command that finishes a move: whole, so that it can be typed as it is printed."""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from streamplace.engines.flink.program import Program
+
+_NEW = ("--placement", "--output", "-o")
+"""Options that a resumed move does not take."""
+_FILES = (
+    "--cluster",
+    "--library",
+    "--flink-home",
+    "--authorization",
+    "--key",
+    "--cert",
+    "--cacert",
+)
+
+
+def resume_words(words: Sequence[str], jar: Path) -> str:
+    """The command line that was given, with --resume and without what that goes by.
+
+    Files are named in full, so that the folder in which it is typed does not matter.
+
+    >>> words = ["flink", "move", "/j/a.jar", "--placement", "p.json", "--", "--in", "x y"]
+    >>> resume_words(words, Path("/j/a.jar"))
+    "streamplace flink move /j/a.jar --resume -- --in 'x y'"
+    """
+    options, arguments = _parted(words)
+    options = [*_whole(options, str(jar))]
+    return shlex.join(["streamplace", *options, "--resume", *arguments])
+
+
+def _whole(options: Sequence[str], jar: str) -> Iterator[str]:
+    for before, word in zip(("", *options), options, strict=False):
+        if word.startswith(_NEW) or before in _NEW or word in ("--resume", "--json"):
+            continue
+        option, equals, path = word.partition("=")
+        if word == jar or before in _FILES:
+            yield str(Path(word).resolve())
+        elif equals and option in _FILES:
+            yield f"{option}={Path(path).resolve()}"
+        else:
+            yield word
+
+
+def resume_command(program: Program, url: str, folder: str | None) -> str:
+    """The same for a move that was begun from Python."""
+    words = ["streamplace", "flink", "move", str(program.jar.resolve()), "--rest", url]
+    words += ["--savepoints", folder] if folder is not None else []
+    words += ["--entry-class", program.entry_class] if program.entry_class is not None else []
+    for library in program.libraries:
+        words += ["--library", str(library.resolve())]
+    for classpath in program.classpaths:
+        words += ["-C", classpath]
+    for key, value in program.settings.items():
+        words += ["-D", f"{key}={value}"]
+    words += ["-p", str(program.parallelism)] if program.parallelism is not None else []
+    if program.managed_mb is not None:
+        words += ["--managed-memory", f"{program.managed_mb} MiB"]
+    arguments = ["--", *program.arguments] if program.arguments else []
+    return shlex.join([*words, "--resume", *arguments])
+
+
+def with_job(command: str, job: str) -> str:
+    """Command that names the job whose move it finishes.
+
+    >>> with_job("streamplace flink move a.jar --resume -- --job x", "0b7c")
+    'streamplace flink move a.jar --resume --job 0b7c -- --job x'
+    """
+    options, arguments = _parted(shlex.split(command))
+    if any(word == "--job" or word.startswith("--job=") for word in options):
+        return command
+    return shlex.join([*options, "--job", job, *arguments])
+
+
+def _parted(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Words before the arguments of the job, and those."""
+    end = list(words).index("--") if "--" in words else len(words)
+    return [*words[:end]], [*words[end:]]

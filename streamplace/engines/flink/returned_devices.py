@@ -1,0 +1,40 @@
+"""TaskManagers that come back: a JobManager that was restarted meets them anew."""
+
+import time
+from collections.abc import Callable
+
+from streamplace.engines.flink.rest import FlinkError, Rest
+from streamplace.model.messages import listed
+
+LOOK_SECONDS = 0.5
+
+
+def await_devices(
+    rest: Rest, needed: set[str], seconds: float, tell: Callable[[str], None]
+) -> None:
+    """Wait until TaskManagers are there, and rid of jobs that the cluster has forgotten.
+
+    They give the slots of a job back some time after its JobManager has gone.
+
+    Raises
+    ------
+    FlinkError
+        When that takes longer.
+    """
+    deadline, before = time.monotonic() + seconds, ""
+    while waiting := _awaited(rest, needed):
+        if time.monotonic() > deadline:
+            raise FlinkError(f"{waiting}, and did not within {seconds:g} s")
+        if waiting != before:
+            tell(f"waiting: {waiting}")
+        before = waiting
+        time.sleep(LOOK_SECONDS)
+
+
+def _awaited(rest: Rest, needed: set[str]) -> str:
+    """What TaskManagers have still to do before a job can be started on them; else nothing."""
+    offered, known = rest.offered(), rest.jobs().keys()
+    if missing := sorted(needed.difference(offered)):
+        return f"{listed(missing)} have to join the cluster"
+    held = [device for device in sorted(needed) if set(rest.holders(device)) - known]
+    return f"{listed(held)} have to give back the slots of a forgotten job" if held else ""

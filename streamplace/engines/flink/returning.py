@@ -1,0 +1,78 @@
+"""Returning: what a job goes back from that was started and shall not stay."""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from streamplace.engines.flink.endings import last_kept
+from streamplace.engines.flink.folder import SavepointFolder
+from streamplace.engines.flink.journal import Journal
+from streamplace.engines.flink.rest import ENDED, FINISHED, FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.state import (
+    begin_stop,
+    restored_path,
+    saved_by,
+    stop_status,
+    stopped_at,
+    stopped_with,
+)
+from streamplace.engines.flink.submission import return_trigger, withdraw
+
+
+def latest_of(
+    rest: Rest,
+    folder: SavepointFolder,
+    job: str,
+    path: str,
+    seconds: float,
+    tell: Callable[[str], None],
+) -> str:
+    """End a job, and return where its last state is; empty for one that has finished by itself.
+
+    What it has done is not undone: a running job is stopped with a savepoint, and of another the
+    last checkpoint is taken if it outlives the job.
+
+    Parameters
+    ----------
+    path
+        What it was started from, or was to be.
+    seconds
+        In which the savepoint must be complete.
+    """
+    state, trigger = rest.state(job), return_trigger(job)
+    if state is None:
+        withdraw(rest, folder, job)
+        return path
+    is_asked = stop_status(rest, job, trigger) is not None
+    if state == FINISHED and not is_asked:
+        return stopped_with(rest, job) or ""
+    if state == "RUNNING" or is_asked:
+        try:
+            if not is_asked:
+                begin_stop(rest, job, folder.uri, trigger)
+            saved = stopped_at(rest, job, trigger, seconds)
+            rest.wait(job, ENDED)
+            return saved
+        except NoAnswer:
+            raise
+        except FlinkError:  # it cannot be saved
+            pass
+    withdraw(rest, folder, job)
+    kept = last_kept(rest, job)
+    if kept is None and saved_by(rest, job) is not None:
+        tell(
+            f"note: the checkpoints of job {job} end with it, so it goes back to {path}; what it "
+            "wrote since then may be written twice"
+        )
+    return kept or path
+
+
+def start_of(rest: Rest, journal: Journal, job: str) -> str:
+    """What a job of a move was started from; else what the job before it was stopped with."""
+    if journal.savepoint is not None:
+        return journal.savepoint
+    with suppress(FlinkError):
+        return stopped_at(rest, journal.job, journal.trigger, 1.0)
+    path = stopped_with(rest, journal.job) or restored_path(rest, job)
+    if path is None:
+        raise FlinkError(f"Flink does not tell what job {job} was started from")
+    return path

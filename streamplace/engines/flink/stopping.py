@@ -1,0 +1,24 @@
+"""Stopping: whether a job goes on whose stop has failed."""
+
+import time
+
+from streamplace.engines.flink.rest import ENDED, POLL_SECONDS, Rest
+
+STEADY_SECONDS = 3.0
+"""A job that runs for so long after a stop has failed goes on."""
+PASSING = frozenset({"FAILING", "CANCELLING", "RESTARTING", "RECONCILING"})
+
+
+def steady_state(rest: Rest, job: str, seconds: float) -> str | None:
+    """State of a job once it stays in it, or after so many seconds; None for one that is gone."""
+    state, since = "", time.monotonic()
+    while True:
+        seen = rest.state(job)
+        if seen is None:
+            return None
+        if seen != state:
+            state, since = seen, time.monotonic()
+        stays = time.monotonic() - since
+        if state in ENDED or (stays > STEADY_SECONDS and state not in PASSING) or stays > seconds:
+            return state
+        time.sleep(POLL_SECONDS)

@@ -1,0 +1,123 @@
+"""Uploaded jars that come back: a JobManager that was restarted has lost what it was given."""
+
+import re
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from streamplace.engines.flink.holder import Holder
+from streamplace.engines.flink.rest import SUBMIT_SECONDS, FlinkError, Refusal, Rest
+
+_MISSING = re.compile(r"Jar file \S+ does not exist")
+_NAME = re.compile(r"streamplace-(?:move-[0-9a-f]+-)?[0-9a-f]+-([0-9a-f]{12}\.\d+\.\d+)[._]")
+OLD_SECONDS = 24 * 3600.0
+"""After which a jar counts as left whose command ran on another machine."""
+
+
+@dataclass(slots=True)
+class ClusterJar:
+    """A jar on the cluster.
+
+    Attributes
+    ----------
+    make
+        Makes the file, once more where it has to be uploaded again.
+    id
+        Of the upload; empty before the first.
+    name
+        Of the file; no other upload has the same.
+    """
+
+    rest: Rest
+    make: Callable[[], AbstractContextManager[Path]]
+    id: str = ""
+    name: str = ""
+
+    def upload(self) -> None:
+        """Send the jar."""
+        with self.make() as jar:
+            self.name = jar.name
+            self.id = self.rest.upload(jar)
+
+    def run(
+        self, request: dict[str, object], rest: Rest | None = None, seconds: float = SUBMIT_SECONDS
+    ) -> Any:
+        """Answer to a request to run the jar, which is uploaded again where it has gone.
+
+        Parameters
+        ----------
+        rest
+            What asks, where it is not as patient as what uploads.
+        """
+        asking = rest or self.rest
+        try:
+            return asking.post(self._path, request, seconds)
+        except Refusal as error:
+            if _MISSING.search(error.complaint) is None:
+                raise
+        self.rest.tell("the JobManager has lost the uploaded jar; uploading it again")
+        self.upload()
+        return asking.post(self._path, request, seconds)
+
+    def remove(self) -> None:
+        """Remove the jar, however often it was uploaded because an answer was lost."""
+        with suppress(FlinkError):
+            self.rest.remove_jar(self.id)
+        with suppress(FlinkError):
+            for jar in self.rest.get("/jars")["files"]:
+                if jar["name"] == self.name:
+                    self.rest.remove_jar(jar["id"])
+
+    @property
+    def _path(self) -> str:
+        return f"/jars/{quote(self.id, safe='')}/run"
+
+
+@contextmanager
+def uploaded(rest: Rest, make: Callable[[], AbstractContextManager[Path]]) -> Iterator[ClusterJar]:
+    """Return a jar that is on the cluster while the block runs."""
+    jar = ClusterJar(rest, make)
+    jar.upload()
+    try:
+        yield jar
+    finally:
+        jar.remove()
+
+
+def own_name(name: str) -> str:
+    """Name of a jar that tells which process has uploaded it, and that no other jar has.
+
+    >>> own_name("placed-job.jar").endswith("_placed-job.jar")
+    True
+    """
+    return f"streamplace-{secrets.token_hex(8)}-{Holder.current().mark}_{name}"
+
+
+def left_jars(rest: Rest, now: float) -> dict[str, str]:
+    """Jars on a cluster that commands have left which have ended: id → name.
+
+    Parameters
+    ----------
+    now
+        The time in s.
+    """
+    left = {}
+    for jar in rest.get("/jars")["files"]:
+        match = _NAME.match(jar["name"])
+        if match is not None and match[1] != Holder.current().mark:
+            is_old = now - jar["uploaded"] / 1000 > OLD_SECONDS
+            if is_old or not Holder.may_run(match[1]):
+                left[jar["id"]] = jar["name"]
+    return left
+
+
+def remove_left_jars(rest: Rest, now: float) -> list[str]:
+    """Remove the jars that commands have left; returns their names."""
+    left = left_jars(rest, now)
+    for jar in left:
+        rest.remove_jar(jar)
+    return [*left.values()]

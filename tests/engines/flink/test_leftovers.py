@@ -1,0 +1,90 @@
+"""What commands leave that are killed: listed, removed, and never started a second time."""
+
+import json
+from collections.abc import Iterator
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from flink_proxy import faulty_proxy
+from move_trials import Trial, nth
+
+from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.folder import SavepointFolder
+from streamplace.engines.flink.local import LocalCluster
+from streamplace.engines.flink.rest import FlinkError, Rest
+from streamplace.engines.flink.uploads import ClusterJar
+
+pytestmark = pytest.mark.xdist_group("flink")
+
+
+@pytest.fixture
+def trial(
+    rest: Rest, cluster: LocalCluster, flink: Flink, jobs: Path, tmp_path: Path
+) -> Iterator[Trial]:
+    """A job on the shared cluster, and a proxy for the commands."""
+    with faulty_proxy(rest.url) as proxy:
+        made = Trial(cluster, flink, jobs, tmp_path / "trial", proxy)
+        yield made
+        made.end()
+
+
+def listed(trial: Trial, *options: str) -> dict[str, list[object]]:
+    """What the command says is left, as one document."""
+    place = ("--rest", trial.proxy.url, "--flink-home", str(trial.flink.home))
+    command = ("flink", "savepoints", *place, "--savepoints", trial.saved, "--json", *options)
+    assert trial.type(*command) == 0, trial.words[-1]
+    lines = trial.words[-1]
+    document: dict[str, list[object]] = json.loads(lines[lines.index("{") :])
+    return document
+
+
+def test_what_a_killed_command_leaves_is_listed_and_removed(trial: Trial) -> None:
+    """The lock stays until the move is finished, and its savepoint starts no second copy."""
+    trial.proxy.disturb(nth("start"), "lost")
+    trial.proxy.before = trial.kill
+    assert trial.move() < 0
+    trial.proxy.disturb(-1, "")
+    trial.rest.wait_released()
+    left = listed(trial)
+    assert len(left["jars"]) == 3
+    assert any(trial.job in str(lock) and "finish it with" in str(lock) for lock in left["locks"])
+    outcome_words = trial.type(*trial.resuming()), trial.words[-1]
+    assert outcome_words[0] == 0, outcome_words[1]
+    (new,) = trial.live()
+    trial.rest.wait_running(new)
+    (saved,) = [*(trial.folder / "saved").glob("savepoint-*")]
+    assert trial.apply(str(saved)) == 2
+    assert f"job {new} (RUNNING) continues from" in trial.words[-1]
+    assert trial.live() == [new]
+    trial.tells_more()
+    left = listed(trial, "--remove-all")
+    assert (left["locks"], left["jars"], left["savepoints"]) == ([], [], [])
+    assert [*(trial.folder / "saved").iterdir()] == []
+    assert trial.count() == (0, 0)
+
+
+def test_a_folder_that_cannot_be_written_touches_no_job(trial: Trial) -> None:
+    """That is said in so many words, and no empty lock stays."""
+    (trial.folder / "file").write_text("")
+    status = trial.move("--savepoints", (trial.folder / "file" / "saved").as_uri())
+    assert status == 2
+    assert "the JobManager cannot use the folder" in trial.words[-1]
+    assert "The job was not touched" in trial.words[-1]
+    assert trial.live() == [trial.job]
+
+
+class NarrowFolder(SavepointFolder):
+    """A folder on a file system with 1,000 bytes left."""
+
+    def _ask(self, *arguments: str) -> str:
+        return "1000" if arguments[0] == "room" else ""
+
+
+def test_a_folder_must_have_room_for_what_the_last_checkpoint_took() -> None:
+    rest = Rest("http://127.0.0.1:9")
+    jar = ClusterJar(rest, lambda: nullcontext(Path("files.jar")), "files", "files.jar")
+    folder = NarrowFolder(rest, "file:///s", jar)
+    folder.check_room(1000)
+    with pytest.raises(FlinkError, match=r"has 1 kB free, and the last checkpoint of the job took"):
+        folder.check_room(1001)

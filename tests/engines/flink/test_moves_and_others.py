@@ -1,0 +1,260 @@
+"""Moves while others act, with a Flink that answers what it is told to: copies, ends, leftovers."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted_flink import ScriptedFlink, job, scripted_flink
+
+from streamplace.engines.flink.copies import CopyRuns, free_id, refuse_copy, refuse_other
+from streamplace.engines.flink.endings import EndedByOthers, last_kept, refuse_ended
+from streamplace.engines.flink.holder import Holder
+from streamplace.engines.flink.pause import pause_of
+from streamplace.engines.flink.program import Program
+from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.resuming import resume_command, resume_words, with_job
+from streamplace.engines.flink.submission import chain_of
+from streamplace.engines.flink.uploads import left_jars, own_name, uploaded
+
+OLD = "0123456789abcdef" * 2
+NEW = chain_of(OLD)[1]
+OTHER = "f" * 32
+SAVEPOINT = "file:/s/savepoint-012345-aaaaaaaaaaaa"
+NONE: dict[str, Any] = {"counts": {"completed": 0}, "latest": {}}
+
+
+def started_from(path: str) -> dict[str, Any]:
+    """Checkpoints of a job that was started from a path."""
+    return {"counts": {"completed": 1}, "latest": {"restored": {"external_path": path}}}
+
+
+def cluster(
+    states: Mapping[str, str], checkpoints: Mapping[str, Any], **more: Any
+) -> dict[str, Any]:
+    """Answers on jobs of these states."""
+    answers: dict[str, Any] = {
+        "GET /jobs": {"jobs": [{"id": one, "status": state} for one, state in states.items()]}
+    }
+    for one, state in states.items():
+        answers[f"GET /jobs/{one}"] = job("shop", state, {})
+        answers[f"GET /jobs/{one}/checkpoints"] = checkpoints.get(one, NONE)
+    return answers | more
+
+
+@pytest.fixture
+def flink() -> Iterator[ScriptedFlink]:
+    """A cluster whose answers a test gives."""
+    with scripted_flink({}) as answering:
+        yield answering
+
+
+@pytest.mark.parametrize("path", [SAVEPOINT, "file:///s/savepoint-012345-aaaaaaaaaaaa/"])
+def test_a_savepoint_from_which_a_job_runs_starts_no_second(
+    flink: ScriptedFlink, path: str
+) -> None:
+    """However the path is written; the job is named."""
+    flink.answers = cluster({OTHER: "RUNNING"}, {OTHER: started_from(SAVEPOINT)})
+    with pytest.raises(CopyRuns, match=rf"^job {OTHER} \(RUNNING\) continues from .* already"):
+        refuse_copy(Rest(flink.url), path)
+
+
+def test_a_checkpoint_of_a_job_that_runs_starts_no_second(flink: ScriptedFlink) -> None:
+    flink.answers = cluster({OLD: "RUNNING"}, {})
+    with pytest.raises(CopyRuns, match=rf"^job {OLD} \(RUNNING\) has taken the checkpoint"):
+        refuse_copy(Rest(flink.url), f"s3://b/{OLD}/chk-7")
+
+
+@pytest.mark.parametrize("states", [{OTHER: "CANCELED"}, {OTHER: "FAILED"}, {}])
+def test_a_savepoint_from_which_a_job_ran_may_be_used_again(
+    flink: ScriptedFlink, states: Mapping[str, str]
+) -> None:
+    flink.answers = cluster(states, {OTHER: started_from(SAVEPOINT)})
+    refuse_copy(Rest(flink.url), SAVEPOINT)
+
+
+def test_two_commands_at_once_start_one_job_from_a_savepoint(flink: ScriptedFlink) -> None:
+    """By the same id, which Flink takes once; the next one has another when that has ended."""
+    flink.answers = cluster({}, {})
+    rest = Rest(flink.url)
+    first = free_id(rest, SAVEPOINT)
+    assert free_id(rest, "/s/savepoint-012345-aaaaaaaaaaaa") == first
+    flink.answers = cluster({first: "RUNNING"}, {})
+    assert free_id(rest, SAVEPOINT) == first
+    flink.answers = cluster({first: "FAILED"}, {})
+    assert free_id(rest, SAVEPOINT) not in (first, free_id(rest, "s3://b/savepoint-012345-a"))
+
+
+@pytest.mark.parametrize(
+    ("restored", "name", "is_copy"),
+    [
+        (SAVEPOINT, "other", True),
+        (f"file:/c/{OLD}/chk-9", "other", True),
+        (f"file:/c/{OTHER}/chk-9", "shop", True),
+        (f"file:/c/{OTHER}/chk-9", "other", False),
+        ("file:/s/savepoint-999999-aaaaaaaaaaaa", "shop", False),
+    ],
+)
+def test_a_job_that_others_have_started_from_the_state_of_a_moved_one_is_its_copy(
+    flink: ScriptedFlink, restored: str, name: str, *, is_copy: bool
+) -> None:
+    """From the savepoint, from a checkpoint, or of its name and restarted since the other ended."""
+    ended = job("shop", "FINISHED", {}) | {"timestamps": {"FINISHED": 2000.0}}
+    began = job("shop", "RUNNING", {}) | {"timestamps": {"CREATED": 3000.0}}
+    flink.answers = cluster(
+        {OLD: "FINISHED", OTHER: "RUNNING"}, {OTHER: started_from(restored)}
+    ) | {f"GET /jobs/{OLD}": ended, f"GET /jobs/{OTHER}": began}
+    asked = (Rest(flink.url), SAVEPOINT, chain_of(OLD), name)
+    if is_copy:
+        with pytest.raises(CopyRuns, match=f"job {OTHER}.*othing was started"):
+            refuse_other(*asked)
+    else:
+        refuse_other(*asked)
+    flink.answers[f"GET /jobs/{OTHER}"] = began | {"timestamps": {"CREATED": 1000.0}}
+    if maker_is_itself(restored):
+        refuse_other(*asked)
+
+
+def maker_is_itself(restored: str) -> bool:
+    """Whether a job went on from a checkpoint of its own."""
+    return OTHER in restored
+
+
+def test_where_a_job_is_forgotten_one_of_its_name_is_taken_for_a_copy(
+    flink: ScriptedFlink,
+) -> None:
+    """Somebody has submitted it to the JobManager that was restarted."""
+    flink.answers = cluster({OTHER: "RUNNING"}, {})
+    with pytest.raises(CopyRuns, match=f"job {OTHER} .*has the same name 'shop'"):
+        refuse_other(Rest(flink.url), SAVEPOINT, chain_of(OLD), "shop")
+
+
+KEPT_ON_FAILURE = {"externalization": {"enabled": True, "delete_on_cancellation": True}}
+KEPT = {"externalization": {"enabled": True, "delete_on_cancellation": False}}
+NOT_KEPT = {"externalization": {"enabled": False, "delete_on_cancellation": False}}
+CHECKPOINT = {"counts": {"completed": 3}, "latest": {"completed": {"external_path": "s3://b/c"}}}
+
+
+@pytest.mark.parametrize(
+    ("state", "policy", "path"),
+    [
+        ("FAILED", KEPT_ON_FAILURE, "s3://b/c"),
+        ("CANCELED", KEPT_ON_FAILURE, None),
+        ("CANCELED", KEPT, "s3://b/c"),
+        ("FAILED", NOT_KEPT, None),
+    ],
+)
+def test_what_outlives_a_job_depends_on_how_it_ended(
+    flink: ScriptedFlink, state: str, policy: dict[str, Any], path: str | None
+) -> None:
+    flink.answers = cluster({OLD: state}, {OLD: CHECKPOINT}) | {
+        f"GET /jobs/{OLD}/checkpoints/config": policy
+    }
+    assert last_kept(Rest(flink.url), OLD) == path
+
+
+@pytest.mark.parametrize("kind", ["SYNC_SAVEPOINT", "SAVEPOINT"])
+def test_a_stop_is_told_from_a_savepoint_of_a_job_that_finished(
+    flink: ScriptedFlink, kind: str
+) -> None:
+    """Only the first is somebody's doing."""
+    row = {"id": 4, "external_path": SAVEPOINT, "checkpoint_type": kind}
+    saved = {"counts": {"completed": 4}, "latest": {"savepoint": row}}
+    flink.answers = cluster({NEW: "FINISHED"}, {NEW: saved})
+    if kind == "SAVEPOINT":
+        refuse_ended(Rest(flink.url), NEW)
+        return
+    with pytest.raises(EndedByOthers, match=f"was stopped by another user.*{SAVEPOINT}"):
+        refuse_ended(Rest(flink.url), NEW)
+
+
+def test_a_jar_that_a_restarted_job_manager_has_lost_is_uploaded_again(
+    flink: ScriptedFlink, tmp_path: Path
+) -> None:
+    """And the job is submitted; both uploads are removed in the end."""
+    file = tmp_path / own_name("placed-job.jar")
+    file.write_bytes(b"jar")
+    lost = {"errors": ["a.RestHandlerException: Jar file /tmp/web/jar-1 does not exist"]}
+    flink.answers = {
+        "POST /jars/upload": [{"filename": "/tmp/web/jar-1"}, {"filename": "/tmp/web/jar-2"}],
+        "POST /jars/jar-1/run": lost,
+        "POST /jars/jar-2/run": {"jobid": "new"},
+        "DELETE /jars/jar-2": {},
+        "DELETE /jars/jar-3": {},
+        "GET /jars": {"files": [{"id": "jar-3", "name": file.name, "uploaded": 1}]},
+    }
+    with uploaded(Rest(flink.url), lambda: nullcontext(file)) as jar:
+        assert jar.run({"entryClass": "Job"}) == {"jobid": "new"}
+    assert flink.requests("DELETE") == ["/jars/jar-2", "/jars/jar-3"]
+
+
+def test_jars_of_commands_that_have_ended_are_left(flink: ScriptedFlink) -> None:
+    """By the process in their names; those of other machines when they are a day old."""
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    here = Holder.current()
+    dead = here.model_copy(update={"process": ended.pid}).mark
+    parent = here.model_copy(update={"process": os.getppid(), "started": started(os.getppid())})
+    names = {
+        "killed": f"streamplace-0a-{dead}_placed-job.jar",
+        "move": f"streamplace-move-{OLD}-{'a' * 32}-{dead}.jar",
+        "own": own_name("files.jar"),
+        "alive": f"streamplace-0b-{parent.mark}_placed-job.jar",
+        "remote": "streamplace-0c-abcdefabcdef.1.1_files.jar",
+        "user's": "job.jar",
+    }
+    now = time.time()
+    flink.answers = {
+        "GET /jars": {
+            "files": [
+                {"id": id_, "name": name, "uploaded": int(1000 * now)}
+                for id_, name in names.items()
+            ]
+        }
+    }
+    assert set(left_jars(Rest(flink.url), now)) == {"killed", "move"}
+    assert "remote" in left_jars(Rest(flink.url), now + 2 * 86_400)
+
+
+def started(process: int) -> int:
+    """When a process started, in ticks of the kernel."""
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19])
+
+
+def test_the_pause_of_a_job_is_told_by_flinks_clock(flink: ScriptedFlink) -> None:
+    """From its savepoint until its last subtask runs, whenever the command hears of that."""
+    row = {"external_path": SAVEPOINT, "trigger_timestamp": 10_000}
+    moments = [{"timestamps": {"RUNNING": at, "FINISHED": 0}} for at in (12_000, 13_900)]
+    flink.answers = cluster(
+        {OLD: "FINISHED", NEW: "RUNNING"},
+        {OLD: {"counts": {"completed": 1}, "latest": {"savepoint": row}}},
+    ) | {
+        f"GET /jobs/{NEW}": job("shop", "RUNNING", {"v0": "RUNNING"}),
+        f"GET /jobs/{NEW}/vertices/v0/subtasktimes": {"subtasks": moments},
+    }
+    rest = Rest(flink.url)
+    assert pause_of(rest, OLD, NEW) == 3.9
+    flink.answers[f"GET /jobs/{OLD}/checkpoints"] = NONE
+    assert pause_of(rest, OLD, NEW) is None
+
+
+def test_the_command_that_resumes_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It can be typed in any folder: files are named in full, what it does not take is left out."""
+    monkeypatch.chdir(tmp_path)
+    words = ["flink", "move", "job.jar", "--rest", "http://h:1", "--library=lib.jar", "-o"]
+    words += ["r.html", "--placement=p.json", "--json", "--entry-class", "a.B", "--", "p.json"]
+    line = with_job(resume_words(words, Path("job.jar")), OLD)
+    assert line == (
+        f"streamplace flink move {tmp_path}/job.jar --rest http://h:1 --library={tmp_path}/lib.jar "
+        f"--entry-class a.B --resume --job {OLD} -- p.json"
+    )
+    program = Program(Path("job.jar"), "a.B", ("x y",), settings={"k": "v"}, parallelism=2)
+    assert resume_command(program, "http://h:1", "/s") == (
+        f"streamplace flink move {tmp_path}/job.jar --rest http://h:1 --savepoints /s "
+        "--entry-class a.B -D k=v -p 2 --resume -- 'x y'"
+    )
