@@ -15,9 +15,9 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.report import Heading, Report, duration
 from streamplace.model.sheets import about_parts
-from streamplace.objectives.conditions import require_conditions
 from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective
+from streamplace.objectives.verification import verified
 from streamplace.placers.stopwatch import now
 from streamplace.placers.verdict import bound_in_words, proven, verdict
 from streamplace.registry import Registry
@@ -193,20 +193,37 @@ class Placer:
     def place(
         self, problem: Problem, objective: Objective, *, seed: int = 0, budget: Budget | None = None
     ) -> Result:
-        """Place; raise PlacementError if the placement is illegal or violates a condition."""
-        result = self.attempt(problem, objective, seed=seed, budget=budget)
-        require_conditions(problem, objective, result.placement)
-        return result
+        """Place, and judge the placement anew, whatever the search believes of it.
+
+        Raises
+        ------
+        PlacementError
+            When the placement is illegal or misses a condition.
+        """
+        answer, seconds = self._answer(problem, objective, seed, budget)
+        bound = objective.bound(problem) if answer.bound is None else answer.bound
+        value, bound = verified(problem, objective, answer.placement, answer.value, bound)
+        return self._result(problem, objective, seed, seconds, replace(answer, value=value), bound)
 
     def attempt(
         self, problem: Problem, objective: Objective, *, seed: int = 0, budget: Budget | None = None
     ) -> Result:
-        """Place without checking the conditions, as part of a larger search."""
+        """Place without judging the placement, as part of a larger search."""
+        answer, seconds = self._answer(problem, objective, seed, budget)
+        if answer.value is None:
+            answer = replace(answer, value=objective.value(problem, answer.placement))
+        bound = objective.bound(problem) if answer.bound is None else answer.bound
+        return self._result(problem, objective, seed, seconds, answer, bound)
+
+    def _answer(
+        self, problem: Problem, objective: Objective, seed: int, budget: Budget | None
+    ) -> tuple[Found, float]:
+        """Return a legal placement, and the seconds that it took."""
         self.check(problem, objective)
         start = now()
         limits = self.budget or budget or USUAL_BUDGET
         answer = self.function(problem, objective, seed=seed, budget=limits, **self.options)
-        elapsed = now() - start
+        seconds = now() - start
         if not isinstance(answer, Found):
             answer = Found(answer)
         try:
@@ -215,18 +232,26 @@ class Placer:
             raise PlacementError(
                 f"placer {self.name!r} does not support this problem: {error}"
             ) from None
-        value = answer.value
-        if value is None:
-            value = objective.value(problem, answer.placement)
-        LOG.info("%s: %.6g in %.1f ms", self.name, value, 1000 * elapsed)
-        bound = objective.bound(problem) if answer.bound is None else answer.bound
+        return answer, seconds
+
+    def _result(
+        self,
+        problem: Problem,
+        objective: Objective,
+        seed: int,
+        seconds: float,
+        answer: Found,
+        bound: float | None,
+    ) -> Result:
+        assert answer.value is not None
+        LOG.info("%s: %.6g in %.1f ms", self.name, answer.value, 1000 * seconds)
         return Result(
             answer.placement,
             objective.name,
-            value,
+            answer.value,
             self.name,
             seed,
-            elapsed,
+            seconds,
             bound,
             answer.trace,
             problem=problem,

@@ -1,0 +1,52 @@
+"""What a placer says of its placement is judged anew before it is returned."""
+
+import logging
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamplace import Operator, Problem, Stream, StreamGraph
+from streamplace.model import Cluster
+from streamplace.objectives.registry import Objective, named_objective
+from streamplace.placers.registry import Budget, Found, Placer
+
+HALF = StreamGraph.of(
+    "half", [Operator("a", ipt=2.5e5, rate=1e4), Operator("b", ipt=2.5e5)], [Stream("a", "b")]
+)
+
+
+def placer_that_says(**said: Any) -> Placer:
+    """Return a placer that puts everything on one device, where half of the rate is carried."""
+
+    def place(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
+        return Found(problem.placement(np.zeros(problem.n_operators, np.int32)), **said)
+
+    return Placer("says", "", place)
+
+
+def test_a_wrong_value_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
+    """The objective has the last word, and the defect is logged."""
+    result = placer_that_says(value=0.9).place(_problem(), named_objective("throughput"))
+    assert result.value == pytest.approx(0.5)
+    assert [each.levelno for each in caplog.records] == [logging.ERROR]
+
+
+def test_a_bound_that_the_placement_refutes_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing is called proven by a bound that is wrong."""
+    result = placer_that_says(bound=0.4).place(_problem(), named_objective("throughput"))
+    assert (result.value, result.bound) == (pytest.approx(0.5), None)
+    assert not result.proven
+    assert [each.levelno for each in caplog.records] == [logging.ERROR]
+
+
+def test_what_is_right_stays(caplog: pytest.LogCaptureFixture) -> None:
+    """Rounding is no defect."""
+    says = placer_that_says(value=0.5 + 1e-9, bound=0.5 - 1e-9)
+    result = says.place(_problem(), named_objective("throughput"))
+    assert result.proven
+    assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
+
+
+def _problem() -> Problem:
+    return Problem(HALF, Cluster.uniform(2))
