@@ -74,6 +74,17 @@ def test_a_folder_that_cannot_be_written_touches_no_job(trial: Trial) -> None:
     assert trial.live() == [trial.job]
 
 
+def test_a_savepoint_on_trial_is_removed_before_the_job_is_stopped(trial: Trial) -> None:
+    """The only one that stays is the one that the job goes on from."""
+    assert trial.move("--trial-savepoint") == 0, trial.words[-1]
+    words = trial.words[-1]
+    assert words.index(f"saving job {trial.job} on trial") < words.index("stopping job")
+    names = [path.name for path in (trial.folder / "saved").iterdir()]
+    assert sorted(name.partition("-")[0] for name in names) == ["savepoint", "streamplace"]
+    assert trial.followed(0).copies == 1
+    assert trial.count() == (0, 0)
+
+
 class NarrowFolder(SavepointFolder):
     """A folder on a file system with 1,000 bytes left."""
 
