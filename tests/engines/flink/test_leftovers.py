@@ -41,11 +41,11 @@ def listed(trial: Trial, *options: str) -> dict[str, list[object]]:
 
 def test_what_a_killed_command_leaves_is_listed_and_removed(trial: Trial) -> None:
     """The lock stays until the move is finished, and its savepoint starts no second copy."""
-    trial.proxy.disturb(nth("start"), "lost")
-    trial.proxy.before = trial.kill
+    trial.proxy.disturb(nth("stop"), "lost")
+    trial.proxy.after = trial.kill
     assert trial.move() < 0
     trial.proxy.disturb(-1, "")
-    trial.rest.wait_released()
+    trial.wait(trial.job, ["FINISHED"])
     left = listed(trial)
     assert len(left["jars"]) == 3
     assert any(trial.job in str(lock) and "finish it with" in str(lock) for lock in left["locks"])
