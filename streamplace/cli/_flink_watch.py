@@ -86,7 +86,9 @@ def watch_(
             _write(document, run, output)
 
     program, flink = program_of(**submitted), find_flink(flink_home)
-    watch = Watch(rest, flink, program, spares, say, moved, patience, timeout)
+    written = output if output is not None and output.exists() else placement
+    file = str(written.resolve())
+    watch = Watch(rest, flink, program, spares, say, moved, patience, timeout, file)
     try:
         watch.run(PlacedJob(only_job(rest, job), vectors))
     except KeyboardInterrupt:

@@ -5,7 +5,8 @@ Flink lets any number of jobs start from one savepoint, and each of them writes 
 
 import hashlib
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
 
 from streamplace.engines.flink.rest import ENDED, FlinkError, Refusal, Rest
@@ -71,6 +72,30 @@ def refuse_other(rest: Rest, path: str, chain: Sequence[str], name: str) -> None
                 f"job {other} ({state}), which has the same name {quoted(name)}, was started "
                 f"meanwhile by another command; nothing was started from {shown(path, 300)}"
             )
+
+
+@contextmanager
+def alone(
+    rest: Rest, path: str, chain: Sequence[str], name: str, give_way: Callable[[], None]
+) -> Iterator[None]:
+    """Refuse another that goes on from the state, before a job is submitted in the block and after.
+
+    Somebody may be as quick, under an id that nobody knows before.
+
+    Parameters
+    ----------
+    path, chain, name
+        As ``refuse_other`` has them.
+    give_way
+        Ends the job that was submitted in the block.
+    """
+    refuse_other(rest, path, chain, name)
+    yield
+    try:
+        refuse_other(rest, path, chain, name)
+    except CopyRuns:
+        give_way()
+        raise
 
 
 def free_id(rest: Rest, path: str) -> str:

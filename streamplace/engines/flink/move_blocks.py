@@ -6,6 +6,7 @@ from contextlib import contextmanager, suppress
 from streamplace.engines.flink.journal import MoveLock
 from streamplace.engines.flink.outcomes import Forgotten, Undecided, untouched
 from streamplace.engines.flink.rest import FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.submission import chain_states
 from streamplace.errors import StreamplaceError
 
 
@@ -45,6 +46,11 @@ def releasing(lock: MoveLock) -> Iterator[None]:
     """Give a lock up when the block ends, unless what became of the job is not decided.
 
     An interruption has been dealt with when it comes here.
+
+    Raises
+    ------
+    Forgotten
+        When the moved job is gone in the end: the JobManager was restarted meanwhile.
     """
     try:
         yield
@@ -54,5 +60,11 @@ def releasing(lock: MoveLock) -> Iterator[None]:
         with suppress(FlinkError):
             lock.release()
         raise
+    if not chain_states(lock.folder.rest, lock.journal.job):
+        raise Forgotten(
+            f"the JobManager no longer knows job {lock.journal.successor}, because it was "
+            "restarted without high availability. Finish the move with: "
+            f"{lock.journal.resume_by}"
+        )
     with suppress(FlinkError):
         lock.release()

@@ -48,8 +48,18 @@ def _whole(options: Sequence[str], jar: str) -> Iterator[str]:
 
 def resume_command(program: Program, url: str, folder: str | None) -> str:
     """The same for a move that was begun from Python."""
-    words = ["streamplace", "flink", "move", str(program.jar.resolve()), "--rest", url]
-    words += ["--savepoints", folder] if folder is not None else []
+    more = ["--savepoints", folder] if folder is not None else []
+    return _command("move", program, url, [*more, "--resume"])
+
+
+def apply_command(program: Program, url: str, placement: str, savepoint: str) -> str:
+    """The command that starts a job from a savepoint where it is placed."""
+    return _command("apply", program, url, ["--placement", placement, "--savepoint", savepoint])
+
+
+def _command(name: str, program: Program, url: str, more: Sequence[str]) -> str:
+    """A command with all that a job is submitted with."""
+    words = ["streamplace", "flink", name, str(program.jar.resolve()), "--rest", url]
     words += ["--entry-class", program.entry_class] if program.entry_class is not None else []
     for library in program.libraries:
         words += ["--library", str(library.resolve())]
@@ -61,7 +71,7 @@ def resume_command(program: Program, url: str, folder: str | None) -> str:
     if program.managed_mb is not None:
         words += ["--managed-memory", f"{program.managed_mb} MiB"]
     arguments = ["--", *program.arguments] if program.arguments else []
-    return shlex.join([*words, "--resume", *arguments])
+    return shlex.join([*words, *more, *arguments])
 
 
 def with_job(command: str, job: str) -> str:

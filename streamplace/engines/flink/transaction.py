@@ -8,10 +8,11 @@ the job where it ran. Each of these ids is used once, whoever uses it, so no two
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from streamplace.engines.flink.apply import wait_started
 from streamplace.engines.flink.beginnings import goes_on
-from streamplace.engines.flink.copies import CopyRuns, refuse_other
+from streamplace.engines.flink.copies import CopyRuns, alone
 from streamplace.engines.flink.endings import EndedByOthers, last_kept, refuse_ended
 from streamplace.engines.flink.folder import SavepointFolder
 from streamplace.engines.flink.journal import Journal, MoveLock
@@ -42,9 +43,9 @@ from streamplace.engines.flink.state import (
     stopped_with,
 )
 from streamplace.engines.flink.stopping import steady_state
-from streamplace.engines.flink.submission import chain_of, chain_states, submit, successor
+from streamplace.engines.flink.submission import chain_of, chain_states, submit, successor, withdraw
 from streamplace.engines.flink.uploads import ClusterJar
-from streamplace.engines.flink.verify import verify
+from streamplace.engines.flink.verify import fault_of, verify
 from streamplace.model.messages import listed, shown
 
 STOP_SECONDS = 30.0
@@ -173,13 +174,14 @@ class Transaction:
 
     def _start(self, job: str, way: int, path: str) -> None:
         """Start a job from a savepoint, unless another already goes on from there."""
-        chosen = self.ways[way]
+        chosen, chain = self.ways[way], chain_of(self.journal.job)
         devices = {device for vector in chosen.places.values() for device in devices_of(vector)}
-        refuse_other(self.rest, path, chain_of(self.journal.job), self.journal.name)
-        self.tell(f"starting it from there on {listed(sorted(devices))}")
-        self.rest.wait_released()
-        saved = Savepoint(path, self.journal.allow_non_restored)
-        submit(self.rest, chosen.jar, chosen.program.run_request(saved), job)
+        request = chosen.program.run_request(Savepoint(path, self.journal.allow_non_restored))
+        name, end = self.journal.name, partial(withdraw, self.rest, self.folder, job)
+        with alone(self.rest, path, chain, name, end):
+            self.tell(f"starting it from there on {listed(sorted(devices))}")
+            self.rest.wait_released()
+            submit(self.rest, chosen.jar, request, job)
         wait_started(self.rest, job, self.seconds)
 
     def _watch(self, job: str) -> None:
@@ -199,9 +201,7 @@ class Transaction:
                 return
             if state != "RUNNING":
                 raise FlinkError(f"job {job} is {state}: {self.rest.failure(job)}")
-            wrong = tuple(check.operator for check in verification.checks if not check.fine)
-            problems = "; ".join(verification.problems)
-            raise FlinkError(problems or f"{listed(wrong)} do not run where they are placed")
+            raise FlinkError(fault_of(verification))
         self.tell(f"job {job} runs; every subtask is where it is placed")
 
     def _remember(self, path: str) -> None:
@@ -238,8 +238,7 @@ class Transaction:
             raise error  # it goes on
         if state != "FAILED":
             raise self._not_stopped(state) from None
-        kept = last_kept(self.rest, job)
-        if kept is None:
+        if (kept := last_kept(self.rest, job)) is None:
             raise FlinkError(
                 f"{reason(error)}; job {job} failed, and none of its state outlives it; start it "
                 "again as it was first submitted"

@@ -55,3 +55,10 @@ def _namesakes(unsure: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
             f"which of {listed(tuple(unsure))} is which cannot be told, as operators share a name; "
             "submit the job by 'streamplace flink apply', or give each a name of its own"
         )
+
+
+def fault_of(verification: Verification) -> str:
+    """What is wrong with where a job runs, in words."""
+    wrong = tuple(check.operator for check in verification.checks if not check.fine)
+    problems = "; ".join(verification.problems)
+    return problems or f"{listed(wrong)} do not run where they are placed"

@@ -17,6 +17,7 @@ from streamplace.engines.flink.health import FAILED, Health, addresses_of, healt
 from streamplace.engines.flink.pinning import Vectors, devices_of
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import FINISHED, FlinkError, NoAnswer, Refusal, Rest, finished
+from streamplace.engines.flink.resuming import apply_command
 from streamplace.engines.flink.state import Savepoint, resumable
 from streamplace.engines.flink.verify import verify
 from streamplace.errors import PlacementError, StreamplaceError
@@ -80,6 +81,8 @@ class Watch:
         Seconds in which a lost device may come back.
     seconds
         In which the job must have come up again.
+    placement
+        File of the placement, for messages.
     """
 
     rest: Rest
@@ -90,6 +93,7 @@ class Watch:
     moved: Callable[[PlacedJob], None]
     patience: float = 30.0
     seconds: float = 120.0
+    placement: str = "PLACEMENT"
 
     def check(self, run: PlacedJob) -> None:
         """Raise what would hinder a spare from standing in."""
@@ -239,8 +243,13 @@ class Watch:
                 seconds=self.seconds,
             )
         except StreamplaceError as error:  # a further device may have been lost
-            state = f"; its state is in {path}: give it to 'flink apply' by --savepoint"
-            raise FlinkError(f"{error}{state if path else ''}") from None
+            if path is None:
+                raise FlinkError(str(error)) from None
+            command = apply_command(self.program, self.rest.url, self.placement, path)
+            raise FlinkError(
+                f"{error}; its state is in {path}. When its devices are there, start it with: "
+                f"{command}"
+            ) from None
         new = self._with_addresses(replace(run, job=job))
         where = "".join(f", {spare} for {device}" for device, spare in run.stand_ins.items())
         fine = verify(self.rest, job, run.vectors).fine

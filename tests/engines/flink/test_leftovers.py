@@ -41,11 +41,11 @@ def listed(trial: Trial, *options: str) -> dict[str, list[object]]:
 
 def test_what_a_killed_command_leaves_is_listed_and_removed(trial: Trial) -> None:
     """The lock stays until the move is finished, and its savepoint starts no second copy."""
-    trial.proxy.disturb(nth("start"), "lost")
-    trial.proxy.before = trial.kill
+    trial.proxy.disturb(nth("stop"), "lost")
+    trial.proxy.after = trial.kill
     assert trial.move() < 0
     trial.proxy.disturb(-1, "")
-    trial.rest.wait_released()
+    trial.wait(trial.job, ["FINISHED"])
     left = listed(trial)
     assert len(left["jars"]) == 3
     assert any(trial.job in str(lock) and "finish it with" in str(lock) for lock in left["locks"])
@@ -72,6 +72,17 @@ def test_a_folder_that_cannot_be_written_touches_no_job(trial: Trial) -> None:
     assert "the JobManager cannot use the folder" in trial.words[-1]
     assert "The job was not touched" in trial.words[-1]
     assert trial.live() == [trial.job]
+
+
+def test_a_savepoint_on_trial_is_removed_before_the_job_is_stopped(trial: Trial) -> None:
+    """The only one that stays is the one that the job goes on from."""
+    assert trial.move("--trial-savepoint") == 0, trial.words[-1]
+    words = trial.words[-1]
+    assert words.index(f"saving job {trial.job} on trial") < words.index("stopping job")
+    names = [path.name for path in (trial.folder / "saved").iterdir()]
+    assert sorted(name.partition("-")[0] for name in names) == ["savepoint", "streamplace"]
+    assert trial.followed(0).copies == 1
+    assert trial.count() == (0, 0)
 
 
 class NarrowFolder(SavepointFolder):

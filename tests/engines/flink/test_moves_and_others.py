@@ -255,6 +255,6 @@ def test_the_command_that_resumes_is_whole(tmp_path: Path, monkeypatch: pytest.M
     )
     program = Program(Path("job.jar"), "a.B", ("x y",), settings={"k": "v"}, parallelism=2)
     assert resume_command(program, "http://h:1", "/s") == (
-        f"streamplace flink move {tmp_path}/job.jar --rest http://h:1 --savepoints /s "
-        "--entry-class a.B -D k=v -p 2 --resume -- 'x y'"
+        f"streamplace flink move {tmp_path}/job.jar --rest http://h:1 "
+        "--entry-class a.B -D k=v -p 2 --savepoints /s --resume -- 'x y'"
     )

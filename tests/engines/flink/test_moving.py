@@ -442,6 +442,28 @@ def test_the_moved_job_is_not_started_where_another_goes_on_from_its_savepoint(
     assert started == []
 
 
+def test_the_moved_job_gives_way_to_a_copy_that_was_started_at_the_same_moment(
+    move: Callable[..., Transaction],
+    flink: ScriptedFlink,
+    started: Started,
+) -> None:
+    """That bears an id which nobody could know before."""
+    restored = {"restored": {"external_path": "/s/savepoint-1"}}
+    flink.answers |= {
+        "GET /jobs": [
+            jobs({OLD: "FINISHED"}),
+            jobs({OLD: "FINISHED", NEW: "RUNNING", "other": "RUNNING"}),
+        ],
+        "GET /jobs/other/checkpoints": {"counts": {"completed": 0}, "latest": restored},
+        f"GET /jobs/{NEW}": [job(NEW, "RUNNING", {})] * 3 + [job(NEW, "CANCELED", {})],
+        f"PATCH /jobs/{NEW}": {},
+    }
+    with pytest.raises(CopyRuns, match=r"^job other \(RUNNING\) continues from"):
+        move().begin()
+    assert [name for name, _, _ in started] == [NEW]
+    assert flink.requests("PATCH") == [f"/jobs/{NEW}"]
+
+
 def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(
     move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
 ) -> None:
@@ -479,9 +501,12 @@ def test_a_forgotten_job_goes_on_from_what_its_successor_has_saved(
 def test_a_job_of_which_nothing_is_saved_is_not_said_to_be_cancelled(
     move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
 ) -> None:
+    """A savepoint from before the move does not count: what followed it would be told again."""
     flink.answers |= {f"GET /jobs/{OLD}": UNKNOWN, "GET /jobs": jobs({})}
+    moving = move()
+    MemoryFolder.files |= {file_name(OLD, 1): "", "file:///s/savepoint-old-before": "100"}
     with pytest.raises(FlinkError, match=r"restarted without high availability, and .* no comp"):
-        move().begin()
+        moving.begin()
     assert started == []
 
 
