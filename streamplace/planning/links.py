@@ -8,14 +8,18 @@ out of account only lowers the cost, so the bound holds.
 
 import numpy as np
 from streamsim import resource_loads, throughput
+from streamsim.instance import Instance
 
 from streamplace.model.arrays import Ints
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
+from streamplace.model.level import finest_level
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.throughput.loads import link_loads
-from streamplace.placers.anneal.rate.throughput import maximise
+from streamplace.placers.anneal.rate.chunks import placement_of
+from streamplace.placers.anneal.rate.first_places import first_place
+from streamplace.placers.anneal.rate.throughput import least
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget
 from streamplace.planning.contents import SLACK, packing_of
@@ -60,7 +64,7 @@ class LinkedDevices:
     def _swapped(self, packed: PackedMachines, devices: Ints) -> tuple[Ints, float]:
         """Swap devices of one kind as long as more is carried; returns the share that is."""
         deployment = self._deployment(packed)
-        instance = Problem(deployment.expansion.graph, self._cluster).instance
+        instance = _as_one(Problem(deployment.expansion.graph, self._cluster).instance)
         machine = deployment.placement.index
         carried = float(throughput(instance, devices[machine][None])[0])
         for _ in range(SWAPS):
@@ -91,15 +95,17 @@ class LinkedDevices:
         return swaps
 
     def _moved(self, packed: PackedMachines, devices: Ints) -> PackedMachines:
-        """Move subtasks between these machines for more throughput, if they still fit."""
+        """Move subtasks between these machines until no resource is exceeded, if they still fit."""
         deployment = self._deployment(packed)
         names = deployment.expansion.graph.operators.name
         on_these = frozenset(self._cluster.devices.name[d] for d in devices.tolist())
         rules = Constraints(allowed=dict.fromkeys(names, on_these))
         problem = Problem(deployment.expansion.graph, self._cluster, rules)
-        start = placement_on(self._cluster, deployment, devices)
-        answer = maximise(problem, [start], self._seed, Meter(Budget(None, MOVES), 1))
-        rows = deployment.expansion.fold(answer.placement)[:, devices].T
+        level = finest_level(problem)
+        start = first_place(problem, level, [placement_on(self._cluster, deployment, devices)])
+        place = least(level, start, self._seed, Meter(Budget(None, MOVES), 1), 1.0)
+        placement = placement_of(problem, place)
+        rows = deployment.expansion.fold(placement)[:, devices].T
         moved = PackedMachines(packed.kinds, packed.parallelism, rows.astype(np.int32).copy())
         packing = packing_of(self._demand, self._catalogue, packed.parallelism)
         return moved if largest_use(packing, moved).max() <= 1 + SLACK else packed
@@ -140,6 +146,11 @@ def placement_on(cluster: Cluster, deployment: PlannedDeployment, devices: Ints)
     """Return the placement of a deployment on given devices."""
     operators = deployment.expansion.graph.operators.name
     return Placement(operators, cluster.devices.name, devices[deployment.placement.index])
+
+
+def _as_one(instance: Instance) -> Instance:
+    """Slow all sources down together: they carry the rate as they do apart, or miss it for less."""
+    return instance._replace(group=np.zeros_like(instance.group), n_groups=1)
 
 
 def fullest_link(problem: Problem, placement: Placement) -> PlanLimit | None:
