@@ -1,5 +1,6 @@
 """The command that finishes a move: whole, so that it can be typed as it is printed."""
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,14 +20,22 @@ _FILES = (
 )
 
 
+_LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
+"""Name and password of an address; a command that is printed and kept in a file has none."""
+
+
 def resume_words(words: Sequence[str], jar: Path) -> str:
     """The command line that was given, with --resume and without what that goes by.
 
-    Files are named in full, so that the folder in which it is typed does not matter.
+    Files are named in full, so that the folder in which it is typed does not matter. In an address,
+    words stand for name and password.
 
     >>> words = ["flink", "move", "/j/a.jar", "--placement", "p.json", "--", "--in", "x y"]
     >>> resume_words(words, Path("/j/a.jar"))
     "streamplace flink move /j/a.jar --resume -- --in 'x y'"
+    >>> words = ["flink", "move", "/j/a.jar", "--rest", "http://me:secret@host"]
+    >>> resume_words(words, Path("/j/a.jar"))
+    'streamplace flink move /j/a.jar --rest http://NAME:PASSWORD@host --resume'
     """
     options, arguments = _parted(words)
     options = [*_whole(options, str(jar))]
@@ -37,6 +46,7 @@ def _whole(options: Sequence[str], jar: str) -> Iterator[str]:
     for before, word in zip(("", *options), options, strict=False):
         if word.startswith(_NEW) or before in _NEW or word in ("--resume", "--json"):
             continue
+        word = _LOGIN.sub("NAME:PASSWORD@", word)
         option, equals, path = word.partition("=")
         if word == jar or before in _FILES:
             yield str(Path(word).resolve())
@@ -59,7 +69,8 @@ def apply_command(program: Program, url: str, placement: str, savepoint: str) ->
 
 def _command(name: str, program: Program, url: str, more: Sequence[str]) -> str:
     """A command with all that a job is submitted with."""
-    words = ["streamplace", "flink", name, str(program.jar.resolve()), "--rest", url]
+    words = ["streamplace", "flink", name, str(program.jar.resolve()), "--rest"]
+    words += [_LOGIN.sub("NAME:PASSWORD@", url)]
     words += ["--entry-class", program.entry_class] if program.entry_class is not None else []
     for library in program.libraries:
         words += ["--library", str(library.resolve())]
