@@ -23,7 +23,7 @@ def results(rows: Sequence[Row], expected: Sequence[Cell], arms: Sequence[str]) 
     told = [
         "## Results",
         _state(rows, seen, missing, len(arms) * len(expected)),
-        _by_kind(seen),
+        *([_by_kind(seen)] if _known(seen, gain) else []),
         _cells_table(seen),
         _small_numbers(seen, usable),
         _unusual(usable),
