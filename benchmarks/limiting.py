@@ -5,6 +5,7 @@ limited. All that is no device has a cgroup of its own, with less weight than th
 """
 
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,6 +27,8 @@ SETTINGS: dict[str, str | int | float] = {
     "metrics.fetcher.update-interval": 1000,
 }
 COMPILERS = ("C1 Comp", "C2 Comp")
+LEAST_WARM_UP, MOST_WARM_UP, COMPILED = 5, 16, 0.06
+"""Seconds without limits, and the cores that compilers take of all TaskManagers at their end."""
 
 
 @contextmanager
@@ -70,6 +73,17 @@ def compiling(cluster: LocalCluster) -> float:
                 if _compiles(thread):
                     seconds += int((thread / "schedstat").read_text().split()[0]) * 1e-9
     return seconds
+
+
+def wait_compiled(cluster: LocalCluster) -> None:
+    """Wait until Java compiles little."""
+    before = compiling(cluster)
+    for second in range(MOST_WARM_UP):
+        time.sleep(1.0)
+        now = compiling(cluster)
+        if second + 1 >= LEAST_WARM_UP and now - before < COMPILED:
+            return
+        before = now
 
 
 def release(cluster: LocalCluster) -> None:

@@ -24,7 +24,7 @@ from typing import Any
 import click
 import numpy as np
 from flink_jobs import HEAVY, JOBS, ROOT, SOURCES
-from limiting import compiling, limit, measured_devices, release
+from limiting import limit, measured_devices, release, wait_compiled
 from planned_rates import rates_of, rates_together
 from planned_runs import (
     BANDWIDTH,
@@ -54,8 +54,6 @@ from streamplace.io.graphs import graph_to_dict
 
 NAMES = ("heavy pipeline", "big diamond", "riot-etl", "nexmark-q3", "word-count")
 SETTLE, SECONDS, PROFILE_SECONDS = 2.0, 6.0, 20.0
-LEAST_WARM_UP, MOST_WARM_UP, COMPILED = 5, 16, 0.06
-"""Seconds without limits, and the cores that compilers take of all TaskManagers at their end."""
 PLACEMENTS = 3
 BEGIN, END = "<!-- plan on Flink -->\n", "<!-- /plan on Flink -->"
 
@@ -88,20 +86,10 @@ class Bench:
         settings = {"pipeline.max-parallelism": str(key_groups(job))}
         program = Program(self.jar, JOBS[job].entry, arguments, settings=settings)
         started = apply(self.rest, self.flink, program, vectors, seconds=100)
-        self.wait_compiled()
+        wait_compiled(self.cluster)
         limit(self.cluster, {name: cores.get(name, EIGHTH) for name in DEVICES})
         time.sleep(SETTLE)
         return started
-
-    def wait_compiled(self) -> None:
-        """Wait until Java compiles little."""
-        before = compiling(self.cluster)
-        for second in range(MOST_WARM_UP):
-            time.sleep(1.0)
-            now = compiling(self.cluster)
-            if second + 1 >= LEAST_WARM_UP and now - before < COMPILED:
-                return
-            before = now
 
     def run(self, job: str, rate: float | None, where: Row) -> dict[str, Any]:
         """Rates of a job where it is placed, and how long its sources are held back."""

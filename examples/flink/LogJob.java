@@ -57,9 +57,10 @@ public final class LogJob {
         env.execute("web shop log");
     }
 
+    /** Subtasks of the source count from far apart, where products overflow and may be negative. */
     static String line(long number) {
-        long client = number * 7919 % CLIENTS, millis = 3 + number * 31 % 200;
-        String page = PAGES[(int) (number * number % PAGES.length)];
+        long client = Math.floorMod(number * 7919, CLIENTS), millis = 3 + Math.floorMod(number * 31, 200);
+        String page = PAGES[Math.floorMod(number * number, PAGES.length)];
         int status = number % 50 == 0 ? 401 : 200;
         return "client" + client + " [" + number + "] \"GET " + page + "\" " + status + " " + millis;
     }

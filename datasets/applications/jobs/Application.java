@@ -15,9 +15,15 @@ import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
 import org.apache.flink.streaming.api.functions.sink.v2.DiscardingSink;
 
 final class Application {
+    /** The number of the tuple that is repeated. */
+    private static final long REPEATED = 7;
+
     private Application() {}
 
-    /** Tuples made from their numbers 0, 1, 2 …, as many per second as the first argument says. */
+    /**
+     * Tuples made from their numbers 0, 1, 2 …, as many per second as the first argument says. The
+     * second one, if there is one, is the share of tuples that repeat one of them, and so its key.
+     */
     static <T> DataStream<T> source(
             StreamExecutionEnvironment env,
             String name,
@@ -25,9 +31,12 @@ final class Application {
             GeneratorFunction<Long, T> tuple,
             TypeInformation<T> type) {
         double rate = Double.parseDouble(arguments[0]);
+        double repeats = arguments.length > 1 ? Double.parseDouble(arguments[1]) : 0;
+        GeneratorFunction<Long, T> skewed =
+                number -> tuple.map(fraction(~number) < repeats ? REPEATED : number);
         DataGeneratorSource<T> tuples =
                 new DataGeneratorSource<>(
-                        tuple, Long.MAX_VALUE, parallelism -> new Bursts<>(rate / parallelism), type);
+                        repeats > 0 ? skewed : tuple, Long.MAX_VALUE, parallelism -> new Bursts<>(rate / parallelism), type);
         return env.fromSource(tuples, WatermarkStrategy.noWatermarks(), name);
     }
 

@@ -8,16 +8,20 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from flink_clusters import await_flow
 
 from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.jars import build_jar
 from streamplace.engines.flink.limited import why_unlimited
+from streamplace.engines.flink.rest import Rest
 
 pytestmark = pytest.mark.xdist_group("flink")
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def example(name: str) -> ModuleType:
     """An example as a module."""
-    path = Path(__file__).parents[3] / "examples" / f"{name}.py"
+    path = EXAMPLES / f"{name}.py"
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -100,3 +104,15 @@ def test_the_loop_ends_verified_where_devices_cannot_be_limited(
     assert "devices have no limits" in told
     assert "verified: every subtask runs where it was placed" in told
     assert "| streamplace |" in told
+
+
+def test_every_subtask_of_the_log_jobs_source_writes_lines_that_are_parsed(
+    rest: Rest, flink: Flink, tmp_path: Path
+) -> None:
+    """The second of them counts from the middle of all numbers, where products overflow."""
+    build_jar(flink, [EXAMPLES / "flink" / "LogJob.java"], tmp_path / "log.jar")
+    request = {"entryClass": "LogJob", "programArgsList": ["400"], "parallelism": 2}
+    job = rest.post(f"/jars/{rest.upload(tmp_path / 'log.jar')}/run", request)["jobid"]
+    rest.wait_running(job)
+    await_flow(rest, job)
+    assert rest.state(job) == "RUNNING", rest.failure(job)
