@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from streamsim import Instance
+from streamsim.instance import with_constants_as_loads
 from streamsim.jit import kernel, patient
 from streamsim.loads import has_several_cores
 from streamsim.steady import is_plain
@@ -222,9 +223,14 @@ def _rivals(
     return start, rival
 
 
-def finest_level(problem: "Problem") -> Level:
-    """Level of one unit per operator, or per colocated group, under the problem's rules."""
-    instance, rules = problem.instance, problem.rules
+def finest_level(problem: "Problem", times: float = 1.0) -> Level:
+    """Level of one unit per operator, or per colocated group, under the problem's rules.
+
+    Constant loads count ``times`` over. A placement carries the full rates divided by ``times`` if
+    and only if its peak is at most ``times``, so a level decides exactly about one rate; about the
+    full rate by default.
+    """
+    instance, rules = with_constants_as_loads(problem.instance, times), problem.rules
     level = operators_level(instance, is_plain(instance), has_several_cores(instance))
     return level if rules is None else _ruled(level, rules)
 
