@@ -101,6 +101,11 @@ class Instance(NamedTuple):
         return self.core_load + self.core_constant if len(self.constant) else self.core_load
 
     @property
+    def pressure(self) -> Floats:
+        """`load` as a fraction of what the constant load of the operator leaves, [N, C]."""
+        return pressures(self.load, self.constant) if len(self.constant) else self.load
+
+    @property
     def core_pressure(self) -> Floats:
         """`core_load` as a fraction of what constant loads leave of the core, [N, C]."""
         return pressures(self.core_load, self.core_constant) if len(self.constant) else self.core_load

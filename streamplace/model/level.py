@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from streamplace.model.problem import Problem
     from streamplace.model.rules import PlacementRules
 
+MOST_TIMES, SETTLED = 60, 1e-12
+"""How often a bound is raised at most, and the share by which it is no longer."""
+
 
 class Level(NamedTuple):
     """Units and what flows between them (U units, E pairs seen from both ends, D devices).
@@ -255,6 +258,21 @@ def least_peak(problem: "Problem", level: Level) -> float:
     weight = 1 / whole
     shares = level.load[:, types] * (weight / weight.sum())
     return max(heaviest, float(shares.min(axis=1).sum()))
+
+
+def least_times(problem: "Problem") -> float:
+    """Number by which the full rates must be divided at least, at least 1, with constant loads.
+
+    A peak that no placement is below where constant loads count ``times`` over, as in
+    `finest_level`, is such a number if it is at least ``times``; then they count so often.
+    """
+    times = 1.0
+    for _ in range(MOST_TIMES):
+        least = least_peak(problem, finest_level(problem, times))
+        if least <= times * (1 + SETTLED):
+            break
+        times = least
+    return times
 
 
 def _ruled(level: Level, rules: "PlacementRules") -> Level:

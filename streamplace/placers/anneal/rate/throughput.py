@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from streamsim import throughput
 
 from streamplace.model.arrays import Ints
-from streamplace.model.level import Level, finest_level, least_peak
+from streamplace.model.level import Level, finest_level, least_peak, least_times
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.placers.anneal.rate import search
@@ -23,6 +23,10 @@ NARROW = 128
 """Above this many units the search begins with a wide slack (see `multilevel`)."""
 WIDE_SLACK, TIGHTEN_BY = 0.8, 0.7
 ROUNDING = 1e-11
+ROUNDS = (0.25, 0.5, 1.0)
+"""Shares of what is left that the searches take where there are constant loads."""
+MOST_TIMES = 1e6
+"""Constant loads count no more often, where they alone are too much."""
 
 
 def maximise(problem: Problem, start: Sequence[Placement], seed: int, meter: Meter) -> Found:
@@ -34,6 +38,8 @@ def maximise(problem: Problem, start: Sequence[Placement], seed: int, meter: Met
         from streamplace.placers.anneal.rate.sources import maximise_fair
 
         return maximise_fair(problem, level, place, start, seed, meter)
+    if len(problem.instance.constant):
+        return _beside_constants(problem, place, seed, meter)
     bound = least_peak(problem, level)
     place = least(level, place, seed, meter, max(1.0, bound) * (1 + ROUNDING))
     placement = placement_of(problem, place)
@@ -41,6 +47,33 @@ def maximise(problem: Problem, start: Sequence[Placement], seed: int, meter: Met
     proven = 1 / max(bound, 1.0)
     proven = value if proven <= value * (1 + ROUNDING) else proven
     return Found(placement, float(proven), tuple(meter.trace))
+
+
+def _beside_constants(problem: Problem, place: Ints, seed: int, meter: Meter) -> Found:
+    """Search where constant loads leave less of a device to what grows with the rate.
+
+    Whether a rate is carried is a question about loads alone (`finest_level`), so every round looks
+    for the least peak at the rate of the best placement so far (Dinkelbach 1967).
+    """
+    bound = least_times(problem)
+    placement = placement_of(problem, place)
+    value = float(throughput(problem.instance, placement.index[None])[0])
+    times = 1.0
+    for number, share in enumerate(ROUNDS):
+        part = Meter(meter.part(share) or meter.up_to(1), LEAST // len(ROUNDS))
+        level = finest_level(problem, times)
+        found = least(level, place, seed + number, part, bound * (1 + ROUNDING))
+        meter.spend(part.spent)
+        tried = placement_of(problem, found)
+        reached = float(throughput(problem.instance, tried.index[None])[0])
+        if reached > value:
+            place, placement, value = found, tried, reached
+        meter.note(value)
+        if value * bound >= 1 - ROUNDING or meter.over:
+            break
+        times = min(max(1.0, 1 / value), MOST_TIMES) if value else MOST_TIMES
+    proven = 1 / bound
+    return Found(placement, value if proven <= value * (1 + ROUNDING) else proven, tuple(meter.trace))
 
 
 def least_work(problem: Problem) -> int:
