@@ -44,10 +44,10 @@ class Loads(NamedTuple):
     links: Floats  # [D, D] from row to column
     egress: Floats  # [D] outgoing NICs, 0 where uncapped
     ingress: Floats  # [D] incoming NICs
-    cores: Floats  # [D] the busiest single core, where one subtask cannot use them all
+    cores: Floats  # [D] the single core that limits first, where one subtask cannot use them all
     constants: Floats  # [D] what operators take at any rate
     pressures: Floats  # [D] load of the devices as a fraction of what constant loads leave
-    core_pressures: Floats  # [D] the same of the single core that holds most back
+    core_pressures: Floats  # [D] the same of the cores
 
 
 class Bottleneck(NamedTuple):
@@ -99,15 +99,16 @@ def resource_loads(instance: Instance, placement: ArrayLike) -> Loads:
     d = instance.n_devices
     flat = np.empty(n_resources(d))
     full_rate_loads(instance, place, flat)
-    cores = _busiest(instance.full_core_load, instance, place)
     links, egress, ingress = link_at(d, 0, 0), egress_at(d, 0), ingress_at(d, 0)
     devices = pressed = flat[:links]
-    constants, core_pressures = np.zeros(d), cores
+    rows = np.arange(len(place)), instance.device_type[place]
+    constants, core_pressures = np.zeros(d), _largest(instance.core_pressure[rows], place, d)
+    cores = core_pressures
     if len(instance.constant):
-        rows = np.arange(len(place)), instance.device_type[place]
         constants = np.bincount(place, instance.constant[rows], d).astype(np.float64)
         pressed, devices = pressures(devices, constants), devices + constants
-        core_pressures = _busiest(instance.core_pressure, instance, place)
+        limits = instance.core_pressure[rows] >= core_pressures[place]
+        cores = _largest(instance.full_core_load[rows][limits], place[limits], d)
     return Loads(
         devices=devices,
         links=flat[links:egress].reshape(d, d),
@@ -120,11 +121,11 @@ def resource_loads(instance: Instance, placement: ArrayLike) -> Loads:
     )
 
 
-def _busiest(share: Floats, instance: Instance, place: Ints) -> Floats:
-    """Largest share [N, C] of the operators on each device, [D]."""
-    cores = np.zeros(instance.n_devices)
-    np.maximum.at(cores, place, share[np.arange(len(place)), instance.device_type[place]])
-    return cores
+def _largest(shares: Floats, place: Ints, n_devices: int) -> Floats:
+    """Largest of the shares on each device, 0 where there are none."""
+    largest = np.zeros(n_devices)
+    np.maximum.at(largest, place, shares)
+    return largest
 
 
 def source_rates(instance: Instance, placement: ArrayLike) -> Floats:
