@@ -23,8 +23,9 @@ NARROW = 128
 """Above this many units the search begins with a wide slack (see `multilevel`)."""
 WIDE_SLACK, TIGHTEN_BY = 0.8, 0.7
 ROUNDING = 1e-11
-ROUNDS = (0.25, 0.5, 1.0)
-"""Shares of what is left that the searches take where there are constant loads."""
+FIRST_PART, FIRST_PART_OF_MANY = 16_000, 500_000
+"""Proposals of the first of several searches beside constant loads; every next one has twice as
+many, so that a longer budget continues a shorter one."""
 MOST_TIMES = 1e6
 """Constant loads count no more often, where they alone are too much."""
 
@@ -57,23 +58,27 @@ def _beside_constants(problem: Problem, place: Ints, seed: int, meter: Meter) ->
     """
     bound = least_times(problem)
     placement = placement_of(problem, place)
-    value = float(throughput(problem.instance, placement.index[None])[0])
-    times = 1.0
-    for number, share in enumerate(ROUNDS):
-        part = Meter(meter.part(share) or meter.up_to(1), LEAST // len(ROUNDS))
-        level = finest_level(problem, times)
-        found = least(level, place, seed + number, part, bound * (1 + ROUNDING))
+    value = _value(problem, placement)
+    meter.note(value)
+    times, size = 1.0, FIRST_PART if len(place) <= FLAT else FIRST_PART_OF_MANY
+    while True:
+        part = Meter(meter.up_to(size), min(LEAST, size) if meter.spent == 0 else 1)
+        found = least(finest_level(problem, times), place, seed, part, bound * (1 + ROUNDING))
         meter.spend(part.spent)
         tried = placement_of(problem, found)
-        reached = float(throughput(problem.instance, tried.index[None])[0])
-        if reached > value:
+        if (reached := _value(problem, tried)) > value:
             place, placement, value = found, tried, reached
         meter.note(value)
-        if value * bound >= 1 - ROUNDING or meter.over:
+        if value * bound >= 1 - ROUNDING or meter.over or part.spent == 0:
             break
-        times = min(max(1.0, 1 / value), MOST_TIMES) if value else MOST_TIMES
-    proven = 1 / bound
-    return Found(placement, value if proven <= value * (1 + ROUNDING) else proven, tuple(meter.trace))
+        times = min(1 / value, MOST_TIMES) if value else MOST_TIMES
+        size, seed = 2 * size, seed + 1
+    proven = value if value * bound >= 1 - ROUNDING else 1 / bound
+    return Found(placement, proven, tuple(meter.trace))
+
+
+def _value(problem: Problem, placement: Placement) -> float:
+    return float(throughput(problem.instance, placement.index[None])[0])
 
 
 def least_work(problem: Problem) -> int:
