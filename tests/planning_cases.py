@@ -172,9 +172,7 @@ def _any_graph(random: np.random.Generator, keep: bool, heavy: bool) -> StreamGr
     return StreamGraph.of("asked", operators, streams)
 
 
-def _beside_constants(
-    graph: StreamGraph, random: np.random.Generator, mips: float
-) -> StreamGraph:
+def _beside_constants(graph: StreamGraph, random: np.random.Generator, mips: float) -> StreamGraph:
     """Some operators of every third graph use a part of a core at any rate."""
     if random.random() < 2 / 3:
         return graph

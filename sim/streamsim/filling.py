@@ -82,7 +82,8 @@ def fill(instance: Instance, placement: Ints, per_core: bool, work: Scratch) -> 
     """Relative throughput of several groups of sources; leaves each one's rate in ``work.rates``.
 
     ``work.rising`` must hold what the placement puts on every resource at full rate, and
-    ``work.constants`` what it takes of every device at any rate; ``per_core`` says whether a subtask may be bound by its single core (`streamsim.loads.has_several_cores`).
+    ``work.constants`` what it takes of every device at any rate; ``per_core`` says whether a
+    subtask may be bound by its single core (`streamsim.loads.has_several_cores`).
     """
     _begin(instance, work)
     rising = len(work.rates)

@@ -48,7 +48,9 @@ class Instance(NamedTuple):
     load: Floats  # [N, C]* fraction of a device (all its cores)
     core_load: Floats  # [N, C]* fraction of one core taken by one subtask
     constant: Floats  # [N, C] fraction of a device taken at any rate; [0, C] where nothing is
-    core_constant: Floats  # [N, C] fraction of one core that one subtask takes at any rate; or [0, C]
+    core_constant: (
+        Floats  # [N, C] fraction of one core that one subtask takes at any rate; or [0, C]
+    )
     windows: Floats  # [K, 6] rows of `WindowedOperator`
 
     source: Ints  # [M] operator that emits
@@ -108,7 +110,9 @@ class Instance(NamedTuple):
     @property
     def core_pressure(self) -> Floats:
         """`core_load` as a fraction of what constant loads leave of the core, [N, C]."""
-        return pressures(self.core_load, self.core_constant) if len(self.constant) else self.core_load
+        return (
+            pressures(self.core_load, self.core_constant) if len(self.constant) else self.core_load
+        )
 
 
 def build_instance(
@@ -199,8 +203,8 @@ def instance_of(
 
     Devices of one type must have the same number of cores; payloads come in the caller's order of
     streams. ``constant`` [N, C] are the cores that operators use at any rate, which their
-    ``subtasks`` (``parallelism`` where not given) share equally. Values are trusted to be finite and non-negative; the diagonals of the network
-    matrices are ignored.
+    ``subtasks`` (``parallelism`` where not given) share equally. Values are trusted to be finite
+    and non-negative; the diagonals of the network matrices are ignored.
     """
     cost, types = np.atleast_2d(_floats(seconds)), _ints(device_type)
     n_cores = _filled(cores, len(types), 1.0)

@@ -273,7 +273,7 @@ class Problem(Pictured):
         return ipt[:, None] / (devices.mips[devices.example] * 1e6), devices.kind
 
     def _constants(self) -> Floats | None:
-        """Cores that operators use at any rate, operators × device types; None where they use none."""
+        """Cores that operators use at any rate, operators × device types; None for none."""
         constant, devices = self.graph.operators.constant, self.cluster.devices
         if not constant.any():
             return None

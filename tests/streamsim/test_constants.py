@@ -175,9 +175,7 @@ def test_queues_end_where_the_closed_form_says(seed: int) -> None:
     cores = np.full(3, float(rng.choice([1, 2])))
     constant = rng.choice([0.0, 0.0, 0.1, 0.3], (8, 1))
     constant[0] = 0.3
-    instance = random_dag(
-        rng, 8, cores=cores, constant=constant, parallelism=rng.integers(1, 3, 8)
-    )
+    instance = random_dag(rng, 8, cores=cores, constant=constant, parallelism=rng.integers(1, 3, 8))
     placements = mixed_placements(rng, instance, 8)
     runs = simulate(instance, placements, Settings(duration=60, dt=0.02, warm_up=30))
     expected = throughput(instance, placements)

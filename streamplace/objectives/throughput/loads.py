@@ -276,9 +276,7 @@ def fullest_resource(
     return FullestResource(top.kind, device.name, top.load, card.streams)
 
 
-def _full_core(
-    problem: Problem, place: Ints, top: "Bottleneck", device: str
-) -> FullestResource:
+def _full_core(problem: Problem, place: Ints, top: "Bottleneck", device: str) -> FullestResource:
     """Operators of which a single subtask takes as much of a core as the bottleneck says."""
     instance = problem.instance
     kind = instance.device_type[top.device]
