@@ -208,7 +208,7 @@ def held() -> Problem:
 def held_and_fair() -> Problem:
     """Many sources beside operators that use CPU at any rate."""
     graph = many_sources()
-    operators = [replace(row, constant=400.0 * (v % 3)) for v, row in enumerate(graph.operators)]
+    operators = [replace(row, constant=300.0 * (v % 3)) for v, row in enumerate(graph.operators)]
     return Problem(StreamGraph.of("fair", operators, list(graph.streams)), Cluster.uniform(3))
 
 

@@ -60,18 +60,18 @@ def _beside_constants(problem: Problem, place: Ints, seed: int, meter: Meter) ->
     placement = placement_of(problem, place)
     value = _value(problem, placement)
     meter.note(value)
-    times, size = 1.0, FIRST_PART if len(place) <= FLAT else FIRST_PART_OF_MANY
+    times, size = bound, FIRST_PART if len(place) <= FLAT else FIRST_PART_OF_MANY
     while True:
         part = Meter(meter.up_to(size), min(LEAST, size) if meter.spent == 0 else 1)
-        found = least(finest_level(problem, times), place, seed, part, bound * (1 + ROUNDING))
+        lower = least(finest_level(problem, times), place, seed, part, bound * (1 + ROUNDING))
         meter.spend(part.spent)
-        tried = placement_of(problem, found)
+        tried = placement_of(problem, lower)
         if (reached := _value(problem, tried)) > value:
-            place, placement, value = found, tried, reached
+            place, placement, value = lower, tried, reached
         meter.note(value)
         if value * bound >= 1 - ROUNDING or meter.over or part.spent == 0:
             break
-        times = min(1 / value, MOST_TIMES) if value else MOST_TIMES
+        times = max(bound, min(1 / value, MOST_TIMES) if value else MOST_TIMES)
         size, seed = 2 * size, seed + 1
     proven = value if value * bound >= 1 - ROUNDING else 1 / bound
     return Found(placement, proven, tuple(meter.trace))

@@ -52,13 +52,13 @@ def prove_throughput(
             return _prove_sources(problem, objective, unit, prover, meter, seed)
     elif tractable:
         prover.prove()
-    found, least = prover.place, prover.least
+    best, least = prover.place, prover.least
     if len(problem.instance.constant):
         provers = partial(Prover, meter=meter, seed=seed, workers=workers)
-        found, least = _prove_constants(problem, unit, prover, provers if tractable else None)
+        best, least = _prove_constants(problem, unit, prover, provers if tractable else None)
         meter.trace.clear()
-        meter.note(float(throughput(problem.instance, found[unit][None])[0]))
-    place = problem.canonical(found[unit])
+        meter.note(float(throughput(problem.instance, best[unit][None])[0]))
+    place = problem.canonical(best[unit])
     return Found(problem.placement(place), min(1.0, 1 / least), tuple(meter.trace))
 
 
