@@ -72,7 +72,9 @@ def _prove_constants(
     (Dinkelbach 1967).
     """
     best, least = prover.place, max(prover.least, least_times(problem))
-    for _ in range(MOST_PROOFS if provers else 0):
+    if provers is None:
+        return best, least
+    for _ in range(MOST_PROOFS):
         value = float(throughput(problem.instance, best[unit][None])[0])
         times = 1 / max(value, 1 / MOST_TIMES)
         if times <= least * (1 + CLOSE):
