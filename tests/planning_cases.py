@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,7 @@ def plannable(draw: st.DrawFn, most: int = 3) -> StreamGraph:
             rate=1000.0 if i == 0 else 0.0,
             memory=draw(st.sampled_from([0, 0, 4, 12])),
             max_parallelism=draw(st.integers(1, 3)),
+            constant=draw(st.sampled_from([0, 0, 0, 0.5, 1.5])),
             slot_sharing_group=draw(st.sampled_from(["", "default", "own"])),
         )
         for i in range(n)
@@ -84,6 +86,7 @@ def question(seed: int) -> dict[str, Any]:
     random = np.random.default_rng(seed)
     keep, on_cluster = bool(random.random() < 0.3), bool(random.random() < 0.5)
     graph = _any_graph(random, keep, heavy=not on_cluster)
+    graph = _beside_constants(graph, np.random.default_rng((seed, 1)), 1.0 if on_cluster else 5.0)
     return {
         "graph": graph,
         "offers": None if on_cluster else _any_offers(random),
@@ -167,6 +170,15 @@ def _any_graph(random: np.random.Generator, keep: bool, heavy: bool) -> StreamGr
             factor, kind = float(random.choice([0.5, 1.0, 2.0])), str(random.choice(kinds))
             streams.append(Stream(f"v{u}", f"v{v}", factor, partitioning=kind, ipt=100.0))
     return StreamGraph.of("asked", operators, streams)
+
+
+def _beside_constants(graph: StreamGraph, random: np.random.Generator, mips: float) -> StreamGraph:
+    """Some operators of every third graph use a part of a core at any rate."""
+    if random.random() < 2 / 3:
+        return graph
+    parts = random.choice([0.0, 0.0, 0.05, 0.2, 0.7], graph.n_operators)
+    operators = replace(graph.operators, constant=parts * mips)
+    return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
 
 
 def all_contents(parallelism: Ints, machines: int) -> Iterator[Ints]:

@@ -195,7 +195,26 @@ def full_and_fair() -> Problem:
     return Problem(StreamGraph.of("full", operators, list(graph.streams)), Cluster.of(devices))
 
 
+def held() -> Problem:
+    """Half of the operators use CPU at any rate, on devices of which some have several cores."""
+    graph = fork_join(2)
+    parts = [300.0, 0.0, 800.0, 0.0, 1200.0, 0.0]
+    operators = [
+        replace(row, constant=mips) for row, mips in zip(graph.operators, parts, strict=True)
+    ]
+    return Problem(StreamGraph.of("held", operators, list(graph.streams)), heterogeneous())
+
+
+def held_and_fair() -> Problem:
+    """Many sources beside operators that use CPU at any rate."""
+    graph = many_sources()
+    operators = [replace(row, constant=300.0 * (v % 3)) for v, row in enumerate(graph.operators)]
+    return Problem(StreamGraph.of("fair", operators, list(graph.streams)), Cluster.uniform(3))
+
+
 PROBLEMS = {
+    "constant loads": held(),
+    "constant loads, many sources": held_and_fair(),
     "little memory": hungry(),
     "little memory and rules": ruled_and_hungry(),
     "memory that is full, many sources": full_and_fair(),

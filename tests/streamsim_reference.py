@@ -38,6 +38,16 @@ def loads_by_source(problem: Description, place: Sequence[int]) -> LoadsBySource
     return loads
 
 
+def constants(problem: Description, place: Sequence[int]) -> dict[Resource, F]:
+    """Part of every device, and of the core of every operator, that is taken at any rate."""
+    taken: dict[Resource, F] = defaultdict(F)
+    for v, d in enumerate(place):
+        cores = F(problem.constant[v][problem.device_type[d]]) if problem.constant else F(0)
+        taken["device", d, -1] += cores / problem.cores[d]
+        taken["core", v, -1] += cores / problem.parallelism[v]
+    return taken
+
+
 def source_rates(problem: Description, place: Sequence[int]) -> dict[int, F]:
     """Fraction of its rate that each source reaches: progressive filling, one stop at a time."""
     groups = _groups(problem)
@@ -50,16 +60,18 @@ def _group_rates(problem: Description, place: Sequence[int]) -> dict[int, F]:
         r: {s: load for s, load in flows.items() if load > 0}
         for r, flows in loads_by_source(problem, place).items()
     }
-    reached: dict[int, F] = {}
+    taken = constants(problem, place)
     rising = {_groups(problem)[s] for s, rate in enumerate(problem.rate) if rate > 0}
+    reached: dict[int, F] = dict.fromkeys(_stuck(problem, place) & rising, F(0))
+    rising -= reached.keys()
     while rising:
         level, stopped = F(1), set(rising)
-        for flows in loads.values():
+        for resource, flows in loads.items():
             slope = sum((flows[s] for s in flows.keys() & rising), F(0))
             used = sum((flows[s] * reached[s] for s in flows.keys() & reached.keys()), F(0))
             if slope == 0:
                 continue
-            stop = (1 - used) / slope
+            stop = max(F(0), 1 - taken[resource] - used) / slope
             if stop < level:
                 level, stopped = stop, flows.keys() & rising
             elif stop == level and level < 1:
@@ -67,6 +79,18 @@ def _group_rates(problem: Description, place: Sequence[int]) -> dict[int, F]:
         reached.update(dict.fromkeys(stopped, level))
         rising -= stopped
     return reached
+
+
+def _stuck(problem: Description, place: Sequence[int]) -> set[int]:
+    """Groups with an operator whose device or core has less than what is taken at any rate."""
+    taken = constants(problem, place)
+    return {
+        s
+        for v, d in enumerate(place)
+        if max(taken["device", d, -1], taken["core", v, -1]) > 1
+        for s, rate in _arriving(problem, v).items()
+        if rate > 0
+    }
 
 
 def throughput(problem: Description, place: Sequence[int]) -> float:

@@ -34,6 +34,7 @@ class Description:
     windows: tuple[WindowedOperator, ...] = ()
     joins: tuple[bool, ...] | None = None
     overhead_per_byte: float = 0.0
+    constant: list[list[float]] | None = None
 
     @property
     def instance(self) -> Instance:
@@ -61,6 +62,11 @@ def _some(*values: float) -> SearchStrategy[float]:
     return st.one_of(st.sampled_from(values), st.floats(least, max(values)))
 
 
+def _taken() -> SearchStrategy[float]:
+    """Cores that are taken at any rate: none, or parts that add up exactly to one or more."""
+    return st.sampled_from([0.0, 0.0, 0.0, 0.125, 0.25, 0.5, 1.5])
+
+
 @st.composite
 def descriptions(
     draw: DrawFn,
@@ -70,10 +76,12 @@ def descriptions(
     max_sources: int = 3,
     plain: bool = False,
     alike: bool = False,
+    constants: bool = False,
 ) -> Description:
     """A DAG with parallel streams on a cluster.
 
-    ``plain``: only devices and links limit; ``alike``: all devices and links are equal.
+    ``plain``: only devices and links limit; ``alike``: all devices and links are equal;
+    ``constants``: operators may use cores at any rate.
     """
     n = draw(st.integers(1, max_operators))
     d = draw(st.integers(1, max_devices))
@@ -109,6 +117,7 @@ def descriptions(
         overhead=draw(_some(0.0, 1e-3, 5e-3)) if costs else 0.0,
         gap=draw(_some(0.0, 1e-3, 5e-3)) if costs else 0.0,
         overhead_per_byte=draw(_some(0.0, 1e-4, 1e-3)) if costs else 0.0,
+        constant=each(st.lists(_taken(), min_size=kinds, max_size=kinds), n) if constants else None,
     )
 
 

@@ -12,6 +12,11 @@ from numpy.typing import ArrayLike
 from streamsim.arrays import Floats
 from streamsim.jit import inlined_kernel
 
+#: Constant loads that leave less than this of a device leave nothing.
+NO_ROOM = 1e-12
+#: Constant loads above 1 by more than this are more than a device has, whatever else it does.
+OVERFULL = 1e-9
+
 
 @inlined_kernel
 def n_resources(d: int) -> int:
@@ -55,6 +60,30 @@ def handling_load(
 ) -> float:
     """Load of a device that sends or receives so many remote tuples/s, of so many bytes/s."""
     return (tuples * overhead + traffic * overhead_per_byte) / cores
+
+
+@inlined_kernel
+def pressure(load: float, constant: float) -> float:
+    """Load as a fraction of what constant loads leave of a device or core.
+
+    The flow that fits is 1 / pressure of the full rate: load · x + constant ≤ 1. Constant loads
+    that fill the device leave nothing for a load; those beyond it are an infinite pressure.
+    """
+    if constant <= 0.0:
+        return load
+    room = 1.0 - constant
+    if room < NO_ROOM:
+        return np.inf if load > NO_ROOM or room < -OVERFULL else 0.0
+    return load / room
+
+
+def pressures(loads: Floats, constants: Floats) -> Floats:
+    """`pressure` of many at once."""
+    room = 1.0 - constants
+    none = room < NO_ROOM
+    stuck = none & ((loads > NO_ROOM) | (room < -OVERFULL))
+    shares = np.where(none, 0.0, loads / np.where(none, 1.0, room))
+    return np.asarray(np.where(stuck, np.inf, shares), np.float64)
 
 
 def link_loads(traffic: Floats, tuples: Floats, seconds_per_byte: ArrayLike, gap: float) -> Floats:

@@ -11,10 +11,18 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsim.arrays import Bools, Floats, Ints
-from streamsim.equation import egress_at, ingress_at, link_at, n_resources
+from streamsim.equation import OVERFULL, egress_at, ingress_at, link_at, n_resources
 from streamsim.instance import Instance
 from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
-from streamsim.loads import add_operator, add_stream, core_load, handles, stream_loads
+from streamsim.loads import (
+    add_operator,
+    add_stream,
+    core_constant,
+    core_load,
+    handles,
+    n_constants,
+    stream_loads,
+)
 
 #: Resources that fill up within this fraction of one another are full at once.
 TIE = 1e-12
@@ -32,6 +40,7 @@ class Scratch(NamedTuple):
     used: Floats  # [R] load due to stopped sources, at the level where they stopped
     full: Bools  # [R]
     touched: Bools  # [N] operators whose flow reaches something full
+    constants: Floats  # [D] fraction of the devices taken at any rate; [0] where nothing is
 
 
 def scratch(instance: Instance) -> Scratch:
@@ -49,6 +58,7 @@ def scratch(instance: Instance) -> Scratch:
         np.zeros(r),
         np.zeros(r, np.bool_),
         np.zeros(n, np.bool_),
+        np.zeros(n_constants(instance)),
     )
 
 
@@ -71,8 +81,9 @@ def flow_shares(instance: Instance) -> Floats:
 def fill(instance: Instance, placement: Ints, per_core: bool, work: Scratch) -> float:
     """Relative throughput of several groups of sources; leaves each one's rate in ``work.rates``.
 
-    ``work.rising`` must hold what the placement puts on every resource at full rate; ``per_core``
-    says whether a subtask may be bound by its single core (`streamsim.loads.has_several_cores`).
+    ``work.rising`` must hold what the placement puts on every resource at full rate, and
+    ``work.constants`` what it takes of every device at any rate; ``per_core`` says whether a
+    subtask may be bound by its single core (`streamsim.loads.has_several_cores`).
     """
     _begin(instance, work)
     rising = len(work.rates)
@@ -100,6 +111,14 @@ def _begin(instance: Instance, work: Scratch) -> None:
         work.frozen[v] = 0.0
     for r in range(len(work.used)):
         work.used[r] = 0.0
+    _take_constants(work)
+
+
+@inlined_kernel
+def _take_constants(work: Scratch) -> None:
+    """Use what is taken at any rate."""
+    for d in range(len(work.constants)):
+        work.used[d] += work.constants[d]
 
 
 @inlined_kernel
@@ -114,8 +133,13 @@ def _level(instance: Instance, placement: Ints, per_core: bool, work: Scratch) -
         for v in range(len(placement)):
             core = core_load(instance, v, placement[v])
             rising = core * work.moving[v]
-            if rising > 0 and 1.0 - core * work.frozen[v] < level * rising:
-                level = max(0.0, 1.0 - core * work.frozen[v]) / rising
+            room = _core_room(instance, placement, v, work)
+            if rising > 0 and room < level * rising:
+                level = max(0.0, room) / rising
+    if len(work.constants):
+        for v in range(len(placement)):
+            if _is_overfull(instance, placement, v, per_core, work):
+                level = 0.0
     near = level * (1 + TIE)
     for r in range(len(work.rising)):
         room = max(0.0, 1.0 - work.used[r])
@@ -132,16 +156,40 @@ def _touch(
         v = instance.order[i]
         work.touched[v] = work.moving[v] > 0 and (
             (work.full[placement[v]] and instance.load[v, instance.device_type[placement[v]]] > 0)
+            or _is_overfull(instance, placement, v, per_core, work)
             or (per_core and _fills_core(instance, placement, v, level, work))
             or _feeds_full(instance, placement, v, work)
         )
 
 
 @inlined_kernel
+def _core_room(instance: Instance, placement: Ints, v: int, work: Scratch) -> float:
+    """Fraction of its core that a subtask of operator v has beside what has stopped."""
+    a = placement[v]
+    room = 1.0 - core_load(instance, v, a) * work.frozen[v]
+    if len(work.constants):
+        room -= core_constant(instance, v, a)
+    return room
+
+
+@inlined_kernel
+def _is_overfull(
+    instance: Instance, placement: Ints, v: int, per_core: bool, work: Scratch
+) -> bool:
+    """Whether constant loads are more than the device or core of a rising operator has."""
+    if len(work.constants) == 0 or work.moving[v] <= 0:
+        return False
+    a = placement[v]
+    if work.constants[a] > 1.0 + OVERFULL:
+        return True
+    return per_core and core_constant(instance, v, a) > 1.0 + OVERFULL
+
+
+@inlined_kernel
 def _fills_core(instance: Instance, placement: Ints, v: int, level: float, work: Scratch) -> bool:
     """Whether a subtask of operator v fills its core at this level."""
     core = core_load(instance, v, placement[v])
-    room = max(0.0, 1.0 - core * work.frozen[v])
+    room = max(0.0, _core_room(instance, placement, v, work))
     moving: float = core * work.moving[v]
     return moving > 0 and room <= level * (1 + TIE) * moving
 
@@ -197,6 +245,7 @@ def _flow(instance: Instance, placement: Ints, work: Scratch) -> None:
     for r in range(len(work.rising)):
         work.rising[r] = 0.0
         work.used[r] = 0.0
+    _take_constants(work)
     for v in range(len(placement)):
         work.moving[v] = 0.0
         work.frozen[v] = 0.0

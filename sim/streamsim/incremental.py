@@ -19,14 +19,16 @@ from streamsim.equation import (
     link_at,
     link_load,
     n_resources,
+    pressure,
 )
 from streamsim.filling import Scratch, fill, scratch
 from streamsim.instance import Instance, writable
 from streamsim.jit import borrowing_kernel, inlined_kernel
 from streamsim.loads import (
-    core_load,
+    core_pressure,
     handles,
     has_several_cores,
+    n_constants,
     only_devices_and_links,
     stream_handling,
     stream_loads,
@@ -51,6 +53,8 @@ class LoadState(NamedTuple):
     plain: bool  # only devices and links limit
     per_core: bool  # whether the leaves include one per operator for the single-core bound
     work: Scratch
+    constants: Floats  # [D] fraction of the devices taken at any rate; [0] where nothing is
+    constants_carry: Floats  # [D] or [0]
 
 
 def start(instance: Instance, placement: Ints) -> LoadState:
@@ -60,7 +64,8 @@ def start(instance: Instance, placement: Ints) -> LoadState:
     size = d + d * d if plain else n_resources(d)
     leaves = size + (len(placement) if per_core else 0)
     buffers = np.zeros(size), np.zeros(size), np.zeros(0)
-    state = LoadState(placement.copy(), *buffers, plain, per_core, scratch(instance))
+    taken = np.zeros(n_constants(instance)), np.zeros(n_constants(instance))
+    state = LoadState(placement.copy(), *buffers, plain, per_core, scratch(instance), *taken)
     _load(instance, state)
     if size <= SCANNED and not per_core:
         return state
@@ -74,6 +79,7 @@ def _load(instance: Instance, state: LoadState) -> None:
     """Put the placement on the resources, which are empty."""
     place = state.placement
     for v in range(len(place)):
+        _take_constant(instance, state, v, place[v], 1.0)
         _shift(state, place[v], instance.load[v, instance.device_type[place[v]]])
     for e in range(len(instance.source)):
         _reroute(instance, state, e, place[instance.source[e]], place[instance.target[e]], 1.0)
@@ -84,10 +90,10 @@ def _grow(instance: Instance, state: LoadState) -> None:
     """Write the tournament tree over the loads and, where they bound, the cores."""
     tree, half, size = state.tree, len(state.tree) // 2, len(state.loads)
     for r in range(size):
-        tree[half + r] = state.loads[r] + state.carry[r]
+        tree[half + r] = _leaf(state, r)
     if state.per_core:
         for v in range(len(state.placement)):
-            tree[half + size + v] = core_load(instance, v, state.placement[v])
+            tree[half + size + v] = core_pressure(instance, v, state.placement[v])
     for i in range(half - 1, 0, -1):
         tree[i] = max(tree[2 * i], tree[2 * i + 1])
 
@@ -98,6 +104,8 @@ def move(instance: Instance, state: LoadState, v: int, to: int) -> None:
     old = state.placement[v]
     if old == to:
         return
+    _take_constant(instance, state, v, old, -1.0)
+    _take_constant(instance, state, v, to, 1.0)
     _shift(state, old, -instance.load[v, instance.device_type[old]])
     _shift(state, to, instance.load[v, instance.device_type[to]])
     first, end = instance.out_start[v], instance.out_end[v]
@@ -110,7 +118,7 @@ def move(instance: Instance, state: LoadState, v: int, to: int) -> None:
         _reroute(instance, state, e, to if out else peer, peer if out else to, 1.0)
     state.placement[v] = to
     if state.per_core:
-        _set_leaf(state.tree, len(state.loads) + v, core_load(instance, v, to))
+        _set_leaf(state.tree, len(state.loads) + v, core_pressure(instance, v, to))
 
 
 @inlined_kernel
@@ -120,7 +128,9 @@ def peak(state: LoadState) -> float:
         top: float = state.tree[1]
         return top
     worst = 0.0
-    for r in range(len(state.loads)):
+    for r in range(len(state.constants)):
+        worst = max(worst, _leaf(state, r))
+    for r in range(len(state.constants), len(state.loads)):
         worst = max(worst, state.loads[r] + state.carry[r])
     return worst
 
@@ -162,7 +172,7 @@ def fullest(state: LoadState) -> int:
     if len(state.tree) == 0:
         top = 0
         for r in range(len(state.loads)):
-            if state.loads[r] + state.carry[r] > state.loads[top] + state.carry[top]:
+            if _leaf(state, r) > _leaf(state, top):
                 top = r
         return top
     leaves = len(state.tree) // 2
@@ -217,6 +227,8 @@ def _filled(instance: Instance, state: LoadState) -> float:
     """Relative throughput of several sources."""
     for r in range(len(state.loads)):
         state.work.rising[r] = max(0.0, state.loads[r] + state.carry[r])
+    for d in range(len(state.constants)):
+        state.work.constants[d] = state.constants[d] + state.constants_carry[d]
     return fill(instance, state.placement, state.per_core, state.work)
 
 
@@ -248,7 +260,29 @@ def _shift(state: LoadState, r: int, change: float) -> None:
     state.loads[r] = new
     state.carry[r] += (old - (new - added)) + (change - added)
     if len(state.tree) > 0:
-        _set_leaf(state.tree, r, new + state.carry[r])
+        _set_leaf(state.tree, r, _leaf(state, r))
+
+
+@inlined_kernel
+def _leaf(state: LoadState, r: int) -> float:
+    """Load of a resource as a fraction of what constant loads leave of it."""
+    load = state.loads[r] + state.carry[r]
+    if r < len(state.constants):
+        return pressure(load, state.constants[r] + state.constants_carry[r])
+    return load
+
+
+@inlined_kernel
+def _take_constant(instance: Instance, state: LoadState, v: int, d: int, sign: float) -> None:
+    """Take or give back what operator v uses of device d at any rate; its load follows."""
+    if len(state.constants) == 0:
+        return
+    change = sign * instance.constant[v, instance.device_type[d]]
+    old = state.constants[d]
+    new = old + change
+    added = new - old
+    state.constants[d] = new
+    state.constants_carry[d] += (old - (new - added)) + (change - added)
 
 
 @borrowing_kernel

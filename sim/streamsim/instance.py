@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamsim.arrays import Bools, Floats, Ints
+from streamsim.equation import pressures
 from streamsim.flow import Flow, flow_of
 
 
@@ -46,6 +47,10 @@ class Instance(NamedTuple):
     seconds: Floats  # [N, C] core seconds per input tuple (or set)
     load: Floats  # [N, C]* fraction of a device (all its cores)
     core_load: Floats  # [N, C]* fraction of one core taken by one subtask
+    constant: Floats  # [N, C] fraction of a device taken at any rate; [0, C] where nothing is
+    core_constant: (
+        Floats  # [N, C] fraction of one core that one subtask takes at any rate; or [0, C]
+    )
     windows: Floats  # [K, 6] rows of `WindowedOperator`
 
     source: Ints  # [M] operator that emits
@@ -87,6 +92,28 @@ class Instance(NamedTuple):
         """Number of devices, D."""
         return len(self.device_type)
 
+    @property
+    def full_load(self) -> Floats:
+        """Fraction of a device at full rate, with what is taken at any rate, [N, C]."""
+        return self.load + self.constant if len(self.constant) else self.load
+
+    @property
+    def full_core_load(self) -> Floats:
+        """Fraction of one core at full rate, with what is taken at any rate, [N, C]."""
+        return self.core_load + self.core_constant if len(self.constant) else self.core_load
+
+    @property
+    def pressure(self) -> Floats:
+        """`load` as a fraction of what the constant load of the operator leaves, [N, C]."""
+        return pressures(self.load, self.constant) if len(self.constant) else self.load
+
+    @property
+    def core_pressure(self) -> Floats:
+        """`core_load` as a fraction of what constant loads leave of the core, [N, C]."""
+        return (
+            pressures(self.core_load, self.core_constant) if len(self.constant) else self.core_load
+        )
+
 
 def build_instance(
     *,
@@ -109,6 +136,8 @@ def build_instance(
     overhead: float = 0.0,
     overhead_per_byte: float = 0.0,
     gap: float = 0.0,
+    constant: ArrayLike | None = None,
+    subtasks: ArrayLike | None = None,
 ) -> Instance:
     """Derive rates, loads and adjacency from the plain description of a problem.
 
@@ -147,6 +176,8 @@ def build_instance(
         overhead=overhead,
         overhead_per_byte=overhead_per_byte,
         gap=gap,
+        constant=constant,
+        subtasks=subtasks,
     )
 
 
@@ -165,17 +196,23 @@ def instance_of(
     overhead: float = 0.0,
     overhead_per_byte: float = 0.0,
     gap: float = 0.0,
+    constant: ArrayLike | None = None,
+    subtasks: ArrayLike | None = None,
 ) -> Instance:
     """Put the flow of a graph on a cluster.
 
     Devices of one type must have the same number of cores; payloads come in the caller's order of
-    streams. Values are trusted to be finite and non-negative; the diagonals of the network
-    matrices are ignored.
+    streams. ``constant`` [N, C] are the cores that operators use at any rate, which their
+    ``subtasks`` (``parallelism`` where not given) share equally. Values are trusted to be finite
+    and non-negative; the diagonals of the network matrices are ignored.
     """
     cost, types = np.atleast_2d(_floats(seconds)), _ints(device_type)
-    size = _filled(payload, len(flow.source), 0.0)[flow.stream_index]
     n_cores = _filled(cores, len(types), 1.0)
-    subtasks = _filled(parallelism, len(flow.rate), 1.0)
+    cores_by_type = _per_type(n_cores, types, cost.shape[1])
+    held = _held(constant, cost.shape)
+    size = _filled(payload, len(flow.source), 0.0)[flow.stream_index]
+    n_subtasks = _filled(parallelism, len(flow.rate), 1.0)
+    each = n_subtasks if subtasks is None else _floats(subtasks)
     busy = flow.input_rate[:, None] * cost
     return Instance(
         order=flow.order,
@@ -187,10 +224,12 @@ def instance_of(
         port_start=flow.port_start,
         input_rate=flow.input_rate,
         output_rate=flow.output_rate,
-        parallelism=subtasks,
+        parallelism=n_subtasks,
         seconds=cost,
-        load=busy / _per_type(n_cores, types, cost.shape[1]),
-        core_load=busy / subtasks[:, None],
+        load=busy / cores_by_type,
+        core_load=busy / n_subtasks[:, None],
+        constant=held / cores_by_type,
+        core_constant=held / each[: len(held), None],
         windows=flow.windows,
         source=flow.source,
         target=flow.target,
@@ -215,6 +254,30 @@ def instance_of(
         overhead_per_byte=float(overhead_per_byte),
         gap=float(gap),
     )
+
+
+def with_constants_as_loads(instance: Instance, level: float = 1.0) -> Instance:
+    """Return an instance in which constant loads are loads per tuple at so many full rates.
+
+    A placement carries the full rates divided by ``level`` if and only if none of these loads is
+    above ``level``: Σ load + level · Σ constant ≤ level. Whatever knows loads alone can so decide
+    about one rate.
+    """
+    if not len(instance.constant):
+        return instance
+    nothing = np.zeros((0, instance.load.shape[1]))
+    return instance._replace(
+        load=instance.load + level * instance.constant,
+        core_load=instance.core_load + level * instance.core_constant,
+        constant=nothing,
+        core_constant=nothing,
+    )
+
+
+def _held(constant: ArrayLike | None, shape: tuple[int, ...]) -> Floats:
+    """Cores that operators use at any rate; no rows where they use none."""
+    given = None if constant is None else np.atleast_2d(_floats(constant))
+    return given if given is not None and given.any() else np.zeros((0, shape[1]))
 
 
 def _per_type(values: Floats, types: Ints, n_types: int) -> Floats:

@@ -8,6 +8,7 @@ from streamsim.equation import (
     link_at,
     link_load,
     nic_load,
+    pressure,
 )
 from streamsim.instance import Instance
 from streamsim.jit import borrowing_kernel, inlined_kernel, patient
@@ -75,6 +76,11 @@ def only_devices_and_links(instance: Instance) -> bool:
     return not (per_tuple or instance.egress.any() or instance.ingress.any())
 
 
+def n_constants(instance: Instance) -> int:
+    """Devices of which something may be taken at any rate: all, or none."""
+    return instance.n_devices if len(instance.constant) else 0
+
+
 def has_several_cores(instance: Instance) -> bool:
     """Whether a subtask can fill its core before its device is full."""
     return bool((instance.cores > 1).any())
@@ -88,18 +94,46 @@ def core_load(instance: Instance, v: int, d: int) -> float:
 
 
 @inlined_kernel
-def highest(loads: Floats) -> float:
-    """Largest load, 0 if there is none."""
+def core_constant(instance: Instance, v: int, d: int) -> float:
+    """Fraction of one core of device d that a subtask of operator v takes at any rate."""
+    if len(instance.core_constant) == 0:
+        return 0.0
+    fraction: float = instance.core_constant[v, instance.device_type[d]]
+    return fraction
+
+
+@inlined_kernel
+def core_pressure(instance: Instance, v: int, d: int) -> float:
+    """Load of one core as a fraction of what the constant load of the subtask leaves of it."""
+    share: float = pressure(core_load(instance, v, d), core_constant(instance, v, d))
+    return share
+
+
+@inlined_kernel
+def write_constants(instance: Instance, placement: Ints, constants: Floats) -> None:
+    """Write the fraction of every device that is taken at any rate; [0] where nothing is."""
+    constants[:] = 0.0
+    if len(constants):
+        for v in range(len(placement)):
+            d = placement[v]
+            constants[d] += instance.constant[v, instance.device_type[d]]
+
+
+@inlined_kernel
+def highest(loads: Floats, constants: Floats) -> float:
+    """Largest load as a fraction of what constant loads leave; 0 if there is none."""
     worst = 0.0
-    for r in range(len(loads)):
+    for r in range(len(constants)):
+        worst = max(worst, pressure(loads[r], constants[r]))
+    for r in range(len(constants), len(loads)):
         worst = max(worst, loads[r])
     return worst
 
 
 @inlined_kernel
 def busiest_core(instance: Instance, placement: Ints) -> float:
-    """Largest fraction of a core that one subtask takes at full rate."""
+    """Largest fraction of a core that one subtask takes at full rate, of what it has for that."""
     worst = 0.0
     for v in range(len(placement)):
-        worst = max(worst, core_load(instance, v, placement[v]))
+        worst = max(worst, core_pressure(instance, v, placement[v]))
     return worst

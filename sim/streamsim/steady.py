@@ -1,7 +1,9 @@
 """Steady state: the relative throughput of placements, and what limits it.
 
 With one group of sources all flows scale together, so the relative throughput is
-x = min(1, 1 / max load); with several it is max–min fair between them (`streamsim.filling`).
+x = min(1, 1 / max load); with several it is max–min fair between them (`streamsim.filling`). Where
+operators use CPU at any rate, the load of a device or core counts as a fraction of what that leaves
+of it (`streamsim.equation.pressure`).
 """
 
 from typing import NamedTuple
@@ -10,7 +12,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamsim.arrays import Floats, Ints
-from streamsim.equation import egress_at, ingress_at, link_at, link_load, n_resources
+from streamsim.equation import (
+    egress_at,
+    ingress_at,
+    link_at,
+    link_load,
+    n_resources,
+    pressures,
+)
 from streamsim.filling import Scratch, fill, scratch
 from streamsim.instance import Instance, writable
 from streamsim.jit import inlined_kernel, kernel, patient
@@ -19,27 +28,40 @@ from streamsim.loads import (
     full_rate_loads,
     has_several_cores,
     highest,
+    n_constants,
     only_devices_and_links,
+    write_constants,
 )
 
 
 class Loads(NamedTuple):
-    """Load of every resource at full rate, as a fraction of its capacity."""
+    """Load of every resource at full rate, as a fraction of its capacity.
+
+    Loads of devices and cores include what operators take at any rate.
+    """
 
     devices: Floats  # [D]
     links: Floats  # [D, D] from row to column
     egress: Floats  # [D] outgoing NICs, 0 where uncapped
     ingress: Floats  # [D] incoming NICs
-    cores: Floats  # [D] the busiest single core, where one subtask cannot use them all
+    cores: Floats  # [D] the single core that limits first, where one subtask cannot use them all
+    constants: Floats  # [D] what operators take at any rate
+    pressures: Floats  # [D] load of the devices as a fraction of what constant loads leave
+    core_pressures: Floats  # [D] the same of the cores
 
 
 class Bottleneck(NamedTuple):
-    """The resource with the largest load: its kind, its device (or pair of devices), its load."""
+    """The resource that limits first: its kind, its device (or pair of devices), its load.
+
+    Where operators use CPU at any rate, the load of a device or core is a fraction of what that
+    leaves, so that 1 / load of the full rate is carried; ``use`` is the fraction of all of it.
+    """
 
     kind: str  # "device", "link", "egress", "ingress" or "core"
     device: int
     peer: int  # receiving device of a link, else -1
     load: float
+    use: float
 
 
 def throughput(instance: Instance, placements: ArrayLike) -> Floats:
@@ -63,10 +85,11 @@ def throughput(instance: Instance, placements: ArrayLike) -> Floats:
     out = np.empty(len(batch))
     if instance.n_groups > 1:
         _several_groups(instance, batch, out, has_several_cores(instance), scratch(instance))
-    elif is_plain(instance):
+    elif is_plain(instance) and not len(instance.constant):
         _plain(instance, batch, out)
     else:
-        _one_group(instance, batch, out, has_several_cores(instance))
+        constants = np.empty(n_constants(instance))
+        _one_group(instance, batch, out, has_several_cores(instance), constants)
     return out
 
 
@@ -76,18 +99,33 @@ def resource_loads(instance: Instance, placement: ArrayLike) -> Loads:
     d = instance.n_devices
     flat = np.empty(n_resources(d))
     full_rate_loads(instance, place, flat)
-    cores = np.zeros(d)
-    np.maximum.at(
-        cores, place, instance.core_load[np.arange(len(place)), instance.device_type[place]]
-    )
     links, egress, ingress = link_at(d, 0, 0), egress_at(d, 0), ingress_at(d, 0)
+    devices = pressed = flat[:links]
+    rows = np.arange(len(place)), instance.device_type[place]
+    constants, core_pressures = np.zeros(d), _largest(instance.core_pressure[rows], place, d)
+    cores = core_pressures
+    if len(instance.constant):
+        constants = np.bincount(place, instance.constant[rows], d).astype(np.float64)
+        pressed, devices = pressures(devices, constants), devices + constants
+        limits = instance.core_pressure[rows] >= core_pressures[place]
+        cores = _largest(instance.full_core_load[rows][limits], place[limits], d)
     return Loads(
-        devices=flat[:links],
+        devices=devices,
         links=flat[links:egress].reshape(d, d),
         egress=flat[egress:ingress],
         ingress=flat[ingress:],
         cores=cores,
+        constants=constants,
+        pressures=pressed,
+        core_pressures=core_pressures,
     )
+
+
+def _largest(shares: Floats, place: Ints, n_devices: int) -> Floats:
+    """Largest of the shares on each device, 0 where there are none."""
+    largest = np.zeros(n_devices)
+    np.maximum.at(largest, place, shares)
+    return largest
 
 
 def source_rates(instance: Instance, placement: ArrayLike) -> Floats:
@@ -103,13 +141,13 @@ def source_rates(instance: Instance, placement: ArrayLike) -> Floats:
 
 
 def bottleneck(loads: Loads) -> Bottleneck:
-    """Return the most loaded resource; in a tie devices come before links and those before NICs."""
+    """Return the resource that limits first; in a tie devices come before links, then NICs."""
     tops = [
-        _top("device", loads.devices),
-        _top("link", loads.links),
-        _top("egress", loads.egress),
-        _top("ingress", loads.ingress),
-        _top("core", loads.cores),
+        _top("device", loads.pressures, loads.devices),
+        _top("link", loads.links, loads.links),
+        _top("egress", loads.egress, loads.egress),
+        _top("ingress", loads.ingress, loads.ingress),
+        _top("core", loads.core_pressures, loads.cores),
     ]
     return max(tops, key=lambda top: top.load)
 
@@ -119,10 +157,10 @@ def is_plain(instance: Instance) -> bool:
     return only_devices_and_links(instance) and not has_several_cores(instance)
 
 
-def _top(kind: str, loads: Floats) -> Bottleneck:
+def _top(kind: str, loads: Floats, uses: Floats) -> Bottleneck:
     where = np.unravel_index(int(np.argmax(loads)), loads.shape)
     peer = int(where[1]) if loads.ndim == 2 else -1
-    return Bottleneck(kind, int(where[0]), peer, float(loads[where]))
+    return Bottleneck(kind, int(where[0]), peer, float(loads[where]), float(uses[where]))
 
 
 @patient
@@ -164,11 +202,14 @@ def _drain(instance: Instance, place: Ints, link: Floats, wire: Floats) -> float
 
 
 @kernel
-def _one_group(instance: Instance, placements: Ints, out: Floats, per_core: bool) -> None:
+def _one_group(
+    instance: Instance, placements: Ints, out: Floats, per_core: bool, constants: Floats
+) -> None:
     loads = np.empty(n_resources(len(instance.device_type)))
     for i in range(len(placements)):
         full_rate_loads(instance, placements[i], loads)
-        worst = max(1.0, highest(loads))
+        write_constants(instance, placements[i], constants)
+        worst = max(1.0, highest(loads, constants))
         if per_core:
             worst = max(worst, busiest_core(instance, placements[i]))
         out[i] = 1.0 / worst
@@ -180,7 +221,8 @@ def _several_groups(
 ) -> None:
     for i in range(len(placements)):
         full_rate_loads(instance, placements[i], work.rising)
-        worst = highest(work.rising)
+        write_constants(instance, placements[i], work.constants)
+        worst = highest(work.rising, work.constants)
         if per_core:
             worst = max(worst, busiest_core(instance, placements[i]))
         out[i] = 1.0 if worst <= 1.0 else fill(instance, placements[i], per_core, work)

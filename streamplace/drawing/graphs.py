@@ -111,6 +111,7 @@ def draw_graph(graph: StreamGraph) -> Drawing:
     boxes = _checked_boxes(graph)
     tasks = bool(graph.operators.fires_all.all())
     work = graph.operators.ipt * (1.0 if tasks else graph.input_rate)
+    work = work if tasks else work + 1e6 * graph.operators.constant
     cpu = np.bincount(boxes.of, work, len(boxes))
     unit = "M instructions" if tasks else "MIPS"
     notes = tuple(f"{_rounded(mega)} {unit}" if mega else "" for mega in (cpu / 1e6).tolist())
@@ -186,7 +187,7 @@ def _panel(
     picture, place = judge.pictured(problem, placement), placement.index
     device = place[[members[0] for members in boxes.members]]
     names = [cut_to(shown(text), style.SMALL, WIDEST_DEVICE) for text in placement.devices]
-    load = problem.instance.load[np.arange(len(place)), problem.instance.device_type[place]]
+    load = problem.instance.full_load[np.arange(len(place)), problem.instance.device_type[place]]
     share = np.bincount(boxes.of, load, len(boxes)).tolist()
     tell = _seconds if problem.graph.operators.fires_all.all() else _share
     streams, rows = problem.graph.streams, boxes.streams

@@ -64,6 +64,7 @@ def _operators(deployment: Deployment) -> Iterator[tuple[str, dict[str, Any]]]:
                     "device": xml_text(element.device),
                     "kind": xml_text(operator.kind),
                     "ipt": operator.ipt,
+                    **({"constant": operator.constant} if operator.constant else {}),
                     "requires": xml_text(";".join(sorted(operator.requires))),
                     "colocate": groups[name][0],
                     "exlocate": groups[name][1],

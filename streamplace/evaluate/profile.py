@@ -177,7 +177,7 @@ def profile(
         graph = item.graph if isinstance(item, Problem) else item
         sizes.append((graph.n_operators, graph.n_streams, len(graph.sources), len(graph.sinks)))
         instance = Problem(graph, _one_device(graph, mips)).instance
-        utilisation.append(instance.load[:, 0])
+        utilisation.append(instance.full_load[:, 0])
         saturation.append(8 * instance.traffic / bandwidth_bps)
         cpu.append(float(utilisation[-1].sum()))
         if SPLIT in graph.attributes:

@@ -233,6 +233,7 @@ def _check_expressible(graph: StreamGraph) -> None:
         "slot sharing groups": any(operators.slot_sharing_group),
         "required tags": any(operators.requires),
         "memory": bool(operators.memory.any()),
+        "constant loads": bool(operators.constant.any()),
         "streams with a payload of their own": not np.isnan(graph.streams.payload).all(),
     }
     for fault, present in faults.items():

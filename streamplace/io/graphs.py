@@ -176,6 +176,7 @@ def graph_from_dict(document: dict[str, Any], default_name: str = "graph") -> St
         fires_all=rows.firing(document.get("fires", EACH)),
         about=rows.column("about", ""),
         slot_sharing_group=rows.column("slot_sharing_group", ""),
+        constant=rows.numbers("constant"),
     )
     lines = _Rows(document.get("streams", []), _stream)
     streams = Streams.between(
@@ -222,9 +223,8 @@ def _stream_rows(graph: StreamGraph) -> Iterator[dict[str, Any]]:
 def _operator_row(graph: StreamGraph, i: int) -> dict[str, Any]:
     operators = graph.operators
     row: dict[str, Any] = {"name": operators.name[i], "ipt": plain(operators.ipt[i])}
-    for key, column in (("payload", operators.payload), ("rate", operators.rate)):
-        if column[i]:
-            row[key] = plain(column[i])
+    numbers = {"payload": operators.payload, "rate": operators.rate, "constant": operators.constant}
+    row |= {key: plain(column[i]) for key, column in numbers.items() if column[i]}
     if operators.parallelism[i] != 1:
         row["parallelism"] = int(operators.parallelism[i])
     if operators.max_parallelism[i]:

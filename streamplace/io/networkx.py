@@ -28,6 +28,7 @@ RARE: dict[str, Any] = {
     "window": None,
     "fires": "each",
     "slot_sharing_group": "",
+    "constant": 0.0,
 }
 """Attributes that all nodes have where one of them does; GraphML cannot hold all of these."""
 EDGE: dict[str, Any] = {

@@ -44,6 +44,15 @@ class OperatorJson(TypedDict):
     rate: NotRequired[
         Annotated[Quantity, Field(description="tuples/s that a source generates, or '10 k/s'")]
     ]
+    constant: NotRequired[
+        Annotated[
+            Amount,
+            Field(
+                description="MIPS that it uses whatever its rate, all subtasks together, as timers "
+                "and committers do"
+            ),
+        ]
+    ]
     parallelism: NotRequired[
         Annotated[int, Field(ge=1, le=MOST_SUBTASKS, description="number of subtasks")]
     ]

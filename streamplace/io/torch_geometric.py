@@ -28,7 +28,7 @@ NODE_FEATURES = ("cpu", "network", "source", "parallelism")
 devices; share of a link that its output takes; whether it is a source; number of subtasks."""
 EDGE_FEATURES = ("network",)
 """Columns of ``edge_attr``: share of a link that the stream takes at full rate, in the mean."""
-NODES = ("ipt", "payload", "rate", "memory", "parallelism", "max_parallelism")
+NODES = ("ipt", "payload", "rate", "memory", "parallelism", "max_parallelism", "constant")
 WHERE = "torch-geometric data"
 DEVICES = ("mips", "cores", "memory", "egress_bps", "ingress_bps", "watts")
 NETWORK = ("bandwidth_bps", "latency_s")
@@ -55,9 +55,10 @@ def to_torch_geometric(
         ``x`` [N, 4] and ``edge_attr`` [E, 1] are features to learn from (`NODE_FEATURES`,
         `EDGE_FEATURES`); those of a graph alone are for five default devices. The fields of the
         native format follow in float64: ``ipt``, ``payload``, ``rate``, ``memory``,
-        ``parallelism``, ``max_parallelism`` [N]; ``selectivity``, ``stream_payload`` [E], NaN
-        where a stream inherits the payload of its operator. A problem adds ``device_mips``,
-        ``device_cores``, … [D], and ``bandwidth_bps`` and ``latency_s`` [D · D], row by row.
+        ``parallelism``, ``max_parallelism``, ``constant`` [N]; ``selectivity``,
+        ``stream_payload`` [E], NaN where a stream inherits the payload of its operator. A problem
+        adds ``device_mips``, ``device_cores``, … [D], and ``bandwidth_bps`` and ``latency_s``
+        [D · D], row by row.
 
     Examples
     --------
@@ -138,7 +139,7 @@ def _features(problem: Problem) -> tuple[Singles, Singles]:
     links = arrays.seconds_per_byte[~np.eye(size, dtype=np.bool_)]
     share = arrays.traffic * (links.mean() if links.size else 0.0)
     output = np.bincount(arrays.source, weights=share, minlength=problem.n_operators)
-    load = arrays.load[:, arrays.device_type].mean(axis=1)
+    load = arrays.full_load[:, arrays.device_type].mean(axis=1)
     nodes = np.stack([load, output, arrays.rate > 0, arrays.parallelism], axis=1)
     edges = share[np.argsort(arrays.stream_index)][:, None]
     return nodes.astype(np.float32), edges.astype(np.float32)

@@ -154,6 +154,7 @@ def _check(problem: Problem, objective: Objective) -> None:
         "devices with several cores": objective.kind == "pass" and (cores > 1).any(),
         "operators with fewer subtasks than a device has cores": objective.kind != "pass"
         and instance.parallelism.min() < cores.max(),
+        "constant loads of operators": objective.kind != "pass" and len(instance.constant),
     }
     for what, present in refused.items():
         if present:

@@ -54,6 +54,8 @@ def plan_document(graph: StreamGraph, catalogue: Catalogue) -> dict[str, Any]:
         raise ProblemError("plans of the library need streams that are hashed")
     if catalogue.overhead or catalogue.overhead_per_byte or any(offer.at_least for offer in offers):
         raise ProblemError("plans of the library cannot express overhead and at_least")
+    if demand.constant.any():
+        raise ProblemError("plans of the library cannot express constant loads of operators")
     prices, runs = Prices.of(catalogue), allowed(demand, catalogue)
     pieces = [min(groups) for groups in demand.dealing]
     number = {v: i for i, v in enumerate(graph.order.tolist())}

@@ -30,7 +30,8 @@ class Expansion:
     """A graph of subtasks, and the way back.
 
     A subtask has 1/p of its operator's rate and memory, or, where the operator has key groups, what
-    its share of them makes it (`streamplace.model.key_groups`). A window keeps its size and advance
+    its share of them makes it (`streamplace.model.key_groups`). Of the constant load it has 1/p in
+    any case. A window keeps its size and advance
     and has that share of its base and limit, so that the subtasks' windows together emit what the
     operator's does.
 
@@ -256,6 +257,7 @@ def _subtasks(graph: StreamGraph, p: Longs, operator: Ints) -> Operators:
         },
         fires_all=operators.fires_all[operator],
         about=[operators.about[v] for v in rows],
+        constant=(operators.constant / p)[operator],
     )
 
 

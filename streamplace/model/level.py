@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from streamsim import Instance
+from streamsim.instance import with_constants_as_loads
 from streamsim.jit import kernel, patient
 from streamsim.loads import has_several_cores
 from streamsim.steady import is_plain
@@ -19,6 +20,9 @@ from streamplace.model.arrays import Bools, Floats, Ints, Longs
 if TYPE_CHECKING:
     from streamplace.model.problem import Problem
     from streamplace.model.rules import PlacementRules
+
+MOST_TIMES, SETTLED = 60, 1e-12
+"""How often a bound is raised at most, and the share by which it is no longer."""
 
 
 class Level(NamedTuple):
@@ -222,9 +226,14 @@ def _rivals(
     return start, rival
 
 
-def finest_level(problem: "Problem") -> Level:
-    """Level of one unit per operator, or per colocated group, under the problem's rules."""
-    instance, rules = problem.instance, problem.rules
+def finest_level(problem: "Problem", times: float = 1.0) -> Level:
+    """Level of one unit per operator, or per colocated group, under the problem's rules.
+
+    Constant loads count ``times`` over. A placement carries the full rates divided by ``times`` if
+    and only if its peak is at most ``times``, so a level decides exactly about one rate; about the
+    full rate by default.
+    """
+    instance, rules = with_constants_as_loads(problem.instance, times), problem.rules
     level = operators_level(instance, is_plain(instance), has_several_cores(instance))
     return level if rules is None else _ruled(level, rules)
 
@@ -249,6 +258,21 @@ def least_peak(problem: "Problem", level: Level) -> float:
     weight = 1 / whole
     shares = level.load[:, types] * (weight / weight.sum())
     return max(heaviest, float(shares.min(axis=1).sum()))
+
+
+def least_times(problem: "Problem") -> float:
+    """Number by which the full rates must be divided at least, at least 1, with constant loads.
+
+    A peak that no placement is below where constant loads count ``times`` over, as in
+    `finest_level`, is such a number if it is at least ``times``; then they count so often.
+    """
+    times = 1.0
+    for _ in range(MOST_TIMES):
+        least = least_peak(problem, finest_level(problem, times))
+        if least <= times * (1 + SETTLED):
+            break
+        times = least
+    return times
 
 
 def _ruled(level: Level, rules: "PlacementRules") -> Level:

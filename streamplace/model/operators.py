@@ -34,6 +34,7 @@ _QUANTITIES: dict[str, Callable[[Quantity], float] | None] = {
     "payload": size_bytes,
     "rate": tuple_rate,
     "memory": size_bytes,
+    "constant": None,
 }
 """Columns of numbers, and what reads those that may be texts."""
 
@@ -104,6 +105,9 @@ class Operator:
     slot_sharing_group
         Operators of one group may share slots of a machine, as in Flink. "" is the group of all
         that name none, which Flink calls "default".
+    constant
+        MIPS, million instructions per second, that it uses whatever its rate, as timers and
+        committers do: all subtasks together, and each the same part.
     """
 
     name: str
@@ -119,6 +123,7 @@ class Operator:
     about: str = ""
     max_parallelism: int = 0
     slot_sharing_group: str = ""
+    constant: float = 0.0
 
     def __post_init__(self) -> None:
         for column, parse in _QUANTITIES.items():
@@ -154,6 +159,7 @@ class Operators:
     about: tuple[str, ...]
     max_parallelism: Ints
     slot_sharing_group: tuple[str, ...]
+    constant: Floats
     _position: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __init__(
@@ -171,6 +177,7 @@ class Operators:
         about: Sequence[str] | None = None,
         max_parallelism: ArrayLike | None = None,
         slot_sharing_group: Sequence[str] | None = None,
+        constant: ArrayLike | None = None,
     ) -> None:
         put = partial(object.__setattr__, self)
         names, position = name_column(name, "an operator", GraphError)
@@ -180,6 +187,7 @@ class Operators:
         put("_position", position)
         size = len(names)
         numbers = {"ipt": ipt, "payload": payload, "rate": rate, "memory": memory}
+        numbers["constant"] = constant
         for column, values in numbers.items():
             put(column, float_column(values, size, 0.0, partial(self._bad, column)))
         bad = partial(self._bad, "parallelism")
@@ -215,6 +223,7 @@ class Operators:
             about=[row.about for row in rows],
             max_parallelism=[row.max_parallelism for row in rows],
             slot_sharing_group=[row.slot_sharing_group for row in rows],
+            constant=[row.constant for row in rows],
         )
 
     def __repr__(self) -> str:
@@ -239,6 +248,7 @@ class Operators:
             self.about[i],
             int(self.max_parallelism[i]),
             self.slot_sharing_group[i],
+            float(self.constant[i]),
         )
 
     def __iter__(self) -> Iterator[Operator]:

@@ -249,6 +249,8 @@ class Problem(Pictured):
             overhead=cluster.overhead_s,
             overhead_per_byte=cluster.overhead_s_per_byte,
             gap=cluster.gap_s,
+            constant=self._constants(),
+            subtasks=operators.parallelism,
         )
 
     def _pass(self) -> "Pass":
@@ -269,6 +271,14 @@ class Problem(Pictured):
             more = (ipt - self.graph.operators.ipt)[:, None] / (devices.mips * 1e6)
             return self.seconds + more, np.arange(self.n_devices, dtype=np.int32)
         return ipt[:, None] / (devices.mips[devices.example] * 1e6), devices.kind
+
+    def _constants(self) -> Floats | None:
+        """Cores that operators use at any rate, operators × device types; None for none."""
+        constant, devices = self.graph.operators.constant, self.cluster.devices
+        if not constant.any():
+            return None
+        mips = devices.mips if self.seconds is not None else devices.mips[devices.example]
+        return np.asarray(constant[:, None] / mips, np.float64)
 
     def _classes(self) -> Ints:
         """Split the cluster's classes by what this problem says of single devices."""

@@ -40,7 +40,9 @@ def _work(operators: Operators, v: int, input_rate: float) -> tuple[str, ...]:
     ipt = float(operators.ipt[v])
     if operators.fires_all.all():
         return (f"{ipt / 1e6:.4g} M instructions",)
-    return format_rate(input_rate), f"{input_rate * ipt / 1e6:.4g} MIPS"
+    constant = float(operators.constant[v])
+    always = f", {constant:.4g} at any rate" if constant else ""
+    return format_rate(input_rate), f"{input_rate * ipt / 1e6 + constant:.4g} MIPS{always}"
 
 
 def about_parts(operators: Operators) -> tuple[Sheet | str, ...]:

@@ -130,10 +130,10 @@ def _sink() -> int | None:
 def _loads(problem: Problem, unit: Ints) -> Floats:
     """CPU load of every unit, averaged over the devices; shape [U]."""
     instance = problem.instance
-    if problem.rules is None and instance.load.shape[1] == 1:
-        return instance.load[:, 0]
-    of_type = np.bincount(instance.device_type, minlength=instance.load.shape[1])
-    mean: Floats = instance.load @ (of_type / instance.n_devices)
+    if problem.rules is None and instance.full_load.shape[1] == 1:
+        return instance.full_load[:, 0]
+    of_type = np.bincount(instance.device_type, minlength=instance.full_load.shape[1])
+    mean: Floats = instance.full_load @ (of_type / instance.n_devices)
     return np.bincount(unit, mean).astype(np.float64)
 
 

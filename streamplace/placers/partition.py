@@ -70,7 +70,7 @@ def power(problem: Problem) -> Floats:
     instance = problem.instance
     if instance.load.shape[1] == 1:
         return np.ones(instance.n_devices)
-    whole_graph = instance.load.sum(axis=0)
+    whole_graph = instance.full_load.sum(axis=0)
     return np.where(whole_graph > 0, 1 / np.maximum(whole_graph, 1e-300), 1.0)[instance.device_type]
 
 

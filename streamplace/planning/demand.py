@@ -21,7 +21,10 @@ class Demand:
     Attributes
     ----------
     instructions
-        [N] instructions per second.
+        [N] instructions per second, with those that operators use at any rate.
+    constant
+        [N] instructions per second that operators use at any rate. A machine is charged for them as
+        for the tuples of the subtasks on it, so for no less than the equal parts that these have.
     error
         [N] instructions per second by which the cost of an operator may be too low.
     protected
@@ -51,6 +54,7 @@ class Demand:
 
     graph: StreamGraph
     instructions: Floats
+    constant: Floats
     error: Floats
     protected: int
     memory: Floats
@@ -117,10 +121,13 @@ def demand_of(
     joined = _joined(graph, fixed)[flow.stream_index]
     forward = joined == FORWARD
     tied = connected(graph.n_operators, flow.source[forward], flow.target[forward])
-    instructions = flow.input_rate * graph.charged_ipt
+    instructions, constant = flow.input_rate * graph.charged_ipt, 1e6 * operators.constant
+    if constant.any():
+        instructions = instructions + constant
     return Demand(
         graph=graph,
         instructions=instructions,
+        constant=constant,
         error=error * instructions,
         protected=min(protected, graph.n_operators),
         memory=np.array(operators.memory),

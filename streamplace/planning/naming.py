@@ -1,5 +1,7 @@
 """Naming: a packing of machines as a plan for people."""
 
+from math import inf
+
 import numpy as np
 
 from streamplace.model.arrays import Floats, Ints
@@ -14,7 +16,7 @@ from streamplace.planning.packed import PackedMachines, largest_use
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.result import PlanLimit, PlanResult, PlanStep, PlanSteps
 from streamplace.planning.slots import PlanSlots, slot_groups, slots_of
-from streamplace.planning.steps import FLOWING, rate_of
+from streamplace.planning.steps import FLOWING, growing_use, rate_of, use_at
 
 
 def result_of(
@@ -31,7 +33,9 @@ def result_of(
     limit = _limit(demand, packed, packing, names, use)
     if problem.cluster is not None:
         link = fullest_link(deployment.problem, deployment.placement)
-        limit = limit if link is None else max(limit, link, key=lambda each: each.use)
+        constant = demand.constant.any()
+        machine = growing_use(demand, packing, packed) if constant else limit.use
+        limit = limit if link is None or link.use <= machine else link
     return PlanResult(
         graph=deployment.expansion.original.at_rate(graph.source_rate),
         rate=graph.source_rate,
@@ -91,9 +95,14 @@ def _limit(
     names: tuple[str, ...],
     use: Floats,
 ) -> PlanLimit:
+    """Resource that is full first if the rate grows."""
     flowing = np.zeros(use.shape[1])
     flowing[list(FLOWING)] = 1  # memory and slots in use do not grow with the rate
-    growing = use * flowing if (use[:, FLOWING] > 0).any() else use
+    full = use
+    if demand.constant.any():
+        inverse = growing_use(demand, packing, packed)
+        full = use_at(demand, packing, packed, 1 / inverse) if 0 < inverse < inf else use
+    growing = full * flowing if (use[:, FLOWING] > 0).any() else use
     machine, resource = np.unravel_index(int(np.argmax(growing)), use.shape)
     share = packed.rows[machine] / packed.parallelism
     busiest = packing.most[:, 1]

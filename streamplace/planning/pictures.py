@@ -102,7 +102,7 @@ def _cpu_use(plan: PlanPicture) -> Floats:
     instance = Problem(expansion.graph, plan.cluster).instance
     place = plan.placement.index
     whole = resource_loads(instance, place).devices
-    load = instance.load[np.arange(len(place)), instance.device_type[place]]
+    load = instance.full_load[np.arange(len(place)), instance.device_type[place]]
     use = np.zeros((len(plan.cluster.devices), plan.graph.n_operators + 1))
     np.add.at(use, (place, expansion.operator), load)
     use[:, -1] = np.maximum(0.0, whole - use.sum(axis=1))

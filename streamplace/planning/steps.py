@@ -5,9 +5,13 @@ from fractions import Fraction
 from itertools import chain
 from math import exp, floor, inf, log, log10, sqrt
 
+import numpy as np
+
+from streamplace.model.arrays import Floats
 from streamplace.planning.bounds import proven_bound
-from streamplace.planning.contents import CORE, CPU, EGRESS, INGRESS, packing_of
+from streamplace.planning.contents import CORE, CPU, EGRESS, INGRESS, Packing, packing_of
 from streamplace.planning.cuts import item_cuts, least_parallelism, resource_cuts
+from streamplace.planning.demand import Demand
 from streamplace.planning.links import deployed, fullest_link
 from streamplace.planning.packed import PackedMachines, largest_use, without_idle
 from streamplace.planning.problem import PlanProblem
@@ -17,6 +21,8 @@ FLOWING = (CPU, CORE, EGRESS, INGRESS)
 """Resources of which use grows with the rate."""
 LOWEST, HIGHEST = 1e-9, 1e12
 """Smallest and largest rate that is tried, in tuples/s."""
+PRECISE = 60
+"""Halvings of a multiple of the rate, after which it is exact but for rounding."""
 HALVINGS = 60
 """Halvings of the logarithm of the rate that end at what the resources allow."""
 PROBES = 10
@@ -41,14 +47,52 @@ def rate_of(problem: PlanProblem, packed: PackedMachines) -> float:
 
     The output of a window grows less than the rate, if at all, so that this is not too much.
     """
-    use = largest_use(packing_of(problem.demand, problem.catalogue, packed.parallelism), packed)[
-        :, FLOWING
-    ].max()
+    packing = packing_of(problem.demand, problem.catalogue, packed.parallelism)
+    use = growing_use(problem.demand, packing, packed)
     if problem.cluster is not None:
         made = deployed(problem, packed)
         link = fullest_link(made.problem, made.placement)
         use = max(use, 0.0 if link is None else link.use)
-    return problem.rate / float(use) if use else inf
+    return problem.rate / use if use else inf
+
+
+def growing_use(demand: Demand, packing: Packing, packed: PackedMachines) -> float:
+    """Use whose inverse is the multiple of the rate at which the first machine is full.
+
+    Without constant loads, it is the use of the fullest resource. With them it is larger, since
+    they leave less to what grows; the multiple is then found by halving.
+    """
+    if not demand.constant.any():
+        return float(largest_use(packing, packed)[:, FLOWING].max())
+
+    def fits(times: float) -> bool:
+        return bool(use_at(demand, packing, packed, times)[:, FLOWING].max() <= 1)
+
+    low, high = 0.0, 1.0
+    if not fits(low):
+        return inf
+    while fits(high):
+        low, high = high, 2 * high
+        if high > HIGHEST:
+            return 0.0
+    for _ in range(PRECISE):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return 1 / low if low else inf
+
+
+def use_at(demand: Demand, packing: Packing, packed: PackedMachines, times: float) -> Floats:
+    """Share of every resource of every machine in use at a multiple of the rate, [D, 6]."""
+    usual, constant = packing.instructions, demand.constant
+    needed = times * (usual - constant) + constant
+    share = np.divide(needed, usual, out=np.ones_like(needed), where=usual > 0)
+    at = packing._replace(
+        instructions=needed,
+        error=packing.error * share,
+        tuples=times * packing.tuples,
+        bits=times * packing.bits,
+    )
+    return largest_use(at, packed)
 
 
 def largest_rate(

@@ -78,10 +78,10 @@ def _of_reserve(
     instance = problem.instance
     row, kind = np.arange(len(place)), instance.device_type[place]
     load: Floats = np.zeros((subtasks.original.n_operators, len(instance.cores)))
-    np.add.at(load, (subtasks.operator, place), instance.load[row, kind])
+    np.add.at(load, (subtasks.operator, place), instance.full_load[row, kind])
     errors = np.sort(settings.error * load, axis=0)[::-1][: settings.robust].sum(axis=0)
     used = resource_loads(instance, place).devices + errors
-    core = (1 + settings.error) * instance.core_load[row, kind].max(initial=0.0)
+    core = (1 + settings.error) * instance.full_core_load[row, kind].max(initial=0.0)
     if max(float(used.max()), float(core)) > 1 + 10 * ROUNDING:
         full = max(float(used.max()), float(core))
         yield f"a machine is {full:.6%} full where {settings.robust} operators cost more"

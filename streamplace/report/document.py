@@ -65,6 +65,9 @@ class OperatorsPart(TypedDict):
         Bytes on its device.
     unit
         Number of the unit: operators of one unit share a device. Absent where each is its own.
+    constant, subtasks
+        MIPS that the operator uses at any rate, and the subtasks that share them equally. Absent
+        where no operator uses any.
     work
         Million instructions per second at full rate. Present only where rows are units, of which
         nothing can be computed.
@@ -79,6 +82,8 @@ class OperatorsPart(TypedDict):
     memory: Column
     windows: NotRequired[list[WindowPart]]
     unit: NotRequired[list[int]]
+    constant: NotRequired[Column]
+    subtasks: NotRequired[Column]
     work: NotRequired[list[float]]
 
 

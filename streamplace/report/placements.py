@@ -58,7 +58,7 @@ def placement_part(problem: Problem, shown: Shown, judge: Objective) -> Placemen
             kind=cast(ResourceKind, top.kind),
             device=top.device,
             peer=top.peer,
-            load=plain(top.load),
+            load=plain(top.use),
         ),
         loads=LoadsPart(
             devices=numbers(loads.devices),

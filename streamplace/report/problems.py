@@ -100,6 +100,9 @@ def operators_part(graph: StreamGraph) -> OperatorsPart:
         joins=column(operators.fires_all.astype(np.int32)),
         memory=column(operators.memory),
     )
+    if operators.constant.any():
+        part["constant"] = column(operators.constant)
+        part["subtasks"] = column(operators.parallelism)
     if operators.window:
         part["windows"] = [
             WindowPart(

@@ -57,7 +57,8 @@ class DeviceLayers:
 
 def units_part(graph: StreamGraph, units: DeviceLayers) -> ProblemPart:
     """A graph whose rows are units."""
-    sums = units.summed(graph.input_rate * graph.charged_ipt / 1e6)
+    work = graph.input_rate * graph.charged_ipt / 1e6
+    sums = units.summed(work + graph.operators.constant)
     memory = units.summed(graph.operators.memory)
     names = graph.operators.name
     first = units.first.tolist()

@@ -53,9 +53,11 @@ def fullest(result: PlanResult, rate: float, robust: int, error: float) -> float
     for m in range(machines):
         own = dict.fromkeys(range(expansion.original.n_operators), 0.0)
         for subtask in np.flatnonzero(place == m).tolist():
-            own[int(expansion.operator[subtask])] += instance.load[subtask, instance.device_type[m]]
+            own[int(expansion.operator[subtask])] += instance.full_load[
+                subtask, instance.device_type[m]
+            ]
         used[m] += error * sum(sorted(own.values())[len(own) - robust :]) if robust else 0.0
-    cores = instance.core_load[np.arange(len(place)), instance.device_type[place]]
+    cores = instance.full_core_load[np.arange(len(place)), instance.device_type[place]]
     return max(float(used.max()), float(cores.max()) * (1 + error if robust else 1))
 
 

@@ -3,10 +3,12 @@
 import json
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from shutil import which
 from typing import Any
 
+import numpy as np
 import pytest
 from report_vectors import GOLDEN, N_GOLDEN, as_line, problems, vectors
 from streamsim import throughput as python_throughput
@@ -43,6 +45,30 @@ def test_the_golden_problems_are_what_python_computes() -> None:
 @needs_node
 def test_the_models_of_the_page_agree_with_python_at_once_and_move_by_move() -> None:
     assert differences(GOLDEN) == []
+
+
+@needs_node
+def test_constant_loads_agree_with_python_at_once_and_move_by_move(tmp_path: Path) -> None:
+    """Devices with little left, with nothing left, and with less than nothing."""
+    rng = np.random.default_rng(31)
+    lines, shares = [], list[float]()
+    for problem, places in problems(80):
+        if problem.graph.operators.fires_all.all():
+            continue
+        mips = problem.cluster.devices.mips.mean()
+        parts = rng.choice([0.0, 0.0, 0.1, 0.3, 0.5, 1.5], problem.n_operators)
+        operators = replace(problem.graph.operators, constant=parts * mips)
+        streams = replace(problem.graph.streams, operators=operators)
+        graph = replace(problem.graph, operators=operators, streams=streams)
+        held = Problem(graph, problem.cluster, problem.constraints, problem.seconds)
+        lines.append(as_line(problem_part(held, places, OBJECTIVES["throughput"])))
+        place = [places[0].placement.index]
+        shares += [float(python_throughput(held.instance, place)[0])]
+    file = tmp_path / "problems.jsonl"
+    file.write_text("".join(lines), encoding="utf-8")
+    assert differences(file) == []
+    assert 0.0 in shares
+    assert any(0 < share < 1 for share in shares)
 
 
 @needs_node

@@ -8,8 +8,10 @@ from streamsim.arrays import Floats, Indices, Ints
 from streamsim.engine.nics import Nics, nic_resources
 from streamsim.engine.rooms import rooms
 from streamsim.engine.wiring import Wiring
+from streamsim.equation import OVERFULL
 from streamsim.instance import Instance
 from streamsim.jit import kernel
+from streamsim.loads import core_constant, write_constants
 from streamsim.topology import group_by
 
 
@@ -24,7 +26,8 @@ class Plan(NamedTuple):
     devices: Ints  # [D] devices in use, in order of first appearance, then the idle ones
     turn_start: Indices  # [D + 1] turns of the k-th of them: turns[turn_start[k]:turn_start[k + 1]]
     turns: Indices  # [N] operators, topological within a device
-    budget: Floats  # [D] core seconds that the k-th of them has per slice
+    budget: Floats  # [D] core seconds that the k-th of them has for tuples per slice
+    constant: Floats  # [D] core seconds that its operators use per slice whatever comes
     cost: Floats  # [N] core seconds per input tuple, sending included
     send_cost: Floats  # [N] core seconds for sending, per output tuple
     most: Floats  # [N] tuples per slice for which the cores that an operator can use suffice
@@ -48,9 +51,15 @@ def plan_run(instance: Instance, wiring: Wiring, placement: Ints) -> Plan:
     devices, turn_start, turns = _turns(instance, placement)
     cost, send_cost = _costs(instance, placement, remote, wiring.window_of)
     per_slice = wiring.slice_seconds
+    taken = np.zeros(len(devices) if len(instance.constant) else 0)
+    write_constants(instance, placement, taken)
     budget = instance.cores[devices] * per_slice
+    constant = np.zeros(len(devices))
+    if len(taken):
+        constant = np.minimum(taken[devices], 1.0) * budget
+        budget -= constant
     share = _shares(instance, wiring, placement, turn_start, turns, budget)
-    most = _most(instance, placement, per_slice)
+    most = _most(instance, placement, per_slice, taken)
     link_start, link_streams = _links(instance, placement, remote)
     return Plan(
         placement,
@@ -58,6 +67,7 @@ def plan_run(instance: Instance, wiring: Wiring, placement: Ints) -> Plan:
         turn_start,
         turns,
         budget,
+        constant,
         cost,
         send_cost,
         most,
@@ -135,13 +145,21 @@ def _costs(
 
 
 @kernel
-def _most(instance: Instance, placement: Ints, per_slice: float) -> Floats:
-    """Tuples for which the cores of an operator suffice, infinite where it can use them all."""
+def _most(instance: Instance, placement: Ints, per_slice: float, taken: Floats) -> Floats:
+    """Tuples for which the cores of an operator suffice, infinite where it can use them all.
+
+    None where what is taken at any rate is more than its device or core has.
+    """
     most = np.full(len(placement), np.inf)
     for v in range(len(placement)):
         seconds = instance.seconds[v, instance.device_type[placement[v]]]
         if instance.parallelism[v] < instance.cores[placement[v]] and seconds > 0.0:
             most[v] = instance.parallelism[v] * per_slice / seconds
+        if len(taken):
+            constant = core_constant(instance, v, placement[v])
+            most[v] *= max(1.0 - constant, 0.0)
+            if max(taken[placement[v]], constant) > 1.0 + OVERFULL:
+                most[v] = 0.0
     return most
 
 

@@ -43,7 +43,7 @@ def spend(
         if stuck or left <= tolerance or wiring.policy != 0:
             break
         share = left / max(capped, 1)
-    totals.busy[k] += plan.budget[k] - left
+    totals.busy[k] += plan.budget[k] - left + plan.constant[k]
 
 
 @inlined_kernel

@@ -110,7 +110,7 @@ class Nodes:
     def work(self) -> Floats:
         """[V] load on a device, as the mean over the devices."""
         instance = self.problem.instance
-        load = instance.load[:, instance.device_type].mean(axis=1)
+        load = instance.full_load[:, instance.device_type].mean(axis=1)
         return np.asarray(np.bincount(self.label, load, self.n_nodes), np.float64)
 
     @cached_property

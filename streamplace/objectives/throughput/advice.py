@@ -78,7 +78,7 @@ def _candidates(problem: Problem, placement: Ints, top: "Bottleneck") -> list[tu
     a, b = placement[instance.source], placement[instance.target]
     if top.kind in ("device", "core"):
         rows = np.flatnonzero(placement == top.device)
-        heavy = rows[np.argsort(-instance.load[rows, instance.device_type[top.device]])]
+        heavy = rows[np.argsort(-instance.full_load[rows, instance.device_type[top.device]])]
     else:
         sender = a == top.device if top.kind != "ingress" else b == top.device
         on_it = sender & (a != b) & ((b == top.peer) if top.kind == "link" else True)

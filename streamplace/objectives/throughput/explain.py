@@ -116,7 +116,7 @@ class Sustained(Displayed):
 
     def to_pandas(self) -> "DataFrame":
         """Table of the devices with their loads, one row each."""
-        columns = ("name", "load", "busiest_core", "egress", "ingress")
+        columns = ("name", "load", "constant", "busiest_core", "egress", "ingress")
         loads = {name: [getattr(device, name) for device in self.devices] for name in columns}
         return data_frame({**loads, "operators": [len(d.operators) for d in self.devices]})
 
@@ -234,13 +234,19 @@ def _device_sheet(devices: tuple[DeviceLoad, ...]) -> Sheet:
 
 
 def _users(limit: FullestResource) -> str:
-    """The fullest resource, and what uses it: of a core, who fills it alone."""
+    """The fullest resource, what uses it, and what of it is used at any rate."""
+    always = f" ({percent(limit.constant)} at any rate)" if limit.constant else ""
+    return _shared_by(limit, f"Bottleneck: {limit.label} at {percent(limit.load)}{always}")
+
+
+def _shared_by(limit: FullestResource, what: str) -> str:
+    """What uses a resource: of a core, who fills it alone."""
     names = [carried.name for carried in limit.carries[:MOST_CARRIED]]
     if limit.kind == "core":
         who = f"{names[0]} fills alone" if len(names) == 1 else f"each of {', '.join(names)} fills"
-        return f"Bottleneck: {limit.label} at {percent(limit.load)}, which {who}"
+        return f"{what}, which {who}"
     carried = ", ".join(f"{c.name} ({percent(c.load)})" for c in limit.carries[:MOST_CARRIED])
-    return f"Bottleneck: {limit.label} at {percent(limit.load)}, carrying {carried}"
+    return f"{what}, carrying {carried}"
 
 
 def _link_sheet(links: tuple[LinkLoad, ...]) -> Sheet:

@@ -84,7 +84,13 @@ class Carriers(Sequence[Carried]):
 
 @dataclass(frozen=True, slots=True)
 class DeviceLoad:
-    """A device at full rate: share of its CPU, of its busiest core and of its network card."""
+    """A device at full rate: share of its CPU, of its busiest core and of its network card.
+
+    Attributes
+    ----------
+    constant
+        Share of its CPU that operators take at any rate, a part of ``load``.
+    """
 
     name: str
     load: float
@@ -92,6 +98,7 @@ class DeviceLoad:
     egress: float
     ingress: float
     operators: Carriers
+    constant: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +147,21 @@ class FullestResource:
         "device", "core", "link", "egress" or "ingress".
     name
         ``d1`` or ``d1→d3``.
+    load
+        Share of it that the full rate takes, with what operators take at any rate.
     carries
         What uses it, with the share of this resource that it takes. Of a core only the operators of
         which a single subtask takes as much.
+    constant
+        Share of a CPU or core that operators take at any rate, a part of ``load``. The CPU that is
+        full first as the rate grows is not that with the largest load where this differs.
     """
 
     kind: str
     name: str
     load: float
     carries: Carriers
+    constant: float = 0.0
 
     @property
     def label(self) -> str:
@@ -166,6 +179,7 @@ def device_loads(problem: Problem, placement: Placement, loads: "Loads") -> tupl
             float(loads.egress[d]),
             float(loads.ingress[d]),
             _operators_on(problem, placement.index, d),
+            float(loads.constants[d]),
         )
         for d, name in enumerate(placement.devices)
     )
@@ -174,7 +188,7 @@ def device_loads(problem: Problem, placement: Placement, loads: "Loads") -> tupl
 def _operators_on(problem: Problem, place: Ints, d: int) -> Carriers:
     """Operators on a device."""
     rows = np.flatnonzero(place == d).astype(np.int32)
-    loads = problem.instance.load[rows, problem.instance.device_type[d]]
+    loads = problem.instance.full_load[rows, problem.instance.device_type[d]]
     return Carriers(problem.graph.operators.name.__getitem__, rows, loads)
 
 
@@ -254,17 +268,23 @@ def fullest_resource(
         link = links[0]
         return FullestResource("link", f"{link.source}→{link.target}", top.load, link.streams)
     if top.kind == "device":
-        return FullestResource("device", device.name, top.load, device.operators)
+        kind, constant = "device", device.constant
+        return FullestResource(kind, device.name, top.use, device.operators, constant)
     if top.kind == "core":
-        filling = _fill_a_core(problem, place, top)
-        return FullestResource("core", device.name, top.load, filling)
+        return _full_core(problem, place, top, device.name)
     card = next(card for card in cards if (card.kind, card.device) == (top.kind, device.name))
     return FullestResource(top.kind, device.name, top.load, card.streams)
 
 
-def _fill_a_core(problem: Problem, place: Ints, top: "Bottleneck") -> Carriers:
+def _full_core(problem: Problem, place: Ints, top: "Bottleneck", device: str) -> FullestResource:
     """Operators of which a single subtask takes as much of a core as the bottleneck says."""
     instance = problem.instance
-    core = instance.core_load[:, instance.device_type[top.device]]
+    kind = instance.device_type[top.device]
+    core = instance.core_pressure[:, kind]
     rows = np.flatnonzero((place == top.device) & (core >= FILLS * top.load)).astype(np.int32)
-    return Carriers(problem.graph.operators.name.__getitem__, rows, core[rows])
+    used = instance.full_core_load[rows, kind]
+    carries = Carriers(problem.graph.operators.name.__getitem__, rows, used)
+    if not len(instance.constant):
+        return FullestResource("core", device, top.use, carries)
+    constant = instance.core_constant[rows, kind]
+    return FullestResource("core", device, float(used.max()), carries, float(constant.max()))

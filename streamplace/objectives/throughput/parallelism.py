@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from streamsim.equation import pressures
 
 from streamplace.errors import StreamplaceError
 from streamplace.model.arrays import Floats, Ints
@@ -90,7 +91,7 @@ def more_subtasks(problem: Problem, place: Ints, top: "Bottleneck") -> Paralleli
 def _to_split(problem: Problem, place: Ints, top: "Bottleneck") -> Ints:
     """Operators that fill the core, and those that streams force to have as many subtasks."""
     instance, streams = problem.instance, problem.graph.streams
-    core = instance.core_load[:, instance.device_type[top.device]]
+    core = instance.core_pressure[:, instance.device_type[top.device]]
     chosen = (place == top.device) & (core >= FILLS * top.load)
     straight = np.isin(np.array(streams.partitioning, "U9"), STRAIGHT)
     source, target = streams.source[straight], streams.target[straight]
@@ -189,7 +190,11 @@ def _parallelism(problem: Problem, place: Ints, rows: Ints, cpu: float, most: in
     numbers = np.arange(least + 1, most + 1)
     parts = busiest_parts(groups[:, None], numbers[None, :])
     core = instance.core_load[rows, instance.device_type[place[rows]]]
-    fullest = ((core * instance.parallelism[rows])[:, None] / parts).max(axis=0)
+    each = (core * instance.parallelism[rows])[:, None] / parts
+    if len(instance.constant):
+        constant = instance.core_constant[rows, instance.device_type[place[rows]]]
+        each = pressures(each, (constant * operators.parallelism[rows])[:, None] / numbers[None, :])
+    fullest = each.max(axis=0)
     enough = np.flatnonzero(fullest <= cpu * (1 + HELPS))
     return int(numbers[enough[0] if len(enough) else np.argmin(fullest)])
 
@@ -200,9 +205,9 @@ def _loads_without(problem: Problem, place: Ints, rows: Ints) -> float:
 
     instance = problem.instance
     loads = resource_loads(instance, place)
-    core = instance.core_load[np.arange(len(place)), instance.device_type[place]].copy()
+    core = instance.core_pressure[np.arange(len(place)), instance.device_type[place]].copy()
     core[rows] = 0.0
-    others: list[Floats] = [loads.devices, loads.links, loads.egress, loads.ingress, core]
+    others: list[Floats] = [loads.pressures, loads.links, loads.egress, loads.ingress, core]
     return max(1.0, *(float(column.max()) for column in others))
 
 

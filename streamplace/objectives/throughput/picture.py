@@ -30,7 +30,7 @@ def picture(problem: Problem, placement: Placement) -> Picture:
     resource = RESOURCES[fullest.kind].format(devices[fullest.device] + peer)
     return Picture(
         title=percent(float(throughput(problem.instance, placement.index[None, :])[0])),
-        subtitle=f"{'limit' if limits else 'fullest'}: {resource} at {percent(fullest.load)}",
+        subtitle=f"{'limit' if limits else 'fullest'}: {resource} at {percent(fullest.use)}",
         operators=operators & limits,
         streams=streams & limits,
         devices=tuple(f"CPU {100 * load:.0f} %" for load in loads.devices),
@@ -47,7 +47,7 @@ def _users(problem: Problem, placement: Placement, resource: "Bottleneck") -> tu
         return here, none[1]
     if resource.kind == "core":
         instance = problem.instance
-        core = instance.core_load[:, instance.device_type[resource.device]]
+        core = instance.core_pressure[:, instance.device_type[resource.device]]
         return here & (core >= resource.load * (1 - 1e-9)), none[1]
     ends = {
         "link": (a == resource.device) & (b == resource.peer),

@@ -64,6 +64,9 @@ def least_devices(problem: Problem, limit: float) -> int:
     share = instance.load[:, instance.device_type]  # of every device, per operator
     strength = 1 / np.maximum(share.sum(axis=0), 1e-300)
     least = (share * strength).min(axis=1).sum() * limit
+    if len(instance.constant) and instance.n_groups == 1:
+        need = limit * share + instance.constant[:, instance.device_type]
+        least = (need * strength).min(axis=1).sum()
     power = np.cumsum(np.sort(strength)[::-1])
     return min(int(np.searchsorted(power, least * (1 - MET))) + 1, problem.n_devices)
 
@@ -71,7 +74,7 @@ def least_devices(problem: Problem, limit: float) -> int:
 def _strongest(problem: Problem) -> list[str]:
     """Devices by strength; those that pins name come first."""
     instance, names = problem.instance, problem.cluster.devices.name
-    work = instance.load.sum(axis=0)[instance.device_type]
+    work = instance.full_load.sum(axis=0)[instance.device_type]
     pinned = set(problem.constraints.pin.values())
     order = sorted(range(problem.n_devices), key=lambda d: (names[d] not in pinned, work[d], d))
     return [names[d] for d in order]

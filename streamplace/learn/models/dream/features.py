@@ -76,7 +76,7 @@ def operator_features(problem: Problem) -> Floats:
     the share of a link, λ · Σ selectivity · payload · seconds per byte, as the mean over the links.
     """
     instance = problem.instance
-    load = instance.load[:, instance.device_type].mean(axis=1)
+    load = instance.full_load[:, instance.device_type].mean(axis=1)
     sent = np.bincount(instance.source, stream_transfers(problem), problem.n_operators)
     shares = np.stack([load, sent], axis=1)
     return np.concatenate([np.log(np.maximum(shares, LEAST)), shares], axis=1)

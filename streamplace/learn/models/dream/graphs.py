@@ -161,7 +161,7 @@ def _arrays(problem: Problem, scale: FeatureScale, devices: int) -> Arrays:
     check_size(problem, devices)
     instance, n, d = problem.instance, problem.n_operators, problem.n_devices
     load = np.zeros((n, devices), np.float32)
-    load[:, :d] = instance.load[:, instance.device_type]
+    load[:, :d] = instance.full_load[:, instance.device_type]
     upstream, inbound = np.zeros((2, n, n), np.float32)
     upstream[instance.target, instance.source] = 1
     np.add.at(inbound, (instance.target, instance.source), stream_transfers(problem))

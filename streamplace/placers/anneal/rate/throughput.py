@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from streamsim import throughput
 
 from streamplace.model.arrays import Ints
-from streamplace.model.level import Level, finest_level, least_peak
+from streamplace.model.level import Level, finest_level, least_peak, least_times
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.placers.anneal.rate import search
@@ -23,6 +23,11 @@ NARROW = 128
 """Above this many units the search begins with a wide slack (see `multilevel`)."""
 WIDE_SLACK, TIGHTEN_BY = 0.8, 0.7
 ROUNDING = 1e-11
+FIRST_PART, FIRST_PART_OF_MANY = 16_000, 500_000
+"""Proposals of the first of several searches beside constant loads; every next one has twice as
+many, so that a longer budget continues a shorter one."""
+MOST_TIMES = 1e6
+"""Constant loads count no more often, where they alone are too much."""
 
 
 def maximise(problem: Problem, start: Sequence[Placement], seed: int, meter: Meter) -> Found:
@@ -34,6 +39,8 @@ def maximise(problem: Problem, start: Sequence[Placement], seed: int, meter: Met
         from streamplace.placers.anneal.rate.sources import maximise_fair
 
         return maximise_fair(problem, level, place, start, seed, meter)
+    if len(problem.instance.constant):
+        return _beside_constants(problem, place, seed, meter)
     bound = least_peak(problem, level)
     place = least(level, place, seed, meter, max(1.0, bound) * (1 + ROUNDING))
     placement = placement_of(problem, place)
@@ -41,6 +48,37 @@ def maximise(problem: Problem, start: Sequence[Placement], seed: int, meter: Met
     proven = 1 / max(bound, 1.0)
     proven = value if proven <= value * (1 + ROUNDING) else proven
     return Found(placement, float(proven), tuple(meter.trace))
+
+
+def _beside_constants(problem: Problem, place: Ints, seed: int, meter: Meter) -> Found:
+    """Search where constant loads leave less of a device to what grows with the rate.
+
+    Whether a rate is carried is a question about loads alone (`finest_level`), so every round looks
+    for the least peak at the rate of the best placement so far (Dinkelbach 1967).
+    """
+    bound = least_times(problem)
+    placement = placement_of(problem, place)
+    value = _value(problem, placement)
+    meter.note(value)
+    times, size = bound, FIRST_PART if len(place) <= FLAT else FIRST_PART_OF_MANY
+    while True:
+        part = Meter(meter.up_to(size), min(LEAST, size) if meter.spent == 0 else 1)
+        lower = least(finest_level(problem, times), place, seed, part, bound * (1 + ROUNDING))
+        meter.spend(part.spent)
+        tried = placement_of(problem, lower)
+        if (reached := _value(problem, tried)) > value:
+            place, placement, value = lower, tried, reached
+        meter.note(value)
+        if value * bound >= 1 - ROUNDING or meter.over or part.spent == 0:
+            break
+        times = max(bound, min(1 / value, MOST_TIMES) if value else MOST_TIMES)
+        size, seed = 2 * size, seed + 1
+    proven = value if value * bound >= 1 - ROUNDING else 1 / bound
+    return Found(placement, proven, tuple(meter.trace))
+
+
+def _value(problem: Problem, placement: Placement) -> float:
+    return float(throughput(problem.instance, placement.index[None])[0])
 
 
 def least_work(problem: Problem) -> int:

@@ -23,6 +23,8 @@ MOST_PLACEMENTS = 200_000
 BATCH = 20_000
 MOST_SHARES = 2_000_000
 KICK = 3
+MOST_PRESSURE = 1e12
+"""Pressure up to which that of constant loads is told to the solver."""
 
 
 class BatchIncumbent(Incumbent[Ints]):
@@ -83,7 +85,8 @@ def bound(problem: Problem, units: Units, unit: Ints) -> float:
     operator_work = (instance.load[:, instance.device_type] * power).min(axis=1)
     np.add.at(part, unit, shares * operator_work[:, None])
     together = part.sum(axis=0) / power.sum()
-    alone = shares * instance.load.min(axis=1)[:, None]
+    pressure = np.minimum(instance.pressure, MOST_PRESSURE)
+    alone = shares * pressure.min(axis=1)[:, None]
     weight = instance.rate[sources] / instance.rate.sum()
     return _programme(weight, np.vstack((together, alone)))
 

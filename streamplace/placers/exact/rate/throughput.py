@@ -1,13 +1,18 @@
 """The highest throughput, proven: from a first placement, by the prover of the peak load."""
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
+from streamsim import throughput
 
 from streamplace.model.arrays import Ints
+from streamplace.model.level import least_times
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.exact.rate import sources
-from streamplace.placers.exact.rate.prover import MOVES, Prover
+from streamplace.placers.exact.rate.prover import MOVES, TOLERANCE, Prover
 from streamplace.placers.exact.rate.units import units_of
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found
@@ -15,6 +20,11 @@ from streamplace.placers.registry import PLACERS, Budget, Found
 SMALL, LARGE = 200, 2_000
 """Up to SMALL operators need no help with the first placement; beyond LARGE little is proven."""
 MOST_CELLS = 20_000_000
+MOST_PROOFS = 50
+"""Provers that are asked one after another; each has a better placement than the one before."""
+MOST_TIMES = 1e9
+"""Constant loads count no more often, where they alone are too much."""
+CLOSE = 4 * TOLERANCE
 
 
 def prove_throughput(
@@ -42,8 +52,42 @@ def prove_throughput(
             return _prove_sources(problem, objective, unit, prover, meter, seed)
     elif tractable:
         prover.prove()
-    place = problem.canonical(prover.place[unit])
-    return Found(problem.placement(place), min(1.0, 1 / prover.least), tuple(meter.trace))
+    best, least = prover.place, prover.least
+    if len(problem.instance.constant):
+        provers = partial(Prover, meter=meter, seed=seed, workers=workers)
+        best, least = _prove_constants(problem, unit, prover, provers if tractable else None)
+        meter.trace.clear()
+        meter.note(float(throughput(problem.instance, best[unit][None])[0]))
+    place = problem.canonical(best[unit])
+    return Found(problem.placement(place), min(1.0, 1 / least), tuple(meter.trace))
+
+
+def _prove_constants(
+    problem: Problem, unit: Ints, prover: Prover, provers: Callable[..., Prover] | None
+) -> tuple[Ints, float]:
+    """Best placement of the units beside constant loads, and the least pressure of any.
+
+    A prover knows loads alone. Where constant loads count as often as the best placement so far has
+    to slow down, either another placement has a lower peak, which is then faster, or none is
+    (Dinkelbach 1967).
+    """
+    best, least = prover.place, max(prover.least, least_times(problem))
+    if provers is None:
+        return best, least
+    for _ in range(MOST_PROOFS):
+        value = float(throughput(problem.instance, best[unit][None])[0])
+        times = 1 / max(value, 1 / MOST_TIMES)
+        if times <= least * (1 + CLOSE):
+            break
+        units, _ = units_of(problem, times)
+        prover = provers(units, best)
+        prover.prove()
+        if prover.least >= times * (1 - CLOSE):
+            least = prover.least
+        if prover.peak >= times * (1 - TOLERANCE):
+            break
+        best = prover.place
+    return best, least
 
 
 def _prove_sources(

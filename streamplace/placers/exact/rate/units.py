@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 from streamsim.equation import handling_load, link_loads
+from streamsim.instance import with_constants_as_loads
 from streamsim.jit import inlined_kernel
 
 from streamplace.model.arrays import Bools, Floats, Ints
@@ -68,9 +69,13 @@ def unit_handling(units: Units, tuples: float, traffic: float, d: int) -> float:
     return load
 
 
-def units_of(problem: Problem) -> tuple[Units, Ints]:
-    """Units of a problem, and the unit of every operator."""
-    instance, rules = problem.instance, problem.rules
+def units_of(problem: Problem, times: float = 1.0) -> tuple[Units, Ints]:
+    """Units of a problem, and the unit of every operator; constant loads count ``times`` over.
+
+    A placement carries the full rates divided by ``times`` if and only if its peak is at most
+    ``times``.
+    """
+    instance, rules = with_constants_as_loads(problem.instance, times), problem.rules
     types = instance.device_type
     nobody = np.zeros(0, np.int32)
     plain = Units(

@@ -76,6 +76,11 @@ export class Detail {
       const share = box.operators.reduce((sum, u) => sum + this.facts.share(u, situation.place[u]), 0);
       if (share > 0) add("CPU", `${percent(share)} of the device`);
     }
+    const { constant } = operators;
+    if (constant !== undefined) {
+      const mips = box.operators.reduce((sum, u) => sum + at(constant, u), 0);
+      if (mips > 0) add("At any rate", `${number(mips)} MIPS`);
+    }
     const memory = box.operators.reduce((sum, u) => sum + at(operators.memory, u), 0);
     if (memory > 0) add("Memory", bytes(memory));
     return list;

@@ -27,6 +27,9 @@ export interface OperatorsPart {
   memory: Column;
   windows?: WindowPart[];
   unit?: number[];
+  /** MIPS that operators use at any rate, and the subtasks that share them. */
+  constant?: Column;
+  subtasks?: Column;
   work?: number[];
 }
 

@@ -1,7 +1,7 @@
 /** What can be said of the operators and streams of a problem, whether or not they can be moved. */
 
 import { type LimitPart, type ProblemPart, at } from "./document";
-import { type Instance, instanceOf } from "./model/instance";
+import { type Instance, instanceOf, pressure } from "./model/instance";
 import { problemData } from "./read";
 import { percent, shown } from "./text";
 
@@ -42,13 +42,17 @@ export class Facts {
   /** Share of a device that an operator takes at full rate. */
   share(v: number, device: number): number {
     const { instance } = this;
-    return instance ? instance.load[v * instance.d + device] : 0;
+    if (!instance) return 0;
+    const i = v * instance.d + device;
+    return instance.load[i] + (instance.constant[i] ?? 0);
   }
 
-  /** Share of one core that the busiest subtask of an operator takes at full rate. */
+  /** Share that its busiest subtask takes at full rate of what it leaves of its core at any rate. */
   core(v: number, device: number): number {
     const { instance } = this;
-    return instance ? instance.coreLoad[v * instance.d + device] : 0;
+    if (!instance) return 0;
+    const i = v * instance.d + device;
+    return pressure(instance.coreLoad[i], instance.coreConstant[i] ?? 0);
   }
 
   inputRate(v: number): number | undefined {

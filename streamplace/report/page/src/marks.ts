@@ -41,7 +41,8 @@ export function marksOf(
 function fullCores(facts: Facts, situation: Situation): Set<number> {
   const limit = situation.bottleneck;
   if (limit.kind !== "core" || limit.load <= 1) return new Set();
-  const full = limit.load * (1 - 1e-9);
   const rows = Array.from({ length: situation.place.length }, (_, v) => v);
-  return new Set(rows.filter((v) => facts.core(v, situation.place[v]) >= full));
+  const shares = rows.map((v) => facts.core(v, situation.place[v]));
+  const full = shares.reduce((most, share) => Math.max(most, share), 0) * (1 - 1e-9);
+  return new Set(rows.filter((v) => shares[v] >= full));
 }

@@ -44,20 +44,30 @@ function secondsOf(
   problem: ProblemPart,
   n: number,
   d: number,
-): Pick<ProblemData, "seconds" | "deviceType"> {
+): Pick<ProblemData, "seconds" | "deviceType" | "constant" | "subtasks"> {
+  const { constant, subtasks } = problem.operators;
+  const mips = columnOf(problem.devices?.mips ?? 1, d);
+  const taken = (speeds: ArrayLike<number>): Pick<ProblemData, "constant" | "subtasks"> =>
+    constant === undefined
+      ? {}
+      : {
+          constant: rows.map((v) => Array.from(speeds, (speed) => at(constant, v) / speed)),
+          subtasks: columnOf(subtasks ?? 1, n),
+        };
   const rows = Array.from({ length: n }, (_, v) => v);
   if (problem.seconds) {
     const columns = problem.seconds.map((column) => columnOf(column, n));
     return {
       seconds: rows.map((v) => columns.map((column) => column[v])),
       deviceType: Array.from({ length: d }, (_, a) => a),
+      ...taken(mips),
     };
   }
-  const mips = columnOf(problem.devices?.mips ?? 1, d);
   const speeds = [...new Set(mips)];
   return {
     seconds: rows.map((v) => speeds.map((speed) => at(problem.operators.ipt, v) / (speed * 1e6))),
     deviceType: Array.from(mips, (speed) => speeds.indexOf(speed)),
+    ...taken(speeds),
   };
 }
 

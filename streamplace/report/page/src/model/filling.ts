@@ -1,6 +1,6 @@
 /** Max–min fair rates of several groups of sources; the port of `streamsim.filling`. */
 
-import { type Instance, handlingSeconds } from "./instance";
+import { type Instance, handlingSeconds, isOverfull } from "./instance";
 import type { Loads } from "./loads";
 
 /** Resources that fill up within this fraction of one another are full at once. */
@@ -17,6 +17,8 @@ export class Filling {
   private readonly used: Float64Array;
   private readonly full: Uint8Array;
   private readonly touched: Uint8Array;
+  /** What is taken of the devices at any rate. */
+  private readonly constants: Float64Array;
 
   constructor(private readonly instance: Instance) {
     const { n, d, flow } = instance;
@@ -30,6 +32,7 @@ export class Filling {
     this.used = new Float64Array(r);
     this.full = new Uint8Array(r);
     this.touched = new Uint8Array(n);
+    this.constants = new Float64Array(instance.constant.length > 0 ? d : 0);
   }
 
   /** Relative throughput of a placement that overloads something. */
@@ -39,7 +42,8 @@ export class Filling {
     this.stopped.fill(0);
     this.rates.fill(0);
     this.frozen.fill(0);
-    this.used.fill(0);
+    for (let a = 0; a < this.constants.length; a++) this.constants[a] = loads.constant(a);
+    this.useConstants();
     for (let v = 0; v < this.moving.length; v++) this.moving[v] = flow.inputRate[v] > 0 ? 1 : 0;
     let left = this.rates.length;
     while (left > 0) {
@@ -51,6 +55,12 @@ export class Filling {
       if (left > 0) this.flow(loads.place);
     }
     return this.meanRate();
+  }
+
+  /** Use nothing but what is taken at any rate. */
+  private useConstants(): void {
+    this.used.fill(0);
+    this.used.set(this.constants);
   }
 
   /** Level, at most 1, at which the rising sources meet the next full resource; marks those. */
@@ -67,10 +77,12 @@ export class Filling {
       for (let v = 0; v < place.length; v++) {
         const core = coreLoad[v * d + place[v]];
         const up = core * moving[v];
-        if (up > 0 && 1 - core * frozen[v] < level * up) {
-          level = Math.max(0, 1 - core * frozen[v]) / up;
-        }
+        const room = 1 - core * frozen[v] - this.coreConstant(v, place[v]);
+        if (up > 0 && room < level * up) level = Math.max(0, room) / up;
       }
+    }
+    for (let v = 0; this.constants.length > 0 && v < place.length; v++) {
+      if (this.isStuck(v, place[v])) level = 0;
     }
     const near = level * (1 + TIE);
     for (let r = 0; r < rising.length; r++) {
@@ -89,6 +101,7 @@ export class Filling {
       this.touched[v] =
         this.moving[v] > 0 &&
         ((this.full[a] && load[v * d + a] > 0) ||
+          this.isStuck(v, a) ||
           (perCore && this.fillsCore(v, a, level)) ||
           this.feedsFull(place, v))
           ? 1
@@ -96,9 +109,20 @@ export class Filling {
     }
   }
 
+  private coreConstant(v: number, a: number): number {
+    return this.instance.coreConstant[v * this.instance.d + a] ?? 0;
+  }
+
+  /** Whether the device or core of a rising operator has less than is taken at any rate. */
+  private isStuck(v: number, a: number): boolean {
+    if (this.constants.length === 0 || !(this.moving[v] > 0)) return false;
+    if (isOverfull(this.constants[a])) return true;
+    return this.instance.perCore && isOverfull(this.coreConstant(v, a));
+  }
+
   private fillsCore(v: number, a: number, level: number): boolean {
     const core = this.instance.coreLoad[v * this.instance.d + a];
-    const room = Math.max(0, 1 - core * this.frozen[v]);
+    const room = Math.max(0, 1 - core * this.frozen[v] - this.coreConstant(v, a));
     const moving = core * this.moving[v];
     return moving > 0 && room <= level * (1 + TIE) * moving;
   }
@@ -150,7 +174,7 @@ export class Filling {
     const { moving, frozen, rising, used, instance } = this;
     const { flow } = instance;
     rising.fill(0);
-    used.fill(0);
+    this.useConstants();
     moving.fill(0);
     frozen.fill(0);
     flow.sources.forEach((v, k) => {

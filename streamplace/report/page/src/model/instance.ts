@@ -5,6 +5,9 @@ import { type Flow, type GraphData, flowOf } from "./flow";
 export interface ProblemData extends GraphData {
   /** Core seconds per input tuple, operator × device type. */
   readonly seconds: readonly ArrayLike<number>[];
+  /** Cores that operators use at any rate, operator × device type, and who shares them. */
+  readonly constant?: readonly ArrayLike<number>[];
+  readonly subtasks?: ArrayLike<number>;
   /** Bytes per tuple of every stream. */
   readonly payload: ArrayLike<number>;
   /** Subtasks of equal load that may run at once. */
@@ -42,6 +45,9 @@ export interface Instance {
   /** Load of a device and of one of its cores at full rate, [N × D]. */
   readonly load: Float64Array;
   readonly coreLoad: Float64Array;
+  /** What is taken of a device and of one of its cores at any rate, [N × D]; or [0]. */
+  readonly constant: Float64Array;
+  readonly coreConstant: Float64Array;
   readonly payload: Float64Array;
   readonly traffic: Float64Array;
   readonly cores: Float64Array;
@@ -65,6 +71,9 @@ export function instanceOf(problem: ProblemData, changes: Changes = { rate: 1 })
   const seconds = new Float64Array(n * d);
   const load = new Float64Array(n * d);
   const coreLoad = new Float64Array(n * d);
+  const taken = problem.constant?.some((row) => Array.from(row).some((share) => share > 0));
+  const constant = new Float64Array(taken ? n * d : 0);
+  const coreConstant = new Float64Array(constant.length);
   for (let v = 0; v < n; v++) {
     for (let a = 0; a < d; a++) {
       const i = v * d + a;
@@ -72,6 +81,11 @@ export function instanceOf(problem: ProblemData, changes: Changes = { rate: 1 })
       const busy = flow.inputRate[v] * seconds[i];
       load[i] = busy / cores[a];
       coreLoad[i] = busy / problem.parallelism[v];
+      if (problem.constant && taken) {
+        const used = problem.constant[v][problem.deviceType[a]] / (changes.speed?.[a] ?? 1);
+        constant[i] = used / cores[a];
+        coreConstant[i] = used / (problem.subtasks ?? problem.parallelism)[v];
+      }
     }
   }
   const payload = Float64Array.from(flow.streamIndex, (e) => problem.payload[e]);
@@ -83,6 +97,8 @@ export function instanceOf(problem: ProblemData, changes: Changes = { rate: 1 })
     seconds,
     load,
     coreLoad,
+    constant,
+    coreConstant,
     payload,
     traffic: payload.map((size, e) => flow.tuples[e] * size),
     cores,
@@ -95,6 +111,24 @@ export function instanceOf(problem: ProblemData, changes: Changes = { rate: 1 })
     gap: problem.gap,
     perCore: cores.some((count) => count > 1),
   };
+}
+
+/** Constant loads that leave less than this of a device leave nothing. */
+const NO_ROOM = 1e-12;
+/** Constant loads above 1 by more than this are more than a device has. */
+const OVERFULL = 1e-9;
+
+/** Load as a fraction of what constant loads leave of a device or core. */
+export function pressure(load: number, constant: number): number {
+  if (constant <= 0) return load;
+  const room = 1 - constant;
+  if (room >= NO_ROOM) return load / room;
+  return load > NO_ROOM || isOverfull(constant) ? Infinity : 0;
+}
+
+/** Whether constant loads are more than a device or core has, whatever else it does. */
+export function isOverfull(constant: number): boolean {
+  return 1 - constant < -OVERFULL;
 }
 
 /** Core seconds per second at each end of a remote stream. */

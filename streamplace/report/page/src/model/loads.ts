@@ -2,10 +2,11 @@
  *
  * The resources of D devices are one array: D devices, D·D ordered links, D outgoing network cards,
  * D incoming ones. A load is `loads[r] + carry[r]`: what every addition rounds off is carried, so
- * that a load comes back to what it was when its operators do.
+ * that a load comes back to what it was when its operators do. Of devices and cores, leaves hold the
+ * load as a fraction of what is not taken at any rate.
  */
 
-import { type Instance, handlingSeconds } from "./instance";
+import { type Instance, handlingSeconds, pressure } from "./instance";
 
 export type Kind = "device" | "link" | "egress" | "ingress" | "core";
 
@@ -14,6 +15,7 @@ export interface Bottleneck {
   readonly device: number;
   /** The receiving device of a link, else -1. */
   readonly peer: number;
+  /** Share that the full rate takes, with what is taken at any rate. */
   readonly load: number;
 }
 
@@ -21,6 +23,9 @@ export class Loads {
   readonly place: Int32Array;
   readonly loads: Float64Array;
   private readonly carry: Float64Array;
+  /** What is taken of the devices at any rate; [0] where nothing is. */
+  private readonly constants: Float64Array;
+  private readonly constantsCarry: Float64Array;
   /** Maxima by pairs: `tree[1]` is the largest; leaves are resources, then single cores. */
   private readonly tree: Float64Array;
   private readonly half: number;
@@ -33,11 +38,16 @@ export class Loads {
     this.place = Int32Array.from(placement);
     this.loads = new Float64Array(d * (d + 3));
     this.carry = new Float64Array(this.loads.length);
+    this.constants = new Float64Array(instance.constant.length > 0 ? d : 0);
+    this.constantsCarry = new Float64Array(this.constants.length);
     const leaves = this.loads.length + (instance.perCore ? n : 0);
     this.half = 1;
     while (this.half < leaves) this.half *= 2;
     this.tree = new Float64Array(2 * this.half);
-    for (let v = 0; v < n; v++) this.shift(this.place[v], instance.load[v * d + this.place[v]]);
+    for (let v = 0; v < n; v++) {
+      this.take(v, this.place[v], 1);
+      this.shift(this.place[v], instance.load[v * d + this.place[v]]);
+    }
     for (let e = 0; e < m; e++) {
       this.reroute(e, this.place[flow.source[e]], this.place[flow.target[e]], 1);
     }
@@ -49,6 +59,8 @@ export class Loads {
     const { d, load, flow, perCore } = this.instance;
     const from = this.place[v];
     if (from === to) return;
+    this.take(v, from, -1);
+    this.take(v, to, 1);
     this.shift(from, -load[v * d + from]);
     this.shift(to, load[v * d + to]);
     for (let e = flow.outStart[v]; e < flow.outEnd[v]; e++) {
@@ -66,7 +78,7 @@ export class Loads {
     if (perCore) this.setCore(v);
   }
 
-  /** Load of the fullest resource. */
+  /** Load of the fullest resource, as a fraction of what is not taken at any rate. */
   get peak(): number {
     return this.tree[1];
   }
@@ -75,8 +87,15 @@ export class Loads {
     return Math.max(0, this.loads[r] + this.carry[r]);
   }
 
+  /** What is taken of a device at any rate. */
+  constant(a: number): number {
+    if (this.constants.length === 0) return 0;
+    return Math.max(0, this.constants[a] + this.constantsCarry[a]);
+  }
+
+  /** Share of a device at full rate, with what is taken at any rate. */
   device(a: number): number {
-    return this.at(a);
+    return this.at(a) + this.constant(a);
   }
 
   link(a: number, b: number): number {
@@ -94,20 +113,35 @@ export class Loads {
     return this.at(d + d * d + d + a);
   }
 
-  /** The most loaded resource; in a tie, devices come before links and those before cards. */
+  /** What limits first; in a tie, devices come before links and those before cards. */
   bottleneck(): Bottleneck {
-    const { d, n, perCore, coreLoad } = this.instance;
-    let best: Bottleneck = { kind: "device", device: 0, peer: -1, load: this.at(0) };
-    const offer = (kind: Kind, device: number, peer: number, load: number): void => {
-      if (load > best.load) best = { kind, device, peer, load };
+    const { d, n, perCore, coreLoad, coreConstant } = this.instance;
+    let best: Bottleneck = { kind: "device", device: 0, peer: -1, load: this.device(0) };
+    let most = pressure(this.at(0), this.constant(0));
+    const offer = (kind: Kind, device: number, peer: number, own: number, taken = 0): void => {
+      const share = pressure(own, taken);
+      if (!(share > most)) return;
+      most = share;
+      best = { kind, device, peer, load: own + taken };
     };
-    for (let a = 1; a < d; a++) offer("device", a, -1, this.device(a));
+    for (let a = 1; a < d; a++) offer("device", a, -1, this.at(a), this.constant(a));
     for (let r = 0; r < d * d; r++) offer("link", Math.floor(r / d), r % d, this.at(d + r));
     for (let a = 0; a < d; a++) offer("egress", a, -1, this.egress(a));
     for (let a = 0; a < d; a++) offer("ingress", a, -1, this.ingress(a));
-    if (perCore) {
-      for (let v = 0; v < n; v++) offer("core", this.place[v], -1, coreLoad[v * d + this.place[v]]);
+    if (!perCore) return best;
+    const core = new Int32Array(d).fill(-1);
+    const share = (i: number): number => pressure(coreLoad[i], coreConstant[i] ?? 0);
+    const use = (i: number): number => coreLoad[i] + (coreConstant[i] ?? 0);
+    for (let v = 0; v < n; v++) {
+      const a = this.place[v];
+      const i = v * d + a;
+      const before = core[a];
+      const more = before < 0 || share(i) > share(before);
+      if (more || (share(i) === share(before) && use(i) > use(before))) core[a] = i;
     }
+    core.forEach((i, a) => {
+      if (i >= 0) offer("core", a, -1, coreLoad[i], coreConstant[i] ?? 0);
+    });
     return best;
   }
 
@@ -134,12 +168,32 @@ export class Loads {
     const added = after - before;
     this.loads[r] = after;
     this.carry[r] += before - (after - added) + (change - added);
-    this.setLeaf(r, after + this.carry[r]);
+    this.setLeaf(r, this.leaf(r));
+  }
+
+  private leaf(r: number): number {
+    const load = this.loads[r] + this.carry[r];
+    if (r >= this.constants.length) return load;
+    return pressure(load, this.constants[r] + this.constantsCarry[r]);
+  }
+
+  /** Take or give back what an operator uses of a device at any rate. */
+  private take(v: number, a: number, sign: number): void {
+    if (this.constants.length === 0) return;
+    const change = sign * this.instance.constant[v * this.instance.d + a];
+    if (change === 0) return;
+    const before = this.constants[a];
+    const after = before + change;
+    const added = after - before;
+    this.constants[a] = after;
+    this.constantsCarry[a] += before - (after - added) + (change - added);
+    this.setLeaf(a, this.leaf(a));
   }
 
   private setCore(v: number): void {
-    const { d, coreLoad } = this.instance;
-    this.setLeaf(this.loads.length + v, coreLoad[v * d + this.place[v]]);
+    const { d, coreLoad, coreConstant } = this.instance;
+    const i = v * d + this.place[v];
+    this.setLeaf(this.loads.length + v, pressure(coreLoad[i], coreConstant[i] ?? 0));
   }
 
   private setLeaf(leaf: number, load: number): void {

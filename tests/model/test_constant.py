@@ -1,0 +1,110 @@
+"""The constant load of an operator: its field, its checks, its files and its subtasks."""
+
+import io
+import json
+
+import networkx as nx
+import numpy as np
+import pytest
+from streamsim import throughput
+
+from streamplace.errors import GraphError, ProblemError, StreamplaceError
+from streamplace.io.graphs import graph_line, parse_graph
+from streamplace.io.networkx import from_networkx, to_networkx
+from streamplace.library.documents import instance_document
+from streamplace.library.plans import plan_document
+from streamplace.model import Cluster, Operator, Operators, Problem, Stream, StreamGraph
+from streamplace.model.expansion import expand
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.planning.offers import Catalogue, Offer
+
+
+def graph(constant: float = 50.0, **sink: object) -> StreamGraph:
+    """A source, and a sink that uses some MIPS at any rate."""
+    ends = [
+        Operator("src", ipt=1e5, payload=10, rate=1e4, max_parallelism=1),
+        Operator("sink", ipt=1e5, constant=constant, **sink),  # type: ignore[arg-type]
+    ]
+    return StreamGraph.of("pipe", ends, [Stream("src", "sink", partitioning="hash")])
+
+
+def test_a_graph_keeps_it_through_lines_and_networkx() -> None:
+    before = graph()
+    assert parse_graph(graph_line(before), "line") == before
+    assert from_networkx(to_networkx(before)) == before
+    file = io.BytesIO()
+    nx.write_graphml(to_networkx(before), file)
+    assert b"constant" in file.getvalue()
+    assert before.operators["sink"].constant == 50.0
+    assert "constant" not in json.loads(graph_line(graph(0.0)))["operators"][1]
+
+
+def test_torch_geometric_keeps_it() -> None:
+    pytest.importorskip("torch_geometric")
+    from streamplace.io.torch_geometric import from_torch_geometric, to_torch_geometric
+
+    before = Problem(graph(), Cluster.uniform(2))
+    data = to_torch_geometric(before)
+    assert data.constant.tolist() == [0.0, 50.0]
+    after = from_torch_geometric(data)
+    assert isinstance(after, Problem)
+    assert after.graph == before.graph
+
+
+@pytest.mark.parametrize(
+    ("constant", "message"),
+    [
+        (-1.0, "operator 'sink' has constant -1"),
+        (float("nan"), "operator 'sink' has constant nan"),
+        (1e300, "operator 'sink' has constant 1e\\+300"),
+    ],
+)
+def test_what_is_no_amount_is_refused_in_one_line(constant: float, message: str) -> None:
+    with pytest.raises(StreamplaceError, match=message) as error:
+        graph(constant)
+    assert "\n" not in str(error.value)
+    with pytest.raises(GraphError, match=message):
+        Operators(["src", "sink"], rate=[1, 0], constant=[0, constant])
+
+
+def test_subtasks_have_equal_parts_whatever_their_key_groups() -> None:
+    before = graph(60.0, parallelism=2, max_parallelism=3)
+    expansion = expand(before)
+    assert expansion.graph.input_rate.round(6).tolist() == [1e4, 6666.666667, 3333.333333]
+    assert expansion.graph.operators.constant.tolist() == [0.0, 30.0, 30.0]
+    problem = Problem(before, Cluster.uniform(1, cores=4))
+    apart = expansion.problem(problem)
+    together = throughput(problem.instance, [[0, 0]])
+    assert throughput(apart.instance, [[0, 0, 0]]) == pytest.approx(together, rel=1e-12)
+
+
+def test_it_stays_where_the_rate_grows() -> None:
+    assert graph().at_rate(5e4).operators.constant.tolist() == [0.0, 50.0]
+
+
+def test_a_matrix_of_costs_leaves_it_to_the_speed_of_the_devices() -> None:
+    cluster = Cluster.uniform(2, mips=100.0)
+    problem = Problem(graph(), cluster, seconds=np.full((2, 2), 1e-4))
+    assert problem.instance.constant[1].tolist() == [0.5, 0.5]
+    assert throughput(problem.instance, [[0, 1]])[0] == pytest.approx(0.5)
+
+
+def test_one_pass_leaves_it_out() -> None:
+    place = np.zeros((1, 2), np.int32)
+    for name in ("makespan", "latency"):
+        judge = OBJECTIVES[name]
+        with_, without = (Problem(graph(mips), Cluster.uniform(2)) for mips in (50.0, 0.0))
+        assert judge.evaluate(with_, place) == judge.evaluate(without, place)
+
+
+def test_a_description_says_what_is_used_at_any_rate() -> None:
+    assert "1050 MIPS, 50 at any rate" in str(graph().report())
+
+
+def test_the_library_refuses_what_its_instances_cannot_express() -> None:
+    reason = "cannot express constant loads of operators"
+    with pytest.raises(ProblemError, match=reason):
+        instance_document(Problem(graph(), Cluster.uniform(2)), OBJECTIVES["throughput"])
+    keyed = graph(50.0, max_parallelism=4)
+    with pytest.raises(ProblemError, match=reason):
+        plan_document(keyed, Catalogue.of([Offer("small", 1.0)]))
