@@ -2,12 +2,14 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from streamplace.engines.flink.background import remote_flows
 from streamplace.engines.flink.carried_tuples import CarriedTuples, carried_by_streams
 from streamplace.engines.flink.consistency import Present, Usage, consistency
+from streamplace.engines.flink.constant_loads import LoadWindow, constant_cores
 from streamplace.engines.flink.cpu import processes_of, python_workers
 from streamplace.engines.flink.flight_recorder import sampled_stacks
 from streamplace.engines.flink.helpers import NETWORK, cores_by_kind, java_itself
@@ -19,6 +21,7 @@ from streamplace.engines.flink.local_cost import (
     with_local_cost,
 )
 from streamplace.engines.flink.plan import Edge, FlinkTask, read_plan, reuses_objects
+from streamplace.engines.flink.profile_doubts import doubts_of_cpu, doubts_of_names, uncounted
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.sampling import Activity, pending_of, sample_all, sent_by
 from streamplace.engines.flink.sending_cost import SendingCost, sending_cost
@@ -41,6 +44,8 @@ BLOCKED = 0.02
 """Share of its time that a source may be back-pressured before its rate means nothing."""
 ALIKE = 0.02
 """Payloads that differ by less are the same."""
+NOTABLE_CORES = 0.001
+"""Cores from which on a load that does not depend on the rate is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,9 @@ class JobProfile:
         Samples of the stacks of each task, by id; of tasks on this machine alone.
     reuses_objects
         Whether chains hand tuples on without copying them.
+    windows
+        Windows in which the job was watched, this profile among them; empty where there was none
+        but this.
     """
 
     name: str
@@ -76,6 +84,25 @@ class JobProfile:
     managers: Mapping[str, Activity] = field(default_factory=dict)
     stacks: Mapping[str, StackCounts] = field(default_factory=dict)
     reuses_objects: bool = False
+    windows: Sequence[LoadWindow] = ()
+
+    @property
+    def constant(self) -> dict[str, float]:
+        """Core seconds per second of each task, by id, that do not depend on the rate."""
+        sent: dict[str, float] = {}
+        for edge in self.edges:
+            counted = self.activity[edge.source].rates.get("numRecordsOut", 0.0)
+            sent[edge.target] = sent.get(edge.target, 0.0) + counted * edge.copies
+        return {
+            task.id: constant_cores(
+                task.id,
+                self.cpu[task.id].cores,
+                self.tuples[task.id],
+                sent.get(task.id, 0.0),
+                self.windows,
+            )
+            for task in self.tasks
+        }
 
     @property
     def sources(self) -> list[FlinkTask]:
@@ -112,8 +139,9 @@ class JobProfile:
         sizes = carried.payloads
         usual = {self.edges[e].source: size for e, size in reversed(carried.payloads.items())}
         rates = {task.id: self._rate(task) for task in self.sources}
+        constant = self.constant
         operators = [
-            self._operator(task, usual.get(task.id, 0.0), rates.get(task.id, 0.0), mips)
+            self._operator(task, usual.get(task.id, 0.0), rates.get(task.id, 0.0), constant, mips)
             for task in self.tasks
         ]
         streams = [
@@ -158,14 +186,26 @@ class JobProfile:
             text = str(agreement)
         return replace(graph, attributes={**graph.attributes, CONSISTENCY: text})
 
-    def _operator(self, task: FlinkTask, payload: float, rate: float, mips: float) -> Operator:
-        tuples = self.tuples[task.id]
+    def _operator(
+        self,
+        task: FlinkTask,
+        payload: float,
+        rate: float,
+        constant: Mapping[str, float],
+        mips: float,
+    ) -> Operator:
+        tuples, fixed = self.tuples[task.id], constant[task.id]
         if not tuples:
             self.doubts.append(f"ipt of {task.name}: it received no tuples")
-        ipt = self.cpu[task.id].cores / tuples * mips * 1e6 if tuples else 0.0
+        if fixed >= NOTABLE_CORES:
+            self.doubts.append(
+                f"{task.name}: {fixed:.2g} of its {self.cpu[task.id].cores:.2g} cores are counted "
+                "per second, not per tuple, because it works per checkpoint or per time"
+            )
+        ipt = (self.cpu[task.id].cores - fixed) / tuples * mips * 1e6 if tuples else 0.0
         operator = Operator(task.name, ipt, payload, rate, task.parallelism, about=task.about)
         return replace(
-            operator,
+            _with_constant(operator, fixed * mips),
             max_parallelism=task.max_parallelism,
             slot_sharing_group=task.slot_sharing_group,
         )
@@ -229,14 +269,14 @@ def profile(rest: Rest, job: str, seconds: float, of_managers: Sequence[str] = (
         if PROCESS_CPU in seen.rates
     }
     cpu = task_cpu(job, interval, activity, whole)
-    doubts = [*_unknown(tasks, edges, activity), *_doubts_of_cpu(tasks, cpu)]
+    doubts = [*uncounted(tasks, edges, activity), *doubts_of_cpu(tasks, cpu)]
     age = rest.job(job).get("duration", 0) / 1000
     tuples = {
         task.id: _taken_in(doubts, task, generated.get(task.id), activity[task.id])
         or _held_back(doubts, task, generated.get(task.id), activity[task.id], age)
         for task in tasks
     }
-    doubts.extend(_doubts_of_names(tasks))
+    doubts.extend(doubts_of_names(tasks))
     if python_workers(processes[device] for device in devices & processes.keys()):
         doubts.append(
             "ipt of Python operators: without the CPU of their Python processes; to measure it, "
@@ -332,29 +372,10 @@ def _held_back(
     return sent / age
 
 
-def _unknown(
-    tasks: Sequence[FlinkTask], edges: Sequence[Edge], activity: Mapping[str, Activity]
-) -> Iterator[str]:
-    """Doubts about counts that Flink does not tell."""
-    fed, sending = {edge.target for edge in edges}, {edge.source for edge in edges}
-    for task in tasks:
-        needed = ["numRecordsIn", "numBytesIn"] if task.id in fed else []
-        needed += ["numRecordsOut"] if task.id in sending else []
-        if missing := [name for name in needed if name not in activity[task.id].rates]:
-            yield f"{task.name}: Flink does not report its {' and '.join(missing)}"
-
-
-def _doubts_of_cpu(tasks: Sequence[FlinkTask], cpu: Mapping[str, TaskCpu]) -> Iterator[str]:
-    return (f"ipt of {task.name}: {cpu[task.id].source}" for task in tasks if cpu[task.id].source)
-
-
-def _doubts_of_names(tasks: Sequence[FlinkTask]) -> Iterator[str]:
-    return (
-        f"{name}: another operator bears its name, and which is which cannot be told; profile with "
-        "chaining off (pipeline.operator-chaining.enabled: false), or give both names of their own"
-        for task in tasks
-        for name in task.unsure
-    )
+def _with_constant(operator: Operator, constant: float) -> Operator:
+    """Return the operator with a load in MIPS that does not depend on the rate."""
+    facts: dict[str, Any] = {"constant": constant} if hasattr(operator, "constant") else {}
+    return replace(operator, **facts)
 
 
 def _own_payload(size: float | None, usual: float) -> float | None:
