@@ -29,7 +29,8 @@ BANDWIDTH = click.option(
     "--bandwidth",
     default=DEFAULTS["bandwidth"],
     show_default=True,
-    help="Bandwidth of every link, which Flink does not measure.",
+    help="Bandwidth between each two TaskManagers, which Flink does not measure. What one "
+    "TaskManager sends to, or receives from, all others together is limited by its network card.",
 )
 SECONDS = click.option(
     "--seconds",

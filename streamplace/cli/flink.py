@@ -108,6 +108,13 @@ def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -
 @asks
 @MIPS
 @BANDWIDTH
+@click.option(
+    "--nic",
+    multiple=True,
+    metavar="[NAME=]SPEED",
+    help="Speed of the network card of a TaskManager, or of all without a name, such as '1 Gbps'. "
+    "May be repeated.  [default: the link speed where this machine knows it, else --bandwidth]",
+)
 @JOB
 @click.option(
     "--beside",
@@ -121,6 +128,7 @@ def cluster_(
     rest: "Rest",
     mips: str,
     bandwidth: str,
+    nic: tuple[str, ...],
     job: str | None,
     beside: tuple[str, ...],
     seconds: float,
@@ -130,19 +138,23 @@ def cluster_(
 
     For TaskManagers on this machine, the command measures the CPU that Java itself takes, and
     reserves it. It reads their CPU limits from their cgroups. If a job is running, it also measures
-    what sending and receiving a tuple costs. Give the same --mips to this command and to profile.
-    You can edit everything in the file.
+    what sending and receiving a tuple costs. What cannot be measured is assumed, and the file and
+    the output say so. Give the same --mips to this command and to profile. You can edit everything
+    in the file.
     """
+    from streamplace.engines.flink.cards import parse_cards
     from streamplace.engines.flink.cluster import unpinnable
     from streamplace.engines.flink.engine import FlinkEngine
     from streamplace.io.files import write_text
 
     with waiting(f"watching for {seconds:g} s"):
-        engine = FlinkEngine(rest, mips=mips, bandwidth=bandwidth)
+        engine = FlinkEngine(rest, mips=mips, bandwidth=bandwidth, cards=parse_cards(nic))
         measured = engine.cluster(job, seconds, beside=beside)
     size, text = measured.cluster().n_devices, measured.as_toml()
     if measured.java is None:
         say("note: no TaskManager is on this machine, so the CPU that Java takes is not measured")
+    for assumption in measured.assumptions:
+        say(f"note: {assumption}")
     for device in unpinnable(rest):
         say(
             f"note: {device} offers no resource of its own, so nothing can be pinned to it; see: "

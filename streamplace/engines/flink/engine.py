@@ -53,6 +53,9 @@ class FlinkEngine:
         Home of a Flink of the same version, by default ``$FLINK_HOME`` or the one that was fetched.
     mips, bandwidth
         Speed of a core and bandwidth of a link, which Flink does not measure.
+    cards
+        TaskManager → speed of its network card, such as ``"1 Gbps"``; the name "" stands for all.
+        Others are measured where this machine tells them, else assumed to be as ``bandwidth``.
     savepoints
         Folder (path or URI) of savepoints, which the JobManager can write to; by default the
         cluster's own.
@@ -76,6 +79,7 @@ class FlinkEngine:
     saving: Saving = field(default_factory=Saving)
     settling: Settling = field(default_factory=Settling)
     tell: Tell = _ignore
+    cards: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def flink(self) -> Flink:
@@ -219,7 +223,9 @@ class FlinkEngine:
     def _cluster(
         self, java: float | None, sending: SendingCost | None, taken: Mapping[str, float]
     ) -> MeasuredCluster:
-        return measured_cluster(self.rest, self.mips, self.bandwidth, java, sending, taken)
+        return measured_cluster(
+            self.rest, self.mips, self.bandwidth, java, sending, taken, self.cards
+        )
 
 
 def _vectors(placement: Vectors) -> Vectors:
