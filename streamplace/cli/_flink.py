@@ -39,6 +39,19 @@ SECONDS = click.option(
     show_default=True,
     help="Seconds for which the cluster is watched.",
 )
+PATIENCE = click.option(
+    "--patience",
+    type=click.FloatRange(0, 86_400),
+    default=300.0,
+    show_default=True,
+    help="Seconds for which the job is watched at most until it is warm: compilers take less than "
+    "5 % of the CPU, and the CPU per tuple is steady over four windows.",
+)
+ACCEPT_COLD = click.option(
+    "--accept-cold",
+    is_flag=True,
+    help="Use the measurement of a job that is not warm after --patience, instead of failing.",
+)
 HOME = click.option(
     "--flink-home", type=FILE, help="Folder of a Flink installation.  [default: $FLINK_HOME]"
 )

@@ -5,7 +5,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamplace.cli._flink import BANDWIDTH, HOME, JOB, JSON, MIPS, SECONDS, asks
+from streamplace.cli._flink import (
+    ACCEPT_COLD,
+    BANDWIDTH,
+    HOME,
+    JOB,
+    JSON,
+    MIPS,
+    PATIENCE,
+    SECONDS,
+    asks,
+)
 from streamplace.cli._flink_advise import advise_
 from streamplace.cli._flink_jar import jar_
 from streamplace.cli._flink_jobs import apply_, cancel_, verify_
@@ -227,13 +237,25 @@ def config_(
 @asks
 @JOB
 @SECONDS
+@PATIENCE
+@ACCEPT_COLD
 @MIPS
 @writes("File to write: the graph (.json), or a report (.html).")
 @JSON
 def profile_(
-    rest: "Rest", job: str | None, seconds: float, mips: str, output: Path | None, as_json: bool
+    rest: "Rest",
+    job: str | None,
+    seconds: float,
+    patience: float,
+    accept_cold: bool,
+    mips: str,
+    output: Path | None,
+    as_json: bool,
 ) -> None:
     """Measure a running job: rates, selectivities, payloads, CPU per tuple and parallelism.
+
+    The job is watched in windows of --seconds until it is warm, since a job that has just started
+    needs more CPU.
 
     Where TaskManagers run on this machine with -XX:+DebugNonSafepoints, the stacks of their threads
     are sampled, and what they spend on handing tuples to each other becomes the ipt of the streams.
@@ -245,14 +267,15 @@ def profile_(
     """
     from streamplace.engines.flink.jobs import only_job
     from streamplace.engines.flink.local_cost import LOCAL_COST
-    from streamplace.engines.flink.profile import profile
+    from streamplace.engines.flink.warm import Warmth, warm_profile
     from streamplace.io.graphs import graph_to_dict, write_graph
     from streamplace.model.graph import CONSISTENCY
     from streamplace.model.units import mips as parsed_mips
 
     speed = parsed_mips(mips)
-    with waiting(f"watching for {seconds:g} s"):
-        seen = profile(rest, only_job(rest, job), seconds)
+    with waiting(f"watching in windows of {seconds:g} s"):
+        warmth = Warmth(seconds, patience, accept_cold)
+        seen = warm_profile(rest, only_job(rest, job), warmth, tell=say)
     graph = seen.graph(speed)
     if output is not None and output.suffix == ".html":
         graph.report().save(output)

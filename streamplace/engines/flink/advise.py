@@ -24,7 +24,7 @@ from streamplace.engines.flink.current_machines import (
 )
 from streamplace.engines.flink.jobs import other_jobs
 from streamplace.engines.flink.local_cost import ASSUMED, LOCAL_COST, chain_saving
-from streamplace.engines.flink.profile import JobProfile, profile
+from streamplace.engines.flink.profile import JobProfile
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.source_rates import (
     SourceRate,
@@ -41,6 +41,7 @@ from streamplace.engines.flink.steady import (
     check_rates,
 )
 from streamplace.engines.flink.task_cpu import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
+from streamplace.engines.flink.warm import PATIENCE_SECONDS, Warmth, warm_profile
 from streamplace.engines.flink.worth import START_SECONDS, capacity
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import CONSISTENCY, StreamGraph
@@ -77,6 +78,10 @@ class AdviceSettings:
         Length of each of two windows, whose rates must agree.
     warm_up
         Seconds for which a job must have run.
+    patience
+        Seconds for which it is then watched at most until it is warm.
+    accept_cold
+        Whether a job is read that is not warm by then.
     headroom
         Share of every resource of an offer that stays free.
     catch_up
@@ -96,6 +101,8 @@ class AdviceSettings:
     seed: int = 0
     budget: Budget = USUAL_BUDGET
     folder: str = FOLDER
+    patience: float = PATIENCE_SECONDS
+    accept_cold: bool = False
 
 
 class _Reading(NamedTuple):
@@ -161,7 +168,8 @@ def advise(
 def _read(rest: Rest, job: str, settings: AdviceSettings) -> _Reading:
     """Measure a job that runs steadily."""
     check_age(rest.running_job(job), job, settings.warm_up)
-    seen = profile(rest, job, 2 * settings.seconds, (GARBAGE_TIME,))
+    warmth = Warmth(2 * settings.seconds, settings.patience, settings.accept_cold)
+    seen = warm_profile(rest, job, warmth, (GARBAGE_TIME,))
     check_garbage(seen.managers)
     check_rates(seen)
     speed = parsed_mips(settings.mips)
@@ -211,7 +219,9 @@ def _planned(
     if isinstance(machines, Catalogue):
         current = current_machines(reading.cluster, machines, subtasks)
         shared = replace(machines, slot_sharing=True)
-        offers = left_for_operators(shared, reading.java, reading.cluster.sending)
+        sending = reading.cluster.sending
+        known = None if sending.is_assumed else sending
+        offers = left_for_operators(shared, reading.java, known)
         spare = Headroom(reading.outage, settings.catch_up, flat=settings.headroom)
         asked = PlanSettings(headroom=spare, seed=seed, budget=budget)
         plan = planned(graph, offers, asked)
@@ -258,12 +268,10 @@ def _notes(rest: Rest, reading: _Reading, machines: Catalogue | Cluster | None) 
     if reading.cluster.java is None:
         notes.append("what Java itself takes of each TaskManager is not measured and left out")
     given = isinstance(machines, Catalogue) and machines.handles
-    sending = reading.cluster.sending
-    if sending.is_assumed and not given:
+    if reading.cluster.sending.is_assumed and not given:
         notes.append(
-            "what sending a tuple to another TaskManager costs is not measured; "
-            f"{1e9 * sending.per_tuple:.3g} ns per tuple and {1e9 * sending.per_byte:.3g} ns per "
-            "byte at each end are assumed; to change this, give overhead in the file of offers"
+            "what sending a tuple to another TaskManager costs is not measured and left out; to "
+            "have it counted, give overhead in the file of offers"
         )
     notes.extend(_notes_on_streams(reading.graph))
     if others := other_jobs(rest, reading.job):

@@ -127,7 +127,7 @@ def _size(device: MeasuredDevice) -> str:
     return size if device.memory is None else f"{size}, {format_bytes(device.memory)}"
 
 
-def left_for_operators(catalogue: Catalogue, java: float, sending: SendingCost) -> Catalogue:
+def left_for_operators(catalogue: Catalogue, java: float, sending: SendingCost | None) -> Catalogue:
     """Return the offers without what Java itself and the headers of packets take.
 
     Parameters
@@ -135,10 +135,10 @@ def left_for_operators(catalogue: Catalogue, java: float, sending: SendingCost) 
     java
         MIPS that Java takes of each machine besides the operators.
     sending
-        What remote tuples cost; used where the offers say nothing of it.
+        What remote tuples cost, where that was measured; used where the offers say nothing of it.
     """
     offers = tuple(_left(offer, java) for offer in catalogue.offers)
-    if catalogue.handles:
+    if catalogue.handles or sending is None:
         return replace(catalogue, offers=offers)
     return replace(
         catalogue,

@@ -64,7 +64,11 @@ class Edge:
     copies: int = 1
 
 
-def read_plan(rest: Rest, job: str) -> tuple[str, list[FlinkTask], list[Edge]]:
+JobPlan = tuple[str, list[FlinkTask], list[Edge]]
+"""Name, tasks in topological order and streams of a job."""
+
+
+def read_plan(rest: Rest, job: str) -> JobPlan:
     """Name, tasks in topological order and streams of a job."""
     document = rest.running_job(job)
     nodes: list[PlanNode] = rest.get(f"/jobs/{quote(job, safe='')}/plan")["plan"]["nodes"]

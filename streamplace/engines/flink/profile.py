@@ -20,7 +20,7 @@ from streamplace.engines.flink.local_cost import (
     local_cost,
     with_local_cost,
 )
-from streamplace.engines.flink.plan import Edge, FlinkTask, read_plan, reuses_objects
+from streamplace.engines.flink.plan import Edge, FlinkTask, JobPlan, read_plan, reuses_objects
 from streamplace.engines.flink.profile_doubts import doubts_of_cpu, doubts_of_names, uncounted
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.sampling import Activity, pending_of, sample_all, sent_by
@@ -222,7 +222,13 @@ class JobProfile:
         return self.tuples[source.id]
 
 
-def profile(rest: Rest, job: str, seconds: float, of_managers: Sequence[str] = ()) -> JobProfile:
+def profile(
+    rest: Rest,
+    job: str,
+    seconds: float,
+    of_managers: Sequence[str] = (),
+    plan: JobPlan | None = None,
+) -> JobProfile:
     """Watch a running job for about ``seconds``.
 
     CPU time is that of the tasks' threads where their TaskManagers run on this machine, or run the
@@ -233,13 +239,15 @@ def profile(rest: Rest, job: str, seconds: float, of_managers: Sequence[str] = (
     ----------
     of_managers
         Metrics that are wanted of all TaskManagers of the job.
+    plan
+        Its plan, where it was read already.
 
     Raises
     ------
     FlinkError
         When the job does not run, or does not any more.
     """
-    name, tasks, edges = read_plan(rest, job)
+    name, tasks, edges = plan or read_plan(rest, job)
     generated = {task.id: _generated(task) for task in _sources(tasks, edges)}
     processes = processes_of(rest)
     with sampled_stacks(processes) as stop:
