@@ -9,7 +9,7 @@ import click
 
 from streamplace.cli import _options
 from streamplace.cli._flink import ACCEPT_COLD, BANDWIDTH, JOB, MIPS, PATIENCE, asks
-from streamplace.cli._options import FILE, OFFERS
+from streamplace.cli._options import FILE, OFFERS, TRUST
 from streamplace.cli._output import print_json, print_line, print_report, say, waiting
 from streamplace.errors import SettingError
 
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 )
 @PATIENCE
 @ACCEPT_COLD
+@TRUST
 @click.option(
     "--headroom",
     type=click.FloatRange(0, 1, max_open=True),
@@ -92,6 +93,7 @@ def advise_(
     warm_up: float,
     patience: float,
     accept_cold: bool,
+    trust_profile: bool,
     headroom: float,
     catch_up: float,
     search_seconds: float,
@@ -128,7 +130,9 @@ def advise_(
     settings = AdviceSettings(
         mips, bandwidth, seconds, warm_up, headroom, catch_up, seed, Budget(search_seconds)
     )
-    settings = replace(settings, patience=patience, accept_cold=accept_cold)
+    settings = replace(
+        settings, patience=patience, accept_cold=accept_cold, trust_profile=trust_profile
+    )
     if output is not None:
         settings = replace(settings, folder=str(output))
     engine = FlinkEngine(rest, mips=mips, bandwidth=bandwidth)
@@ -136,6 +140,8 @@ def advise_(
         advice = engine.advise(engine.job(job), rate, offers or cluster, settings)
     if output is not None:
         advice.plan.write(output)
+    if advice.warning is not None:
+        say(f"warning: {advice.warning}")
     if as_json:
         print_json(advice.to_json())
     else:

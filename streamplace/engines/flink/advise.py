@@ -46,6 +46,7 @@ from streamplace.engines.flink.worth import START_SECONDS, capacity
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import CONSISTENCY, StreamGraph
 from streamplace.model.messages import listed
+from streamplace.model.trust import check_trust
 from streamplace.model.units import Quantity
 from streamplace.model.units import mips as parsed_mips
 from streamplace.placers.registry import Budget
@@ -82,6 +83,8 @@ class AdviceSettings:
         Seconds for which it is then watched at most until it is warm.
     accept_cold
         Whether a job is read that is not warm by then.
+    trust_profile
+        Whether a profile is used whose model contradicts what was measured.
     headroom
         Share of every resource of an offer that stays free.
     catch_up
@@ -103,6 +106,7 @@ class AdviceSettings:
     folder: str = FOLDER
     patience: float = PATIENCE_SECONDS
     accept_cold: bool = False
+    trust_profile: bool = False
 
 
 class _Reading(NamedTuple):
@@ -138,11 +142,13 @@ def advise(
     UnsteadyJob
         While the job warms up, its rate changes, or garbage collection dominates.
     FlinkError, ProblemError, SettingError
-        When the job does not run, no machines carry the rate, or a setting is wrong.
+        When the job does not run, its profile contradicts itself, no machines carry the rate, or a
+        setting is wrong.
     """
     check_rate(rate)
     reading = _read(rest, job, settings)
     asked = asked_rate(rate, reading.sources)
+    warning = check_trust(reading.graph, trusts=settings.trust_profile)
     graph = reading.graph.at_rate(asked)
     subtasks = _subtasks_by_manager(reading.seen)
     current, plan = _planned(graph, reading, machines, subtasks, settings)
@@ -162,6 +168,7 @@ def advise(
         else change_commands(rest, job, reading.seen.tasks, current, plan, settings.folder),
         folder=settings.folder,
         notes=_notes(rest, reading, machines),
+        warning=warning,
     )
 
 

@@ -35,7 +35,7 @@ from streamplace.engines.flink.task_cpu import (
     stacks_by_task,
     task_cpu,
 )
-from streamplace.model.graph import CONSISTENCY, CPU_OF, StreamGraph
+from streamplace.model.graph import CONSISTENCY, CONSISTENCY_ERROR, CPU_OF, CULPRIT, StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.operators import Operator
 from streamplace.model.streams import Stream
@@ -182,9 +182,11 @@ class JobProfile:
         agreement = consistency(graph, self.present, tuples, is_blocked=self.is_limited)
         if agreement is None:
             text = "unchecked, for not all TaskManagers of the job run on this machine"
-        else:
-            text = str(agreement)
-        return replace(graph, attributes={**graph.attributes, CONSISTENCY: text})
+            return replace(graph, attributes={**graph.attributes, CONSISTENCY: text})
+        facts: dict[str, str | float] = {CONSISTENCY: str(agreement)}
+        if agreement.is_saturated or agreement.error <= 0:
+            facts |= {CONSISTENCY_ERROR: agreement.error, CULPRIT: agreement.culprit}
+        return replace(graph, attributes={**graph.attributes, **facts})
 
     def _operator(
         self,
