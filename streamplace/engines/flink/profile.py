@@ -1,19 +1,16 @@
 """Profiling: a running job as a stream graph with measured rates, payloads and CPU."""
 
-import os
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from streamplace.engines.flink.background import remote_flows
+from streamplace.engines.flink.answer_shapes import Job
 from streamplace.engines.flink.carried_tuples import CarriedTuples, carried_by_streams
-from streamplace.engines.flink.consistency import Present, Usage, consistency
+from streamplace.engines.flink.consistency import Present, consistency
 from streamplace.engines.flink.constant_loads import LoadWindow, constant_cores
 from streamplace.engines.flink.cpu import processes_of, python_workers
-from streamplace.engines.flink.flight_recorder import sampled_stacks
-from streamplace.engines.flink.helpers import NETWORK, cores_by_kind, java_itself
-from streamplace.engines.flink.limits import Throttling, cpu_limit, throttling
+from streamplace.engines.flink.flight_recorder import sampled_stacks, why_unsampled
+from streamplace.engines.flink.limits import throttling
 from streamplace.engines.flink.local_cost import (
     LocalCost,
     StreamLoad,
@@ -21,14 +18,14 @@ from streamplace.engines.flink.local_cost import (
     with_local_cost,
 )
 from streamplace.engines.flink.plan import Edge, FlinkTask, JobPlan, read_plan, reuses_objects
+from streamplace.engines.flink.present import present_of
 from streamplace.engines.flink.profile_doubts import doubts_of_cpu, doubts_of_names, uncounted
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.sampling import Activity, pending_of, sample_all, sent_by
-from streamplace.engines.flink.sending_cost import SendingCost, sending_cost
+from streamplace.engines.flink.sending_cost import SendingCost
 from streamplace.engines.flink.stack_samples import StackCounts
 from streamplace.engines.flink.task_cpu import (
     PROCESS_CPU,
-    ClusterInterval,
     TaskCpu,
     between,
     snapshot,
@@ -71,6 +68,8 @@ class JobProfile:
     windows
         Windows in which the job was watched, this profile among them; empty where there was none
         but this.
+    unsampled
+        What to do so that stacks are sampled, in words; empty where they are.
     """
 
     name: str
@@ -85,6 +84,7 @@ class JobProfile:
     stacks: Mapping[str, StackCounts] = field(default_factory=dict)
     reuses_objects: bool = False
     windows: Sequence[LoadWindow] = ()
+    unsampled: str = ""
 
     @property
     def constant(self) -> dict[str, float]:
@@ -138,6 +138,7 @@ class JobProfile:
         self.doubts.extend(carried.doubts)
         sizes = carried.payloads
         usual = {self.edges[e].source: size for e, size in reversed(carried.payloads.items())}
+        self.check_sources()
         rates = {task.id: self._rate(task) for task in self.sources}
         constant = self.constant
         operators = [
@@ -172,7 +173,14 @@ class JobProfile:
             StreamLoad(tuples, carried.payloads.get(e, 0.0)) for e, tuples in carried.tuples.items()
         ]
         cores = {task: one.cores for task, one in self.cpu.items()}
-        return local_cost(self.edges, loads, cores, self.stacks, reuses_objects=self.reuses_objects)
+        return local_cost(
+            self.edges,
+            loads,
+            cores,
+            self.stacks,
+            reuses_objects=self.reuses_objects,
+            unsampled=self.unsampled,
+        )
 
     def _checked(self, graph: StreamGraph) -> StreamGraph:
         """Graph that says in ``consistency`` how true the model is of the present placement."""
@@ -212,9 +220,21 @@ class JobProfile:
             slot_sharing_group=task.slot_sharing_group,
         )
 
+    def check_sources(self) -> None:
+        """Raise FlinkError for a source of which no rate is known."""
+        for source in self.sources:
+            counts = {_generated(source), "numRecordsOut"}
+            if not counts & self.activity[source.id].rates.keys():
+                raise FlinkError(
+                    f"Flink does not report how many tuples source {quoted(source.name)} sends, so "
+                    "the job cannot be measured; check the metrics of its connector"
+                )
+            if not self.tuples[source.id]:
+                raise FlinkError(
+                    f"source {quoted(source.name)} sent nothing; profile while data flows"
+                )
+
     def _rate(self, source: FlinkTask) -> float:
-        if not self.tuples[source.id]:
-            raise FlinkError(f"source {quoted(source.name)} sent nothing; profile while data flows")
         blocked = self.activity[source.id].back_pressured / source.parallelism
         if blocked > BLOCKED:
             self.doubts.append(
@@ -280,7 +300,9 @@ def profile(
     }
     cpu = task_cpu(job, interval, activity, whole)
     doubts = [*uncounted(tasks, edges, activity), *doubts_of_cpu(tasks, cpu)]
-    age = rest.job(job).get("duration", 0) / 1000
+    document = rest.job(job)
+    _refuse_ended(document, tasks, generated)
+    age = document.get("duration", 0) / 1000
     tuples = {
         task.id: _taken_in(doubts, task, generated.get(task.id), activity[task.id])
         or _held_back(doubts, task, generated.get(task.id), activity[task.id], age)
@@ -300,46 +322,22 @@ def profile(
         cpu,
         tuples,
         doubts,
-        _present(job, tasks, edges, interval, activity, processes, held),
+        present_of(job, tasks, edges, interval, activity, processes, held),
         managers,
         stacks,
         bool(stacks) and reuses_objects(rest, job),
+        unsampled=why_unsampled(processes),
     )
 
 
-def _present(
-    job: str,
-    tasks: Sequence[FlinkTask],
-    edges: Sequence[Edge],
-    interval: ClusterInterval,
-    activity: Mapping[str, Activity],
-    processes: Mapping[str, int],
-    held: Mapping[str, Throttling],
-) -> Present | None:
-    """Where a job ran, and what its TaskManagers took; None where Flink does not tell where.
-
-    ``held`` is from the first look.
-    """
-    own = sorted(one for one in interval.subtasks if one.job == job)
-    devices = {task.id: [one.device for one in own if one.vertex == task.id] for task in tasks}
-    if any(len(devices[task.id]) != task.parallelism for task in tasks):
-        return None
-    kinds = {device: cores_by_kind(loads) for device, loads in interval.loads.items()}
-    usage = {
-        device: Usage(
-            cpu_limit(pid) or max(1.0, (os.cpu_count() or 1) // len(processes)),
-            kinds[device],
-            held[device].share_until(throttling(pid)),
-        )
-        for device, pid in processes.items()
-    }
-    flows = remote_flows(edges, activity, {v: Counter(where) for v, where in devices.items()})
-    return Present(
-        {task.name: devices[task.id] for task in tasks},
-        usage,
-        java_itself(kinds),
-        sending_cost({d: one.get(NETWORK, 0.0) for d, one in kinds.items()}, flows),
-    )
+def _refuse_ended(document: Job, tasks: Sequence[FlinkTask], sources: Container[str]) -> None:
+    """Raise FlinkError where a source has no more to send: what was measured ends with it."""
+    ended = {row["id"] for row in document["vertices"] if row.get("status") == "FINISHED"}
+    for task in tasks:
+        if task.id in ended and task.id in sources:
+            raise FlinkError(
+                f"source {quoted(task.name)} has ended; profile the job while all sources run"
+            )
 
 
 def _sources(tasks: Sequence[FlinkTask], edges: Sequence[Edge]) -> list[FlinkTask]:

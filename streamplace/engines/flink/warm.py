@@ -88,6 +88,7 @@ def warm_profile(
     began = time.monotonic()
     while True:
         seen = profile(rest, job, warmth.seconds, of_managers, plan)
+        seen.check_sources()
         windows.append(window_of(seen))
         why = why_cold(seen.tasks, windows)
         waited = time.monotonic() - began
