@@ -99,8 +99,8 @@ def say_trust(graph: "StreamGraph", *, trusts: bool) -> None:
     """Tell first where a measured graph contradicts its measurement; refuse one that is wrong."""
     from streamplace.model.trust import check_trust
 
-    if (told := check_trust(graph, trusts=trusts)) is not None:
-        say(f"warning: {told}")
+    if (warning := check_trust(graph, trusts=trusts)) is not None:
+        say(f"warning: {warning}")
 
 
 def _json(document: Any) -> str:

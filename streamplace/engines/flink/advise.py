@@ -227,8 +227,8 @@ def _planned(
         current = current_machines(reading.cluster, machines, subtasks)
         shared = replace(machines, slot_sharing=True)
         sending = reading.cluster.sending
-        known = None if sending.is_assumed else sending
-        offers = left_for_operators(shared, reading.java, known)
+        measured = None if sending.is_assumed else sending
+        offers = left_for_operators(shared, reading.java, measured)
         spare = Headroom(reading.outage, settings.catch_up, flat=settings.headroom)
         asked = PlanSettings(headroom=spare, seed=seed, budget=budget)
         plan = planned(graph, offers, asked)

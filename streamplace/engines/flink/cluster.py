@@ -94,9 +94,9 @@ class MeasuredCluster:
     @property
     def assumptions(self) -> tuple[str, ...]:
         """What is assumed for want of a measurement, in words."""
-        found = []
+        sentences = []
         if self.sending.is_assumed:
-            found.append(
+            sentences.append(
                 "what a tuple between TaskManagers costs is assumed to be "
                 f"{1e9 * self.sending.per_tuple:.3g} ns per tuple and "
                 f"{1e9 * self.sending.per_byte:.3g} ns per byte at each end, because no one job "
@@ -104,12 +104,12 @@ class MeasuredCluster:
             )
         assumed = [d for d in self.devices if d.card is not None and d.card.is_assumed]
         if assumed and assumed[0].card is not None:
-            found.append(
+            sentences.append(
                 f"the network cards of {listed([device.name for device in assumed])} are assumed "
                 f"to have {assumed[0].card.speed}, as every link between two TaskManagers; give "
                 "their speed with --nic"
             )
-        return tuple(found)
+        return tuple(sentences)
 
     def as_toml(self) -> str:
         """Text of a cluster file, which says what was measured."""
@@ -120,12 +120,12 @@ class MeasuredCluster:
             f"framing = {FRAMING}  # headers, per byte of payload, assumed\n"
             f"headroom = {HEADROOM}  # part of every CPU and link that stays free, assumed\n"
         )
-        known = "assumed" if self.sending.is_assumed else "measured"
+        source = "assumed" if self.sending.is_assumed else "measured"
         text += (
             f"overhead = {self.sending.per_tuple:.3g}"
-            f"  # s of a core per remote tuple and end, {known}\n"
+            f"  # s of a core per remote tuple and end, {source}\n"
             f"overhead_per_byte = {self.sending.per_byte:.3g}"
-            f"  # s of a core per remote byte and end, in addition, {known}\n"
+            f"  # s of a core per remote byte and end, in addition, {source}\n"
         )
         if not self.sending.is_split and not self.sending.is_assumed:
             text += "# Tuples are of one size: their sum is measured, their ratio assumed.\n"

@@ -157,8 +157,7 @@ def change_of(values: Sequence[float]) -> float:
     n = len(y)
     shapes = [np.arange(n) / (n - 1.0)]
     shapes += [(np.arange(n) >= k).astype(np.float64) for k in range(1, n)]
-    found = [_effect(shape, y) for shape in shapes]
-    return max(found, key=abs, default=0.0)
+    return max((_effect(shape, y) for shape in shapes), key=abs)
 
 
 def _effect(shape: Floats, values: Floats) -> float:
