@@ -1,9 +1,9 @@
 """Profiles of jobs that are warm: their compilers have little left to do, and CPU is steady.
 
-A job is watched in windows. It is warm when, in the last windows, compilers took less than
-`MOST_COMPILING` of the CPU, and the CPU per tuple of no operator that matters changed. A change is
-a step or a slope over the windows, fitted by least squares, that is both large (`MOST_CHANGE`) and
-clear (`CLEAR` standard errors).
+A job is watched in windows. It is warm when compilers took less than `MOST_COMPILING` of the CPU in
+the last one, or next to nothing (`NEGLIGIBLE`), and the CPU per tuple of no operator that matters
+changed over the last four. A change is a step or a slope over the windows, fitted by least squares,
+that is both large (`MOST_CHANGE`) and clear (`CLEAR` standard errors).
 """
 
 import math
@@ -27,6 +27,11 @@ PATIENCE_SECONDS = 300.0
 """For which a job is waited for, unless the user says otherwise."""
 MOST_COMPILING = 0.05
 """Part of the CPU of the TaskManagers that compilers take at most in a job that is warm."""
+NEGLIGIBLE = 0.02
+"""Part of what TaskManagers may take of CPU that compilers may take whatever the job takes.
+
+Beside a job that takes little CPU they go on for minutes, not least with what answers the profiler.
+"""
 MOST_CHANGE = 0.05
 """Part by which the CPU per tuple of an operator may change over the windows."""
 CLEAR = 3.0
@@ -113,10 +118,12 @@ def window_of(seen: JobProfile) -> LoadWindow:
     if seen.present is not None and seen.present.usage:
         kinds = [usage.kinds for usage in seen.present.usage.values()]
         whole = sum(sum(one.values()) for one in kinds)
-        compilers = sum(one.get(COMPILERS, 0.0) for one in kinds) / whole if whole else None
+        cores = sum(one.get(COMPILERS, 0.0) for one in kinds)
+        limit = sum(usage.limit for usage in seen.present.usage.values())
+        compilers = cores / whole if cores > NEGLIGIBLE * limit else 0.0
     seconds = max((one.seconds for one in seen.activity.values()), default=0.0)
-    cores = {task: one.cores for task, one in seen.cpu.items()}
-    return LoadWindow(seconds, dict(seen.tuples), cores, compilers)
+    own = {task: one.cores for task, one in seen.cpu.items()}
+    return LoadWindow(seconds, dict(seen.tuples), own, compilers)
 
 
 def why_cold(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> str | None:

@@ -12,7 +12,7 @@ from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.sampling import PATIENCE_SECONDS
 from streamplace.engines.flink.steady import UnsteadyJob
 from streamplace.engines.flink.task_cpu import TaskCpu
-from streamplace.engines.flink.warm import Warmth, change_of, warm_profile, why_cold
+from streamplace.engines.flink.warm import Warmth, change_of, warm_profile, why_cold, window_of
 
 RATE, COLD, WARM = 3400.0, 52_500.0, 12_800.0
 """Tuples/s of a taxi job, and instructions per tuple of its source, measured cold and warm."""
@@ -96,6 +96,15 @@ def test_changes_are_told_from_noise(height: float) -> None:
     assert change_of([height * v for v in (1.0, 1.1, 0.95, 1.04)]) == 0
     assert abs(change_of([height * v for v in (1.0, 1.01, 1.02, 1.03)])) < warm.MOST_CHANGE
     assert change_of([0.0] * 4) == 0
+
+
+def test_compilers_of_an_idle_machine_are_not_waited_for(warming: Warming) -> None:
+    """A hundredth of a core is much of what a small job takes, and says nothing of it."""
+    seen = profile(warming.rest, "job", 5)
+    for tasks, compilers, part in ((0.05, 0.015, 0.0), (0.05, 0.03, 0.375), (0.9, 0.03, 0.032)):
+        usage = {"dev-0": Usage(1.0, {"tasks": tasks, "compilers": compilers}, 0.0)}
+        object.__setattr__(seen, "present", Present({}, usage, 0.0))
+        assert window_of(seen).compilers == pytest.approx(part, abs=0.001)
 
 
 def test_operators_that_take_little_may_change(warming: Warming) -> None:
