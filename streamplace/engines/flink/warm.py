@@ -143,13 +143,18 @@ def why_cold(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> str |
 def _changes(
     tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]
 ) -> Iterator[tuple[str, float]]:
-    """Operators that matter, with the part by which their CPU per tuple changed."""
+    """Operators that matter, with the part by which their CPU per tuple changed.
+
+    Those whose CPU per second is steady are steady: committers read messages in batches.
+    """
     whole = sum(sum(one.cores.values()) for one in windows)
     for task in tasks:
         cores = sum(one.cores.get(task.id, 0.0) for one in windows)
         if cores < MATTERS * whole or any(one.tuples.get(task.id, 0.0) <= 0 for one in windows):
             continue
-        yield task.name, change_of([one.cores[task.id] / one.tuples[task.id] for one in windows])
+        each = change_of([one.cores[task.id] / one.tuples[task.id] for one in windows])
+        per_second = change_of([one.cores[task.id] for one in windows])
+        yield task.name, min(each, per_second, key=abs)
 
 
 def change_of(values: Sequence[float]) -> float:
@@ -178,12 +183,18 @@ def _effect(shape: Floats, values: Floats) -> float:
 
 
 def _pooled(seen: JobProfile, windows: Sequence[LoadWindow]) -> JobProfile:
-    """Return the profile with the CPU per tuple of all windows, at the rates of its own."""
-    cpu = {}
+    """Return the profile with the CPU per tuple of all windows, at the rates of its own.
+
+    Operators whose CPU does not depend on their tuples have their mean CPU.
+    """
+    cpu, constant = {}, seen.constant
+    whole = sum(one.seconds for one in windows)
     for task, own in seen.cpu.items():
         tuples = sum(one.seconds * one.tuples[task] for one in windows)
         cores = sum(one.seconds * one.cores[task] for one in windows)
-        if tuples > 0 and seen.tuples[task] > 0:
+        if constant[task] > 0 and whole > 0:
+            own = TaskCpu(cores / whole, own.source)
+        elif tuples > 0 and seen.tuples[task] > 0:
             own = TaskCpu(cores / tuples * seen.tuples[task], own.source)
         cpu[task] = own
     return replace(seen, cpu=cpu, windows=tuple(windows))

@@ -98,6 +98,24 @@ def test_changes_are_told_from_noise(height: float) -> None:
     assert change_of([0.0] * 4) == 0
 
 
+def test_what_is_taken_per_second_is_its_mean(
+    warming: Warming, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A committer that reads three messages in the last window, and one in all others."""
+    messages = iter((1.0, 1.0, 1.0, 1.0, 3.0))
+
+    def window(*asked: object) -> JobProfile:
+        seen = warming.profile(*asked)  # type: ignore[arg-type]
+        object.__setattr__(seen, "tuples", {"v0": RATE, "v1": next(messages)})
+        return seen
+
+    warming.compilers, warming.half_life = 0.0, 1e-3
+    monkeypatch.setattr(warm, "profile", window)
+    seen = warm_profile(warming.rest, "job", Warmth(10.0))
+    assert seen.cpu["v1"].cores == pytest.approx(0.002)
+    assert seen.constant["v1"] == pytest.approx(0.002)
+
+
 def test_compilers_of_an_idle_machine_are_not_waited_for(warming: Warming) -> None:
     """A hundredth of a core is much of what a small job takes, and says nothing of it."""
     seen = profile(warming.rest, "job", 5)
