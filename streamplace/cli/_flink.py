@@ -29,7 +29,8 @@ BANDWIDTH = click.option(
     "--bandwidth",
     default=DEFAULTS["bandwidth"],
     show_default=True,
-    help="Bandwidth of every link, which Flink does not measure.",
+    help="Bandwidth between each two TaskManagers, which Flink does not measure. What one "
+    "TaskManager sends to, or receives from, all others together is limited by its network card.",
 )
 SECONDS = click.option(
     "--seconds",
@@ -37,6 +38,19 @@ SECONDS = click.option(
     default=10.0,
     show_default=True,
     help="Seconds for which the cluster is watched.",
+)
+PATIENCE = click.option(
+    "--patience",
+    type=click.FloatRange(0, 86_400),
+    default=300.0,
+    show_default=True,
+    help="Seconds for which the job is watched at most until it is warm: compilers take less than "
+    "5 % of the CPU, and the CPU per tuple is steady over four windows.",
+)
+ACCEPT_COLD = click.option(
+    "--accept-cold",
+    is_flag=True,
+    help="Use the measurement of a job that is not warm after --patience, instead of failing.",
 )
 HOME = click.option(
     "--flink-home", type=FILE, help="Folder of a Flink installation.  [default: $FLINK_HOME]"

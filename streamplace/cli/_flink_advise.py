@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from streamplace.cli import _options
-from streamplace.cli._flink import BANDWIDTH, JOB, MIPS, asks
-from streamplace.cli._options import FILE, OFFERS
+from streamplace.cli._flink import ACCEPT_COLD, BANDWIDTH, JOB, MIPS, PATIENCE, asks
+from streamplace.cli._options import FILE, OFFERS, TRUST
 from streamplace.cli._output import print_json, print_line, print_report, say, waiting
 from streamplace.errors import SettingError
 
@@ -53,6 +53,9 @@ if TYPE_CHECKING:
     show_default=True,
     help="Seconds for which the job must have run.",
 )
+@PATIENCE
+@ACCEPT_COLD
+@TRUST
 @click.option(
     "--headroom",
     type=click.FloatRange(0, 1, max_open=True),
@@ -88,6 +91,9 @@ def advise_(
     cluster_file: Path | None,
     seconds: float,
     warm_up: float,
+    patience: float,
+    accept_cold: bool,
+    trust_profile: bool,
     headroom: float,
     catch_up: float,
     search_seconds: float,
@@ -124,6 +130,9 @@ def advise_(
     settings = AdviceSettings(
         mips, bandwidth, seconds, warm_up, headroom, catch_up, seed, Budget(search_seconds)
     )
+    settings = replace(
+        settings, patience=patience, accept_cold=accept_cold, trust_profile=trust_profile
+    )
     if output is not None:
         settings = replace(settings, folder=str(output))
     engine = FlinkEngine(rest, mips=mips, bandwidth=bandwidth)
@@ -131,6 +140,8 @@ def advise_(
         advice = engine.advise(engine.job(job), rate, offers or cluster, settings)
     if output is not None:
         advice.plan.write(output)
+    if advice.warning is not None:
+        say(f"warning: {advice.warning}")
     if as_json:
         print_json(advice.to_json())
     else:

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamplace.cli._flink import (
+    ACCEPT_COLD,
     ALLOW_NON_RESTORED,
     HOME,
     JOB,
     JSON,
     MIPS,
+    PATIENCE,
     SECONDS,
     TIMEOUT,
     asks,
@@ -62,6 +64,8 @@ SAVEPOINTS = click.option(
     help="Cluster file (TOML) of the devices.  [default: measure them]",
 )
 @SECONDS
+@PATIENCE
+@ACCEPT_COLD
 @MIPS
 @SAVEPOINTS
 @click.option(
@@ -109,6 +113,8 @@ def move_(
     placement: Path | None,
     cluster_file: Path | None,
     seconds: float,
+    patience: float,
+    accept_cold: bool,
     mips: str,
     folder: str | None,
     savepoint_timeout: float,
@@ -163,6 +169,8 @@ def move_(
         saving=Saving(savepoint_timeout, native, trial_savepoint),
         settling=Settling(settle, least_rate),
         tell=say,
+        patience=patience,
+        accept_cold=accept_cold,
     )
     move = engine.moving(program, resume_words(sys.argv[1:], program.jar))
     if resume:

@@ -29,6 +29,12 @@ OFFERS = click.option(
     type=FILE,
     help="TOML file with the types of machines and their prices.",
 )
+TRUST = click.option(
+    "--trust-profile",
+    is_flag=True,
+    help="Use a measured graph whose model is off by more than 30 % for the placement that was "
+    "profiled.",
+)
 READ = "streamplace.read"
 DEFAULTS = {"devices": "5", "mips": "2500 MIPS", "bandwidth": "1000 Mbps"}
 

@@ -95,6 +95,14 @@ def say_doubts(graph: "StreamGraph") -> None:
             say(f"note: {name}: {text}")
 
 
+def say_trust(graph: "StreamGraph", *, trusts: bool) -> None:
+    """Tell first where a measured graph contradicts its measurement; refuse one that is wrong."""
+    from streamplace.model.trust import check_trust
+
+    if (warning := check_trust(graph, trusts=trusts)) is not None:
+        say(f"warning: {warning}")
+
+
 def _json(document: Any) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False)
 

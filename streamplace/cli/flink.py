@@ -5,7 +5,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamplace.cli._flink import BANDWIDTH, HOME, JOB, JSON, MIPS, SECONDS, asks
+from streamplace.cli._flink import (
+    ACCEPT_COLD,
+    BANDWIDTH,
+    HOME,
+    JOB,
+    JSON,
+    MIPS,
+    PATIENCE,
+    SECONDS,
+    asks,
+)
 from streamplace.cli._flink_advise import advise_
 from streamplace.cli._flink_jar import jar_
 from streamplace.cli._flink_jobs import apply_, cancel_, verify_
@@ -108,6 +118,13 @@ def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -
 @asks
 @MIPS
 @BANDWIDTH
+@click.option(
+    "--nic",
+    multiple=True,
+    metavar="[NAME=]SPEED",
+    help="Speed of the network card of a TaskManager, or of all without a name, such as '1 Gbps'. "
+    "May be repeated.  [default: the link speed where this machine knows it, else --bandwidth]",
+)
 @JOB
 @click.option(
     "--beside",
@@ -121,6 +138,7 @@ def cluster_(
     rest: "Rest",
     mips: str,
     bandwidth: str,
+    nic: tuple[str, ...],
     job: str | None,
     beside: tuple[str, ...],
     seconds: float,
@@ -130,19 +148,23 @@ def cluster_(
 
     For TaskManagers on this machine, the command measures the CPU that Java itself takes, and
     reserves it. It reads their CPU limits from their cgroups. If a job is running, it also measures
-    what sending and receiving a tuple costs. Give the same --mips to this command and to profile.
-    You can edit everything in the file.
+    what sending and receiving a tuple costs. What cannot be measured is assumed, and the file and
+    the output say so. Give the same --mips to this command and to profile. You can edit everything
+    in the file.
     """
+    from streamplace.engines.flink.cards import parse_cards
     from streamplace.engines.flink.cluster import unpinnable
     from streamplace.engines.flink.engine import FlinkEngine
     from streamplace.io.files import write_text
 
     with waiting(f"watching for {seconds:g} s"):
-        engine = FlinkEngine(rest, mips=mips, bandwidth=bandwidth)
+        engine = FlinkEngine(rest, mips=mips, bandwidth=bandwidth, cards=parse_cards(nic))
         measured = engine.cluster(job, seconds, beside=beside)
     size, text = measured.cluster().n_devices, measured.as_toml()
     if measured.java is None:
         say("note: no TaskManager is on this machine, so the CPU that Java takes is not measured")
+    for assumption in measured.assumptions:
+        say(f"note: {assumption}")
     for device in unpinnable(rest):
         say(
             f"note: {device} offers no resource of its own, so nothing can be pinned to it; see: "
@@ -215,13 +237,25 @@ def config_(
 @asks
 @JOB
 @SECONDS
+@PATIENCE
+@ACCEPT_COLD
 @MIPS
 @writes("File to write: the graph (.json), or a report (.html).")
 @JSON
 def profile_(
-    rest: "Rest", job: str | None, seconds: float, mips: str, output: Path | None, as_json: bool
+    rest: "Rest",
+    job: str | None,
+    seconds: float,
+    patience: float,
+    accept_cold: bool,
+    mips: str,
+    output: Path | None,
+    as_json: bool,
 ) -> None:
     """Measure a running job: rates, selectivities, payloads, CPU per tuple and parallelism.
+
+    The job is watched in windows of --seconds until it is warm, since a job that has just started
+    needs more CPU.
 
     Where TaskManagers run on this machine with -XX:+DebugNonSafepoints, the stacks of their threads
     are sampled, and what they spend on handing tuples to each other becomes the ipt of the streams.
@@ -233,14 +267,15 @@ def profile_(
     """
     from streamplace.engines.flink.jobs import only_job
     from streamplace.engines.flink.local_cost import LOCAL_COST
-    from streamplace.engines.flink.profile import profile
+    from streamplace.engines.flink.warm import Warmth, warm_profile
     from streamplace.io.graphs import graph_to_dict, write_graph
     from streamplace.model.graph import CONSISTENCY
     from streamplace.model.units import mips as parsed_mips
 
     speed = parsed_mips(mips)
-    with waiting(f"watching for {seconds:g} s"):
-        seen = profile(rest, only_job(rest, job), seconds)
+    with waiting(f"watching in windows of {seconds:g} s"):
+        warmth = Warmth(seconds, patience, accept_cold)
+        seen = warm_profile(rest, only_job(rest, job), warmth, tell=say)
     graph = seen.graph(speed)
     if output is not None and output.suffix == ".html":
         graph.report().save(output)

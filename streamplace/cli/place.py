@@ -10,12 +10,13 @@ import click
 
 from streamplace.cli import _options
 from streamplace.cli._command import with_command
-from streamplace.cli._options import FILE, ClusterChoice
+from streamplace.cli._options import FILE, TRUST, ClusterChoice
 from streamplace.cli._output import (
     print_json,
     print_report,
     say,
     say_doubts,
+    say_trust,
 )
 from streamplace.cli._sweeps import dry_run, spread
 from streamplace.errors import SettingError
@@ -73,6 +74,7 @@ ANSWERS = ".jsonl"
 )
 @_options.constraints
 @_options.cluster
+@TRUST
 @_options.seeded(
     "File to write: the placement (.json), a report (.html), or the placements of a data set "
     "(.jsonl)."
@@ -96,6 +98,7 @@ def command(
     present: Path | None,
     passes: float | None,
     startup: str | None,
+    trust_profile: bool,
     as_json: bool,
     seed: int,
     output: Path | None,
@@ -129,6 +132,7 @@ def command(
         if value is not None:
             raise SettingError(f"--{name} is for data sets; add -o FILE.jsonl, or drop --{name}")
     problem = _options.read_problem(graph, cluster, rate, constraints_file)
+    say_trust(problem.graph, trusts=trust_profile)
     parallel = problem.graph.operators.parallel
     if by_subtask:
         from streamplace.model.expansion import expand

@@ -30,6 +30,10 @@ CPU_OF = "cpu of "
 """Begins the attributes that say how the CPU of an operator was had that was not measured."""
 CONSISTENCY = "consistency"
 """Attribute that says how true the model is of the placement that was measured."""
+CONSISTENCY_ERROR = "consistency error"
+"""Attribute with what the model predicts for that placement over what was measured, less 1."""
+CULPRIT = "consistency culprit"
+"""Attribute with the operator whose figure is the likely cause of the difference."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

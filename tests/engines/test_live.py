@@ -49,7 +49,12 @@ def flink_case(rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path) -> Cas
     ]
     text = json.dumps({"name": "pipe", "operators": rows, "streams": streams})
     engine = FlinkEngine(
-        rest, flink.home, savepoints=(tmp_path / "saved").as_uri(), settling=Settling(0.0)
+        rest,
+        flink.home,
+        savepoints=(tmp_path / "saved").as_uri(),
+        settling=Settling(0.0),
+        patience=0.0,
+        accept_cold=True,
     )
     devices = tuple(rest.offered())
     return Case(engine, Program(graph_jar, "GraphJob", [text]), devices)

@@ -70,6 +70,8 @@ class Advice(Displayed):
         What was not measured, and what the advice leaves out, a sentence each.
     folder
         Where the commands expect the files of the plan.
+    warning
+        What the profile says against itself; None where it says nothing.
     """
 
     job: str
@@ -84,6 +86,7 @@ class Advice(Displayed):
     commands: tuple[str, ...]
     notes: tuple[str, ...]
     folder: str = FOLDER
+    warning: str | None = None
 
     @property
     def gain(self) -> float:
@@ -132,6 +135,7 @@ class Advice(Displayed):
             "outage": self.outage,
             "catch_up": self.catch_up,
             "commands": list(self.commands),
+            "warning": self.warning,
             "notes": list(self.notes),
         }
 
@@ -148,7 +152,8 @@ def report_of_advice(advice: Advice) -> Report:
     """Whole advice: the summary, the commands, and the notes."""
     commands = (f"  {command}" for command in advice.commands)
     notes = (f"note: {note}" for note in advice.notes)
-    return Report((*summary_of_advice(advice).parts, *commands, *notes), advice.name)
+    first = () if advice.warning is None else (f"warning: {advice.warning}",)
+    return Report((*first, *summary_of_advice(advice).parts, *commands, *notes), advice.name)
 
 
 def summary_of_advice(advice: Advice) -> Report:

@@ -24,7 +24,7 @@ from streamplace.engines.flink.current_machines import (
 )
 from streamplace.engines.flink.jobs import other_jobs
 from streamplace.engines.flink.local_cost import ASSUMED, LOCAL_COST, chain_saving
-from streamplace.engines.flink.profile import JobProfile, profile
+from streamplace.engines.flink.profile import JobProfile
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.source_rates import (
     SourceRate,
@@ -41,10 +41,12 @@ from streamplace.engines.flink.steady import (
     check_rates,
 )
 from streamplace.engines.flink.task_cpu import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
+from streamplace.engines.flink.warm import PATIENCE_SECONDS, Warmth, warm_profile
 from streamplace.engines.flink.worth import START_SECONDS, capacity
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import CONSISTENCY, StreamGraph
 from streamplace.model.messages import listed
+from streamplace.model.trust import check_trust
 from streamplace.model.units import Quantity
 from streamplace.model.units import mips as parsed_mips
 from streamplace.placers.registry import Budget
@@ -77,6 +79,12 @@ class AdviceSettings:
         Length of each of two windows, whose rates must agree.
     warm_up
         Seconds for which a job must have run.
+    patience
+        Seconds for which it is then watched at most until it is warm.
+    accept_cold
+        Whether a job is read that is not warm by then.
+    trust_profile
+        Whether a profile is used whose model contradicts what was measured.
     headroom
         Share of every resource of an offer that stays free.
     catch_up
@@ -96,6 +104,9 @@ class AdviceSettings:
     seed: int = 0
     budget: Budget = USUAL_BUDGET
     folder: str = FOLDER
+    patience: float = PATIENCE_SECONDS
+    accept_cold: bool = False
+    trust_profile: bool = False
 
 
 class _Reading(NamedTuple):
@@ -131,11 +142,13 @@ def advise(
     UnsteadyJob
         While the job warms up, its rate changes, or garbage collection dominates.
     FlinkError, ProblemError, SettingError
-        When the job does not run, no machines carry the rate, or a setting is wrong.
+        When the job does not run, its profile contradicts itself, no machines carry the rate, or a
+        setting is wrong.
     """
     check_rate(rate)
     reading = _read(rest, job, settings)
     asked = asked_rate(rate, reading.sources)
+    warning = check_trust(reading.graph, trusts=settings.trust_profile)
     graph = reading.graph.at_rate(asked)
     subtasks = _subtasks_by_manager(reading.seen)
     current, plan = _planned(graph, reading, machines, subtasks, settings)
@@ -155,13 +168,15 @@ def advise(
         else change_commands(rest, job, reading.seen.tasks, current, plan, settings.folder),
         folder=settings.folder,
         notes=_notes(rest, reading, machines),
+        warning=warning,
     )
 
 
 def _read(rest: Rest, job: str, settings: AdviceSettings) -> _Reading:
     """Measure a job that runs steadily."""
     check_age(rest.running_job(job), job, settings.warm_up)
-    seen = profile(rest, job, 2 * settings.seconds, (GARBAGE_TIME,))
+    warmth = Warmth(2 * settings.seconds, settings.patience, settings.accept_cold)
+    seen = warm_profile(rest, job, warmth, (GARBAGE_TIME,))
     check_garbage(seen.managers)
     check_rates(seen)
     speed = parsed_mips(settings.mips)
@@ -211,7 +226,9 @@ def _planned(
     if isinstance(machines, Catalogue):
         current = current_machines(reading.cluster, machines, subtasks)
         shared = replace(machines, slot_sharing=True)
-        offers = left_for_operators(shared, reading.java, reading.cluster.sending)
+        sending = reading.cluster.sending
+        measured = None if sending.is_assumed else sending
+        offers = left_for_operators(shared, reading.java, measured)
         spare = Headroom(reading.outage, settings.catch_up, flat=settings.headroom)
         asked = PlanSettings(headroom=spare, seed=seed, budget=budget)
         plan = planned(graph, offers, asked)
@@ -258,7 +275,7 @@ def _notes(rest: Rest, reading: _Reading, machines: Catalogue | Cluster | None) 
     if reading.cluster.java is None:
         notes.append("what Java itself takes of each TaskManager is not measured and left out")
     given = isinstance(machines, Catalogue) and machines.handles
-    if reading.cluster.sending is None and not given:
+    if reading.cluster.sending.is_assumed and not given:
         notes.append(
             "what sending a tuple to another TaskManager costs is not measured and left out; to "
             "have it counted, give overhead in the file of offers"

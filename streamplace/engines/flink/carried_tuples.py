@@ -13,6 +13,10 @@ BUFFER_BYTES = 32_768
 """Size of Flink's network buffers, unless configured."""
 LEAST_BUFFERS = 10
 """So many buffers must pass for the bytes in them to be counted well."""
+LEAST_PASSED = 0.5
+"""Part of what is sent that is received at least while a queue fills in between."""
+ALIKE = 0.1
+"""Part by which the tuples and the bytes that a queue holds back may differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +28,8 @@ class CarriedTuples:
     tuples
         Tuples/s.
     sent
-        Tuples/s on streams that are the only one of their source, as it counts them itself. What
-        reaches the other end is more or less as long as queues drain or fill.
+        Tuples/s on streams that are the only one of their source, as it counts them itself, where
+        what reaches the other end differs only because queues drain or fill: see `_queued`.
     payloads
         Bytes per tuple of each stream that carries any.
     doubts
@@ -41,9 +45,14 @@ class CarriedTuples:
 def carried_by_streams(
     tasks: Sequence[FlinkTask], edges: Sequence[Edge], activity: Mapping[str, Activity]
 ) -> CarriedTuples:
-    """Tuples and payloads of all streams, from what their tasks read and sent."""
+    """Tuples and payloads of all streams, from what their tasks read and sent.
+
+    What a task reads decides; what others sent to it only divides that among its inputs. Some tasks
+    count what they do not send: the writer of a two-phase sink counts the records that it writes
+    elsewhere, and sends its committer one message per checkpoint.
+    """
     sent = _sent(edges, activity)
-    tuples = _tuples(edges, activity, sent)
+    tuples = _as_received(edges, activity, _tuples(edges, activity, sent))
     sizes = shares(
         _pairs(edges),
         _rates(activity, "numBytesIn"),
@@ -62,7 +71,8 @@ def carried_by_streams(
         for e in sorted(why)
     ]
     payloads = {e: sizes.amounts[e] / amount for e, amount in tuples.amounts.items() if amount}
-    return CarriedTuples(tuples.amounts, sent, payloads, doubts)
+    queued = {e: rate for e, rate in sent.items() if _queued(edges[e], activity, tuples.amounts[e])}
+    return CarriedTuples(tuples.amounts, queued, payloads, doubts)
 
 
 def _tuples(
@@ -77,6 +87,40 @@ def _tuples(
     weights = {e: written.get(edge.source, 0.0) for e, edge in enumerate(edges)}
     alone = {edges[e].source: tuples for e, tuples in sent.items()}
     return shares(_pairs(edges), _rates(activity, "numRecordsIn"), alone, weights)
+
+
+def _as_received(edges: Sequence[Edge], activity: Mapping[str, Activity], tuples: Shares) -> Shares:
+    """Amounts that add up to what each target reads: those that were sent are scaled to the rest.
+
+    Queues hold back at most half; where less is missing, amounts stay as they were counted.
+    """
+    amounts = dict(tuples.amounts)
+    for task, read in _rates(activity, "numRecordsIn").items():
+        inputs = [e for e, edge in enumerate(edges) if edge.target == task]
+        total = sum(amounts[e] for e in inputs)
+        if total > 0 and not LEAST_PASSED <= read / total <= 1 / LEAST_PASSED:
+            amounts.update({e: amounts[e] * read / total for e in inputs})
+            if len(inputs) > 1:
+                tuples.mixed.update(inputs)
+    return tuples._replace(amounts=amounts)
+
+
+def _queued(edge: Edge, activity: Mapping[str, Activity], received: float) -> bool:
+    """Whether a queue explains that fewer or more tuples are received than were sent.
+
+    It does where as large a part of the bytes is missing as of the tuples.
+    """
+    source, target = activity[edge.source].rates, activity[edge.target].rates
+    if "numRecordsIn" not in target:
+        return True
+    sent = source["numRecordsOut"] * edge.copies
+    sizes = source.get("numBytesOut", 0.0), target.get("numBytesIn", 0.0)
+    if not sent or not min(sizes):
+        return False
+    passed, bytes_passed = received / sent, sizes[1] / sizes[0]
+    if not LEAST_PASSED <= passed <= 1 / LEAST_PASSED:
+        return False
+    return abs(passed - 1) <= ALIKE or abs(passed - bytes_passed) <= ALIKE * bytes_passed
 
 
 def _sent(edges: Sequence[Edge], activity: Mapping[str, Activity]) -> dict[int, float]:

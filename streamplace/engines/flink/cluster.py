@@ -2,19 +2,21 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
+from streamplace.engines.flink.cards import Card, cards_of
 from streamplace.engines.flink.cpu import processes_of
 from streamplace.engines.flink.limits import cpu_limit, whole_cores
 from streamplace.engines.flink.rest import FlinkError, Rest
-from streamplace.engines.flink.sending_cost import SendingCost
+from streamplace.engines.flink.sending_cost import ASSUMED, SendingCost
 from streamplace.engines.names import resource
 from streamplace.engines.text import quoted_toml
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.io.parsing import parse_tables
 from streamplace.model.cluster import Cluster
+from streamplace.model.messages import listed
 from streamplace.model.units import mips as parsed_mips
 
 FRAMING = 0.05
@@ -37,6 +39,8 @@ class MeasuredDevice:
         Cores that its cgroup leaves it; None where it has all of them.
     reserved
         MIPS that are taken besides the job; None where that is not measured.
+    card
+        Its network card; None where none is described.
     """
 
     name: str
@@ -45,6 +49,7 @@ class MeasuredDevice:
     memory: int | None = None
     limit: float | None = None
     reserved: float | None = None
+    card: Card | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +63,7 @@ class MeasuredCluster:
     bandwidth
         Of every link, as it was given.
     sending
-        What remote tuples cost; None where it is not measured.
+        What remote tuples cost, measured or assumed.
     java
         Core seconds per second that Java takes of each besides its tasks; None where it is not
         measured.
@@ -69,7 +74,7 @@ class MeasuredCluster:
     url: str
     bandwidth: str
     devices: tuple[MeasuredDevice, ...]
-    sending: SendingCost | None = None
+    sending: SendingCost = ASSUMED
     java: float | None = None
     reserved_for: str = ""
 
@@ -79,38 +84,52 @@ class MeasuredCluster:
             "bandwidth": self.bandwidth,
             "framing": FRAMING,
             "headroom": HEADROOM,
-            "devices": [_given(asdict(device)) for device in self.devices],
-        } | self._sending_costs
+            "overhead": self.sending.per_tuple,
+            "overhead_per_byte": self.sending.per_byte,
+            "devices": [_given(device) for device in self.devices],
+        }
         where = f"the Flink at {self.url}"
         return cluster_from_tables(parse_tables("cluster", tables, where))
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """What is assumed for want of a measurement, in words."""
+        sentences = []
+        if self.sending.is_assumed:
+            sentences.append(
+                "what a tuple between TaskManagers costs is assumed to be "
+                f"{1e9 * self.sending.per_tuple:.3g} ns per tuple and "
+                f"{1e9 * self.sending.per_byte:.3g} ns per byte at each end, because no one job "
+                "sends tuples between TaskManagers that all run on this machine"
+            )
+        assumed = [d for d in self.devices if d.card is not None and d.card.is_assumed]
+        if assumed and assumed[0].card is not None:
+            sentences.append(
+                f"the network cards of {listed([device.name for device in assumed])} are assumed "
+                f"to have {assumed[0].card.speed}, as every link between two TaskManagers; give "
+                "their speed with --nic"
+            )
+        return tuple(sentences)
 
     def as_toml(self) -> str:
         """Text of a cluster file, which says what was measured."""
         text = (
-            f"# TaskManagers of the Flink at {self.url}; speed and network are not measured.\n"
-            f"bandwidth = {quoted_toml(self.bandwidth)}\n"
-            f"framing = {FRAMING}  # headers, per byte of payload\n"
-            f"headroom = {HEADROOM}  # part of every CPU and link that stays free, for bursts\n"
+            f"# TaskManagers of the Flink at {self.url}; the speed of cores and the bandwidth\n"
+            "# between each two TaskManagers are as given.\n"
+            f"bandwidth = {quoted_toml(self.bandwidth)}  # between each two\n"
+            f"framing = {FRAMING}  # headers, per byte of payload, assumed\n"
+            f"headroom = {HEADROOM}  # part of every CPU and link that stays free, assumed\n"
         )
-        if self.sending is not None:
-            text += (
-                f"overhead = {self.sending.per_tuple:.3g}"
-                "  # s of a core per remote tuple and end, measured\n"
-                f"overhead_per_byte = {self.sending.per_byte:.3g}"
-                "  # s of a core per remote byte and end, in addition, measured\n"
-            )
-            if not self.sending.is_split:
-                text += "# Tuples are of one size: their sum is measured, their ratio assumed.\n"
+        source = "assumed" if self.sending.is_assumed else "measured"
+        text += (
+            f"overhead = {self.sending.per_tuple:.3g}"
+            f"  # s of a core per remote tuple and end, {source}\n"
+            f"overhead_per_byte = {self.sending.per_byte:.3g}"
+            f"  # s of a core per remote byte and end, in addition, {source}\n"
+        )
+        if not self.sending.is_split and not self.sending.is_assumed:
+            text += "# Tuples are of one size: their sum is measured, their ratio assumed.\n"
         return text + "".join(map(self._table, self.devices))
-
-    @property
-    def _sending_costs(self) -> dict[str, Any]:
-        if self.sending is None:
-            return {}
-        return {
-            "overhead": self.sending.per_tuple,
-            "overhead_per_byte": self.sending.per_byte,
-        }
 
     def _table(self, device: MeasuredDevice) -> str:
         limited = "" if device.limit is None else f"  # limited to {device.limit:g} cores"
@@ -120,6 +139,10 @@ class MeasuredCluster:
         )
         if device.memory is not None:
             text += f"memory = {device.memory}\n"
+        if device.card is not None:
+            speed = quoted_toml(device.card.speed)
+            text += f"egress = {speed}  # network card, {device.card.source}\n"
+            text += f"ingress = {speed}  # network card, {device.card.source}\n"
         if device.reserved is not None:
             text += f"reserved = {device.reserved:.3g}  # MIPS that {self.reserved_for}, measured\n"
         return text
@@ -132,6 +155,7 @@ def measured_cluster(
     java: float | None = None,
     sending: SendingCost | None = None,
     beside: Mapping[str, float] | None = None,
+    cards: Mapping[str, str] | None = None,
 ) -> MeasuredCluster:
     """Cluster of the TaskManagers; what REST does not tell is as given.
 
@@ -143,20 +167,26 @@ def measured_cluster(
     java
         Core seconds per second that Java takes of each besides its tasks; None where unmeasured.
     sending
-        What remote tuples cost; None where unmeasured.
+        What remote tuples cost; None where unmeasured, and assumed.
     beside
         Device → core seconds per second that jobs take there which stay where they are.
+    cards
+        Device → speed of its network card, "" for all; others are measured or assumed.
     """
     managers = rest.task_managers()
     if not managers:
         raise FlinkError(f"the Flink at {rest.url} has no TaskManager; start one")
     crowd = Counter(map(_host, managers))
-    limits = {device: cpu_limit(pid) for device, pid in processes_of(rest).items()}
-    if sending is not None:
-        factor = slowness([limit for limit in limits.values() if limit is not None])
-        sending = sending.slower(factor).rounded()
+    processes = processes_of(rest)
+    limits = {device: cpu_limit(pid) for device, pid in processes.items()}
+    factor = slowness([limit for limit in limits.values() if limit is not None])
+    cost = (sending or ASSUMED).slower(factor).rounded()
+    own = cards_of([manager["id"] for manager in managers], cards or {}, processes, bandwidth)
     devices = [
-        _device(manager, mips, crowd[_host(manager)], limits.get(manager["id"]))
+        replace(
+            _device(manager, mips, crowd[_host(manager)], limits.get(manager["id"])),
+            card=own[manager["id"]],
+        )
         for manager in managers
     ]
     if java is not None or beside:
@@ -167,7 +197,7 @@ def measured_cluster(
         ]
     what = "Java takes besides the tasks" if java is not None else ""
     what += f"{' and ' if what else ''}jobs that stay take" if beside else ""
-    return MeasuredCluster(rest.url, bandwidth, tuple(devices), sending, java, what)
+    return MeasuredCluster(rest.url, bandwidth, tuple(devices), cost, java, what)
 
 
 def unpinnable(rest: Rest) -> list[str]:
@@ -200,9 +230,12 @@ def _device(manager: dict[str, Any], mips: str, crowd: int, limit: float | None)
     return MeasuredDevice(name, f"{share * parsed_mips(mips):g} MIPS", cores, size, limit)
 
 
-def _given(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Facts of a cluster file that are known."""
-    return {key: fact for key, fact in facts.items() if fact is not None and key != "limit"}
+def _given(device: MeasuredDevice) -> dict[str, Any]:
+    """Facts of a device that a cluster file has."""
+    facts = {key: getattr(device, key) for key in ("name", "mips", "cores", "memory", "reserved")}
+    if device.card is not None:
+        facts |= {"egress": device.card.speed, "ingress": device.card.speed}
+    return {key: fact for key, fact in facts.items() if fact is not None}
 
 
 def _host(manager: dict[str, Any]) -> str:

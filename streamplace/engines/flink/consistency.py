@@ -3,6 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from streamplace.engines.flink.cluster import FRAMING, HEADROOM, slowness
 from streamplace.engines.flink.helpers import COMPILERS, GARBAGE, JAVA, NETWORK
 from streamplace.engines.flink.limits import whole_cores
@@ -24,6 +26,8 @@ ALIKE = 0.05
 LEAST_RATE = 60.0
 """Tuples/s that an operator takes in at least for its rate to be known well."""
 _NOT_OPERATORS = (NETWORK, GARBAGE, COMPILERS, JAVA)
+MOST_ERROR = 1e6
+"""Stands for the error where nothing was measured."""
 NOTABLE = 0.03
 """Part of a TaskManager's CPU from which on what takes it is told."""
 
@@ -81,16 +85,21 @@ class Consistency(NamedTuple):
         Whether the placement carried as much as it could; else it may carry more than was measured.
     causes
         What takes part in the difference.
+    culprit
+        Operator whose figure is the likely cause of a difference.
     """
 
     predicted: float
     measured: float
     is_saturated: bool
     causes: tuple[str, ...] = ()
+    culprit: str = ""
 
     @property
     def error(self) -> float:
-        """Predicted over measured, less 1."""
+        """Predicted over measured, less 1; at most `MOST_ERROR`."""
+        if self.predicted >= (1 + MOST_ERROR) * self.measured:
+            return MOST_ERROR
         return self.predicted / self.measured - 1
 
     @property
@@ -153,7 +162,22 @@ def consistency(
         graph.source_rate * slowest,
         is_blocked or bool(full),
         (*_unsteady(slowest, fastest), *_causes({d: present.usage[d] for d in needed})),
+        _culprit(graph, tuples),
     )
+
+
+def _culprit(graph: StreamGraph, tuples: Mapping[str, float]) -> str:
+    """Operator whose CPU the model has most wrong; where it has all of it, the dearest one.
+
+    The model charges every operator for the tuples that selectivities make of those of the sources,
+    which may be more or fewer than it took in.
+    """
+    names, each = graph.operators.name, graph.charged_ipt
+    charged = each * graph.input_rate
+    taken = each * np.array([tuples[name] for name in names], np.float64)
+    wrong = np.abs(charged - taken)
+    figures = wrong if wrong.max() > NOTABLE * taken.sum() else charged
+    return names[int(figures.argmax())]
 
 
 def _shares(graph: StreamGraph, tuples: Mapping[str, float]) -> list[float]:
@@ -185,6 +209,8 @@ def _cluster(present: Present, mips: float) -> Cluster:
 def _unsteady(slowest: float, fastest: float) -> list[str]:
     if fastest <= (1 + 2 * ALIKE) * slowest:
         return []
+    if slowest <= 0:
+        return ["an operator took in nothing of what was sent to it; watch for longer"]
     return [
         f"queues filled or drained, operators differ by {fastest / slowest - 1:.0%}; watch for "
         "longer"

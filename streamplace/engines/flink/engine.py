@@ -15,13 +15,13 @@ from streamplace.engines.flink.jobs import only_job, other_jobs
 from streamplace.engines.flink.move import FlinkMove, MovePlan, Tell
 from streamplace.engines.flink.outcomes import FlinkMoved
 from streamplace.engines.flink.pinning import Vectors, vectors_of
-from streamplace.engines.flink.profile import profile
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.sending_cost import SendingCost
 from streamplace.engines.flink.settling import Settling
 from streamplace.engines.flink.state import Savepoint, Saving
 from streamplace.engines.flink.verify import verify
+from streamplace.engines.flink.warm import PATIENCE_SECONDS, Warmth, warm_profile
 from streamplace.engines.flink.worth import Worth, worth_of
 from streamplace.engines.live import Measurement, Verification
 from streamplace.model.cluster import Cluster
@@ -53,6 +53,12 @@ class FlinkEngine:
         Home of a Flink of the same version, by default ``$FLINK_HOME`` or the one that was fetched.
     mips, bandwidth
         Speed of a core and bandwidth of a link, which Flink does not measure.
+    cards
+        TaskManager → speed of its network card, such as ``"1 Gbps"``; the name "" stands for all.
+        Others are measured where this machine tells them, else assumed to be as ``bandwidth``.
+    patience, accept_cold
+        Seconds for which a job is watched at most until it is warm, and whether it is measured
+        nevertheless where it is not warm by then.
     savepoints
         Folder (path or URI) of savepoints, which the JobManager can write to; by default the
         cluster's own.
@@ -63,7 +69,7 @@ class FlinkEngine:
     saving, settling
         How the state of a job is saved when it moves, and what the moved job must show.
     tell
-        Is told every step of a move.
+        Is told every step of a move, and what a measurement waits for.
     """
 
     rest: Rest
@@ -76,6 +82,9 @@ class FlinkEngine:
     saving: Saving = field(default_factory=Saving)
     settling: Settling = field(default_factory=Settling)
     tell: Tell = _ignore
+    cards: Mapping[str, str] = field(default_factory=dict)
+    patience: float = PATIENCE_SECONDS
+    accept_cold: bool = False
 
     @property
     def flink(self) -> Flink:
@@ -93,16 +102,18 @@ class FlinkEngine:
     def measure(
         self, job: str, seconds: float = 10.0, *, cluster: Cluster | None = None
     ) -> Measurement:
-        """Measure a running job, and what is left of the TaskManagers for it.
+        """Measure a running job once it is warm, and what is left of the TaskManagers for it.
 
         Parameters
         ----------
         seconds
-            How long to watch the job, and then every other job of the cluster.
+            Length of each window in which the job is watched; how long every other job of the
+            cluster is watched.
         cluster
             The devices, where they are known; else they are measured, too.
         """
-        seen = profile(self.rest, job, seconds)
+        warmth = Warmth(seconds, self.patience, self.accept_cold)
+        seen = warm_profile(self.rest, job, warmth, tell=self.tell)
         graph = seen.graph(parsed_mips(self.mips))
         if cluster is None:
             java, sending = seen.background(len(self.rest.task_managers()))
@@ -219,7 +230,9 @@ class FlinkEngine:
     def _cluster(
         self, java: float | None, sending: SendingCost | None, taken: Mapping[str, float]
     ) -> MeasuredCluster:
-        return measured_cluster(self.rest, self.mips, self.bandwidth, java, sending, taken)
+        return measured_cluster(
+            self.rest, self.mips, self.bandwidth, java, sending, taken, self.cards
+        )
 
 
 def _vectors(placement: Vectors) -> Vectors:

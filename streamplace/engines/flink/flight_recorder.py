@@ -81,6 +81,25 @@ def sampled_stacks(processes: Mapping[str, int]) -> Iterator[Callable[[], Stacks
                 one.path.unlink(missing_ok=True)
 
 
+def why_unsampled(processes: Mapping[str, int]) -> str:
+    """What to do so that stacks of some TaskManagers are sampled, in words; empty where they are.
+
+    Parameters
+    ----------
+    processes
+        TaskManager → its process, of those on this machine.
+    """
+    if not processes:
+        return "profile on the machines of the TaskManagers"
+    if missing := [tool for tool in ("jcmd", "jfr") if shutil.which(tool) is None]:
+        return f"install a JDK here, of which {' and '.join(missing)} are missing"
+    for process in processes.values():
+        with suppress(OSError):  # it ended meanwhile, or belongs to somebody else
+            if b"-XX:+DebugNonSafepoints" in Path(f"/proc/{process}/cmdline").read_bytes():
+                return ""
+    return f"start TaskManagers with {' '.join(EXACT)}"
+
+
 def _started(processes: Mapping[str, int]) -> list[_Recording]:
     if not processes or shutil.which("jcmd") is None or shutil.which("jfr") is None:
         return []

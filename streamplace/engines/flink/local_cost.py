@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.engines.flink.flight_recorder import EXACT
 from streamplace.engines.flink.plan import Edge
 from streamplace.engines.flink.sending_cost import BYTES_OF_A_TUPLE
 from streamplace.engines.flink.stack_samples import StackCounts
@@ -28,6 +27,8 @@ ASSUMED = "assumed"
 """Beginning of the text where nothing was measured."""
 ASSUMED_PER_BYTE = 1.4e-9
 """Core seconds at each end, as benchmarks/calibration.py measures them."""
+MORE_SAMPLES = "profile for longer with --seconds, or while operators take more CPU"
+"""What helps where stacks are sampled, and too few were."""
 LEAST_SAMPLES = 20
 """Of a task, for its own share to be used; and of an end of its streams, to speak for others."""
 
@@ -73,6 +74,7 @@ def local_cost(
     stacks: Mapping[str, StackCounts],
     *,
     reuses_objects: bool = False,
+    unsampled: str = "",
 ) -> LocalCost:
     """Cost of all streams.
 
@@ -86,6 +88,8 @@ def local_cost(
         Samples of each task; empty where none were taken.
     reuses_objects
         Whether chains hand tuples on without copying them.
+    unsampled
+        What to do so that stacks are sampled, in words; empty where they are.
     """
     saved = {t: one.saved_by_chains(reuses_objects=reuses_objects) for t, one in stacks.items()}
     sender = _End([edge.source for edge in edges], {t: one[0] for t, one in saved.items()})
@@ -98,7 +102,9 @@ def local_cost(
         seconds += [unit * load.size for unit, load in zip(each, loads, strict=True)]
     samples = sum(stacks[task].total for task in measured)
     tasks = {*sender.tasks, *receiver.tasks}
-    return LocalCost(tuple(seconds.tolist()), _source(samples, len(measured), len(tasks)))
+    return LocalCost(
+        tuple(seconds.tolist()), _source(samples, len(measured), len(tasks), unsampled)
+    )
 
 
 def _spent(
@@ -119,13 +125,13 @@ def _spent(
     return {task: spent[task] / traffic[task] for task in seen}, per_byte
 
 
-def _source(samples: int, measured: int, tasks: int) -> str:
+def _source(samples: int, measured: int, tasks: int, unsampled: str) -> str:
     if not measured:
         ends = f"{1e9 * ASSUMED_PER_BYTE:g} ns per byte and "
         ends += f"{1e9 * ASSUMED_PER_BYTE * BYTES_OF_A_TUPLE:.0f} ns per tuple at each end"
         return (
             f"{ASSUMED} to be {ends}, because no or too few stacks of threads were sampled; to "
-            f"measure it, start TaskManagers with {' '.join(EXACT)}"
+            f"measure it, {unsampled or MORE_SAMPLES}"
         )
     text = f"measured by {samples:,} samples of the stacks of {measured} operators"
     if measured < tasks:

@@ -12,6 +12,8 @@ from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.model.messages import quoted
 from streamplace.model.operators import MOST_KEY_GROUPS
 
+_ITERATIONS = ("IterationSource-", "IterationSink-")
+"""How Flink calls the ends of a loop, between which its plan shows no stream."""
 _PARTITIONING = {"FORWARD": "forward", "HASH": "hash", "REBALANCE": "rebalance"}
 
 
@@ -64,9 +66,19 @@ class Edge:
     copies: int = 1
 
 
-def read_plan(rest: Rest, job: str) -> tuple[str, list[FlinkTask], list[Edge]]:
+JobPlan = tuple[str, list[FlinkTask], list[Edge]]
+"""Name, tasks in topological order and streams of a job."""
+
+
+def read_plan(rest: Rest, job: str) -> JobPlan:
     """Name, tasks in topological order and streams of a job."""
     document = rest.running_job(job)
+    for row in document["vertices"]:
+        if row["name"].startswith(_ITERATIONS):
+            raise FlinkError(
+                f"the job has an iteration, {quoted(row['name'])}; streamplace places jobs without "
+                "iterations only, because their tuples go round"
+            )
     nodes: list[PlanNode] = rest.get(f"/jobs/{quote(job, safe='')}/plan")["plan"]["nodes"]
     tasks = _tasks(document["vertices"], nodes)
     return document["name"], tasks, _edges(nodes, {task.id: task.parallelism for task in tasks})

@@ -1,38 +1,38 @@
 """Profiling: a running job as a stream graph with measured rates, payloads and CPU."""
 
-import os
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from streamplace.engines.flink.background import remote_flows
+from streamplace.engines.flink.answer_shapes import Job
 from streamplace.engines.flink.carried_tuples import CarriedTuples, carried_by_streams
-from streamplace.engines.flink.consistency import Present, Usage, consistency
+from streamplace.engines.flink.consistency import Present, consistency
+from streamplace.engines.flink.constant_loads import LoadWindow, constant_cores
 from streamplace.engines.flink.cpu import processes_of, python_workers
-from streamplace.engines.flink.flight_recorder import sampled_stacks
-from streamplace.engines.flink.helpers import NETWORK, cores_by_kind, java_itself
-from streamplace.engines.flink.limits import Throttling, cpu_limit, throttling
+from streamplace.engines.flink.flight_recorder import sampled_stacks, why_unsampled
+from streamplace.engines.flink.limits import throttling
 from streamplace.engines.flink.local_cost import (
     LocalCost,
     StreamLoad,
     local_cost,
     with_local_cost,
 )
-from streamplace.engines.flink.plan import Edge, FlinkTask, read_plan, reuses_objects
+from streamplace.engines.flink.plan import Edge, FlinkTask, JobPlan, read_plan, reuses_objects
+from streamplace.engines.flink.present import present_of
+from streamplace.engines.flink.profile_doubts import doubts_of_cpu, doubts_of_names, uncounted
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.sampling import Activity, pending_of, sample_all, sent_by
-from streamplace.engines.flink.sending_cost import SendingCost, sending_cost
+from streamplace.engines.flink.sending_cost import SendingCost
 from streamplace.engines.flink.stack_samples import StackCounts
 from streamplace.engines.flink.task_cpu import (
     PROCESS_CPU,
-    ClusterInterval,
     TaskCpu,
     between,
     snapshot,
     stacks_by_task,
     task_cpu,
 )
-from streamplace.model.graph import CONSISTENCY, CPU_OF, StreamGraph
+from streamplace.model.graph import CONSISTENCY, CONSISTENCY_ERROR, CPU_OF, CULPRIT, StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.operators import Operator
 from streamplace.model.streams import Stream
@@ -41,6 +41,8 @@ BLOCKED = 0.02
 """Share of its time that a source may be back-pressured before its rate means nothing."""
 ALIKE = 0.02
 """Payloads that differ by less are the same."""
+NOTABLE_CORES = 0.001
+"""Cores from which on a load that does not depend on the rate is told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,11 @@ class JobProfile:
         Samples of the stacks of each task, by id; of tasks on this machine alone.
     reuses_objects
         Whether chains hand tuples on without copying them.
+    windows
+        Windows in which the job was watched, this profile among them; empty where there was none
+        but this.
+    unsampled
+        What to do so that stacks are sampled, in words; empty where they are.
     """
 
     name: str
@@ -76,6 +83,26 @@ class JobProfile:
     managers: Mapping[str, Activity] = field(default_factory=dict)
     stacks: Mapping[str, StackCounts] = field(default_factory=dict)
     reuses_objects: bool = False
+    windows: Sequence[LoadWindow] = ()
+    unsampled: str = ""
+
+    @property
+    def constant(self) -> dict[str, float]:
+        """Core seconds per second of each task, by id, that do not depend on the rate."""
+        sent: dict[str, float] = {}
+        for edge in self.edges:
+            counted = self.activity[edge.source].rates.get("numRecordsOut", 0.0)
+            sent[edge.target] = sent.get(edge.target, 0.0) + counted * edge.copies
+        return {
+            task.id: constant_cores(
+                task.id,
+                self.cpu[task.id].cores,
+                self.tuples[task.id],
+                sent.get(task.id, 0.0),
+                self.windows,
+            )
+            for task in self.tasks
+        }
 
     @property
     def sources(self) -> list[FlinkTask]:
@@ -111,9 +138,11 @@ class JobProfile:
         self.doubts.extend(carried.doubts)
         sizes = carried.payloads
         usual = {self.edges[e].source: size for e, size in reversed(carried.payloads.items())}
+        self.check_sources()
         rates = {task.id: self._rate(task) for task in self.sources}
+        constant = self.constant
         operators = [
-            self._operator(task, usual.get(task.id, 0.0), rates.get(task.id, 0.0), mips)
+            self._operator(task, usual.get(task.id, 0.0), rates.get(task.id, 0.0), constant, mips)
             for task in self.tasks
         ]
         streams = [
@@ -144,7 +173,14 @@ class JobProfile:
             StreamLoad(tuples, carried.payloads.get(e, 0.0)) for e, tuples in carried.tuples.items()
         ]
         cores = {task: one.cores for task, one in self.cpu.items()}
-        return local_cost(self.edges, loads, cores, self.stacks, reuses_objects=self.reuses_objects)
+        return local_cost(
+            self.edges,
+            loads,
+            cores,
+            self.stacks,
+            reuses_objects=self.reuses_objects,
+            unsampled=self.unsampled,
+        )
 
     def _checked(self, graph: StreamGraph) -> StreamGraph:
         """Graph that says in ``consistency`` how true the model is of the present placement."""
@@ -154,25 +190,51 @@ class JobProfile:
         agreement = consistency(graph, self.present, tuples, is_blocked=self.is_limited)
         if agreement is None:
             text = "unchecked, for not all TaskManagers of the job run on this machine"
-        else:
-            text = str(agreement)
-        return replace(graph, attributes={**graph.attributes, CONSISTENCY: text})
+            return replace(graph, attributes={**graph.attributes, CONSISTENCY: text})
+        facts: dict[str, str | float] = {CONSISTENCY: str(agreement)}
+        if agreement.is_saturated or agreement.error <= 0:
+            facts |= {CONSISTENCY_ERROR: agreement.error, CULPRIT: agreement.culprit}
+        return replace(graph, attributes={**graph.attributes, **facts})
 
-    def _operator(self, task: FlinkTask, payload: float, rate: float, mips: float) -> Operator:
-        tuples = self.tuples[task.id]
+    def _operator(
+        self,
+        task: FlinkTask,
+        payload: float,
+        rate: float,
+        constant: Mapping[str, float],
+        mips: float,
+    ) -> Operator:
+        tuples, fixed = self.tuples[task.id], constant[task.id]
         if not tuples:
             self.doubts.append(f"ipt of {task.name}: it received no tuples")
-        ipt = self.cpu[task.id].cores / tuples * mips * 1e6 if tuples else 0.0
+        if fixed >= NOTABLE_CORES:
+            self.doubts.append(
+                f"{task.name}: {fixed:.2g} of its {self.cpu[task.id].cores:.2g} cores are counted "
+                "per second, not per tuple, because it works per checkpoint or per time"
+            )
+        ipt = (self.cpu[task.id].cores - fixed) / tuples * mips * 1e6 if tuples else 0.0
         operator = Operator(task.name, ipt, payload, rate, task.parallelism, about=task.about)
         return replace(
-            operator,
+            _with_constant(operator, fixed * mips),
             max_parallelism=task.max_parallelism,
             slot_sharing_group=task.slot_sharing_group,
         )
 
+    def check_sources(self) -> None:
+        """Raise FlinkError for a source of which no rate is known."""
+        for source in self.sources:
+            counts = {_generated(source), "numRecordsOut"}
+            if not counts & self.activity[source.id].rates.keys():
+                raise FlinkError(
+                    f"Flink does not report how many tuples source {quoted(source.name)} sends, so "
+                    "the job cannot be measured; check the metrics of its connector"
+                )
+            if not self.tuples[source.id]:
+                raise FlinkError(
+                    f"source {quoted(source.name)} sent nothing; profile while data flows"
+                )
+
     def _rate(self, source: FlinkTask) -> float:
-        if not self.tuples[source.id]:
-            raise FlinkError(f"source {quoted(source.name)} sent nothing; profile while data flows")
         blocked = self.activity[source.id].back_pressured / source.parallelism
         if blocked > BLOCKED:
             self.doubts.append(
@@ -182,7 +244,13 @@ class JobProfile:
         return self.tuples[source.id]
 
 
-def profile(rest: Rest, job: str, seconds: float, of_managers: Sequence[str] = ()) -> JobProfile:
+def profile(
+    rest: Rest,
+    job: str,
+    seconds: float,
+    of_managers: Sequence[str] = (),
+    plan: JobPlan | None = None,
+) -> JobProfile:
     """Watch a running job for about ``seconds``.
 
     CPU time is that of the tasks' threads where their TaskManagers run on this machine, or run the
@@ -193,13 +261,15 @@ def profile(rest: Rest, job: str, seconds: float, of_managers: Sequence[str] = (
     ----------
     of_managers
         Metrics that are wanted of all TaskManagers of the job.
+    plan
+        Its plan, where it was read already.
 
     Raises
     ------
     FlinkError
         When the job does not run, or does not any more.
     """
-    name, tasks, edges = read_plan(rest, job)
+    name, tasks, edges = plan or read_plan(rest, job)
     generated = {task.id: _generated(task) for task in _sources(tasks, edges)}
     processes = processes_of(rest)
     with sampled_stacks(processes) as stop:
@@ -229,14 +299,16 @@ def profile(rest: Rest, job: str, seconds: float, of_managers: Sequence[str] = (
         if PROCESS_CPU in seen.rates
     }
     cpu = task_cpu(job, interval, activity, whole)
-    doubts = [*_unknown(tasks, edges, activity), *_doubts_of_cpu(tasks, cpu)]
-    age = rest.job(job).get("duration", 0) / 1000
+    doubts = [*uncounted(tasks, edges, activity), *doubts_of_cpu(tasks, cpu)]
+    document = rest.job(job)
+    _refuse_ended(document, tasks, generated)
+    age = document.get("duration", 0) / 1000
     tuples = {
         task.id: _taken_in(doubts, task, generated.get(task.id), activity[task.id])
         or _held_back(doubts, task, generated.get(task.id), activity[task.id], age)
         for task in tasks
     }
-    doubts.extend(_doubts_of_names(tasks))
+    doubts.extend(doubts_of_names(tasks))
     if python_workers(processes[device] for device in devices & processes.keys()):
         doubts.append(
             "ipt of Python operators: without the CPU of their Python processes; to measure it, "
@@ -250,46 +322,22 @@ def profile(rest: Rest, job: str, seconds: float, of_managers: Sequence[str] = (
         cpu,
         tuples,
         doubts,
-        _present(job, tasks, edges, interval, activity, processes, held),
+        present_of(job, tasks, edges, interval, activity, processes, held),
         managers,
         stacks,
         bool(stacks) and reuses_objects(rest, job),
+        unsampled=why_unsampled(processes),
     )
 
 
-def _present(
-    job: str,
-    tasks: Sequence[FlinkTask],
-    edges: Sequence[Edge],
-    interval: ClusterInterval,
-    activity: Mapping[str, Activity],
-    processes: Mapping[str, int],
-    held: Mapping[str, Throttling],
-) -> Present | None:
-    """Where a job ran, and what its TaskManagers took; None where Flink does not tell where.
-
-    ``held`` is from the first look.
-    """
-    own = sorted(one for one in interval.subtasks if one.job == job)
-    devices = {task.id: [one.device for one in own if one.vertex == task.id] for task in tasks}
-    if any(len(devices[task.id]) != task.parallelism for task in tasks):
-        return None
-    kinds = {device: cores_by_kind(loads) for device, loads in interval.loads.items()}
-    usage = {
-        device: Usage(
-            cpu_limit(pid) or max(1.0, (os.cpu_count() or 1) // len(processes)),
-            kinds[device],
-            held[device].share_until(throttling(pid)),
-        )
-        for device, pid in processes.items()
-    }
-    flows = remote_flows(edges, activity, {v: Counter(where) for v, where in devices.items()})
-    return Present(
-        {task.name: devices[task.id] for task in tasks},
-        usage,
-        java_itself(kinds),
-        sending_cost({d: one.get(NETWORK, 0.0) for d, one in kinds.items()}, flows),
-    )
+def _refuse_ended(document: Job, tasks: Sequence[FlinkTask], sources: Container[str]) -> None:
+    """Raise FlinkError where a source has no more to send: what was measured ends with it."""
+    ended = {row["id"] for row in document["vertices"] if row.get("status") == "FINISHED"}
+    for task in tasks:
+        if task.id in ended and task.id in sources:
+            raise FlinkError(
+                f"source {quoted(task.name)} has ended; profile the job while all sources run"
+            )
 
 
 def _sources(tasks: Sequence[FlinkTask], edges: Sequence[Edge]) -> list[FlinkTask]:
@@ -332,29 +380,10 @@ def _held_back(
     return sent / age
 
 
-def _unknown(
-    tasks: Sequence[FlinkTask], edges: Sequence[Edge], activity: Mapping[str, Activity]
-) -> Iterator[str]:
-    """Doubts about counts that Flink does not tell."""
-    fed, sending = {edge.target for edge in edges}, {edge.source for edge in edges}
-    for task in tasks:
-        needed = ["numRecordsIn", "numBytesIn"] if task.id in fed else []
-        needed += ["numRecordsOut"] if task.id in sending else []
-        if missing := [name for name in needed if name not in activity[task.id].rates]:
-            yield f"{task.name}: Flink does not report its {' and '.join(missing)}"
-
-
-def _doubts_of_cpu(tasks: Sequence[FlinkTask], cpu: Mapping[str, TaskCpu]) -> Iterator[str]:
-    return (f"ipt of {task.name}: {cpu[task.id].source}" for task in tasks if cpu[task.id].source)
-
-
-def _doubts_of_names(tasks: Sequence[FlinkTask]) -> Iterator[str]:
-    return (
-        f"{name}: another operator bears its name, and which is which cannot be told; profile with "
-        "chaining off (pipeline.operator-chaining.enabled: false), or give both names of their own"
-        for task in tasks
-        for name in task.unsure
-    )
+def _with_constant(operator: Operator, constant: float) -> Operator:
+    """Return the operator with a load in MIPS that does not depend on the rate."""
+    facts: dict[str, Any] = {"constant": constant} if hasattr(operator, "constant") else {}
+    return replace(operator, **facts)
 
 
 def _own_payload(size: float | None, usual: float) -> float | None:

@@ -14,6 +14,10 @@ from streamplace.model.messages import shown
 POLL_SECONDS = 0.25
 PATIENCE_SECONDS = 30.0
 """For answers that change rarely; what has not changed by then is idle."""
+SILENCE_SECONDS = 10.0
+"""After which a Flink that has told no metric of a job will not tell any."""
+YOUNG_MS = 20_000
+"""Age up to which a job may have no metrics yet, for Flink fetches them every ten seconds."""
 MOST_WINDOWS, ALIKE = 12, 0.1
 COUNTS = ("numRecordsIn", "numRecordsOut", "numBytesIn", "numBytesOut")
 BUSY, BACK_PRESSURED = "accumulateBusyTimeMs", "accumulateBackPressuredTimeMs"
@@ -202,12 +206,21 @@ def sample_all(
         for m, names in (managers or {}).items()
     }
     watches = [*tasks.values(), *processes.values()]
-    deadline = time.monotonic() + seconds + PATIENCE_SECONDS
+    began = time.monotonic()
+    deadline = began + seconds + PATIENCE_SECONDS
     while time.monotonic() < deadline and any(w.span < seconds for w in watches):
-        rest.running_job(job)
+        age = rest.running_job(job).get("duration", YOUNG_MS)
         for watch in watches:
             if time.monotonic() < deadline:
                 _look(rest, job, watch)
+        is_silent = all(watch.previous is None for watch in tasks.values())
+        if is_silent and age >= YOUNG_MS and time.monotonic() >= began + SILENCE_SECONDS:
+            raise FlinkError(
+                f"Flink has reported no metrics of job {shown(job)} for {SILENCE_SECONDS:g} s, so "
+                "nothing can be measured; check metrics.fetcher.update-interval, which must not be "
+                "0, and whether the JobManager reaches metrics.internal.query-service.port of its "
+                "TaskManagers"
+            )
         time.sleep(POLL_SECONDS)
     return (
         {vertex: watch.activity() for vertex, watch in tasks.items()},

@@ -34,11 +34,14 @@ class SendingCost(NamedTuple):
     ----------
     is_split
         Whether the two parts were measured apart; else their ratio is assumed.
+    is_assumed
+        Whether nothing of it was measured.
     """
 
     per_tuple: float
     per_byte: float
     is_split: bool = True
+    is_assumed: bool = False
 
     def slower(self, factor: float) -> "SendingCost":
         """Return the costs on cores that are slower by a factor."""
@@ -48,6 +51,10 @@ class SendingCost(NamedTuple):
         """Return the costs in three digits."""
         per_tuple, per_byte = float(f"{self.per_tuple:.3g}"), float(f"{self.per_byte:.3g}")
         return self._replace(per_tuple=per_tuple, per_byte=per_byte)
+
+
+ASSUMED = SendingCost(5.8e-9 * BYTES_OF_A_TUPLE, 5.8e-9, is_split=False, is_assumed=True)
+"""On a whole core, as benchmarks/calibration.py measures it; for clusters where nothing crosses."""
 
 
 def sending_cost(

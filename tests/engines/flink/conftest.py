@@ -4,7 +4,7 @@ import pytest
 from lazy_flink import Clock
 
 from streamplace.engines.flink import profile as profiling
-from streamplace.engines.flink import sampling
+from streamplace.engines.flink import sampling, warm
 
 collect_ignore = ["python"]
 
@@ -14,5 +14,6 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The only time that the profiler sees; no process of this machine is."""
     made = Clock()
     monkeypatch.setattr(sampling, "time", made)
+    monkeypatch.setattr(warm, "time", made)
     monkeypatch.setattr(profiling, "processes_of", lambda rest: {})
     return made

@@ -227,7 +227,7 @@ def test_a_restarted_job_is_as_old_as_its_restart() -> None:
 def test_windows_that_differ_are_refused(shop: Callable[..., ShopRest]) -> None:
     """A source that begins to emit twice as much in the second window."""
     with pytest.raises(UnsteadyJob, match=r"source 'src' sent 1\d\d tuples/s and then"):
-        advised(shop(bend=112.0))
+        advised(shop(bend=172.0))  # in the last of the windows
 
 
 @pytest.mark.parametrize("late", [0.25, 1.0, 30.0])

@@ -94,6 +94,24 @@ def test_task_managers_elsewhere_are_not_checked() -> None:
     assert consistency(GRAPH, present, TUPLES, is_blocked=True) is None
 
 
+def test_the_operator_that_is_charged_for_what_it_did_not_take_is_named() -> None:
+    """A selectivity that is too large charges b for tuples that it never read."""
+    dear = StreamGraph.of(
+        "pipe",
+        [Operator("a", ipt=COST * MIPS * 1e6, rate=RATE, parallelism=2), Operator("b", ipt=2e8)],
+        [Stream("a", "b")],
+        {"mips": MIPS},
+    )
+    present = Present({"a": ["t", "t"], "b": ["t"]}, {"t": usage(1.0)}, 0.0)
+    found = consistency(dear, present, TUPLES | {"b": 1.0}, is_blocked=True)
+    assert found is not None
+    assert found.culprit == "b"
+    assert checked(usage(1.0)).culprit == "a"
+    nothing = consistency(dear, present, TUPLES | {"b": 0.0}, is_blocked=True)
+    assert nothing is not None
+    assert nothing.error > 1
+
+
 @pytest.mark.slow
 @pytest.mark.xdist_group("flink")
 def test_a_saturated_job_is_predicted_as_it_runs(flink: Flink, graph_jar: Path) -> None:

@@ -121,7 +121,8 @@ def test_jobs_placed_together_are_moved_one_after_the_other(
     for entry in jobs:
         graphs.append(f"{entry}.json")
         watch = ("--job", running[entry], "--seconds", "2", "-o", graphs[-1])
-        assert run("flink", "profile", *where, *watch).status == 0
+        at_once = ("--patience", "0", "--accept-cold")
+        assert run("flink", "profile", *where, *watch, *at_once).status == 0
         document = json.loads(Path(graphs[-1]).read_text())
         Path(graphs[-1]).write_text(json.dumps(document | {"name": entry.lower()}))
     assert run("flink", "union", *graphs, "-o", "both.json").status == 0

@@ -56,6 +56,8 @@ BROKEN = {
     "a failure of another type": saying(plainly("400 Bad", b'{"errors": {"a": [1]}}')),
     "a redirection to nowhere": saying(plainly("307 Elsewhere", b"")),
 }
+AT_ONCE = ("--seconds", "2", "--patience", "0", "--accept-cold")
+"""Options of a profile that waits for nothing."""
 
 
 @pytest.fixture(autouse=True)
@@ -167,7 +169,7 @@ def test_a_password_in_an_address_is_never_shown(
         rest = address.format(port=url.rpartition(":")[2])
         for command in (
             ("cluster", "-o", "cluster.toml"),
-            ("profile", "--job", JOB, "--seconds", "2", "--json", "-o", "graph.json"),
+            ("profile", "--job", JOB, *AT_ONCE, "--json", "-o", "graph.json"),
             ("verify", "--placement", placement, "--json"),
         ):
             answer = run("flink", *command, "--rest", rest)
@@ -307,8 +309,8 @@ def outcome(*arguments: str) -> tuple[int, str]:
 
 COMMANDS = (
     ("cluster",),
-    ("profile", "--seconds", "2"),
-    ("profile", "--seconds", "2", "--job", JOB),
+    ("profile", *AT_ONCE),
+    ("profile", *AT_ONCE, "--job", JOB),
     ("verify", "--placement", "PLACEMENT"),
 )
 

@@ -1,0 +1,114 @@
+"""Network cards of TaskManagers: as given, else as this machine tells, else assumed.
+
+The link speed of a card is in ``/sys/class/net/CARD/speed``. It says something of a TaskManager
+that runs on this machine, in the same network or with a network and a ``/sys`` of its own. Virtual
+interfaces report a number that means nothing, so only cards with hardware and bonds of them count.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from streamplace.errors import SettingError
+from streamplace.model.messages import listed, quoted
+from streamplace.model.units import bandwidth_bps
+
+ALL = ""
+"""Stands for every TaskManager in what is given."""
+GIVEN, MEASURED, ASSUMED = "given", "link speed", "assumed"
+
+
+class Card(NamedTuple):
+    """Speed of a network card in either direction, such as ``"1000 Mbps"``, and how it was had."""
+
+    speed: str
+    source: str
+
+    @property
+    def is_assumed(self) -> bool:
+        """Whether nothing is known of it."""
+        return self.source == ASSUMED
+
+
+def parse_cards(texts: tuple[str, ...]) -> dict[str, str]:
+    """TaskManager → speed of its card, from texts such as ``1 Gbps`` and ``dev-0=100 Mbps``.
+
+    >>> parse_cards(("1 Gbps", "dev-0=100 Mbps"))
+    {'': '1 Gbps', 'dev-0': '100 Mbps'}
+    """
+    given: dict[str, str] = {}
+    for text in texts:
+        name, _, speed = text.rpartition("=")
+        if name in given:
+            what = f"the card of {quoted(name)}" if name else "the card of all TaskManagers"
+            raise SettingError(f"--nic gives {what} twice; give it once")
+        if not bandwidth_bps(speed) > 0:
+            raise SettingError(f"--nic is {quoted(text)}; the speed must be above 0")
+        given[name] = speed.strip()
+    return given
+
+
+def cards_of(
+    managers: list[str], given: Mapping[str, str], processes: Mapping[str, int], usual: str
+) -> dict[str, Card]:
+    """TaskManager → its card.
+
+    Parameters
+    ----------
+    given
+        Speeds of some TaskManagers, or of all by the name "".
+    processes
+        TaskManager → its process, of those on this machine.
+    usual
+        Speed that is assumed where nothing is known.
+
+    Raises
+    ------
+    SettingError
+        For a name that no TaskManager has.
+    """
+    if unknown := [name for name in given if name != ALL and name not in managers]:
+        raise SettingError(
+            f"--nic names {quoted(unknown[0])}, but the TaskManagers are {listed(managers)}"
+        )
+    return {name: _card(name, given, processes.get(name), usual) for name in managers}
+
+
+def _card(name: str, given: Mapping[str, str], process: int | None, usual: str) -> Card:
+    speed = given.get(name, given.get(ALL))
+    if speed is not None:
+        return Card(speed, GIVEN)
+    megabits = None if process is None else link_speed(process)
+    return Card(usual, ASSUMED) if megabits is None else Card(f"{megabits} Mbps", MEASURED)
+
+
+def link_speed(process: int, processes: Path = Path("/proc")) -> int | None:
+    """Mbps of the card through which a process reaches other machines; None where not known.
+
+    Parameters
+    ----------
+    processes
+        Where processes are listed.
+    """
+    with suppress(OSError, ValueError):  # it ended meanwhile, or belongs to somebody else
+        own, other = processes / "self", processes / str(process)
+        if not _is_shared("net", own, other) and _is_shared("mnt", own, other):
+            return None  # its /sys would be that of another network
+        route = _default_route((other / "net" / "route").read_text())
+        folder = other / "root" / "sys" / "class" / "net" / route
+        if route and ((folder / "device").exists() or (folder / "bonding").exists()):
+            speed = int((folder / "speed").read_text())
+            return speed if speed > 0 else None
+    return None
+
+
+def _is_shared(kind: str, one: Path, other: Path) -> bool:
+    """Whether two processes have one namespace of a kind."""
+    return (one / "ns" / kind).readlink() == (other / "ns" / kind).readlink()
+
+
+def _default_route(table: str) -> str:
+    """Interface of the default route in ``/proc/PID/net/route``; nothing where there is none."""
+    rows = [line.split() for line in table.splitlines()[1:]]
+    return next((row[0] for row in rows if row[1] == row[7] == "00000000"), "")

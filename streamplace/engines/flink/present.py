@@ -1,0 +1,49 @@
+"""Where a job runs while it is profiled, and what its TaskManagers take."""
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from streamplace.engines.flink.background import remote_flows
+from streamplace.engines.flink.consistency import Present, Usage
+from streamplace.engines.flink.helpers import NETWORK, cores_by_kind, java_itself
+from streamplace.engines.flink.limits import Throttling, cpu_limit, throttling
+from streamplace.engines.flink.plan import Edge, FlinkTask
+from streamplace.engines.flink.sampling import Activity
+from streamplace.engines.flink.sending_cost import sending_cost
+from streamplace.engines.flink.task_cpu import ClusterInterval
+
+
+def present_of(
+    job: str,
+    tasks: Sequence[FlinkTask],
+    edges: Sequence[Edge],
+    interval: ClusterInterval,
+    activity: Mapping[str, Activity],
+    processes: Mapping[str, int],
+    held: Mapping[str, Throttling],
+) -> Present | None:
+    """Where a job ran, and what its TaskManagers took; None where Flink does not tell where.
+
+    ``held`` is from the first look.
+    """
+    own = sorted(one for one in interval.subtasks if one.job == job)
+    devices = {task.id: [one.device for one in own if one.vertex == task.id] for task in tasks}
+    if any(len(devices[task.id]) != task.parallelism for task in tasks):
+        return None
+    kinds = {device: cores_by_kind(loads) for device, loads in interval.loads.items()}
+    usage = {
+        device: Usage(
+            cpu_limit(pid) or max(1.0, (os.cpu_count() or 1) // len(processes)),
+            kinds[device],
+            held[device].share_until(throttling(pid)),
+        )
+        for device, pid in processes.items()
+    }
+    flows = remote_flows(edges, activity, {v: Counter(where) for v, where in devices.items()})
+    return Present(
+        {task.name: devices[task.id] for task in tasks},
+        usage,
+        java_itself(kinds),
+        sending_cost({d: one.get(NETWORK, 0.0) for d, one in kinds.items()}, flows),
+    )

@@ -1,0 +1,110 @@
+"""Profiles of two-phase sinks, whose writer counts what it does not send to its committer.
+
+The case is that of a job whose present placement was predicted to carry a fraction of a percent of
+what it did: each message to the committer costs CPU, and was charged to every record.
+"""
+
+import re
+
+import pytest
+from lazy_flink import MIPS, Clock, LazyRest, Vertex, doubts, rates
+
+from streamplace.engines.flink.consistency import Present, Usage
+from streamplace.engines.flink.constant_loads import LoadWindow, constant_cores
+from streamplace.engines.flink.profile import JobProfile, profile
+
+RATE, COMMITTER = 3400.0, 0.41
+"""Tuples/s that the writer counts, and cores of the committer, which reads a message per second."""
+
+
+def taxi(clock: Clock, messages: float = 1.0) -> LazyRest:
+    """A source, a writer that is chained to what comes before, and its committer."""
+    enters = {"Source__trips.numRecordsOut": RATE}
+    vertices = {
+        "v0": Vertex("Source: trips", rates(0, RATE, 0, RATE * 90, busy=0.2, blocked=1.0) | enters),
+        "v1": Vertex(
+            "trips.parquet: Writer",
+            rates(RATE, RATE, RATE * 90, messages * 300, busy=0.3),
+            [("v0", "REBALANCE")],
+        ),
+        "v2": Vertex(
+            "trips.parquet: Committer",
+            rates(messages, 0, messages * 300, 0, busy=COMMITTER),
+            [("v1", "FORWARD")],
+        ),
+    }
+    return LazyRest(clock, vertices)
+
+
+def watched(clock: Clock, messages: float = 1.0) -> JobProfile:
+    """A profile of the job on one TaskManager with one core, all of which it took."""
+    seen = profile(taxi(clock, messages), "job", 10)
+    devices = {task.name: ["dev-0"] * task.parallelism for task in seen.tasks}
+    usage = {"dev-0": Usage(1.0, {"tasks": 0.2 + 0.3 + COMMITTER}, 0.9)}
+    object.__setattr__(seen, "present", Present(devices, usage, 0.05))
+    return seen
+
+
+def test_a_stream_carries_what_its_receiver_reads(clock: Clock) -> None:
+    """The committer reads one message per second, whatever the writer counts."""
+    graph = watched(clock).graph(MIPS)
+    assert graph.streams.selectivity.tolist() == pytest.approx([1, 1 / RATE])
+    assert graph.input_rate.tolist() == pytest.approx([RATE, RATE, 1])
+    assert graph.operators.payload.tolist() == pytest.approx([90, 300, 0])
+
+
+@pytest.mark.parametrize("messages", [1.0, 0.0])
+def test_a_committer_is_not_charged_to_every_tuple(clock: Clock, messages: float) -> None:
+    """Else the model says that a placement carries a fraction of what it was measured to carry."""
+    seen = watched(clock, messages)
+    graph = seen.graph(MIPS)
+    assert seen.constant == pytest.approx({"v0": 0, "v1": 0, "v2": COMMITTER})
+    assert graph.charged_ipt[2] == 0
+    error = re.search(r"\(([+-]\d+)%\)", str(graph.attributes["consistency"]))
+    assert error is not None
+    assert -10 <= int(error[1]) <= 100
+    (told,) = [doubt for doubt in seen.doubts if "per second, not per tuple" in doubt]
+    assert told.startswith("trips.parquet: Committer: 0.41 of its 0.41 cores")
+
+
+def test_a_queue_that_fills_does_not_lower_selectivities(clock: Clock) -> None:
+    """As many bytes are missing as tuples; the sender counts what it sends."""
+    rest = taxi(clock)
+    rest.vertices["v1"].rates = rates(0.7 * RATE, 0, 0.7 * RATE * 90)
+    seen = profile(rest, "job", 10)
+    assert seen.graph(MIPS).streams.selectivity[0] == pytest.approx(1)
+    rest.vertices["v1"].rates = rates(0.7 * RATE, 0, RATE * 90)
+    assert profile(rest, "job", 10).graph(MIPS).streams.selectivity[0] == pytest.approx(0.7)
+
+
+def test_what_several_senders_count_only_divides_what_is_read(clock: Clock) -> None:
+    """One committer of two writers: both count records, and together they send a message each."""
+    rest = taxi(clock, 4.0)
+    rest.vertices["w"] = Vertex(
+        "late.parquet: Writer", rates(RATE, RATE, RATE * 90, 300), [("v0", "REBALANCE")]
+    )
+    rest.vertices["v2"].inputs = [("v1", "REBALANCE"), ("w", "REBALANCE")]
+    seen = profile(rest, "job", 10)
+    assert seen.graph(MIPS).input_rate.tolist()[2] == pytest.approx(4)
+    assert any("several inputs mix" in doubt for doubt in doubts(seen))
+
+
+def windows(*pairs: tuple[float, float]) -> list[LoadWindow]:
+    """Windows of a task with these tuples/s and cores."""
+    return [LoadWindow(10.0, {"t": tuples}, {"t": cores}) for tuples, cores in pairs]
+
+
+def test_the_constant_part_is_fitted_where_the_rate_changes() -> None:
+    """A tenth of a core for timers, and a millisecond per tuple."""
+    seen = windows((100, 0.2), (200, 0.301), (50, 0.149), (150, 0.25), (250, 0.35))
+    assert constant_cores("t", 0.25, 150, 150, seen) == pytest.approx(0.1, rel=0.05)
+    proportional = windows((100, 0.1), (200, 0.201), (50, 0.049), (150, 0.151), (250, 0.249))
+    assert constant_cores("t", 0.15, 150, 150, proportional) == 0
+
+
+def test_a_rate_that_does_not_change_tells_no_constant_part() -> None:
+    """Nor do three windows; few tuples of a sender that counts them right are expensive ones."""
+    steady = windows((100, 0.2), (101, 0.19), (99, 0.21), (100, 0.2))
+    assert constant_cores("t", 0.2, 100, 100, steady) == 0
+    assert constant_cores("t", 0.2, 100, 100, windows((50, 0.2), (100, 0.21), (150, 0.2))) == 0
+    assert constant_cores("t", 0.9, 1.0, 1.0, []) == 0

@@ -1,0 +1,65 @@
+"""Graphs whose model contradicts what was measured are doubted first, and then refused."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streamplace.errors import ProblemError
+from streamplace.io.graphs import write_graph
+from streamplace.model.graph import CONSISTENCY_ERROR, CULPRIT, StreamGraph
+from streamplace.model.operators import Operator
+from streamplace.model.streams import Stream
+from streamplace.model.trust import check_trust, trust_of
+
+
+def measured(error: float | None) -> StreamGraph:
+    """A graph that was measured, with what its model is off by."""
+    facts: dict[str, str | float] = {"mips": 2500.0}
+    if error is not None:
+        facts |= {CONSISTENCY_ERROR: error, CULPRIT: "sink: Committer"}
+    operators = [Operator("src", 1e6, rate=100.0), Operator("sink: Committer", 1e6)]
+    return StreamGraph.of("job", operators, [Stream("src", "sink: Committer")], facts)
+
+
+@pytest.mark.parametrize("error", [None, 0.0, 0.14, -0.14])
+def test_a_graph_that_agrees_needs_no_word(error: float | None) -> None:
+    """Nor does one that nobody measured."""
+    assert check_trust(measured(error)) is None
+
+
+@pytest.mark.parametrize("error", [0.2, -0.29])
+def test_a_doubtful_graph_is_said(error: float) -> None:
+    """With the operator whose figure is the likely cause."""
+    told = check_trust(measured(error))
+    assert told is not None
+    assert f"off by {error:+.0%}" in told
+    assert "the likely cause is the figure of operator 'sink: Committer'" in told
+
+
+@pytest.mark.parametrize("error", [552.25, -0.31, 1e6])
+def test_a_wrong_graph_is_refused_unless_it_is_trusted(error: float) -> None:
+    with pytest.raises(ProblemError, match=r"'sink: Committer', so nothing.*--trust-profile"):
+        check_trust(measured(error))
+    told = check_trust(measured(error), trusts=True)
+    assert told is not None
+    trust = trust_of(measured(error).at_rate(7.0))
+    assert trust is not None
+    assert trust.is_wrong
+
+
+def test_place_says_it_first_and_refuses(
+    run: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both are read from the file of the graph."""
+    monkeypatch.chdir(tmp_path)
+    write_graph(measured(-0.2), tmp_path / "doubtful.json")
+    write_graph(measured(552.25), tmp_path / "wrong.json")
+    doubtful = run("place", "doubtful.json", "--devices", "2")
+    assert doubtful.status == 0
+    assert doubtful.err.startswith("warning: the model is off by -20%")
+    wrong = run("place", "wrong.json", "--devices", "2", "-o", "placement.json")
+    assert wrong.status == 2
+    assert "the model is off by +55225% for the placement that was profiled" in wrong.err
+    assert not (tmp_path / "placement.json").exists()
+    assert run("place", "wrong.json", "--devices", "2", "--trust-profile").status == 0
