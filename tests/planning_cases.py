@@ -183,7 +183,10 @@ def cheapest_by_brute_force(demand: Demand, catalogue: Catalogue, most: int) -> 
     """Cost of the cheapest of all plans of up to so many machines; infinite where none carries."""
     best = float("inf")
     limits = [p or most for p in demand.most.tolist()]
-    numbers = [range(limit if demand.fixed else 1, limit + 1) for limit in limits]
+    numbers = [
+        range(limit if kept else 1, limit + 1)
+        for limit, kept in zip(limits, demand.kept.tolist(), strict=True)
+    ]
     for counts in _counts(catalogue, most):
         cost = sum(o.price * x for o, x in zip(catalogue.offers, counts, strict=True))
         if cost >= best:

@@ -1,11 +1,14 @@
 """Demand: what a graph at full rate asks of the machines that run it."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamplace.model.arrays import Floats, Ints
+from streamplace.errors import ProblemError
+from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import quoted
 from streamplace.model.streams import CHAINED
 
 FLINK_GROUP = "default"
@@ -35,8 +38,8 @@ class Demand:
         parts. Where there are several, each resource is charged for the worst.
     most
         [N] largest parallelism; 0 where any is possible.
-    fixed
-        Whether the largest parallelism of each operator is the only one.
+    kept
+        [N] whether the largest parallelism of an operator is its only one.
     tied
         [N] operators of one number must have one parallelism.
     slot_group
@@ -57,7 +60,7 @@ class Demand:
     requires: tuple[frozenset[str], ...]
     dealing: tuple[frozenset[int], ...]
     most: Ints
-    fixed: bool
+    kept: Bools
     tied: Ints
     slot_group: Ints
     source: Ints
@@ -81,16 +84,24 @@ class Demand:
         """Instructions per second of each operator alone, errors included, [N]."""
         return self.instructions + self.error if self.protected else self.instructions
 
+    @property
+    def fixed(self) -> bool:
+        """Whether all operators have one parallelism only."""
+        return bool(self.kept.all())
+
     def pieces(self, v: int) -> int:
         """Equal pieces of operator v of which every subtask has a whole number; 0 for none."""
         groups = min(self.dealing[v]) if len(self.dealing[v]) == 1 else 0
-        if self.fixed and len(self.dealing[v]) == 1 and groups % int(self.most[v]) == 0:
+        if self.kept[v] and len(self.dealing[v]) == 1 and groups % int(self.most[v]) == 0:
             return int(self.most[v])
         return groups
 
 
 def demand_of(
-    graph: StreamGraph, error: float = 0.0, protected: int = 0, fixed: bool = False
+    graph: StreamGraph,
+    error: float = 0.0,
+    protected: int = 0,
+    fixed: bool | Collection[str] = False,
 ) -> Demand:
     """Return the demand of a graph, at the rate of its sources.
 
@@ -101,7 +112,8 @@ def demand_of(
     protected
         Operators on each machine that may be so at the same time.
     fixed
-        Whether every operator keeps the parallelism of the graph.
+        Operators that keep the parallelism of the graph, or whether all do. So do those that
+        forward streams join to them.
 
     Examples
     --------
@@ -114,9 +126,11 @@ def demand_of(
     graph = _unchained(graph)
     operators, flow = graph.operators, graph.flow
     payload = graph.streams.bytes_per_tuple()[flow.stream_index]
-    joined = _joined(graph, fixed)[flow.stream_index]
+    named = _named(graph, fixed)
+    joined = _joined(graph, named)[flow.stream_index]
     forward = joined == FORWARD
     tied = connected(graph.n_operators, flow.source[forward], flow.target[forward])
+    kept = np.isin(tied, tied[named])
     instructions = flow.input_rate * graph.charged_ipt
     return Demand(
         graph=graph,
@@ -126,8 +140,8 @@ def demand_of(
         memory=np.array(operators.memory),
         requires=operators.requires,
         dealing=_dealing(graph, joined),
-        most=operators.parallelism if fixed else _most(graph, tied),
-        fixed=fixed,
+        most=np.where(kept, operators.parallelism, _most(graph, tied)).astype(np.int32),
+        kept=kept,
         tied=tied,
         slot_group=_slot_groups(graph),
         source=flow.source,
@@ -147,15 +161,28 @@ def _unchained(graph: StreamGraph) -> StreamGraph:
     return replace(graph, streams=replace(streams, partitioning=tuple(kinds)))
 
 
-def _joined(graph: StreamGraph, fixed: bool) -> Ints:
+def _named(graph: StreamGraph, fixed: bool | Collection[str]) -> Bools:
+    """Whether an operator is one of those that are named, or all are, [N]."""
+    names = graph.operators.name
+    if isinstance(fixed, bool):
+        return np.full(len(names), fixed)
+    if unknown := set(fixed).difference(names):
+        raise ProblemError(
+            f"graph {quoted(graph.name)} has no operator {quoted(min(unknown))}, but its "
+            "parallelism is to be kept"
+        )
+    return np.isin(names, sorted(fixed))
+
+
+def _joined(graph: StreamGraph, kept: Bools) -> Ints:
     """How each stream joins subtasks, in the order of the graph."""
     streams, parallelism = graph.streams, graph.operators.parallelism
     keyed = graph.operators.max_parallelism[streams.target] > 0
     kinds = {"forward": FORWARD, "rebalance": ALL_TO_ALL, "hash": ALL_TO_ALL, "": EITHER}
     joined = np.array([kinds[kind] for kind in streams.partitioning], np.int32)
-    if fixed:
-        equal = parallelism[streams.source] == parallelism[streams.target]
-        joined[joined == EITHER] = np.where(equal, FORWARD, ALL_TO_ALL)[joined == EITHER]
+    known = (joined == EITHER) & kept[streams.source] & kept[streams.target]
+    equal = parallelism[streams.source] == parallelism[streams.target]
+    joined[known] = np.where(equal, FORWARD, ALL_TO_ALL)[known]
     return np.where(keyed & (joined == EITHER), ALL_TO_ALL, joined).astype(np.int32)
 
 

@@ -160,6 +160,7 @@ class PlanNode(TypedDict):
 
     id: str
     description: NotRequired[str]
+    parallelism: NotRequired[int]
     inputs: NotRequired[List[PlanInput]]
 
 
