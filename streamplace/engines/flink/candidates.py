@@ -20,8 +20,11 @@ from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.worth import capacity
 from streamplace.engines.live import Measurement
 from streamplace.model.cluster import Cluster
+from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
-from streamplace.placers.registry import Budget
+from streamplace.model.problem import Problem
+from streamplace.objectives.conditions import composed_objective
+from streamplace.placers.registry import USUAL_BUDGET, Budget
 
 SATURATING = 2.0
 """The search is asked for so many times what it has found, until it finds less."""
@@ -115,13 +118,16 @@ def searched(
     spreads
         Whether the subtasks of an operator may be on several devices.
     """
-    from streamplace.api import place
+    from streamplace.placers.named import named_placer
 
+    placer, judge = named_placer("auto"), composed_objective("throughput")
     asked = rate or graph.source_rate
     best: Layout = {}
     for _ in range(MOST_RAISES):
-        at = graph.at_rate(asked)
-        result = place(at, cluster, subtasks=spreads, seed=seed, budget=budget)
+        problem = Problem(graph.at_rate(asked), cluster)
+        if spreads:
+            problem = expand(problem.graph).problem(problem)
+        result = placer.place(problem, judge, seed=seed, budget=budget or USUAL_BUDGET)
         vectors = vectors_of(result.placement.as_dict(), graph.operators.parallel)
         found = _names_of(graph, vectors)
         if not best or carried(found) > carried(best):
