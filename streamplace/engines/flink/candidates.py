@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf, isfinite
 
 from streamplace.engines.flink.chains import unfused
 from streamplace.engines.flink.decision import (
@@ -23,6 +24,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
+from streamplace.model.units import LARGEST
 from streamplace.objectives.conditions import composed_objective
 from streamplace.placers.registry import USUAL_BUDGET, Budget
 
@@ -67,14 +69,14 @@ def decision(question: Question, seed: int = 0, budget: Budget | None = None) ->
     rate = question.rate
     if rate is None and not measured.is_limited:
         rate = graph.source_rate
-    most = float("inf") if rate is None else rate
+    most = inf if rate is None else rate
     present = _names_of(graph, question.present)
 
     def carried(layout: Layout) -> float:
         return graph.source_rate * capacity(graph, cluster, layout)
 
     now = carried(present)
-    scale = graph.source_rate / now if measured.is_limited else 1.0
+    scale = graph.source_rate / now if measured.is_limited and isfinite(now) else 1.0
 
     def candidate(name: str, found: list[Layout], mode: object = None) -> Candidate:
         values = [scale * carried(layout) for layout in found]
@@ -132,9 +134,10 @@ def searched(
         found = _names_of(graph, vectors)
         if not best or carried(found) > carried(best):
             best = found
-        if rate is not None or carried(best) < asked:
+        more = SATURATING * carried(best)
+        if rate is not None or carried(best) < asked or more > LARGEST:
             break
-        asked = SATURATING * carried(best)
+        asked = more
     return best
 
 

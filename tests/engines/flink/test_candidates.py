@@ -3,8 +3,16 @@
 import pytest
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
-from streamplace.engines.flink.candidates import EVEN, FOUND, PRESENT, Question, decision
+from streamplace.engines.flink.candidates import (
+    EVEN,
+    FOUND,
+    PRESENT,
+    Question,
+    decision,
+    searched,
+)
 from streamplace.engines.flink.layouts import Layout
+from streamplace.engines.flink.worth import capacity
 from streamplace.engines.live import Measurement
 from streamplace.placers.registry import Budget
 
@@ -84,3 +92,36 @@ def test_without_spreading_only_whole_operators_are_placed() -> None:
     assert all(len(set(devices)) == 1 for devices in found.layout.values())
     spread = decision(asked(EQUAL, TOGETHER, slots={}), budget=BUDGET)
     assert EVEN in {one.name for one in spread.candidates}
+
+
+def test_a_search_without_a_rate_goes_on_where_one_for_a_low_rate_ends() -> None:
+    """Every layout carries 100 tuples/s, so a search for that has no reason to look further."""
+    speeds = (4000, 3000, 2500, 1000, 500, 300)
+    cluster = Cluster.of([Device(f"d{i}", mips=mips) for i, mips in enumerate(speeds)])
+    operators = [Operator("o0", ipt=1e5, payload=10, rate=100.0, parallelism=4)]
+    for i in range(1, 6):
+        operators.append(Operator(f"o{i}", ipt=2e5 * (1 + i % 3), payload=100, parallelism=4))
+    streams = [Stream(f"o{i}", f"o{i + 1}", partitioning="rebalance") for i in range(5)]
+    graph = StreamGraph.of("chain", operators, streams)
+
+    def carried(layout: Layout) -> float:
+        return graph.source_rate * capacity(graph, cluster, layout)
+
+    little = Budget(evaluations=300)
+    most = searched(graph, cluster, None, carried, True, budget=little)
+    enough = searched(graph, cluster, 100.0, carried, True, budget=little)
+    assert carried(most) > 1.01 * carried(enough) > 100.0
+
+
+def test_a_job_of_which_no_cpu_is_known_stays() -> None:
+    """The model says that any layout carries any rate."""
+    free = StreamGraph.of("free", [Operator("src", rate=1000.0)])
+    question = Question(Measurement(free, EQUAL, True), {"src": ["d0"]}, SLOTS, spreads=True)
+    answer = decision(question, budget=BUDGET)
+    assert answer.stays
+    assert answer.gain == 0
+
+
+def test_a_job_on_the_only_taskmanager_stays() -> None:
+    answer = decision(asked(Cluster.uniform(1), TOGETHER, slots={"d0": 4}), budget=BUDGET)
+    assert answer.stays
