@@ -184,8 +184,8 @@ def cheapest_by_brute_force(demand: Demand, catalogue: Catalogue, most: int) -> 
     best = float("inf")
     limits = [p or most for p in demand.most.tolist()]
     numbers = [
-        range(limit if kept else 1, limit + 1)
-        for limit, kept in zip(limits, demand.kept.tolist(), strict=True)
+        range(limit if keeps else 1, limit + 1)
+        for limit, keeps in zip(limits, demand.keeps.tolist(), strict=True)
     ]
     for counts in _counts(catalogue, most):
         cost = sum(o.price * x for o, x in zip(catalogue.offers, counts, strict=True))

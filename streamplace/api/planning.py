@@ -217,8 +217,8 @@ def _settings(
 ) -> PlanSettings:
     spare = headroom if isinstance(headroom, Headroom) else Headroom(flat=headroom)
     limit = budget_of(budget) or USUAL_BUDGET
-    kept = keep_parallelism
-    names = kept if isinstance(kept, bool) else frozenset(kept)
+    keeping = keep_parallelism
+    names = keeping if isinstance(keeping, bool) else frozenset(keeping)
     return PlanSettings(spare, robust, error, names, seed_of(seed), limit)
 
 

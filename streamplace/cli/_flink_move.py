@@ -26,7 +26,7 @@ from streamplace.model.messages import counted
 from streamplace.model.report import duration
 
 if TYPE_CHECKING:
-    from streamplace.engines.flink.improving import Improver
+    from streamplace.engines.flink.improving import JobImprover
     from streamplace.engines.flink.move import MovePlan
     from streamplace.engines.flink.outcomes import FlinkMoved
     from streamplace.engines.flink.rest import Rest
@@ -150,7 +150,7 @@ def move_(
     configuration does as well, it prints that line, and moves nothing.
     """
     from streamplace.engines.flink.engine import FlinkEngine
-    from streamplace.engines.flink.improving import Improver
+    from streamplace.engines.flink.improving import JobImprover
     from streamplace.engines.flink.pinning import read_vectors
     from streamplace.engines.flink.resuming import resume_words
     from streamplace.engines.flink.settling import Settling
@@ -184,7 +184,7 @@ def move_(
     if placement is None:
         cluster = None if cluster_file is None else read_cluster(cluster_file)
         offered = None if rate is None else tuple_rate(rate)
-        improver = Improver(engine, move, seconds, offered, cluster, say)
+        improver = JobImprover(engine, move, seconds, offered, cluster, say)
         _improve(improver, running, output, dry_run=dry_run, as_json=as_json)
         return
     if rate is not None:
@@ -205,7 +205,7 @@ def _refuse_with_resume(has_more: bool) -> None:
 
 
 def _improve(
-    improver: "Improver", job: str, output: Path | None, *, dry_run: bool, as_json: bool
+    improver: "JobImprover", job: str, output: Path | None, *, dry_run: bool, as_json: bool
 ) -> None:
     """Measure a job, decide where it should run, and move it there if that pays."""
     from streamplace.report.moves import PlannedMoves

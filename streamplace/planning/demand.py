@@ -38,7 +38,7 @@ class Demand:
         parts. Where there are several, each resource is charged for the worst.
     most
         [N] largest parallelism; 0 where any is possible.
-    kept
+    keeps
         [N] whether the largest parallelism of an operator is its only one.
     tied
         [N] operators of one number must have one parallelism.
@@ -60,7 +60,7 @@ class Demand:
     requires: tuple[frozenset[str], ...]
     dealing: tuple[frozenset[int], ...]
     most: Ints
-    kept: Bools
+    keeps: Bools
     tied: Ints
     slot_group: Ints
     source: Ints
@@ -87,12 +87,12 @@ class Demand:
     @property
     def fixed(self) -> bool:
         """Whether all operators have one parallelism only."""
-        return bool(self.kept.all())
+        return bool(self.keeps.all())
 
     def pieces(self, v: int) -> int:
         """Equal pieces of operator v of which every subtask has a whole number; 0 for none."""
         groups = min(self.dealing[v]) if len(self.dealing[v]) == 1 else 0
-        if self.kept[v] and len(self.dealing[v]) == 1 and groups % int(self.most[v]) == 0:
+        if self.keeps[v] and len(self.dealing[v]) == 1 and groups % int(self.most[v]) == 0:
             return int(self.most[v])
         return groups
 
@@ -130,7 +130,7 @@ def demand_of(
     joined = _joined(graph, named)[flow.stream_index]
     forward = joined == FORWARD
     tied = connected(graph.n_operators, flow.source[forward], flow.target[forward])
-    kept = np.isin(tied, tied[named])
+    keeps = np.isin(tied, tied[named])
     instructions = flow.input_rate * graph.charged_ipt
     return Demand(
         graph=graph,
@@ -140,8 +140,8 @@ def demand_of(
         memory=np.array(operators.memory),
         requires=operators.requires,
         dealing=_dealing(graph, joined),
-        most=np.where(kept, operators.parallelism, _most(graph, tied)).astype(np.int32),
-        kept=kept,
+        most=np.where(keeps, operators.parallelism, _most(graph, tied)).astype(np.int32),
+        keeps=keeps,
         tied=tied,
         slot_group=_slot_groups(graph),
         source=flow.source,
@@ -174,15 +174,15 @@ def _named(graph: StreamGraph, fixed: bool | Collection[str]) -> Bools:
     return np.isin(names, sorted(fixed))
 
 
-def _joined(graph: StreamGraph, kept: Bools) -> Ints:
+def _joined(graph: StreamGraph, keeps: Bools) -> Ints:
     """How each stream joins subtasks, in the order of the graph."""
     streams, parallelism = graph.streams, graph.operators.parallelism
     keyed = graph.operators.max_parallelism[streams.target] > 0
     kinds = {"forward": FORWARD, "rebalance": ALL_TO_ALL, "hash": ALL_TO_ALL, "": EITHER}
     joined = np.array([kinds[kind] for kind in streams.partitioning], np.int32)
-    known = (joined == EITHER) & kept[streams.source] & kept[streams.target]
+    settled = (joined == EITHER) & keeps[streams.source] & keeps[streams.target]
     equal = parallelism[streams.source] == parallelism[streams.target]
-    joined[known] = np.where(equal, FORWARD, ALL_TO_ALL)[known]
+    joined[settled] = np.where(equal, FORWARD, ALL_TO_ALL)[settled]
     return np.where(keyed & (joined == EITHER), ALL_TO_ALL, joined).astype(np.int32)
 
 

@@ -78,15 +78,15 @@ def decision(question: Question, seed: int = 0, budget: Budget | None = None) ->
     now = carried(present)
     scale = graph.source_rate / now if measured.is_limited and isfinite(now) else 1.0
 
-    def candidate(name: str, found: list[Layout], mode: object = None) -> Candidate:
-        values = [scale * carried(layout) for layout in found]
-        middle = sorted(range(len(found)), key=values.__getitem__)[(len(found) - 1) // 2]
+    def candidate(name: str, places: list[Layout], mode: object = None) -> Candidate:
+        values = [scale * carried(layout) for layout in places]
+        middle = sorted(range(len(places)), key=values.__getitem__)[(len(places) - 1) // 2]
         width = MEASURED if name == PRESENT and measured.is_limited else PREDICTED
         return Candidate(
             name,
-            found[middle],
+            places[middle],
             interval(values, width).up_to(most),
-            moved_subtasks(present, found[middle]),
+            moved_subtasks(present, places[middle]),
             next((one for one in MODES if one == mode), None),
         )
 
@@ -131,9 +131,9 @@ def searched(
             problem = expand(problem.graph).problem(problem)
         result = placer.place(problem, judge, seed=seed, budget=budget or USUAL_BUDGET)
         vectors = vectors_of(result.placement.as_dict(), graph.operators.parallel)
-        found = _names_of(graph, vectors)
-        if not best or carried(found) > carried(best):
-            best = found
+        places = _names_of(graph, vectors)
+        if not best or carried(places) > carried(best):
+            best = places
         more = SATURATING * carried(best)
         if rate is not None or carried(best) < asked or more > LARGEST:
             break

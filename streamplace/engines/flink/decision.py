@@ -19,40 +19,40 @@ MEASURED = 0.03
 """Share by which runs of one placement differ in docs/calibration.md."""
 
 
-class Interval(NamedTuple):
+class RateInterval(NamedTuple):
     """Tuples/s that a layout carries: what is predicted, and between what it is likely to be."""
 
     low: float
     value: float
     high: float
 
-    def overlaps(self, other: "Interval") -> bool:
+    def overlaps(self, other: "RateInterval") -> bool:
         """Whether the two may be the same."""
         return self.low <= other.high and other.low <= self.high
 
-    def up_to(self, rate: float) -> "Interval":
+    def up_to(self, rate: float) -> "RateInterval":
         """Return the interval of what is read where no more than a rate is offered."""
-        return Interval(*(min(one, rate) for one in self))
+        return RateInterval(*(min(one, rate) for one in self))
 
-    def scaled(self, factor: float) -> "Interval":
+    def scaled(self, factor: float) -> "RateInterval":
         """Return the interval in another unit."""
-        return Interval(*(factor * one for one in self))
+        return RateInterval(*(factor * one for one in self))
 
     def __str__(self) -> str:
         return f"{self.value:.4g} tuples/s ({self.low:.4g} to {self.high:.4g})"
 
 
-def interval(predictions: Sequence[float], width: float = PREDICTED) -> Interval:
+def interval(predictions: Sequence[float], width: float = PREDICTED) -> RateInterval:
     """Interval of a layout that is predicted to carry this; or of layouts of which one comes about.
 
     >>> interval([100.0])
-    Interval(low=90.3, value=100.0, high=109.7)
+    RateInterval(low=90.3, value=100.0, high=109.7)
     >>> interval([80.0, 100.0, 120.0], 0.5)
-    Interval(low=40.0, value=100.0, high=180.0)
+    RateInterval(low=40.0, value=100.0, high=180.0)
     """
     middle = sorted(predictions)[(len(predictions) - 1) // 2]
     low, high = (1 - width) * min(predictions), (1 + width) * max(predictions)
-    return Interval(low, middle, high)
+    return RateInterval(low, middle, high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Candidate:
 
     name: str
     layout: Layout
-    carries: Interval
+    carries: RateInterval
     moves: int = 0
     mode: Mode | None = None
 

@@ -108,7 +108,7 @@ def _row(candidate: Candidate) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Improver:
+class JobImprover:
     """What measures, decides and moves.
 
     Attributes
@@ -138,11 +138,11 @@ class Improver:
         present = self._present(job)
         spreads = can_spread(rest)
         question = Question(measured, present, slots_for(rest, job), spreads, self.rate)
-        found = decision(question)
+        answer = decision(question)
         outage = START_SECONDS + last_checkpoint_seconds(rest, job)
-        proposal = Proposal(job, measured, found, outage)
+        proposal = Proposal(job, measured, answer, outage)
         if proposal.moves:
-            return self._planned(proposal, found.chosen.layout)
+            return self._planned(proposal, answer.chosen.layout)
         is_whole = all(len(set(devices)) == 1 for devices in present.values())
         return self._planned(proposal, present) if spreads or is_whole else proposal
 

@@ -63,13 +63,13 @@ def layouts(graph: StreamGraph, slots: Mapping[str, int], mode: Mode) -> list[La
     bundles = balanced_bundles(graph) if mode == "TASKS" else local_bundles(graph)
     if sum(slots.values()) < len(bundles):
         return []
-    found: list[Layout] = []
+    answer: list[Layout] = []
     for seed in range(VARIANTS):
         random = np.random.default_rng(seed)
         layout = _layout(graph, bundles, slots, mode, random)
-        if layout not in found:
-            found.append(layout)
-    return found
+        if layout not in answer:
+            answer.append(layout)
+    return answer
 
 
 def even_layout(graph: StreamGraph, devices: Sequence[str]) -> Layout:
@@ -112,18 +112,18 @@ def local_bundles(graph: StreamGraph) -> list[Bundle]:
         left = []
         candidates = _producers(graph, group, v, member)
         for i in range(number):
-            found = next((b for b in candidates[i] if free(v, b)), None)
-            if found is None:
+            answer = next((b for b in candidates[i] if free(v, b)), None)
+            if answer is None:
                 left.append(i)
             else:
-                add(v, i, found)
+                add(v, i, answer)
         for i in left:
-            found = next((b for b in own.get(group[v], []) if free(v, b)), None)
-            if found is None:
-                found = len(bundles)
+            answer = next((b for b in own.get(group[v], []) if free(v, b)), None)
+            if answer is None:
+                answer = len(bundles)
                 bundles.append([])
-                own.setdefault(group[v], []).append(found)
-            add(v, i, found)
+                own.setdefault(group[v], []).append(answer)
+            add(v, i, answer)
     return bundles
 
 
@@ -132,7 +132,7 @@ def _producers(
 ) -> list[list[int]]:
     """Bundles of the subtasks that each subtask of operator v reads from, in its own group."""
     number = _parallelism(graph)
-    found: list[list[int]] = [[] for _ in range(number[v])]
+    answer: list[list[int]] = [[] for _ in range(number[v])]
     for e in np.flatnonzero(graph.streams.target == v).tolist():
         u = int(graph.streams.source[e])
         if group[u] != group[v]:
@@ -140,8 +140,8 @@ def _producers(
         direct = _is_direct(graph, e)
         for i in range(number[v]):
             senders = [i] if direct else range(number[u])
-            found[i] += [member[u, j] for j in senders if (u, j) in member]
-    return found
+            answer[i] += [member[u, j] for j in senders if (u, j) in member]
+    return answer
 
 
 def _is_direct(graph: StreamGraph, e: int) -> bool:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.engines.flink.decision import Candidate, Interval, decide, interval
+from streamplace.engines.flink.decision import Candidate, RateInterval, decide, interval
 
 
 def candidate(name: str, value: float, moves: int = 1, mode: str | None = None) -> Candidate:
@@ -37,7 +37,7 @@ def test_of_layouts_that_may_be_equal_the_one_that_costs_least_is_chosen(
 
 def test_a_layout_that_may_be_worse_than_the_present_one_is_not_recommended() -> None:
     """However likely it is to be as good as the best one."""
-    wide = Candidate("SLOTS", {}, Interval(20.0, 140.0, 300.0), 1, "SLOTS")
+    wide = Candidate("SLOTS", {}, RateInterval(20.0, 140.0, 300.0), 1, "SLOTS")
     assert decide(PRESENT, [candidate("found", 150.0), wide]).chosen.name == "found"
 
 

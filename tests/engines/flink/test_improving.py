@@ -8,7 +8,7 @@ from streamplace import Cluster, Operator, StreamGraph
 from streamplace.engines.flink import improving
 from streamplace.engines.flink.decision import Candidate, decide, interval
 from streamplace.engines.flink.engine import FlinkEngine
-from streamplace.engines.flink.improving import Improver, Proposal
+from streamplace.engines.flink.improving import JobImprover, Proposal
 from streamplace.engines.flink.move import FlinkMove, MovePlan
 from streamplace.engines.flink.outcomes import FlinkMoved
 from streamplace.engines.flink.settling import SourceFlow
@@ -51,9 +51,9 @@ def run(
     """Move a job that reads so much where it comes to, for which this is proposed then."""
     told: list[str] = []
     monkeypatch.setattr(improving, "source_flow", lambda *_: there)
-    monkeypatch.setattr(Improver, "propose", lambda *_: again)
+    monkeypatch.setattr(JobImprover, "propose", lambda *_: again)
     engine: Any = type("Engine", (), {"rest": None})()
-    improver = Improver(cast("FlinkEngine", engine), cast("FlinkMove", moves), tell=told.append)
+    improver = JobImprover(cast("FlinkEngine", engine), cast("FlinkMove", moves), tell=told.append)
     return improver.run(proposal("job", FOUND)), told
 
 
