@@ -195,7 +195,10 @@ def cheapest_by_brute_force(demand: Demand, catalogue: Catalogue, most: int) -> 
     """Cost of the cheapest of all plans of up to so many machines; infinite where none carries."""
     best = float("inf")
     limits = [p or most for p in demand.most.tolist()]
-    numbers = [range(limit if demand.fixed else 1, limit + 1) for limit in limits]
+    numbers = [
+        range(limit if keeps else 1, limit + 1)
+        for limit, keeps in zip(limits, demand.keeps.tolist(), strict=True)
+    ]
     for counts in _counts(catalogue, most):
         cost = sum(o.price * x for o, x in zip(catalogue.offers, counts, strict=True))
         if cost >= best:

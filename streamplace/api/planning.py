@@ -26,12 +26,14 @@ from streamplace.planning.curve import PlanCurve
 from streamplace.planning.defaults import USUAL_ERROR
 from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer, read_offers
-from streamplace.planning.planner import planned
+from streamplace.planning.planner import planned, planned_most
 from streamplace.planning.result import PlanResult
 from streamplace.planning.settings import USUAL_BUDGET, PlanSettings
 from streamplace.planning.traced import planned_for_trace
 from streamplace.planning.traces import RateTrace, read_trace
 
+HIGHEST_RATE = "max"
+"""The rate of a plan for as much as machines carry."""
 OffersLike = Catalogue | Iterable[Offer] | FilePath
 """Offers, a catalogue of them, or the path of a file."""
 TraceLike = RateTrace | FilePath
@@ -49,7 +51,7 @@ def plan(
     headroom: float | Headroom = 0.0,
     robust: int = 0,
     error: float = USUAL_ERROR,
-    keep_parallelism: bool = False,
+    keep_parallelism: bool | Iterable[str] = False,
     seed: int = 0,
     budget: BudgetLike | None = None,
     jobs: int | None = None,
@@ -61,7 +63,8 @@ def plan(
     graph
         A graph, or the path of a file with one.
     rate
-        Tuples/s of all sources together; by default the rate of the graph.
+        Tuples/s of all sources together; by default the rate of the graph. ``"max"`` stands for the
+        highest rate for which a plan is found on the machines.
     trace
         Rates over time instead, or the path of a CSV file with them. The result has ``hours``: what
         each hour would need alone.
@@ -81,7 +84,7 @@ def plan(
         Share by which they may cost more.
     keep_parallelism
         Every operator keeps the parallelism of the graph, and only machines and placement are
-        planned.
+        planned; or the names of the operators that keep it.
     seed
         The same seed gives the same plan, unless the budget ends the search.
     budget
@@ -102,6 +105,8 @@ def plan(
     """
     machines = _machines(offers, cluster)
     settings = _settings(headroom, robust, error, keep_parallelism, seed, budget)
+    if trace is None and rate == HIGHEST_RATE:
+        return planned_most(graph_of(graph), machines, settings)
     if trace is None:
         return _planned(machines, (graph_of(graph, rate), settings))
     if rate is not None:
@@ -128,7 +133,7 @@ def plan_frontier(
     headroom: float | Headroom = 0.0,
     robust: int = 0,
     error: float = USUAL_ERROR,
-    keep_parallelism: bool = False,
+    keep_parallelism: bool | Iterable[str] = False,
     seed: int = 0,
     budget: BudgetLike | None = None,
     jobs: int | None = None,
@@ -172,7 +177,7 @@ def plan_robustness(
     cluster: ClusterLike | None = None,
     headroom: float | Headroom = 0.0,
     error: float = USUAL_ERROR,
-    keep_parallelism: bool = False,
+    keep_parallelism: bool | Iterable[str] = False,
     seed: int = 0,
     budget: BudgetLike | None = None,
     jobs: int | None = None,
@@ -206,13 +211,15 @@ def _settings(
     headroom: float | Headroom,
     robust: int,
     error: float,
-    keep_parallelism: bool,
+    keep_parallelism: bool | Iterable[str],
     seed: int,
     budget: BudgetLike | None,
 ) -> PlanSettings:
     spare = headroom if isinstance(headroom, Headroom) else Headroom(flat=headroom)
     limit = budget_of(budget) or USUAL_BUDGET
-    return PlanSettings(spare, robust, error, keep_parallelism, seed_of(seed), limit)
+    keeping = keep_parallelism
+    names = keeping if isinstance(keeping, bool) else frozenset(keeping)
+    return PlanSettings(spare, robust, error, names, seed_of(seed), limit)
 
 
 def _planned(machines: Catalogue | Cluster, asked: tuple[StreamGraph, PlanSettings]) -> PlanResult:

@@ -28,8 +28,8 @@ from streamplace.model.messages import counted
 from streamplace.model.report import duration
 
 if TYPE_CHECKING:
-    from streamplace.engines.flink.engine import FlinkEngine
-    from streamplace.engines.flink.move import FlinkMove, MovePlan
+    from streamplace.engines.flink.improving import JobImprover
+    from streamplace.engines.flink.move import MovePlan
     from streamplace.engines.flink.outcomes import FlinkMoved
     from streamplace.engines.flink.rest import Rest
     from streamplace.report.moves import PlannedMoves
@@ -62,6 +62,11 @@ SAVEPOINTS = click.option(
     "cluster_file",
     type=FILE,
     help="Cluster file (TOML) of the devices.  [default: measure them]",
+)
+@click.option(
+    "--rate",
+    help="Rate that all sources are offered together, as in '10 k/s', to place the job for.  "
+    "[default: their rate, or as much as possible where they are held back]",
 )
 @SECONDS
 @PATIENCE
@@ -100,7 +105,8 @@ SAVEPOINTS = click.option(
     type=click.FloatRange(0, 1),
     default=0.8,
     show_default=True,
-    help="Part of its previous rate that the moved job must reach.",
+    help="Part of its previous rate that the moved job must reach. Without --placement, a job "
+    "whose sources are held back must not be slower at all.",
 )
 @click.option("--resume", is_flag=True, help="Finish an interrupted move.")
 @click.option("--dry-run", is_flag=True, help="Print what would be moved, and move nothing.")
@@ -112,6 +118,7 @@ def move_(
     job: str | None,
     placement: Path | None,
     cluster_file: Path | None,
+    rate: str | None,
     seconds: float,
     patience: float,
     accept_cold: bool,
@@ -143,19 +150,24 @@ def move_(
     answer for a minute, run it again with --resume to finish the move. Only one command at a time
     can move a job.
 
-    Without --placement the command measures the job, places it around the other jobs of the
-    cluster, and moves it if that raises its rate.
+    Without --placement the command measures the job, and compares its layout with those that Flink
+    itself would choose, an even spread, and the best one that it finds. It moves the job if even
+    the lower end of the prediction is a gain, and measures it there. If a line of Flink's
+    configuration does as well, it prints that line, and moves nothing.
     """
     from streamplace.engines.flink.engine import FlinkEngine
+    from streamplace.engines.flink.improving import JobImprover
     from streamplace.engines.flink.pinning import read_vectors
     from streamplace.engines.flink.resuming import resume_words
     from streamplace.engines.flink.settling import Settling
     from streamplace.engines.flink.state import Saving
+    from streamplace.io.clusters import read_cluster
+    from streamplace.model.units import tuple_rate
     from streamplace.report.moves import PlannedMoves
     from streamplace.report.pages import check_page
 
     if resume:
-        _refuse_with_resume(placement is not None or dry_run or output is not None)
+        _refuse_with_resume(any((placement, rate, dry_run, output)))
     if output is not None:
         check_page(output)
     program = program_of(**submitted)
@@ -167,7 +179,7 @@ def move_(
         allow_non_restored=allow_non_restored,
         seconds=timeout,
         saving=Saving(savepoint_timeout, native, trial_savepoint),
-        settling=Settling(settle, least_rate),
+        settling=Settling(settle, least_rate, never_slower=placement is None),
         tell=say,
         patience=patience,
         accept_cold=accept_cold,
@@ -178,61 +190,47 @@ def move_(
         return
     running = move.running_job(job)
     if placement is None:
-        plan = _planned_anew(engine, move, running, seconds, cluster_file, output)
-    else:
-        plan = move.plan(running, read_vectors(placement))
-        _tell(plan)
-        _save_report(PlannedMoves(plan.moved), output)
-    if plan is not None and plan.is_needed and not dry_run:
-        _show(move.run(plan), running, plan.moved, as_json)
-    else:
-        _show(None, running, {} if plan is None else plan.moved, as_json)
+        cluster = None if cluster_file is None else read_cluster(cluster_file)
+        offered = None if rate is None else tuple_rate(rate)
+        improver = JobImprover(engine, move, seconds, offered, cluster, say)
+        _improve(improver, running, output, dry_run=dry_run, as_json=as_json)
+        return
+    if rate is not None:
+        raise SettingError("--rate is for a job that is placed anew; drop --placement or --rate")
+    plan = move.plan(running, read_vectors(placement))
+    _tell(plan)
+    _save_report(PlannedMoves(plan.moved), output)
+    moved = move.run(plan) if plan.is_needed and not dry_run else None
+    _show(moved, running, plan.moved, as_json)
 
 
 def _refuse_with_resume(has_more: bool) -> None:
     if has_more:
         raise SettingError(
-            "--resume uses the placement of the interrupted move; drop --placement, --dry-run and "
-            "-o"
+            "--resume uses the placement of the interrupted move; drop --placement, --rate, "
+            "--dry-run and -o"
         )
 
 
-def _planned_anew(
-    engine: "FlinkEngine",
-    move: "FlinkMove",
-    job: str,
-    seconds: float,
-    cluster_file: Path | None,
-    output: Path | None,
-) -> "MovePlan | None":
-    """Plan for a job that is measured now; None where moving it would gain nothing."""
-    from streamplace.api import place
-    from streamplace.drawing.named_placements import NamedPlacements
-    from streamplace.engines.flink.pinning import vectors_of
-    from streamplace.io.clusters import read_cluster
+def _improve(
+    improver: "JobImprover", job: str, output: Path | None, *, dry_run: bool, as_json: bool
+) -> None:
+    """Measure a job, decide where it should run, and move it there if that pays."""
     from streamplace.report.moves import PlannedMoves
 
-    with waiting(f"watching for {seconds:g} s"):
-        cluster = None if cluster_file is None else read_cluster(cluster_file)
-        measured = engine.measure(job, seconds, cluster=cluster)
-    for note in measured.notes:
+    with waiting(f"watching for {improver.seconds:g} s"):
+        proposal = improver.propose(job)
+    for note in proposal.measured.notes:
         say(f"note: {note}")
-    result = place(measured.graph, measured.cluster)
-    say(f"placed by {result.placer}: relative throughput {result.value:.4g}")
-    parallelism = measured.graph.operators.parallel
-    plan = move.plan(job, vectors_of(result.placement.as_dict(), parallelism))
-    placed = NamedPlacements(result.problem, ((result.placer, result.placement),), result.judge)
-    _save_report(PlannedMoves(plan.moved, placed), output)
-    if not plan.moved:
-        say(UNMOVED)
-        return None
-    _tell(plan)
-    worth = engine.worth(measured, plan)
-    say(str(worth))
-    if not worth.pays:
-        say("nothing is moved; to move the job anyway, give --placement")
-        return None
-    return plan
+    for sentence in proposal.sentences():
+        say(sentence)
+    plan = proposal.plan if proposal.moves else None
+    operators = {} if plan is None else plan.moved
+    _save_report(PlannedMoves(operators), output)
+    if plan is not None:
+        _tell(plan)
+    moved = improver.run(proposal) if plan is not None and not dry_run else None
+    _show(moved, job, operators, as_json, proposal.to_json())
 
 
 def _save_report(moves: "PlannedMoves", output: Path | None) -> None:
@@ -259,6 +257,7 @@ def _show(
     before: str,
     operators: dict[str, tuple[dict[str, int], dict[str, int]]],
     as_json: bool,
+    decision: dict[str, Any] | None = None,
 ) -> None:
     """Print which job runs now."""
     job = before if moved is None else moved.job
@@ -277,6 +276,7 @@ def _show(
             "moved": {
                 name: {"from": source, "to": target} for name, (source, target) in operators.items()
             },
+            **({} if decision is None else {"decision": decision}),
         }
     )
 

@@ -33,8 +33,8 @@ MOST_PROTECTED = 64
 @click.argument("graph", type=FILE)
 @click.option(
     "--rate",
-    help="Total rate of the sources in tuples/s, such as 50000 or '50 k/s', or a range such as "
-    "20000..80000.",
+    help="Total rate of the sources in tuples/s, such as 50000 or '50 k/s', a range such as "
+    "20000..80000, or max for the highest rate that the machines carry.",
 )
 @click.option(
     "--trace",
@@ -102,6 +102,12 @@ MOST_PROTECTED = 64
     help="Keep the parallelism of every operator of GRAPH; plan only machines and placement.",
 )
 @click.option(
+    "--keep",
+    metavar="OPERATOR",
+    multiple=True,
+    help="Keep the parallelism of this operator, as of one whose program sets it. May be repeated.",
+)
+@click.option(
     "--evaluations",
     type=click.IntRange(1),
     help="Maximum number of moves to try. Results then do not depend on the machine.",
@@ -137,6 +143,7 @@ def command(
     robust: str,
     error: float,
     keep_parallelism: bool,
+    keep: tuple[str, ...],
     seconds: float | None,
     evaluations: int | None,
     jobs: int | None,
@@ -161,7 +168,7 @@ def command(
     settings: dict[str, Any] = {
         "headroom": _headroom(headroom, restart, catch_up, latency, variability),
         "error": error,
-        "keep_parallelism": keep_parallelism,
+        "keep_parallelism": keep_parallelism or keep,
         "seed": seed,
         "budget": None if seconds is None and evaluations is None else Budget(seconds, evaluations),
         "jobs": jobs,
@@ -191,7 +198,9 @@ def _answer(
     if len(protected) > 1:
         return plan_robustness(graph, protected, rate=rates[0], **settings)
     rate = rates[0] if rates else None
-    return plan(graph, rate=rate, robust=protected[0], **traced, **settings)
+    return plan(
+        graph, rate="max" if rate == inf else rate, robust=protected[0], **traced, **settings
+    )
 
 
 def _check_output(output: Path | None, *, is_curve: bool) -> None:
@@ -240,6 +249,8 @@ def _asked(rate: str | None, robust: str, trace: Path | None) -> tuple[list[floa
         raise SettingError("a plan needs either --rate or --trace; give one of them")
     rates = [] if rate is None else rates_of(rate)
     protected = protected_of(robust)
+    if len(protected) > 1 and rates == [inf]:
+        raise SettingError("a range of --robust is for one rate; give a number for --rate")
     if len(protected) > 1 and len(rates) != 1:
         raise SettingError("a range of --robust is for one rate; give --rate without a range")
     return rates, protected
@@ -267,13 +278,15 @@ def protected_of(text: str) -> list[int]:
 
 
 def rates_of(text: str) -> list[float]:
-    """Rates that a text names: one, or nine of a range.
+    """Rates that a text names: one, nine of a range, or an infinite one for "max".
 
-    >>> rates_of("50 k/s"), len(rates_of("20000..80000"))
-    ([50000.0], 9)
+    >>> rates_of("50 k/s"), len(rates_of("20000..80000")), rates_of("max")
+    ([50000.0], 9, [inf])
     """
     from streamplace.model.units import tuple_rate
 
+    if text == "max":
+        return [inf]
     first, dots, last = text.partition("..")
     low = tuple_rate(first)
     high = tuple_rate(last) if dots else low

@@ -140,7 +140,7 @@ def least_parallelism(demand: Demand, v: int, speed: float) -> int:
     0 where no parallelism is enough.
     """
     need = float(demand.heaviest[v])
-    if demand.fixed:
+    if demand.keeps[v]:
         p = int(demand.most[v])
         return p if busiest_share(demand, v, p) * need <= speed * (1 + 1e-9) else 0
     if need <= speed:

@@ -1,11 +1,14 @@
 """Demand: what a graph at full rate asks of the machines that run it."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamplace.model.arrays import Floats, Ints
+from streamplace.errors import ProblemError
+from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import quoted
 from streamplace.model.streams import CHAINED
 
 FLINK_GROUP = "default"
@@ -38,8 +41,8 @@ class Demand:
         parts. Where there are several, each resource is charged for the worst.
     most
         [N] largest parallelism; 0 where any is possible.
-    fixed
-        Whether the largest parallelism of each operator is the only one.
+    keeps
+        [N] whether the largest parallelism of an operator is its only one.
     tied
         [N] operators of one number must have one parallelism.
     slot_group
@@ -61,7 +64,7 @@ class Demand:
     requires: tuple[frozenset[str], ...]
     dealing: tuple[frozenset[int], ...]
     most: Ints
-    fixed: bool
+    keeps: Bools
     tied: Ints
     slot_group: Ints
     source: Ints
@@ -85,16 +88,24 @@ class Demand:
         """Instructions per second of each operator alone, errors included, [N]."""
         return self.instructions + self.error if self.protected else self.instructions
 
+    @property
+    def fixed(self) -> bool:
+        """Whether all operators have one parallelism only."""
+        return bool(self.keeps.all())
+
     def pieces(self, v: int) -> int:
         """Equal pieces of operator v of which every subtask has a whole number; 0 for none."""
         groups = min(self.dealing[v]) if len(self.dealing[v]) == 1 else 0
-        if self.fixed and len(self.dealing[v]) == 1 and groups % int(self.most[v]) == 0:
+        if self.keeps[v] and len(self.dealing[v]) == 1 and groups % int(self.most[v]) == 0:
             return int(self.most[v])
         return groups
 
 
 def demand_of(
-    graph: StreamGraph, error: float = 0.0, protected: int = 0, fixed: bool = False
+    graph: StreamGraph,
+    error: float = 0.0,
+    protected: int = 0,
+    fixed: bool | Collection[str] = False,
 ) -> Demand:
     """Return the demand of a graph, at the rate of its sources.
 
@@ -105,7 +116,8 @@ def demand_of(
     protected
         Operators on each machine that may be so at the same time.
     fixed
-        Whether every operator keeps the parallelism of the graph.
+        Operators that keep the parallelism of the graph, or whether all do. So do those that
+        forward streams join to them.
 
     Examples
     --------
@@ -118,9 +130,11 @@ def demand_of(
     graph = _unchained(graph)
     operators, flow = graph.operators, graph.flow
     payload = graph.streams.bytes_per_tuple()[flow.stream_index]
-    joined = _joined(graph, fixed)[flow.stream_index]
+    named = _named(graph, fixed)
+    joined = _joined(graph, named)[flow.stream_index]
     forward = joined == FORWARD
     tied = connected(graph.n_operators, flow.source[forward], flow.target[forward])
+    keeps = np.isin(tied, tied[named])
     instructions, constant = flow.input_rate * graph.charged_ipt, 1e6 * operators.constant
     if constant.any():
         instructions = instructions + constant
@@ -133,8 +147,8 @@ def demand_of(
         memory=np.array(operators.memory),
         requires=operators.requires,
         dealing=_dealing(graph, joined),
-        most=operators.parallelism if fixed else _most(graph, tied),
-        fixed=fixed,
+        most=np.where(keeps, operators.parallelism, _most(graph, tied)).astype(np.int32),
+        keeps=keeps,
         tied=tied,
         slot_group=_slot_groups(graph),
         source=flow.source,
@@ -154,15 +168,28 @@ def _unchained(graph: StreamGraph) -> StreamGraph:
     return replace(graph, streams=replace(streams, partitioning=tuple(kinds)))
 
 
-def _joined(graph: StreamGraph, fixed: bool) -> Ints:
+def _named(graph: StreamGraph, fixed: bool | Collection[str]) -> Bools:
+    """Whether an operator is one of those that are named, or all are, [N]."""
+    names = graph.operators.name
+    if isinstance(fixed, bool):
+        return np.full(len(names), fixed)
+    if unknown := set(fixed).difference(names):
+        raise ProblemError(
+            f"graph {quoted(graph.name)} has no operator {quoted(min(unknown))}, but its "
+            "parallelism is to be kept"
+        )
+    return np.isin(names, sorted(fixed))
+
+
+def _joined(graph: StreamGraph, keeps: Bools) -> Ints:
     """How each stream joins subtasks, in the order of the graph."""
     streams, parallelism = graph.streams, graph.operators.parallelism
     keyed = graph.operators.max_parallelism[streams.target] > 0
     kinds = {"forward": FORWARD, "rebalance": ALL_TO_ALL, "hash": ALL_TO_ALL, "": EITHER}
     joined = np.array([kinds[kind] for kind in streams.partitioning], np.int32)
-    if fixed:
-        equal = parallelism[streams.source] == parallelism[streams.target]
-        joined[joined == EITHER] = np.where(equal, FORWARD, ALL_TO_ALL)[joined == EITHER]
+    settled = (joined == EITHER) & keeps[streams.source] & keeps[streams.target]
+    equal = parallelism[streams.source] == parallelism[streams.target]
+    joined[settled] = np.where(equal, FORWARD, ALL_TO_ALL)[settled]
     return np.where(keyed & (joined == EITHER), ALL_TO_ALL, joined).astype(np.int32)
 
 

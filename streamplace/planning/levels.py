@@ -92,7 +92,7 @@ def _raised(demand: Demand, wanted: Longs, together: Ints, most: float) -> Ints:
         target = int(min(wanted[v], MOST))
         possible = choices(demand, v, max(2 * target, 1))
         vector[v] = next((p for p in possible if p >= target), possible[-1])
-        if vector[v] > most >= target:
+        if vector[v] > most >= target and not demand.keeps[v]:
             vector[v] = max(p for p in possible if p <= most)
     highest = np.zeros(together.max() + 1, np.int64)
     np.maximum.at(highest, together, vector)

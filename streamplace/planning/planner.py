@@ -18,7 +18,14 @@ from streamplace.planning.refusals import check_tags, refusal, slow_operator
 from streamplace.planning.result import PlanResult, PlanStep, PlanSteps
 from streamplace.planning.search import STEPS, PlanSearch
 from streamplace.planning.settings import USUAL_SETTINGS, PlanSettings
-from streamplace.planning.steps import largest_rate, neighbours, packed_at, rate_of
+from streamplace.planning.steps import (
+    HIGHEST,
+    largest_rate,
+    neighbours,
+    packed_at,
+    promised_rate,
+    rate_of,
+)
 from streamplace.planning.verification import contradictions
 
 LOG = logging.getLogger(__name__)
@@ -69,6 +76,29 @@ def planned(
         f"{reasons[0]}; this is a defect of streamplace, please report it with the graph, the "
         f"machines and seed {settings.seed}"
     )
+
+
+def planned_most(
+    graph: StreamGraph, machines: Catalogue | Cluster, settings: PlanSettings = USUAL_SETTINGS
+) -> PlanResult:
+    """Return a plan for the highest rate that is found on machines.
+
+    Raises
+    ------
+    ProblemError
+        When no rate with a plan is found, or no number of machines limits the rate.
+    """
+    problem = PlanProblem.of(graph, machines, settings)
+    check_tags(problem)
+    rate = promised_rate(problem.at_rate(HIGHEST))
+    if not rate:
+        raise ProblemError(refusal(problem, None))
+    if rate >= HIGHEST:
+        raise ProblemError(
+            f"the machines carry any rate of {quoted(graph.name)}, so there is no highest one; "
+            "give a rate"
+        )
+    return planned(graph.at_rate(rate), machines, settings)
 
 
 def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> list[PackedMachines]:

@@ -82,7 +82,7 @@ def slow_operator(problem: PlanProblem) -> str:
             if not demand.most[v]:
                 return f"operator {quoted(name)} needs more than {MOST_SUBTASKS} subtasks"
             share = Fraction(1, int(demand.most[v]))
-            limit = "parallelism" if demand.fixed else "max_parallelism"
+            limit = "parallelism" if demand.keeps[v] else "max_parallelism"
             return (
                 f"with {limit} {demand.most[v]}, the busiest subtask of operator "
                 f"{quoted(name)} needs at least {float(share) * demand.heaviest[v] / 1e6:.6g} "

@@ -25,7 +25,7 @@ class PlanSettings:
     error
         Share by which they may cost more.
     keep_parallelism
-        Whether every operator keeps the parallelism of the graph.
+        Whether every operator keeps the parallelism of the graph, or the names of those that do.
     seed
         The same seed gives the same plan, unless the budget ends the search.
     budget
@@ -35,7 +35,7 @@ class PlanSettings:
     headroom: Headroom = NO_HEADROOM
     robust: int = 0
     error: float = USUAL_ERROR
-    keep_parallelism: bool = False
+    keep_parallelism: bool | frozenset[str] = False
     seed: int = 0
     budget: Budget = USUAL_BUDGET
 

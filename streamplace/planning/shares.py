@@ -52,7 +52,7 @@ def busiest_share(demand: Demand, v: int, parallelism: int) -> float:
 
 def choices(demand: Demand, v: int, most: int) -> list[int]:
     """Return the parallelisms of operator v, up to ``most``, that differ in some share."""
-    if demand.fixed:
+    if demand.keeps[v]:
         return [int(demand.most[v])]
     limit = min(most, int(demand.most[v]) or most)
     useful = {p for groups in demand.dealing[v] for p in useful_parallelisms(groups, limit)}

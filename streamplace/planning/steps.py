@@ -214,13 +214,19 @@ def _is_possible(problem: PlanProblem, counts: tuple[int, ...]) -> bool:
 
 
 def _several(problem: PlanProblem) -> tuple[int, ...] | None:
-    """Four times the cheapest machines that the quickest bound does not exclude, if there are."""
+    """Four times the cheapest machines that the quickest bound does not exclude, if there are.
+
+    Where there are fewer of a type, as of given machines, the others may stand in for them.
+    """
     bound = proven_bound(problem.demand, problem.catalogue, lambda: True)
     if bound is None:
         return None
+    offers, wanted = problem.catalogue.offers, [4 * count for count in bound.counts]
+    few = any(n > offer.at_most for n, offer in zip(wanted, offers, strict=True))
+    if few or not any(wanted):
+        wanted = [max(1, sum(wanted))] * len(offers)
     counts = tuple(
-        min(offer.at_most, max(offer.at_least, 4 * count))
-        for offer, count in zip(problem.catalogue.offers, bound.counts, strict=True)
+        min(offer.at_most, max(offer.at_least, n)) for n, offer in zip(wanted, offers, strict=True)
     )
     return counts if sum(counts) <= MOST_MACHINES else None
 

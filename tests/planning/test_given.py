@@ -1,5 +1,6 @@
 """Plans on given machines, with links between pairs of them."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -7,11 +8,11 @@ import pytest
 from streamsim import throughput
 
 from streamplace.errors import ProblemError
-from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
+from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.model.devices import Devices
 from streamplace.model.expansion import expand
 from streamplace.placers.registry import Budget
-from streamplace.planning.planner import planned
+from streamplace.planning.planner import planned, planned_most
 from streamplace.planning.result import PlanResult
 from streamplace.planning.settings import PlanSettings
 
@@ -85,3 +86,45 @@ def test_a_full_link_is_what_limits() -> None:
     assert "the link box" in str(result)
     faster = planned(graph.at_rate(result.carries), cluster, replace(ASKED, seed=1))
     assert carried(faster) == pytest.approx(1)
+
+
+def uneven_job(rate: float) -> StreamGraph:
+    """1.3e6 instructions per tuple, of which one operator in four subtasks takes most."""
+    operators = [
+        Operator("src", ipt=2e5, payload=100, rate=rate),
+        Operator("work", ipt=1e6, payload=50, parallelism=4),
+        Operator("out", ipt=1e5),
+    ]
+    streams = [
+        Stream("src", "work", partitioning="rebalance"),
+        Stream("work", "out", partitioning="hash"),
+    ]
+    return StreamGraph.of("job", operators, streams)
+
+
+UNEVEN = Cluster.of([Device("a", mips=2500), Device("b", mips=1000), Device("c", mips=500)])
+
+
+def test_the_highest_rate_uses_all_unlike_machines() -> None:
+    """They have 4,000 MIPS together, which is 3,076.9 tuples/s; all of one operator are 769."""
+    result = planned_most(uneven_job(1.0), UNEVEN, ASKED)
+    assert result.rate == pytest.approx(4e9 / 1.3e6, rel=0.01)
+    assert result.carries >= result.rate
+    kept = replace(ASKED, keep_parallelism=True)
+    assert planned_most(uneven_job(1.0), UNEVEN, kept).rate == pytest.approx(2631.57, rel=0.01)
+
+
+def test_a_rate_that_a_refusal_names_is_the_highest_and_holds() -> None:
+    with pytest.raises(ProblemError) as refused:
+        planned(uneven_job(4000.0), UNEVEN, ASKED)
+    match = re.search(r"the largest rate with a plan is ([\d.]+) tuples/s", str(refused.value))
+    assert match is not None
+    named = float(match[1])
+    assert named == pytest.approx(4e9 / 1.3e6, rel=0.01)
+    assert planned(uneven_job(named), UNEVEN, ASKED).carries >= named
+
+
+def test_machines_that_carry_any_rate_have_no_highest_one() -> None:
+    free = StreamGraph.of("free", [Operator("src", rate=1.0)])
+    with pytest.raises(ProblemError, match="carry any rate of 'free'"):
+        planned_most(free, UNEVEN, ASKED)

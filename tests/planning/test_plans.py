@@ -17,7 +17,7 @@ from planning_cases import (
 from streamsim import throughput
 
 from streamplace.errors import ProblemError
-from streamplace.model import Operator, Problem, StreamGraph
+from streamplace.model import Operator, Problem, Stream, StreamGraph
 from streamplace.model.expansion import expand
 from streamplace.placers.registry import Budget
 from streamplace.planning.contents import packing_of
@@ -75,6 +75,53 @@ def test_parallelism_is_kept(graph: StreamGraph, offers: Catalogue, data: st.Dat
     assert float(result.bound) <= best * (1 + 1e-9)
     assert result.cost <= best * (1 + 1e-9)
     assert carried(result) >= 1 - 1e-8
+
+
+@settings(max_examples=25, deadline=None)
+@given(plannable(most=2), catalogues(most=2), st.data())
+def test_parallelism_of_some_operators_is_kept(
+    graph: StreamGraph, offers: Catalogue, data: st.DataObject
+) -> None:
+    """The plan is the cheapest of those in which the named operators have that of the graph."""
+    limits = graph.operators.max_parallelism.tolist()
+    p = data.draw(st.integers(1, min(limits)))
+    given_graph = with_parallelism(graph, np.full(len(limits), p, np.int32))
+    name = data.draw(st.sampled_from(graph.operators.name))
+    best = cheapest_by_brute_force(demand_of(given_graph, fixed={name}), offers, 3)
+    try:
+        result = planned(given_graph, offers, replace(ASKED, keep_parallelism=frozenset({name})))
+    except ProblemError as error:
+        reason = str(error)
+        assert best == float("inf") or "can never be used: no operator" in reason
+        return
+    assert result.parallelism[name] == p
+    assert float(result.bound) <= best * (1 + 1e-9)
+    assert result.cost <= best * (1 + 1e-9)
+    assert carried(result) >= 1 - 1e-8
+
+
+def test_what_a_forward_stream_joins_to_a_kept_operator_keeps_its_parallelism() -> None:
+    """And the others have what they need."""
+    operators = [
+        Operator("src", ipt=1000, payload=1, rate=1000),
+        Operator("parse", ipt=1000, payload=1, parallelism=3),
+        Operator("detect", ipt=1000, parallelism=3),
+    ]
+    streams = [
+        Stream("src", "parse", partitioning="rebalance"),
+        Stream("parse", "detect", partitioning="forward"),
+    ]
+    graph = StreamGraph.of("job", operators, streams)
+    offers = Catalogue.of([Offer("a", 1.0, mips=10.0)])
+    kept = replace(ASKED, keep_parallelism=frozenset({"detect"}))
+    assert planned(graph, offers, kept).parallelism == {"src": 1, "parse": 3, "detect": 3}
+    assert planned(graph, offers, ASKED).parallelism == {"src": 1, "parse": 1, "detect": 1}
+
+
+def test_an_operator_to_keep_must_be_there() -> None:
+    graph = StreamGraph.of("job", [Operator("src", rate=1.0)])
+    with pytest.raises(ProblemError, match="graph 'job' has no operator 'map'"):
+        demand_of(graph, fixed={"map"})
 
 
 def test_a_kept_parallelism_may_be_too_low() -> None:

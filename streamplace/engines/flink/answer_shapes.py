@@ -68,6 +68,8 @@ class TaskManager(TypedDict):
     id: str
     path: str
     timeSinceLastHeartbeat: NotRequired[int]
+    slotsNumber: NotRequired[int]
+    freeSlots: NotRequired[int]
     totalResource: Resources
     freeResource: Resources
     hardware: Hardware
@@ -158,6 +160,7 @@ class PlanNode(TypedDict):
 
     id: str
     description: NotRequired[str]
+    parallelism: NotRequired[int]
     inputs: NotRequired[List[PlanInput]]
 
 

@@ -59,6 +59,7 @@ ANSWERS: dict[str, Any] = {
     "/jars": UploadedJars,
     "/jars/upload": Uploaded,
     "/jars/*/run": Submitted,
+    "/jars/*/plan": PlanAnswer,
 }
 """Path → what is answered there; a star stands for an id."""
 

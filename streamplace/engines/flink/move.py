@@ -46,7 +46,7 @@ from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import FlinkError, Refusal, Rest
 from streamplace.engines.flink.resuming import resume_command, with_job
 from streamplace.engines.flink.returned_devices import await_devices
-from streamplace.engines.flink.settling import Settling, source_rate
+from streamplace.engines.flink.settling import Settling, SourceFlow, source_flow
 from streamplace.engines.flink.state import Saving, stop_status
 from streamplace.engines.flink.submission import chain_of, successor
 from streamplace.engines.flink.tasks import read_vertices
@@ -203,12 +203,12 @@ class FlinkMove:
         with held:
             return transaction.begin()
 
-    def _rate(self, job: str) -> float | None:
-        """Tuples/s of a job's sources; None where nothing is compared with it, or it has gone."""
+    def _rate(self, job: str) -> SourceFlow | None:
+        """Return what a job's sources emit; None where nothing is compared with it, or it left."""
         if not self.settling.compares_rates:
             return None
         try:
-            return source_rate(self.rest, job)
+            return source_flow(self.rest, job)
         except Refusal:
             return None
 
@@ -329,7 +329,7 @@ class FlinkMove:
 
     @contextmanager
     def _transaction(
-        self, folder: SavepointFolder, lock: MoveLock, rate: float | None
+        self, folder: SavepointFolder, lock: MoveLock, rate: SourceFlow | None
     ) -> Iterator[Transaction]:
         """What moves the job, with all that it needs on the cluster before the job is stopped."""
         journal = lock.journal

@@ -1,18 +1,29 @@
 """Settling: whether a job that was just started keeps running as well as before."""
 
+import itertools
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import stdev
 
 from streamplace.engines.flink.answer_shapes import Job
 from streamplace.engines.flink.carried import PERIODIC_LIMIT_MS
 from streamplace.engines.flink.rest import FINISHED, FlinkError, Refusal, Rest
-from streamplace.engines.flink.sampling import sample, sent_by
+from streamplace.engines.flink.sampling import Activity, sample, sent_by
 from streamplace.engines.flink.state import checkpoint_counts
 
 LOOK_SECONDS = 0.5
 RATE_SECONDS = 5.0
 """How long the rate is watched, before a job is stopped and when it has settled."""
+BLOCKED = 0.02
+"""Share of its time that a source may be back-pressured before its rate is a limit."""
+LEAST_NOISE = 0.03
+"""Share by which runs of one placement differ (docs/calibration.md)."""
+ERRORS = 2.0
+"""Standard errors by which two rates must differ for one to be lower."""
+MOST_LOOKS = 6
+"""Times that the rate of a job is taken which becomes faster, as its code is compiled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +36,14 @@ class Settling:
         For how long it is watched; 0 trusts the start.
     least_rate
         Share of the rate before that its sources must reach; 0 compares no rates.
+    never_slower
+        Whether a job whose sources were held back must not be slower than before at all, as far as
+        both rates are known.
     """
 
     seconds: float = 30.0
     least_rate: float = 0.8
+    never_slower: bool = False
 
     @property
     def compares_rates(self) -> bool:
@@ -36,20 +51,68 @@ class Settling:
         return self.seconds > 0 and self.least_rate > 0
 
 
+@dataclass(frozen=True, slots=True)
+class SourceFlow:
+    """What the sources of a job emit.
+
+    Attributes
+    ----------
+    rate
+        Tuples/s of all of them.
+    error
+        Standard error of that, from how much it varied meanwhile.
+    is_limited
+        Whether one of them was held back.
+    """
+
+    rate: float
+    error: float = 0.0
+    is_limited: bool = False
+
+    def is_below(self, other: "SourceFlow") -> bool:
+        """Whether the rate is lower than another, beyond the noise of both."""
+        noise = ERRORS * math.hypot(self.error, other.error)
+        return self.rate + max(noise, LEAST_NOISE * other.rate) < other.rate
+
+
 def source_rate(rest: Rest, job: str) -> float | None:
     """Tuples/s that the sources of a job emit; None where Flink does not tell."""
+    flow = source_flow(rest, job)
+    return None if flow is None else flow.rate
+
+
+def source_flow(rest: Rest, job: str) -> SourceFlow | None:
+    """What the sources of a job emit; None where Flink does not tell."""
     document = rest.running_job(job)
     names = _sources(document)
+    number = {vertex["id"]: vertex["parallelism"] for vertex in document["vertices"]}
     try:
         counters = {vertex: (metric,) for vertex, metric in names.items()}
         activities = sample(rest, job, [*names], RATE_SECONDS, counters)
     except FlinkError:  # it came to its end
         return None
     rates = [activities[vertex].rates.get(metric) for vertex, metric in names.items()]
-    return None if None in rates or not rates else math.fsum(rate for rate in rates if rate)
+    if None in rates or not rates:
+        return None
+    return SourceFlow(
+        math.fsum(rate for rate in rates if rate),
+        _error(activities, names),
+        any(activities[v].back_pressured > BLOCKED * number[v] for v in names),
+    )
 
 
-def settle(rest: Rest, job: str, settling: Settling, rate_before: float | None) -> None:
+def _error(activities: Mapping[str, Activity], names: Mapping[str, str]) -> float:
+    """Standard error of the sum of the rates of vertices, from the rates between looks at them."""
+    errors = []
+    for vertex, metric in names.items():
+        looks = [(at, row[metric]) for at, row in activities[vertex].looks if metric in row]
+        pairs = itertools.pairwise(looks)
+        rates = [(high - low) / (end - start) for (start, low), (end, high) in pairs]
+        errors.append(stdev(rates) / math.sqrt(len(rates)) if len(rates) > 1 else 0.0)
+    return math.hypot(*errors)
+
+
+def settle(rest: Rest, job: str, settling: Settling, before: SourceFlow | None) -> None:
     """Watch a job that runs.
 
     Raises
@@ -71,14 +134,32 @@ def settle(rest: Rest, job: str, settling: Settling, rate_before: float | None) 
             break
         time.sleep(min(LOOK_SECONDS, left))
     _check_checkpoint(rest, job, settling.seconds)
-    if settling.compares_rates and rate_before:
-        rate = source_rate(rest, job)
-        if rate is not None and rate < settling.least_rate * rate_before:
-            raise FlinkError(
-                f"job {job} reads {rate:.4g} tuples/s, {rate / rate_before:.0%} of the "
-                f"{rate_before:.4g} before it was moved (at least {settling.least_rate:.0%} "
-                "required)"
-            )
+    if settling.compares_rates and before is not None and before.rate:
+        _check_rate(rest, job, settling, before)
+
+
+def _check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow) -> None:
+    """Raise FlinkError for a job that is slower than before, and does not become faster."""
+    strictly = settling.never_slower and before.is_limited
+    flow = source_flow(rest, job)
+    for _ in range(MOST_LOOKS):
+        if flow is None or not strictly or not flow.is_below(before):
+            break
+        earlier, flow = flow, source_flow(rest, job)
+        if flow is not None and not earlier.is_below(flow):
+            break
+    if flow is None:
+        return
+    if flow.rate < settling.least_rate * before.rate:
+        required = f"at least {settling.least_rate:.0%} required"
+    elif strictly and flow.is_below(before):
+        required = "it was held back there, so it must not be slower"
+    else:
+        return
+    raise FlinkError(
+        f"job {job} reads {flow.rate:.4g} tuples/s, {flow.rate / before.rate:.0%} of the "
+        f"{before.rate:.4g} before it was moved ({required})"
+    )
 
 
 def _check_checkpoint(rest: Rest, job: str, seconds: float) -> None:

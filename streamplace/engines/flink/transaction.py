@@ -33,7 +33,7 @@ from streamplace.engines.flink.rest import ENDED, FINISHED, FlinkError, NoAnswer
 from streamplace.engines.flink.returning import latest_of, start_of
 from streamplace.engines.flink.saved_files import last_on_files, last_path
 from streamplace.engines.flink.savepoints import record
-from streamplace.engines.flink.settling import Settling, settle
+from streamplace.engines.flink.settling import Settling, SourceFlow, settle
 from streamplace.engines.flink.state import (
     Savepoint,
     Saving,
@@ -72,7 +72,7 @@ class Transaction:
     ways
         What submits the job where it shall run, and where it ran.
     rate
-        Tuples/s of its sources before it is stopped, if known.
+        What its sources emit before it is stopped, if known.
     """
 
     rest: Rest
@@ -83,7 +83,7 @@ class Transaction:
     seconds: float
     saving: Saving
     settling: Settling
-    rate: float | None
+    rate: SourceFlow | None
     resume_by: str
 
     @property

@@ -1,0 +1,171 @@
+"""Decision: which of several layouts a job should have, by predictions that may err.
+
+Every layout is judged by the same model. Layouts whose intervals overlap with that of the best are
+equally good as far as anybody knows, so of these the one that costs least to reach is taken: the
+present one, then what Flink does by itself with one line of configuration, then the one in which
+the fewest subtasks move.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from streamplace.engines.flink.layouts import MODE_SETTING, Layout, Mode
+
+PREDICTED = 0.097
+"""Share by which 90 % of the predictions of docs/calibration.md err at most."""
+MEASURED = 0.03
+"""Share by which runs of one placement differ in docs/calibration.md."""
+
+
+class RateInterval(NamedTuple):
+    """Tuples/s that a layout carries: what is predicted, and between what it is likely to be."""
+
+    low: float
+    value: float
+    high: float
+
+    def overlaps(self, other: "RateInterval") -> bool:
+        """Whether the two may be the same."""
+        return self.low <= other.high and other.low <= self.high
+
+    def up_to(self, rate: float) -> "RateInterval":
+        """Return the interval of what is read where no more than a rate is offered."""
+        return RateInterval(*(min(one, rate) for one in self))
+
+    def scaled(self, factor: float) -> "RateInterval":
+        """Return the interval in another unit."""
+        return RateInterval(*(factor * one for one in self))
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g} tuples/s ({self.low:.4g} to {self.high:.4g})"
+
+
+def interval(predictions: Sequence[float], width: float = PREDICTED) -> RateInterval:
+    """Interval of a layout that is predicted to carry this; or of layouts of which one comes about.
+
+    >>> interval([100.0])
+    RateInterval(low=90.3, value=100.0, high=109.7)
+    >>> interval([80.0, 100.0, 120.0], 0.5)
+    RateInterval(low=40.0, value=100.0, high=180.0)
+    """
+    middle = sorted(predictions)[(len(predictions) - 1) // 2]
+    low, high = (1 - width) * min(predictions), (1 + width) * max(predictions)
+    return RateInterval(low, middle, high)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A layout that a job may have.
+
+    Attributes
+    ----------
+    name
+        In words, as in "the even spread".
+    layout
+        Where its subtasks are; one of several where Flink decides.
+    carries
+        Tuples/s.
+    moves
+        Number of subtasks that are not where they are now.
+    mode
+        The mode of Flink that leads there without pins.
+    """
+
+    name: str
+    layout: Layout
+    carries: RateInterval
+    moves: int = 0
+    mode: Mode | None = None
+
+    @property
+    def line(self) -> str:
+        """The line of configuration that does it; empty where none does."""
+        return "" if self.mode is None else f"{MODE_SETTING}: {self.mode}"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What should become of a job.
+
+    Attributes
+    ----------
+    present
+        Where it runs.
+    best
+        The layout of the highest prediction.
+    chosen
+        Where it should run.
+    candidates
+        All layouts, the highest predictions first.
+    """
+
+    present: Candidate
+    best: Candidate
+    chosen: Candidate
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def stays(self) -> bool:
+        """Whether the job should stay where it is."""
+        return self.chosen is self.present
+
+    @property
+    def gain(self) -> float:
+        """Tuples/s that the job reads more at least, if the predictions hold."""
+        return max(0.0, self.chosen.carries.low - self.present.carries.value)
+
+    def sentences(self) -> list[str]:
+        """What was found and what should be done, for a reader."""
+        best, present = self.best, self.present
+        if self.stays and best is not present:
+            return [
+                f"{best.name} would carry {best.carries}, which the predictions do not tell from "
+                f"the present layout's {present.carries}, so nothing is moved"
+            ]
+        if self.stays:
+            return [f"no layout was found that carries more than the present one ({best.carries})"]
+        chosen = self.chosen
+        if chosen.mode is None:
+            return [f"{chosen.name} should carry {chosen.carries}"]
+        than = "" if best is chosen else f", and {best.name} {best.carries}, which may be the same"
+        return [
+            f"{chosen.name} should carry {chosen.carries}{than}; it needs no pins, so nothing is "
+            "moved. Add this line to the configuration of the JobManager, restart it, and submit "
+            f"the job again: {chosen.line}"
+        ]
+
+
+def decide(present: Candidate, others: Sequence[Candidate]) -> Decision:
+    """Choose among layouts.
+
+    If the one that is chosen is not the present one, even the lower end of its interval is not
+    below what that carries.
+    """
+    everything = sorted((present, *others), key=lambda one: -one.carries.value)
+    best = max((present, *others), key=lambda one: one.carries.value)
+    equal = [
+        one
+        for one in everything
+        if one.carries.overlaps(best.carries) and one.carries.low >= present.carries.value
+    ]
+    if present.carries.overlaps(best.carries):
+        chosen = present
+    else:
+        chosen = min(equal, key=lambda one: (one.mode is None, one.moves, -one.carries.value))
+    return Decision(present, best, chosen, tuple(everything))
+
+
+def moved_subtasks(before: Layout, after: Layout) -> int:
+    """Count the subtasks that are on other devices, whichever of an operator's they are.
+
+    >>> moved_subtasks({"map": ["a", "b"]}, {"map": ["b", "a"]})
+    0
+    >>> moved_subtasks({"map": ["a", "b"]}, {"map": ["b", "b"]})
+    1
+    """
+    return sum(
+        (Counter(devices) - Counter(before.get(name, ()))).total()
+        for name, devices in after.items()
+    )

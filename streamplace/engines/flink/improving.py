@@ -1,0 +1,196 @@
+"""Improving: a running job measured, a place for it decided, the job moved there, and measured."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import quote
+
+from streamplace.engines.flink.candidates import Question, can_spread, decision, slots_for
+from streamplace.engines.flink.chains import unfused
+from streamplace.engines.flink.decision import Candidate, Decision
+from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.layouts import Layout
+from streamplace.engines.flink.move import FlinkMove, MovePlan
+from streamplace.engines.flink.outcomes import FlinkMoved
+from streamplace.engines.flink.settling import SourceFlow, source_flow
+from streamplace.engines.flink.state import last_checkpoint_seconds
+from streamplace.engines.flink.tasks import job_operators
+from streamplace.engines.flink.worth import LEAST_GAIN, START_SECONDS
+from streamplace.engines.live import Measurement
+from streamplace.model.cluster import Cluster
+from streamplace.model.report import duration
+
+STEPS = 2
+"""Moves of one command: the first, and one that corrects it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What was decided for a job that was measured.
+
+    Attributes
+    ----------
+    job
+        The job.
+    measured
+        As it was measured.
+    decision
+        Where it should run.
+    outage
+        Seconds for which a move is expected to stop it.
+    plan
+        How it would move; None where its program was not tried.
+    """
+
+    job: str
+    measured: Measurement
+    decision: Decision
+    outage: float
+    plan: MovePlan | None = None
+
+    @property
+    def rate(self) -> float:
+        """Tuples/s that its sources emit now."""
+        return self.measured.graph.source_rate
+
+    @property
+    def gain(self) -> float:
+        """Tuples/s that it reads more at least, if the predictions hold."""
+        return self.decision.gain
+
+    @property
+    def moves(self) -> bool:
+        """Whether the job should be moved: even the lower end of the gain pays."""
+        chosen = self.decision.chosen
+        is_placed = not self.decision.stays and chosen.mode is None
+        return is_placed and self.gain > LEAST_GAIN * self.rate
+
+    def sentences(self) -> Iterator[str]:
+        """Now, there, and the price; and the layouts that were judged."""
+        yield f"now: {self.rate:.4g} tuples/s (measured)"
+        for candidate in self.decision.candidates:
+            yield f"  {candidate.name}: {candidate.carries}"
+        if not self.measured.is_limited and self.decision.stays:
+            yield (
+                f"the job keeps up with its sources where it runs ({self.rate:.4g} tuples/s), so "
+                "moving it gains nothing; to place it for more, give --rate"
+            )
+            return
+        yield from self.decision.sentences()
+        if self.moves:
+            lost = self.outage * self.rate
+            yield (
+                f"moving it should gain at least {self.gain:.4g} tuples/s and stops it for about "
+                f"{duration(self.outage)}, in which {lost:.4g} tuples wait; that is made up for in "
+                f"{duration(lost / self.gain)}"
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what was decided as a JSON document."""
+        chosen = self.decision.chosen
+        return {
+            "measured": self.rate,
+            "layouts": [_row(candidate) for candidate in self.decision.candidates],
+            "chosen": chosen.name,
+            "configuration": chosen.line or None,
+            "moves": self.moves,
+            "outage": self.outage,
+        }
+
+
+def _row(candidate: Candidate) -> dict[str, Any]:
+    return {
+        "name": candidate.name,
+        **candidate.carries._asdict(),
+        "moves": candidate.moves,
+        "configuration": candidate.line or None,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class JobImprover:
+    """What measures, decides and moves.
+
+    Attributes
+    ----------
+    move
+        What moves the job; a job whose sources are held back goes back if it becomes slower.
+    seconds
+        How long the job is measured.
+    rate
+        Tuples/s that all sources are offered together; None for as many as they emit, or as much
+        as possible where they are held back.
+    cluster
+        The devices, where they are known; else they are measured.
+    """
+
+    engine: FlinkEngine
+    move: FlinkMove
+    seconds: float = 10.0
+    rate: float | None = None
+    cluster: Cluster | None = None
+    tell: Callable[[str], None] = field(default=lambda _: None)
+
+    def propose(self, job: str) -> Proposal:
+        """Measure a job where it runs, and decide where it should; nothing is stopped."""
+        rest = self.engine.rest
+        measured = self._measured(job)
+        present = self._present(job)
+        spreads = can_spread(rest)
+        question = Question(measured, present, slots_for(rest, job), spreads, self.rate)
+        answer = decision(question)
+        outage = START_SECONDS + last_checkpoint_seconds(rest, job)
+        proposal = Proposal(job, measured, answer, outage)
+        if proposal.moves:
+            return self._planned(proposal, answer.chosen.layout)
+        is_whole = all(len(set(devices)) == 1 for devices in present.values())
+        return self._planned(proposal, present) if spreads or is_whole else proposal
+
+    def run(self, proposal: Proposal) -> FlinkMoved:
+        """Move a job, and measure it there; correct the move once if it falls short."""
+        moved = self._moved(proposal)
+        flow = source_flow(self.engine.rest, moved.job)
+        self._compare(proposal, flow)
+        if not self._falls_short(proposal, flow):
+            return moved
+        self.tell("that is less than was predicted; measuring it there to correct the placement")
+        again = self.propose(moved.job)
+        for sentence in again.sentences():
+            self.tell(sentence)
+        return self._moved(again) if again.moves else moved
+
+    def _measured(self, job: str) -> Measurement:
+        return self.engine.measure(job, self.seconds, cluster=self.cluster)
+
+    def _present(self, job: str) -> Layout:
+        """Operator → the device of each of its subtasks, in their order."""
+        rest = self.engine.rest
+        document = rest.running_job(job)
+        present: Layout = {}
+        for vertex, operators in zip(document["vertices"], job_operators(document), strict=True):
+            path = f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex['id'], safe='')}"
+            rows = rest.get(path)["subtasks"]
+            devices = [str(row.get("taskmanager-id") or "") for row in rows]
+            present.update(dict.fromkeys(operators.names, devices))
+        return present
+
+    def _planned(self, proposal: Proposal, target: Layout) -> Proposal:
+        """Try the program: what does not fit is told while the job runs."""
+        vectors = {one: devices for name, devices in target.items() for one in unfused(name)}
+        return replace(proposal, plan=self.move.plan(proposal.job, vectors))
+
+    def _moved(self, proposal: Proposal) -> FlinkMoved:
+        if proposal.plan is None:
+            raise ValueError("nothing was planned")
+        return self.move.run(proposal.plan)
+
+    def _compare(self, proposal: Proposal, flow: SourceFlow | None) -> None:
+        if flow is not None:
+            carries = proposal.decision.chosen.carries
+            self.tell(f"there: {flow.rate:.4g} tuples/s (measured), predicted were {carries}")
+
+    def _falls_short(self, proposal: Proposal, flow: SourceFlow | None) -> bool:
+        """Whether the job is held back below what was predicted."""
+        if flow is None or not flow.is_limited:
+            return False
+        return flow.rate + flow.error < proposal.decision.chosen.carries.low

@@ -1,0 +1,232 @@
+"""Layouts: where Flink's own scheduler would run the subtasks of a job.
+
+Flink shares slots in two steps. First, the subtasks of a slot sharing group are collected into
+bundles, one for each slot, in which every operator has one subtask at most. Then slots are taken
+from TaskManagers, and bundles are put into them. ``taskmanager.load-balance.mode`` decides how:
+
+====== ====================================== =========================== =========================
+mode   bundles                                slots                       bundles into slots
+====== ====================================== =========================== =========================
+NONE   a subtask joins one that it reads from one TaskManager after another in any order
+SLOTS  as NONE                                of the emptiest TaskManager in any order
+TASKS  of equal numbers of subtasks           one TaskManager after another largest bundle first, to
+                                                                          the TaskManager with the
+                                                                          fewest subtasks
+====== ====================================== =========================== =========================
+
+Where Flink's order is any, the layout is one of several: `layouts` returns some of them. The rules
+are those of Flink 2.3; a test starts jobs under each mode and compares. In particular TASKS fills
+one TaskManager after another there, so that it balances tasks between those that a job needs alone.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, get_args
+
+import numpy as np
+
+from streamplace.model.graph import StreamGraph
+
+Mode = Literal["NONE", "SLOTS", "TASKS"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+MODE_SETTING = "taskmanager.load-balance.mode"
+VARIANTS = 8
+"""Layouts that stand for all that a mode may lead to."""
+Layout = dict[str, list[str]]
+"""Operator → the device of each of its subtasks."""
+Subtask = tuple[int, int]
+"""Row of an operator, and the number of one of its subtasks."""
+Bundle = list[Subtask]
+"""Subtasks that share a slot."""
+
+
+def layouts(graph: StreamGraph, slots: Mapping[str, int], mode: Mode) -> list[Layout]:
+    """Return layouts that Flink may choose for a job; none where the slots do not suffice.
+
+    Parameters
+    ----------
+    graph
+        The job; its operators have their parallelism, and stand in the order of their streams.
+    slots
+        Device → number of slots of its TaskManager that are free for the job.
+
+    Examples
+    --------
+    >>> from streamplace.model import Operator, Stream
+    >>> ends = [Operator("src", rate=1), Operator("map", parallelism=2)]
+    >>> graph = StreamGraph.of("job", ends, [Stream("src", "map")])
+    >>> layouts(graph, {"a": 2}, "NONE")
+    [{'src': ['a'], 'map': ['a', 'a']}]
+    >>> {tuple(one["map"]) for one in layouts(graph, {"a": 2, "b": 2}, "SLOTS")} <= {
+    ...     ("a", "b"), ("b", "a")}
+    True
+    """
+    bundles = balanced_bundles(graph) if mode == "TASKS" else local_bundles(graph)
+    if sum(slots.values()) < len(bundles):
+        return []
+    answer: list[Layout] = []
+    for seed in range(VARIANTS):
+        random = np.random.default_rng(seed)
+        layout = _layout(graph, bundles, slots, mode, random)
+        if layout not in answer:
+            answer.append(layout)
+    return answer
+
+
+def even_layout(graph: StreamGraph, devices: Sequence[str]) -> Layout:
+    """Deal the subtasks of every operator to the devices in turn.
+
+    Operators with as many subtasks as devices, or a multiple, make a pipeline on each device; the
+    others begin where the last of them ended.
+
+    >>> from streamplace.model import Operator, Stream
+    >>> ends = [Operator("src", rate=1), Operator("map", parallelism=2), Operator("out")]
+    >>> graph = StreamGraph.of("job", ends, [Stream("src", "map"), Stream("map", "out")])
+    >>> even_layout(graph, ["a", "b"])
+    {'src': ['a'], 'map': ['a', 'b'], 'out': ['b']}
+    """
+    layout: Layout = {}
+    begin = 0
+    for name, number in zip(graph.operators.name, _parallelism(graph), strict=True):
+        left_over = number % len(devices)
+        first = begin if left_over else 0
+        layout[name] = [devices[(first + i) % len(devices)] for i in range(number)]
+        begin += left_over
+    return layout
+
+
+def local_bundles(graph: StreamGraph) -> list[Bundle]:
+    """Bundles of subtasks in which a subtask joins one that it reads from, where there is room."""
+    bundles: list[Bundle] = []
+    member: dict[Subtask, int] = {}
+    group = _groups(graph)
+    own: dict[int, list[int]] = {}  # slot sharing group → its bundles, in the order of their making
+
+    def free(v: int, bundle: int) -> bool:
+        return all(u != v for u, _ in bundles[bundle])
+
+    def add(v: int, i: int, bundle: int) -> None:
+        bundles[bundle].append((v, i))
+        member[v, i] = bundle
+
+    for v, number in enumerate(_parallelism(graph)):
+        left = []
+        candidates = _producers(graph, group, v, member)
+        for i in range(number):
+            answer = next((b for b in candidates[i] if free(v, b)), None)
+            if answer is None:
+                left.append(i)
+            else:
+                add(v, i, answer)
+        for i in left:
+            answer = next((b for b in own.get(group[v], []) if free(v, b)), None)
+            if answer is None:
+                answer = len(bundles)
+                bundles.append([])
+                own.setdefault(group[v], []).append(answer)
+            add(v, i, answer)
+    return bundles
+
+
+def _producers(
+    graph: StreamGraph, group: Sequence[int], v: int, member: Mapping[Subtask, int]
+) -> list[list[int]]:
+    """Bundles of the subtasks that each subtask of operator v reads from, in its own group."""
+    number = _parallelism(graph)
+    answer: list[list[int]] = [[] for _ in range(number[v])]
+    for e in np.flatnonzero(graph.streams.target == v).tolist():
+        u = int(graph.streams.source[e])
+        if group[u] != group[v]:
+            continue
+        direct = _is_direct(graph, e)
+        for i in range(number[v]):
+            senders = [i] if direct else range(number[u])
+            answer[i] += [member[u, j] for j in senders if (u, j) in member]
+    return answer
+
+
+def _is_direct(graph: StreamGraph, e: int) -> bool:
+    """Whether a stream joins subtask i to subtask i."""
+    streams, number = graph.streams, graph.operators.parallelism
+    kind, v = streams.partitioning[e], streams.target[e]
+    if kind:
+        return kind in ("forward", "chained")
+    return bool(number[streams.source[e]] == number[v] and graph.operators.max_parallelism[v] == 0)
+
+
+def balanced_bundles(graph: StreamGraph) -> list[Bundle]:
+    """Bundles of a slot sharing group that differ by one subtask at most, dealt to them in turn."""
+    group, number = _groups(graph), _parallelism(graph)
+    size: dict[int, int] = {}
+    for v, g in enumerate(group):
+        size[g] = max(size.get(g, 0), number[v])
+    bundles: dict[int, list[Bundle]] = {g: [[] for _ in range(n)] for g, n in size.items()}
+    position = dict.fromkeys(size, 0)
+    for v, g in enumerate(group):
+        first = 0 if number[v] == size[g] else position[g]
+        for i in range(number[v]):
+            bundles[g][(first + i) % size[g]].append((v, i))
+        if number[v] != size[g]:
+            position[g] = (first + number[v]) % size[g]
+    return [bundle for own in bundles.values() for bundle in own]
+
+
+def _layout(
+    graph: StreamGraph,
+    bundles: Sequence[Bundle],
+    slots: Mapping[str, int],
+    mode: Mode,
+    random: np.random.Generator,
+) -> Layout:
+    order = [str(device) for device in random.permutation(list(slots))]
+    taken = list(_slots(len(bundles), {device: slots[device] for device in order}, mode))
+    rows = random.permutation(len(bundles)).tolist()
+    if mode == "TASKS":
+        pairs = _by_number_of_subtasks([bundles[b] for b in rows], taken)
+    else:
+        pairs = [(bundles[b], device) for b, device in zip(rows, taken, strict=True)]
+    layout = {
+        name: [""] * number
+        for name, number in zip(graph.operators.name, _parallelism(graph), strict=True)
+    }
+    for bundle, device in pairs:
+        for v, i in bundle:
+            layout[graph.operators.name[v]][i] = device
+    return layout
+
+
+def _slots(number: int, slots: Mapping[str, int], mode: Mode) -> Iterator[str]:
+    """Devices of so many slots, one for each."""
+    left = dict(slots)
+    for _ in range(number):
+        free = [device for device, n in left.items() if n]
+        if mode == "SLOTS":
+            chosen = min(free, key=lambda device: 1 - left[device] / slots[device])
+        else:
+            chosen = free[0]
+        left[chosen] -= 1
+        yield chosen
+
+
+def _by_number_of_subtasks(
+    bundles: Sequence[Bundle], taken: Sequence[str]
+) -> list[tuple[Bundle, str]]:
+    """Put the largest bundle on the device that has the fewest subtasks, and so on."""
+    load, left = dict.fromkeys(taken, 0), list(taken)
+    pairs = []
+    for bundle in sorted(bundles, key=len, reverse=True):
+        device = min(left, key=lambda one: load[one])
+        left.remove(device)
+        load[device] += len(bundle)
+        pairs.append((bundle, device))
+    return pairs
+
+
+def _parallelism(graph: StreamGraph) -> list[int]:
+    numbers: list[int] = graph.operators.parallelism.tolist()
+    return numbers
+
+
+def _groups(graph: StreamGraph) -> list[int]:
+    """Number of the slot sharing group of each operator."""
+    names = graph.operators.slot_sharing_group
+    return [sorted(set(names)).index(name) for name in names]

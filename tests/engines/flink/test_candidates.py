@@ -1,0 +1,127 @@
+"""Layouts that are judged for a job, in closed cases."""
+
+import pytest
+
+from streamplace import Cluster, Device, Operator, Stream, StreamGraph
+from streamplace.engines.flink.candidates import (
+    EVEN,
+    FOUND,
+    PRESENT,
+    Question,
+    decision,
+    searched,
+)
+from streamplace.engines.flink.layouts import Layout
+from streamplace.engines.flink.worth import capacity
+from streamplace.engines.live import Measurement
+from streamplace.placers.registry import Budget
+
+BUDGET = Budget(evaluations=2000)
+EQUAL = Cluster.uniform(4)
+UNEQUAL = Cluster.of([Device(f"d{i}", mips=mips) for i, mips in enumerate((4000, 2500, 1000, 500))])
+SLOTS = {f"d{i}": 4 for i in range(4)}
+TOGETHER = {"src": ["d0"] * 4, "work": ["d0"] * 4}
+SPREAD = {name: [f"d{i}" for i in range(4)] for name in TOGETHER}
+
+
+def job(rate: float = 1000.0) -> StreamGraph:
+    """2.5e6 instructions per tuple, in two operators of four subtasks."""
+    operators = [
+        Operator("src", ipt=5e5, payload=10, rate=rate, parallelism=4),
+        Operator("work", ipt=2e6, parallelism=4),
+    ]
+    return StreamGraph.of("job", operators, [Stream("src", "work", partitioning="rebalance")])
+
+
+def asked(
+    cluster: Cluster,
+    present: Layout,
+    rate: float | None = None,
+    *,
+    limited: bool = True,
+    spreads: bool = True,
+    slots: dict[str, int] = SLOTS,
+) -> Question:
+    """A question about a job that reads 1,000 tuples/s."""
+    return Question(Measurement(job(), cluster, limited), present, slots, spreads, rate)
+
+
+def test_on_equal_machines_flinks_line_of_configuration_is_recommended() -> None:
+    """One device carries 1,000 tuples/s, and four devices 4,000 however they are filled."""
+    answer = decision(asked(EQUAL, TOGETHER), budget=BUDGET)
+    assert answer.present.carries.value == pytest.approx(1000.0)
+    assert answer.best.carries.value == pytest.approx(4000.0, rel=0.01)
+    assert answer.chosen.line == "taskmanager.load-balance.mode: SLOTS"
+
+
+def test_a_job_that_has_the_layout_of_slots_stays() -> None:
+    answer = decision(asked(EQUAL, SPREAD), budget=BUDGET)
+    assert answer.stays
+
+
+def test_on_unequal_machines_the_layout_that_was_found_is_chosen() -> None:
+    """SLOTS is limited by the slowest device: four times 500 MIPS of 8,000."""
+    answer = decision(asked(UNEQUAL, SPREAD), budget=BUDGET)
+    assert answer.chosen.name == FOUND
+    slots = next(one for one in answer.candidates if one.mode == "SLOTS")
+    assert answer.chosen.carries.value > 1.5 * slots.carries.value
+
+
+def test_predictions_are_scaled_to_what_was_measured_where_sources_are_held_back() -> None:
+    """The model says 2,000 for the half that the job runs on, and 1,000 were measured."""
+    half = {name: ["d0", "d1", "d0", "d1"] for name in TOGETHER}
+    answer = decision(asked(EQUAL, half), budget=BUDGET)
+    assert answer.present.carries.value == pytest.approx(1000.0)
+    assert answer.best.carries.value == pytest.approx(2000.0, rel=0.01)
+
+
+def test_a_job_that_keeps_up_stays_unless_a_higher_rate_is_given() -> None:
+    """More than it reads now, and a tenth of that."""
+    assert decision(asked(EQUAL, TOGETHER, limited=False), budget=BUDGET).stays
+    assert decision(asked(EQUAL, TOGETHER, 100.0, limited=False), budget=BUDGET).stays
+    answer = decision(asked(EQUAL, TOGETHER, 3000.0, limited=False), budget=BUDGET)
+    assert answer.chosen.carries.high == pytest.approx(3000.0)
+    assert not answer.stays
+
+
+def test_without_spreading_only_whole_operators_are_placed() -> None:
+    """And without slots, no layout of Flink's own is among the candidates."""
+    answer = decision(asked(EQUAL, TOGETHER, spreads=False, slots={}), budget=BUDGET)
+    assert {one.name for one in answer.candidates} == {PRESENT, FOUND}
+    found = next(one for one in answer.candidates if one.name == FOUND)
+    assert all(len(set(devices)) == 1 for devices in found.layout.values())
+    spread = decision(asked(EQUAL, TOGETHER, slots={}), budget=BUDGET)
+    assert EVEN in {one.name for one in spread.candidates}
+
+
+def test_a_search_without_a_rate_goes_on_where_one_for_a_low_rate_ends() -> None:
+    """Every layout carries 100 tuples/s, so a search for that has no reason to look further."""
+    speeds = (4000, 3000, 2500, 1000, 500, 300)
+    cluster = Cluster.of([Device(f"d{i}", mips=mips) for i, mips in enumerate(speeds)])
+    operators = [Operator("o0", ipt=1e5, payload=10, rate=100.0, parallelism=4)]
+    for i in range(1, 6):
+        operators.append(Operator(f"o{i}", ipt=2e5 * (1 + i % 3), payload=100, parallelism=4))
+    streams = [Stream(f"o{i}", f"o{i + 1}", partitioning="rebalance") for i in range(5)]
+    graph = StreamGraph.of("chain", operators, streams)
+
+    def carried(layout: Layout) -> float:
+        return graph.source_rate * capacity(graph, cluster, layout)
+
+    little = Budget(evaluations=300)
+    most = searched(graph, cluster, None, carried, True, budget=little)
+    enough = searched(graph, cluster, 100.0, carried, True, budget=little)
+    assert carried(most) > 1.01 * carried(enough) > 100.0
+
+
+def test_a_job_of_which_no_cpu_is_known_stays() -> None:
+    """The model says that any layout carries any rate."""
+    free = StreamGraph.of("free", [Operator("src", rate=1000.0)])
+    question = Question(Measurement(free, EQUAL, True), {"src": ["d0"]}, SLOTS, spreads=True)
+    answer = decision(question, budget=BUDGET)
+    assert answer.stays
+    assert answer.gain == 0
+
+
+def test_a_job_on_the_only_taskmanager_stays() -> None:
+    answer = decision(asked(Cluster.uniform(1), TOGETHER, slots={"d0": 4}), budget=BUDGET)
+    assert answer.stays

@@ -1,0 +1,113 @@
+"""What a decided move says beforehand, and what it does where it falls short."""
+
+from typing import Any, cast
+
+import pytest
+
+from streamplace import Cluster, Operator, StreamGraph
+from streamplace.engines.flink import improving
+from streamplace.engines.flink.decision import Candidate, decide, interval
+from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.improving import JobImprover, Proposal
+from streamplace.engines.flink.move import FlinkMove, MovePlan
+from streamplace.engines.flink.outcomes import FlinkMoved
+from streamplace.engines.flink.settling import SourceFlow
+from streamplace.engines.live import Measurement
+
+GRAPH = StreamGraph.of("job", [Operator("src", rate=100.0)])
+PRESENT = Candidate("the present layout", {"src": ["a"]}, interval([100.0], 0.03))
+FOUND = Candidate("the layout that was found", {"src": ["b"]}, interval([200.0], 0.1), 1)
+SLOTS = Candidate("Flink's own layout SLOTS", {"src": ["b"]}, interval([200.0], 0.1), 1, "SLOTS")
+
+
+def proposal(job: str, *others: Candidate, limited: bool = True) -> Proposal:
+    """What is proposed for a job that reads 100 tuples/s."""
+    measured = Measurement(GRAPH, Cluster.uniform(2), limited)
+    plan = MovePlan(job, {"src": ["a"]}, {"src": ["b"]})
+    return Proposal(job, measured, decide(PRESENT, others), 2.0, plan)
+
+
+class Moves:
+    """Stands for what moves a job: notes which it moved."""
+
+    def __init__(self) -> None:
+        self.jobs: list[str] = []
+
+    def run(self, plan: MovePlan) -> FlinkMoved:
+        """The job has a new id."""
+        self.jobs.append(plan.job)
+        return FlinkMoved(f"{plan.job}+", 1.0, None)
+
+
+@pytest.fixture
+def moves() -> Moves:
+    """No job has been moved yet."""
+    return Moves()
+
+
+def run(
+    moves: Moves, monkeypatch: pytest.MonkeyPatch, there: SourceFlow, again: Proposal
+) -> tuple[FlinkMoved, list[str]]:
+    """Move a job that reads so much where it comes to, for which this is proposed then."""
+    told: list[str] = []
+    monkeypatch.setattr(improving, "source_flow", lambda *_: there)
+    monkeypatch.setattr(JobImprover, "propose", lambda *_: again)
+    engine: Any = type("Engine", (), {"rest": None})()
+    improver = JobImprover(cast("FlinkEngine", engine), cast("FlinkMove", moves), tell=told.append)
+    return improver.run(proposal("job", FOUND)), told
+
+
+def test_a_move_that_keeps_its_promise_is_the_only_one(
+    moves: Moves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The interval ends at 180, and what is not held back may read less."""
+    for there in (SourceFlow(185.0, is_limited=True), SourceFlow(50.0)):
+        moved, told = run(moves, monkeypatch, there, proposal("job+", FOUND))
+        assert moved.job == "job+"
+        assert "(measured), predicted were 200 tuples/s (180 to 220)" in told[0]
+    assert moves.jobs == ["job", "job"]
+
+
+def test_a_move_that_falls_short_is_corrected_once(
+    moves: Moves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However little the second one reads."""
+    short = SourceFlow(120.0, is_limited=True)
+    moved, _ = run(moves, monkeypatch, short, proposal("job+", FOUND))
+    assert moved.job == "job++"
+    assert moves.jobs == ["job", "job+"]
+
+
+def test_a_move_that_falls_short_stays_where_nothing_better_is_found(
+    moves: Moves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = SourceFlow(120.0, is_limited=True)
+    moved, told = run(moves, monkeypatch, short, proposal("job+"))
+    assert moved.job == "job+"
+    assert moves.jobs == ["job"]
+    assert "no layout was found that carries more" in told[-1]
+
+
+def test_now_there_and_the_price_are_told() -> None:
+    """200 tuples wait in two seconds, and 80 more are read in each second after."""
+    text = [*proposal("job", FOUND).sentences()]
+    assert text[0] == "now: 100 tuples/s (measured)"
+    assert "  the layout that was found: 200 tuples/s (180 to 220)" in text
+    assert text[-1] == (
+        "moving it should gain at least 80 tuples/s and stops it for about 2 s, in which 200 "
+        "tuples wait; that is made up for in 2.5 s"
+    )
+
+
+def test_a_layout_of_flinks_own_is_not_moved_to() -> None:
+    made = proposal("job", FOUND, SLOTS)
+    assert not made.moves
+    assert made.to_json()["configuration"] == "taskmanager.load-balance.mode: SLOTS"
+
+
+def test_a_job_that_keeps_up_is_told_how_to_ask_for_more() -> None:
+    made = proposal("job", limited=False)
+    assert not made.moves
+    assert [*made.sentences()][-1].endswith(
+        "moving it gains nothing; to place it for more, give --rate"
+    )

@@ -1,0 +1,76 @@
+"""Whether a job that was moved is slower than before, by what was measured of both."""
+
+from collections.abc import Callable, Iterable
+from typing import cast
+
+import pytest
+
+from streamplace.engines.flink import settling
+from streamplace.engines.flink.rest import FlinkError, Rest
+from streamplace.engines.flink.settling import Settling, SourceFlow, settle
+
+REST = cast("Rest", object())
+BEFORE = SourceFlow(1000.0, 10.0, is_limited=True)
+
+
+@pytest.fixture
+def measuring(monkeypatch: pytest.MonkeyPatch) -> Callable[[Iterable[float]], None]:
+    """Let a job that runs have these rates, one after the other."""
+
+    def rates(values: Iterable[float]) -> None:
+        flows = iter([SourceFlow(rate, 10.0, is_limited=True) for rate in values])
+        monkeypatch.setattr(settling, "source_flow", lambda *_: next(flows))
+
+    class Running:
+        def job(self, job: str) -> dict[str, object]:
+            return {"state": "RUNNING"}
+
+    monkeypatch.setattr(settling, "_check_checkpoint", lambda *_: None)
+    monkeypatch.setattr(settling.time, "sleep", lambda _: None)
+    monkeypatch.setitem(globals(), "REST", cast("Rest", Running()))
+    return rates
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "below"),
+    [
+        (SourceFlow(1000.0), SourceFlow(971.0), False),  # runs of one placement differ by so much
+        (SourceFlow(1000.0), SourceFlow(960.0), True),
+        (SourceFlow(1000.0, 40.0), SourceFlow(960.0), False),
+        (SourceFlow(1000.0), SourceFlow(900.0, 60.0), False),
+        (SourceFlow(1000.0, 30.0), SourceFlow(900.0, 30.0), True),
+    ],
+)
+def test_a_rate_is_lower_only_beyond_the_noise_of_both(
+    before: SourceFlow, after: SourceFlow, below: bool
+) -> None:
+    assert after.is_below(before) is below
+
+
+def test_a_job_that_was_held_back_must_not_be_slower(
+    measuring: Callable[[Iterable[float]], None],
+) -> None:
+    """Where nobody has said where it shall run; else it must reach the least rate."""
+    measuring([900.0, 900.0])
+    with pytest.raises(FlinkError, match=r"reads 900 tuples/s, 90% of the 1000 .*not be slower"):
+        settle(REST, "job", Settling(0.1, never_slower=True), BEFORE)
+    measuring([900.0])
+    settle(REST, "job", Settling(0.1), BEFORE)
+    measuring([700.0])
+    with pytest.raises(FlinkError, match="at least 80% required"):
+        settle(REST, "job", Settling(0.1), BEFORE)
+
+
+def test_a_job_that_becomes_faster_is_waited_for(
+    measuring: Callable[[Iterable[float]], None],
+) -> None:
+    """Its code is compiled anew after its start."""
+    measuring([500.0, 700.0, 900.0, 1000.0])
+    settle(REST, "job", Settling(0.1, never_slower=True), BEFORE)
+
+
+def test_a_job_that_kept_up_may_read_what_it_is_offered(
+    measuring: Callable[[Iterable[float]], None],
+) -> None:
+    measuring([900.0])
+    settle(REST, "job", Settling(0.1, never_slower=True), SourceFlow(1000.0, 10.0))
