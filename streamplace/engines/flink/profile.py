@@ -2,7 +2,6 @@
 
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from streamplace.engines.flink.answer_shapes import Job
 from streamplace.engines.flink.carried_tuples import CarriedTuples, carried_by_streams
@@ -213,11 +212,16 @@ class JobProfile:
                 "per second, not per tuple, because it works per checkpoint or per time"
             )
         ipt = (self.cpu[task.id].cores - fixed) / tuples * mips * 1e6 if tuples else 0.0
-        operator = Operator(task.name, ipt, payload, rate, task.parallelism, about=task.about)
-        return replace(
-            _with_constant(operator, fixed * mips),
+        return Operator(
+            task.name,
+            ipt,
+            payload,
+            rate,
+            task.parallelism,
+            about=task.about,
             max_parallelism=task.max_parallelism,
             slot_sharing_group=task.slot_sharing_group,
+            constant=fixed * mips,
         )
 
     def check_sources(self) -> None:
@@ -378,12 +382,6 @@ def _held_back(
         "start, and its CPU is unknown; profile for longer"
     )
     return sent / age
-
-
-def _with_constant(operator: Operator, constant: float) -> Operator:
-    """Return the operator with a load in MIPS that does not depend on the rate."""
-    facts: dict[str, Any] = {"constant": constant} if hasattr(operator, "constant") else {}
-    return replace(operator, **facts)
 
 
 def _own_payload(size: float | None, usual: float) -> float | None:
