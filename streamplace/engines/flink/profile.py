@@ -235,7 +235,8 @@ class JobProfile:
                 )
             if not self.tuples[source.id]:
                 raise FlinkError(
-                    f"source {quoted(source.name)} sent nothing; profile while data flows"
+                    f"source {quoted(source.name)} sent nothing; profile while data flows, or "
+                    "watch for longer with --seconds"
                 )
 
     def _rate(self, source: FlinkTask) -> float:

@@ -17,7 +17,7 @@ from streamplace.engines.flink.constant_loads import LoadWindow
 from streamplace.engines.flink.helpers import COMPILERS
 from streamplace.engines.flink.plan import FlinkTask, read_plan
 from streamplace.engines.flink.profile import JobProfile, profile
-from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.steady import UnsteadyJob
 from streamplace.engines.flink.task_cpu import TaskCpu
 from streamplace.model.arrays import Floats
@@ -93,7 +93,10 @@ def warm_profile(
     began = time.monotonic()
     while True:
         seen = profile(rest, job, warmth.seconds, of_managers, plan)
-        seen.check_sources()
+        try:
+            seen.check_sources()
+        except FlinkError as error:  # no window of it would mean anything
+            raise UnsteadyJob(str(error)) from None
         windows.append(window_of(seen))
         why = why_cold(seen.tasks, windows)
         waited = time.monotonic() - began
