@@ -21,7 +21,7 @@ from streamplace.cli._flink import (
     program_of,
     submits,
 )
-from streamplace.cli._options import FILE, writes
+from streamplace.cli._options import FILE, TRUST, writes
 from streamplace.cli._output import print_json, print_line, say, waiting
 from streamplace.errors import SettingError
 from streamplace.model.messages import counted
@@ -71,6 +71,7 @@ SAVEPOINTS = click.option(
 @SECONDS
 @PATIENCE
 @ACCEPT_COLD
+@TRUST
 @MIPS
 @SAVEPOINTS
 @click.option(
@@ -122,6 +123,7 @@ def move_(
     seconds: float,
     patience: float,
     accept_cold: bool,
+    trust_profile: bool,
     mips: str,
     folder: str | None,
     savepoint_timeout: float,
@@ -192,7 +194,7 @@ def move_(
     if placement is None:
         cluster = None if cluster_file is None else read_cluster(cluster_file)
         offered = None if rate is None else tuple_rate(rate)
-        improver = JobImprover(engine, move, seconds, offered, cluster, say)
+        improver = JobImprover(engine, move, seconds, offered, cluster, trust_profile, say)
         _improve(improver, running, output, dry_run=dry_run, as_json=as_json)
         return
     if rate is not None:

@@ -18,12 +18,14 @@ from streamplace.model.arrays import Bools, Floats, Longs
 from streamplace.model.expansion import MOST_SUBTASKS
 from streamplace.planning.contents import CPU, MEMORY, SLOTS, allowed, capacities
 from streamplace.planning.demand import Demand
-from streamplace.planning.offers import Catalogue
+from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.shares import busiest_share, choices
 from streamplace.planning.slots import slot_groups, slots_of
 
 ROOM = 1 + Fraction(2, 10**9)
 """Capacities are taken to be larger by this, which is more than what plans may exceed them by."""
+MOST_PARTS = 4096
+"""Subtasks among which the memory of an operator is divided at most."""
 LARGEST_PIECES = 4
 """Dual feasible functions are tried up to this number of items per machine."""
 
@@ -160,3 +162,16 @@ def least_parallelism(demand: Demand, v: int, speed: float) -> int:
         ),
         0,
     )
+
+
+def useless_offer(demand: Demand, catalogue: Catalogue) -> Offer | None:
+    """Return an offer on which no operator fits: too slow a core, or too little memory."""
+    may_run = allowed(demand, catalogue)
+    for offer, runs in zip(catalogue.offers, may_run, strict=True):
+        if not any(
+            least_parallelism(demand, v, offer.core_speed)
+            and demand.memory[v] <= float(offer.memory) * (int(demand.most[v]) or MOST_PARTS)
+            for v in np.flatnonzero(runs).tolist()
+        ):
+            return offer
+    return None

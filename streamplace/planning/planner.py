@@ -14,7 +14,7 @@ from streamplace.planning.naming import result_of, step_of
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.packed import PackedMachines
 from streamplace.planning.problem import PlanProblem
-from streamplace.planning.refusals import check_tags, refusal, slow_operator
+from streamplace.planning.refusals import check_offers, check_tags, refusal, slow_operator
 from streamplace.planning.result import PlanResult, PlanStep, PlanSteps
 from streamplace.planning.search import STEPS, PlanSearch
 from streamplace.planning.settings import USUAL_SETTINGS, PlanSettings
@@ -58,13 +58,14 @@ def planned(
     check_tags(problem)
     if slow_operator(problem):
         raise ProblemError(refusal(problem, None))
+    check_offers(problem)
     bound = proven_bound(problem.demand, problem.catalogue, _ended(meter, PROOF))
     if bound is None:
         raise ProblemError(refusal(problem, None))
-    found = _cheapest(problem, bound, meter)
-    if not found:
+    packings = _cheapest(problem, bound, meter)
+    if not packings:
         raise ProblemError(refusal(problem, bound))
-    for packed in found:
+    for packed in packings:
         steps = _steps(problem, packed, meter)
         result = result_of(problem, packed, bound, steps)
         reasons = list(contradictions(problem, result))
@@ -109,16 +110,16 @@ def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> list[Pack
     share = SEARCH if problem.cluster is None else 1.0
     stop, moves = _ended(meter, share * CHEAPEST), problem.settings.budget.evaluations
     search = PlanSearch(problem, stop, moves)
-    found = search.run(bound)
-    if found is None and search.offer(packed_at(problem)):
+    cheapest = search.run(bound)
+    if cheapest is None and search.offer(packed_at(problem)):
         search.shrink(STEPS)
-        found = search.best
-    if found is None:
+        cheapest = search.best
+    if cheapest is None:
         return []
-    packed = found
+    packed = cheapest
     for improve in (with_fewer_subtasks, with_most_room):
         packed = improve(problem, packed, search.walked, _ended(meter, share))
-    return [packed, found]
+    return [packed, cheapest]
 
 
 def _steps(problem: PlanProblem, packed: PackedMachines, meter: Meter) -> PlanSteps:

@@ -9,7 +9,7 @@ from streamplace.model.expansion import MOST_SUBTASKS
 from streamplace.model.messages import quoted
 from streamplace.planning.bounds import CostBound
 from streamplace.planning.contents import allowed
-from streamplace.planning.cuts import least_parallelism, least_subtasks
+from streamplace.planning.cuts import least_parallelism, least_subtasks, useless_offer
 from streamplace.planning.demand import Demand
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.problem import PlanProblem
@@ -18,7 +18,7 @@ from streamplace.planning.steps import promised_rate
 
 
 def check_tags(problem: PlanProblem) -> None:
-    """Raise ProblemError for an operator whose tags no offer has, or an offer that can run none."""
+    """Raise ProblemError for an operator whose tags no offer has."""
     demand, catalogue = problem.demand, problem.catalogue
     runs = allowed(demand, catalogue)
     for v, required in enumerate(demand.requires):
@@ -28,20 +28,16 @@ def check_tags(problem: PlanProblem) -> None:
                 f"operator {quoted(demand.name[v])} requires {tags}, which no offer has; add the "
                 "tags to an offer"
             )
-    for t, offer in enumerate(catalogue.offers):
-        if not any(
-            _stores(demand, v, float(offer.memory)) for v in np.flatnonzero(runs[t]).tolist()
-        ):
-            raise ProblemError(
-                f"offer {quoted(offer.name)} can never be used: no operator of "
-                f"{quoted(demand.graph.name)} fits on it; remove the offer"
-            )
 
 
-def _stores(demand: Demand, v: int, memory: float) -> bool:
-    """Whether the smallest subtask of an operator fits into memory."""
-    most = int(demand.most[v])
-    return bool(demand.memory[v] <= memory * (most or 4096))
+def check_offers(problem: PlanProblem) -> None:
+    """Raise ProblemError for an offer that can run no operator at this rate."""
+    useless = None if problem.cluster else useless_offer(problem.demand, problem.catalogue)
+    if useless is not None:
+        raise ProblemError(
+            f"offer {quoted(useless.name)} can never be used: no operator of "
+            f"{quoted(problem.graph.name)} fits on it at this rate; remove the offer"
+        )
 
 
 def refusal(problem: PlanProblem, bound: CostBound | None) -> str:

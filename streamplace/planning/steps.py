@@ -10,7 +10,7 @@ import numpy as np
 from streamplace.model.arrays import Floats
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.contents import CORE, CPU, EGRESS, INGRESS, Packing, packing_of
-from streamplace.planning.cuts import item_cuts, least_parallelism, resource_cuts
+from streamplace.planning.cuts import item_cuts, least_parallelism, resource_cuts, useless_offer
 from streamplace.planning.demand import Demand
 from streamplace.planning.links import deployed, fullest_link
 from streamplace.planning.packed import PackedMachines, largest_use, without_idle
@@ -148,7 +148,11 @@ def promised_rate(problem: PlanProblem) -> float:
     rate, _ = largest_rate(problem, most=problem.rate)
     for share in (1.0, 1 - CLOSE, 1 - 10 * CLOSE, 1 - 100 * CLOSE, 0.5):
         asked = _rounded_down(share * rate)
-        if asked >= LOWEST and packed_at(problem.at_rate(asked)) is not None:
+        if asked < LOWEST:
+            break
+        at = problem.at_rate(asked)
+        is_refused = problem.cluster is None and useless_offer(at.demand, at.catalogue)
+        if not is_refused and packed_at(at) is not None:
             return asked
     return 0.0
 

@@ -18,7 +18,8 @@ def refuse_ended(rest: Rest, job: str) -> None:
     if state in CANCELLED:
         rest.wait(job, ENDED)
         raise EndedByOthers(
-            f"job {job} was cancelled by another user, and is not started again{kept(rest, job)}"
+            f"job {job} was cancelled by another user, and is not started again"
+            f"{state_clause(rest, job)}"
         )
     if state == FINISHED and (path := stopped_with(rest, job)) is not None:
         raise EndedByOthers(
@@ -27,7 +28,7 @@ def refuse_ended(rest: Rest, job: str) -> None:
         )
 
 
-def kept(rest: Rest, job: str) -> str:
+def state_clause(rest: Rest, job: str) -> str:
     """Clause on what is left of the state of a job that has ended; empty where nothing is."""
     path = last_kept(rest, job)
     return "" if path is None else f"; its state is in {shown(path, 300)}"

@@ -19,6 +19,7 @@ from streamplace.engines.flink.worth import LEAST_GAIN, START_SECONDS
 from streamplace.engines.live import Measurement
 from streamplace.model.cluster import Cluster
 from streamplace.model.report import duration
+from streamplace.model.trust import check_trust
 
 STEPS = 2
 """Moves of one command: the first, and one that corrects it."""
@@ -122,6 +123,8 @@ class JobImprover:
         as possible where they are held back.
     cluster
         The devices, where they are known; else they are measured.
+    trusts_profile
+        Whether to decide by a measured model that is far off for the present placement.
     """
 
     engine: FlinkEngine
@@ -129,12 +132,22 @@ class JobImprover:
     seconds: float = 10.0
     rate: float | None = None
     cluster: Cluster | None = None
+    trusts_profile: bool = False
     tell: Callable[[str], None] = field(default=lambda _: None)
 
     def propose(self, job: str) -> Proposal:
-        """Measure a job where it runs, and decide where it should; nothing is stopped."""
+        """Measure a job where it runs, and decide where it should; nothing is stopped.
+
+        Raises
+        ------
+        ProblemError
+            When the model contradicts the measurement, unless the profile is trusted.
+        """
         rest = self.engine.rest
         measured = self._measured(job)
+        warning = check_trust(measured.graph, trusts=self.trusts_profile)
+        if warning is not None:
+            self.tell(f"warning: {warning}")
         present = self._present(job)
         spreads = can_spread(rest)
         question = Question(measured, present, slots_for(rest, job), spreads, self.rate)

@@ -54,8 +54,8 @@ def ended_before(rest: Rest, job: str, state: str) -> str:
     if state == FINISHED:
         return f"job {job} finished before it could be saved; there is nothing to move"
     if state == "FAILED":
-        told = f"job {job} has failed: {rest.failure(job)}; nothing was started"
+        ending = f"job {job} has failed: {rest.failure(job)}; nothing was started"
     else:
-        told = f"job {job} was cancelled by another user; nothing was started"
+        ending = f"job {job} was cancelled by another user; nothing was started"
     path = stopped_with(rest, job) or last_kept(rest, job)
-    return told if path is None else f"{told}. Its state is in {shown(path, 300)}"
+    return ending if path is None else f"{ending}. Its state is in {shown(path, 300)}"

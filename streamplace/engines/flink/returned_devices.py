@@ -33,8 +33,8 @@ def await_devices(
 
 def _awaited(rest: Rest, needed: set[str]) -> str:
     """What TaskManagers have still to do before a job can be started on them; else nothing."""
-    offered, known = rest.offered(), rest.jobs().keys()
+    offered, jobs = rest.offered(), rest.jobs().keys()
     if missing := sorted(needed.difference(offered)):
         return f"{listed(missing)} have to join the cluster"
-    held = [device for device in sorted(needed) if set(rest.holders(device)) - known]
+    held = [device for device in sorted(needed) if set(rest.holders(device)) - jobs]
     return f"{listed(held)} have to give back the slots of a forgotten job" if held else ""

@@ -57,13 +57,13 @@ def latest_of(
         except FlinkError:  # it cannot be saved
             pass
     withdraw(rest, folder, job)
-    kept = last_kept(rest, job)
-    if kept is None and saved_by(rest, job) is not None:
+    checkpoint = last_kept(rest, job)
+    if checkpoint is None and saved_by(rest, job) is not None:
         tell(
             f"note: the checkpoints of job {job} end with it, so it goes back to {path}; what it "
             "wrote since then may be written twice"
         )
-    return kept or path
+    return checkpoint or path
 
 
 def start_of(rest: Rest, journal: Journal, job: str) -> str:

@@ -238,12 +238,12 @@ class Transaction:
             raise error  # it goes on
         if state != "FAILED":
             raise self._not_stopped(state) from None
-        if (kept := last_kept(self.rest, job)) is None:
+        if (checkpoint := last_kept(self.rest, job)) is None:
             raise FlinkError(
                 f"{reason(error)}; job {job} failed, and none of its state outlives it; start it "
                 "again as it was first submitted"
             ) from None
-        return kept
+        return checkpoint
 
     def _not_stopped(self, state: str) -> FlinkError:
         """What became of a job that this move did not stop."""
@@ -360,10 +360,10 @@ class Transaction:
         if isinstance(error, NoAnswer):
             raise self._undecided(error) from None
         try:
-            known = chain_states(self.rest, self.journal.job)
+            states = chain_states(self.rest, self.journal.job)
         except NoAnswer as silence:
             raise self._undecided(silence) from None
-        if not known:
+        if not states:
             raise self._forgotten() from None
 
     def _forgotten(self) -> FlinkError:

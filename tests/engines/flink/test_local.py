@@ -163,7 +163,7 @@ def test_the_ten_minutes_of_the_guide(
     answer = run("flink", "profile", *address, *watched, "-o", "graph.json")
     assert "3 operators" in answer.err
     rest.cancel(first)
-    place = ("place", "graph.json", "--cluster", "cluster.toml", "--subtasks")
+    place = ("place", "graph.json", "--cluster", "cluster.toml", "--subtasks", "--trust-profile")
     assert run(*place, "-o", "placement.json").status == 0
     placed = ("--placement", "placement.json", *address)
     home = ("--entry-class", "GraphJob", "--flink-home", str(flink.home))

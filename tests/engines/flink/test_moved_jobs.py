@@ -128,7 +128,14 @@ def test_jobs_placed_together_are_moved_one_after_the_other(
     assert run("flink", "union", *graphs, "-o", "both.json").status == 0
     watch = ("--job", running["TipsJob"], "--seconds", "2")
     assert run("flink", "cluster", *where, *watch, "-o", "cluster.toml").status == 0
-    dealt = ("--placer", "round-robin", "--cluster", "cluster.toml", "--subtasks")
+    dealt = (
+        "--placer",
+        "round-robin",
+        "--cluster",
+        "cluster.toml",
+        "--subtasks",
+        "--trust-profile",
+    )
     assert run("place", "both.json", *dealt, "-o", "both-placed.json").status == 0
     assert run("flink", "split", "both-placed.json", "-o", "parts").status == 0
     for entry, (job, _) in jobs.items():

@@ -266,7 +266,8 @@ def test_a_job_is_measured_placed_and_moved_by_one_command(
     job = started(settings("false", "hashmap"))
     command = ("flink", "move", str(jobs), "--rest", rest.url, "--flink-home", str(flink.home))
     command = (*command, "--savepoints", (tmp_path / "saved").as_uri(), "--seconds", "2")
-    command = (*command, "--settle", "0", "--patience", "0", "--accept-cold")
+    command = (*command, "--settle", "0", "--patience", "0")
+    command = (*command, "--accept-cold", "--trust-profile")
     answer = run(*command, "--entry-class", "StateJob", "--", "a", "b")
     assert answer.status == 2
     assert "are not placed" in answer.err
