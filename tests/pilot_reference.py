@@ -30,7 +30,7 @@ def partial_loads(problem: Problem, place: Place) -> Loads:
     """Load of every resource at full rate, of what has a device."""
     instance, loads = problem.instance, defaultdict[tuple[object, ...], float](float)
     for v, a in place.items():
-        loads["device", a] += instance.load[v, instance.device_type[a]]
+        loads["device", a] += instance.full_load[v, instance.device_type[a]]
     for e, (u, v) in enumerate(zip(instance.source, instance.target, strict=True)):
         if u in place and v in place and place[u] != place[v]:
             for resource, cost in _way(problem, place[u], place[v]):
@@ -194,7 +194,7 @@ def _peak(loads: Loads) -> float:
 
 def _load(problem: Problem, view: PilotFeatures, unit: int, kind: int) -> float:
     members = np.flatnonzero(view.unit_of == unit)
-    return float(problem.instance.load[members, kind].sum())
+    return float(problem.instance.full_load[members, kind].sum())
 
 
 def _least_load(problem: Problem, view: PilotFeatures, unit: int) -> float:

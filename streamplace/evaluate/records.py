@@ -111,6 +111,8 @@ def problem_hash(problem: Problem) -> str:
         columns = {name: column for name, column in columns.items() if name not in JOIN_COLUMNS}
     if not columns["overhead_per_byte"]:
         del columns["overhead_per_byte"]
+    if not len(columns["constant"]):
+        del columns["constant"], columns["core_constant"]
     arrays = [np.asarray(column) for column in columns.values()]
     if problem.rules is not None:
         arrays += [problem.rules.unit, problem.rules.allowed, problem.rules.apart]

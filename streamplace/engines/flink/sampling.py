@@ -16,7 +16,7 @@ PATIENCE_SECONDS = 30.0
 """For answers that change rarely; what has not changed by then is idle."""
 SILENCE_SECONDS = 10.0
 """After which a Flink that has told no metric of a job will not tell any."""
-YOUNG_MS = 20_000
+YOUNG_MS = 60_000
 """Age up to which a job may have no metrics yet, for Flink fetches them every ten seconds."""
 MOST_WINDOWS, ALIKE = 12, 0.1
 COUNTS = ("numRecordsIn", "numRecordsOut", "numBytesIn", "numBytesOut")

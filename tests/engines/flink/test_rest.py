@@ -216,7 +216,8 @@ def test_what_a_server_says_is_data_in_the_cluster_file(run: Callable, tmp_path:
     tables = tomllib.loads((tmp_path / "cluster.toml").read_text("utf-8"))
     assert [device["name"] for device in tables["devices"]] == names
     assert {device["mips"] for device in tables["devices"]} == {"10 MIPS"}
-    assert set(tables) == {"bandwidth", "framing", "headroom", "devices"}
+    costs = {"overhead", "overhead_per_byte"}
+    assert set(tables) == {"bandwidth", "framing", "headroom", "devices", *costs}
 
 
 @pytest.mark.parametrize("memory", ["1\n[[devices]]\nname = 'evil'", True, 1.5, -1, [], 10**30])

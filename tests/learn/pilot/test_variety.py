@@ -46,14 +46,17 @@ def test_the_same_generator_gives_the_same_cluster() -> None:
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_any_problem_can_be_elsewhere(name: Any) -> None:
-    """What flows is the same, nothing is forbidden, and placements have a value."""
+    """What flows is the same, nothing is forbidden, and placements have a value.
+
+    Constant loads may fill slower devices, so that nothing flows there.
+    """
     rng = np.random.default_rng(1)
     for _ in range(5):
         problem = elsewhere(PROBLEMS[name], rng)
         anywhere = rng.integers(problem.n_devices, size=(3, problem.n_operators))
         assert np.array_equal(problem.instance.traffic, PROBLEMS[name].instance.traffic)
         assert problem.legal(anywhere).all()
-        assert (throughput(problem.instance, anywhere) > 0).all()
+        assert len(problem.instance.constant) or (throughput(problem.instance, anywhere) > 0).all()
 
 
 def test_constraints_stay_behind() -> None:
