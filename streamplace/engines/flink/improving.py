@@ -91,6 +91,7 @@ class Proposal:
         chosen = self.decision.chosen
         return {
             "measured": self.rate,
+            "predicted": chosen.carries.value,
             "layouts": [_row(candidate) for candidate in self.decision.candidates],
             "chosen": chosen.name,
             "configuration": chosen.line or None,

@@ -103,6 +103,7 @@ def test_a_layout_of_flinks_own_is_not_moved_to() -> None:
     made = proposal("job", FOUND, SLOTS)
     assert not made.moves
     assert made.to_json()["configuration"] == "taskmanager.load-balance.mode: SLOTS"
+    assert made.to_json()["predicted"] == made.decision.chosen.carries.value
 
 
 def test_a_job_that_keeps_up_is_told_how_to_ask_for_more() -> None:
