@@ -130,14 +130,14 @@ class Session:
         time.sleep(SETTLE)
         processes = {name: self.cluster.processes[name].pid for name in self.cluster.processes}
         before, rates, grows, blocked = _Usage.now(processes), list[float](), False, 0.0
-        while len(rates) < MOST_WINDOWS and not _are_steady(rates):
+        while len(rates) < MOST_WINDOWS and not are_steady(rates):
             emitted, blocked, grows = self._window(job)
             rates.append(emitted)
         others, used = _Usage.now(processes).since(before)
         return {
             "rate": round(sum(rates[-2:]) / len(rates[-2:]), 1),
             "rates": [round(rate, 1) for rate in rates],
-            "steady": _are_steady(rates),
+            "steady": are_steady(rates),
             "blocked": round(blocked, 3),
             "grows": grows,
             "others": round(others, 3),
@@ -308,8 +308,15 @@ class _Usage:
         return max(0.0, machine - sum(used.values())), used
 
 
-def _are_steady(rates: Sequence[float]) -> bool:
-    return len(rates) > 1 and abs(rates[-1] - rates[-2]) <= STEADY * rates[-2]
+def are_steady(rates: Sequence[float]) -> bool:
+    """Whether the last two windows agree; a job that has not begun to emit is not steady.
+
+    >>> are_steady([0.0, 0.0]), are_steady([100.0, 96.0]), are_steady([100.0])
+    (False, True, False)
+    """
+    if len(rates) < 2 or not rates[-2]:
+        return False
+    return abs(rates[-1] - rates[-2]) <= STEADY * rates[-2]
 
 
 def _output(command: Sequence[str]) -> str:

@@ -138,3 +138,10 @@ def test_the_protocol_names_every_job_kind_and_the_seed(modules: Any) -> None:
 
 def results(modules: Any, rows: list[dict[str, Any]]) -> str:
     return str(modules.against_page.results(rows, modules.against_cells.cells(1), ARMS))
+
+
+def test_a_job_that_has_not_begun_to_emit_is_not_steady(modules: Any) -> None:
+    """Two windows without tuples agree, and say nothing of what the job sustains."""
+    are_steady = modules.against_runs.are_steady
+    assert not are_steady([0.0, 0.0])
+    assert are_steady([0.0, 100.0, 96.0])
