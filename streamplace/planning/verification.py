@@ -17,7 +17,6 @@ from streamplace.model.arrays import Floats, Ints
 from streamplace.model.expansion import Expansion, expand
 from streamplace.model.problem import Problem
 from streamplace.planning.deployment import ROUNDING
-from streamplace.planning.offers import Catalogue
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.result import PlanResult
 from streamplace.planning.slots import slot_groups, slots_of
@@ -88,19 +87,16 @@ def _of_reserve(
 
 
 def _of_slots(asked: PlanProblem, result: PlanResult, subtasks: Expansion) -> Iterator[str]:
-    """Slots of every machine."""
-    limits = _of_each_machine(asked.catalogue, result, "slots")
+    """Slots of every machine that is bought."""
+    if asked.cluster is not None:
+        return
+    slots = {offer.name: float(offer.slots) for offer in asked.catalogue.offers}
+    names = result.cluster.devices.name
+    limits = np.array([slots.get(name.rpartition("-")[0], np.inf) for name in names], np.float64)
     groups = slot_groups(asked.demand, asked.catalogue)
     taken = slots_of(groups, subtasks.fold(result.placement).T)
-    if asked.cluster is None and (taken > limits).any():
+    if (taken > limits).any():
         yield "a machine has too few slots"
-
-
-def _of_each_machine(catalogue: Catalogue, result: PlanResult, field: str) -> Floats:
-    """Field of the offer of every machine, [D]; infinite for given machines."""
-    offers = {offer.name: float(getattr(offer, field)) for offer in catalogue.offers}
-    names = result.cluster.devices.name
-    return np.array([offers.get(name.rpartition("-")[0], np.inf) for name in names], np.float64)
 
 
 def _of_machines(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
