@@ -214,7 +214,7 @@ class Session:
         except subprocess.TimeoutExpired:
             code, out, told = None, "", f"the command did not end within {MOVE_SECONDS:g} s"
         answer = _document(out)
-        advised = ADVISED.search(out + told)
+        advised = ADVISED.search(told)  # the answer on stdout lists the lines of all layouts
         return {
             "command": options,
             "command_seconds": round(time.monotonic() - began, 1),

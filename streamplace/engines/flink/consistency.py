@@ -7,7 +7,7 @@ import numpy as np
 
 from streamplace.engines.flink.cluster import FRAMING, HEADROOM, slowness
 from streamplace.engines.flink.helpers import COMPILERS, GARBAGE, JAVA, NETWORK
-from streamplace.engines.flink.limits import whole_cores
+from streamplace.engines.flink.limits import FULL, whole_cores
 from streamplace.engines.flink.sending_cost import SendingCost
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.model.cluster import Cluster
@@ -19,8 +19,6 @@ from streamplace.model.problem import Problem
 
 WIDE = 1e12
 """Bandwidth in bps where it is not known: only CPU is checked."""
-FULL = 0.95
-"""Part of its CPU from which on a TaskManager has none left."""
 ALIKE = 0.05
 """Rates that differ by less agree."""
 LEAST_RATE = 60.0
@@ -53,6 +51,11 @@ class Usage(NamedTuple):
     def load(self) -> float:
         """Part of its CPU that was taken."""
         return sum(self.kinds.values()) / self.limit
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it had no CPU left."""
+        return self.load >= FULL
 
 
 class Present(NamedTuple):
@@ -156,7 +159,7 @@ def consistency(
     loads = resource_loads(Problem(split.graph, cluster).instance, placement.index)
     shares = _shares(graph, tuples)
     slowest, fastest = min(shares, default=1.0), max(shares, default=1.0)
-    full = [device for device in needed if present.usage[device].load >= FULL]
+    full = [device for device in needed if present.usage[device].is_full]
     return Consistency(
         graph.source_rate / bottleneck(loads).load,
         graph.source_rate * slowest,

@@ -66,7 +66,9 @@ def processes_of(rest: Rest) -> dict[str, int]:
     one port; then the addresses of their networks decide.
     """
     ports = {pid: listening_ports(pid) for pid in local_task_managers()}
-    processes = {}
+    processes: dict[str, int] = {}
+    if not ports:
+        return processes
     for manager in rest.task_managers():
         address = _address(str(manager["path"]))
         port = _port(address)

@@ -2,11 +2,14 @@
 
 import math
 import os
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
+FULL = 0.95
+"""Part of its CPU from which on a TaskManager has none left."""
 _ROOT = Path("/sys/fs/cgroup")
 
 
@@ -25,6 +28,26 @@ class Throttling(NamedTuple):
     def share_until(self, later: "Throttling") -> float:
         """Part of the periods since then in which the process was held back."""
         return (later.throttled - self.throttled) / max(1, later.periods - self.periods)
+
+
+class CpuTime(NamedTuple):
+    """Seconds of CPU that a process has had, at a moment of the clock ``time.monotonic``."""
+
+    moment: float
+    seconds: float
+
+    @classmethod
+    def of(cls, process: int) -> "CpuTime":
+        """Look at a process of this machine; one that has ended has had nothing."""
+        with suppress(OSError, ValueError):
+            fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+            ticks = int(fields[11]) + int(fields[12])
+            return cls(time.monotonic(), ticks / os.sysconf("SC_CLK_TCK"))
+        return cls(time.monotonic(), 0.0)
+
+    def cores_until(self, later: "CpuTime") -> float:
+        """Cores that the process has taken since then."""
+        return max(0.0, later.seconds - self.seconds) / max(later.moment - self.moment, 1e-9)
 
 
 def cpu_limit(process: int) -> float | None:

@@ -1,5 +1,6 @@
 """Profiling: a running job as a stream graph with measured rates, payloads and CPU."""
 
+import math
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -32,12 +33,14 @@ from streamplace.engines.flink.task_cpu import (
     task_cpu,
 )
 from streamplace.model.graph import CONSISTENCY, CONSISTENCY_ERROR, CPU_OF, CULPRIT, StreamGraph
-from streamplace.model.messages import quoted
+from streamplace.model.messages import listed, quoted
 from streamplace.model.operators import Operator
 from streamplace.model.streams import Stream
 
 BLOCKED = 0.02
 """Share of its time that a source may be back-pressured before its rate means nothing."""
+NOISE = 3.0
+"""Backlogs that grow by less than so many times the root of the tuples that came may stay."""
 ALIKE = 0.02
 """Payloads that differ by less are the same."""
 NOTABLE_CORES = 0.001
@@ -110,11 +113,30 @@ class JobProfile:
 
     @property
     def is_limited(self) -> bool:
-        """Whether a source is held back where the job runs."""
+        """Whether a source is held back where the job runs, as far as can be seen.
+
+        It is where it is back-pressured, where its backlog grows, or where its connector reports no
+        backlog and a TaskManager on which it runs has no CPU left: it may have more to emit then.
+        """
         return any(
             self.activity[task.id].back_pressured > BLOCKED * task.parallelism
+            or self._why_behind(task) is not None
             for task in self.sources
         )
+
+    def _why_behind(self, source: FlinkTask) -> str | None:
+        """Why a source that is not back-pressured emits less than arrives for it, if it does."""
+        seen, rate = self.activity[source.id], self.tuples[source.id]
+        growth = seen.growth(pending_of(source.operators[0]))
+        if growth is not None:
+            noise = NOISE * math.sqrt(rate / max(seen.seconds, 1.0))
+            return "its backlog grows" if growth > BLOCKED * rate + noise else None
+        if self.present is None:
+            return None
+        usage = self.present.usage
+        devices = sorted({*self.present.devices.get(source.name, ())} & usage.keys())
+        full = [device for device in devices if usage[device].is_full]
+        return f"{listed(full)} has no CPU left for it" if full else None
 
     def background(self, managers: int) -> tuple[float | None, SendingCost | None]:
         """Cores that Java takes of each TaskManager, and what remote tuples cost.
@@ -245,6 +267,11 @@ class JobProfile:
             self.doubts.append(
                 f"rate of {source.name}: back-pressured {100 * blocked:.0f} % of the time, so its "
                 "actual rate is higher; set it with --rate when placing"
+            )
+        elif (why := self._why_behind(source)) is not None:
+            self.doubts.append(
+                f"rate of {source.name}: {why}, so its actual rate may be higher; set it with "
+                "--rate when placing"
             )
         return self.tuples[source.id]
 

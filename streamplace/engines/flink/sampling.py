@@ -87,6 +87,14 @@ class Activity:
         middle, half = min(inner, key=lambda look: abs(look[0] - (start + end) / 2))
         return (half - low) / (middle - start), (high - half) / (end - middle)
 
+    def growth(self, metric: str) -> float | None:
+        """Change of a metric per second that may fall as well; None where it was not seen twice."""
+        seen = [(now, counters[metric]) for now, counters in self.looks if metric in counters]
+        if len(seen) < 2:
+            return None
+        (start, low), (end, high) = seen[0], seen[-1]
+        return (high - low) / (end - start)
+
 
 def sent_by(operator: str) -> str:
     """Metric that counts what one operator of a vertex emits, be it to a fused one.

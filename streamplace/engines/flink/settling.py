@@ -3,12 +3,15 @@
 import itertools
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import stdev
+from urllib.parse import quote
 
 from streamplace.engines.flink.answer_shapes import Job
 from streamplace.engines.flink.carried import PERIODIC_LIMIT_MS
+from streamplace.engines.flink.cpu import processes_of
+from streamplace.engines.flink.limits import FULL, CpuTime, cpu_limit
 from streamplace.engines.flink.rest import FINISHED, FlinkError, Refusal, Rest
 from streamplace.engines.flink.sampling import Activity, sample, sent_by
 from streamplace.engines.flink.state import checkpoint_counts
@@ -62,7 +65,7 @@ class SourceFlow:
     error
         Standard error of that, from how much it varied meanwhile.
     is_limited
-        Whether one of them was held back.
+        Whether one of them was held back, or had no CPU left where it runs.
     """
 
     rate: float
@@ -86,19 +89,38 @@ def source_flow(rest: Rest, job: str) -> SourceFlow | None:
     document = rest.running_job(job)
     names = _sources(document)
     number = {vertex["id"]: vertex["parallelism"] for vertex in document["vertices"]}
+    processes = processes_of(rest)
+    before = {device: CpuTime.of(pid) for device, pid in processes.items()}
     try:
         counters = {vertex: (metric,) for vertex, metric in names.items()}
         activities = sample(rest, job, [*names], RATE_SECONDS, counters)
     except FlinkError:  # it came to its end
         return None
     rates = [activities[vertex].rates.get(metric) for vertex, metric in names.items()]
+    full = _full(processes, before)
     if None in rates or not rates:
         return None
     return SourceFlow(
         math.fsum(rate for rate in rates if rate),
         _error(activities, names),
-        any(activities[v].back_pressured > BLOCKED * number[v] for v in names),
+        any(activities[v].back_pressured > BLOCKED * number[v] for v in names)
+        or bool(full and full & _devices(rest, job, names)),
     )
+
+
+def _full(processes: Mapping[str, int], before: Mapping[str, CpuTime]) -> set[str]:
+    """TaskManagers of this machine that have had no CPU left since a look at them."""
+    return {
+        device
+        for device, pid in processes.items()
+        if (limit := cpu_limit(pid)) and before[device].cores_until(CpuTime.of(pid)) >= FULL * limit
+    }
+
+
+def _devices(rest: Rest, job: str, vertices: Iterable[str]) -> set[str]:
+    """TaskManagers on which subtasks of some vertices run."""
+    answers = (rest.get(f"/jobs/{job}/vertices/{quote(v, safe='')}") for v in vertices)
+    return {str(row.get("taskmanager-id")) for one in answers for row in one["subtasks"]}
 
 
 def _error(activities: Mapping[str, Activity], names: Mapping[str, str]) -> float:

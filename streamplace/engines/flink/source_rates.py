@@ -68,17 +68,12 @@ def source_rates(seen: JobProfile) -> tuple[SourceRate, ...]:
 
 def _source_rate(source: FlinkTask, activity: Activity, observed: float) -> SourceRate:
     metric = pending_of(source.operators[0])
-    waiting = [(now, counters[metric]) for now, counters in activity.looks if metric in counters]
-    growth = 0.0
-    if len(waiting) > 1:
-        (start, before), (end, after) = waiting[0], waiting[-1]
-        growth = (after - before) / (end - start)
     return SourceRate(
         source.name,
         observed,
         emitted(source, activity),
         activity.totals.get(metric),
-        growth,
+        activity.growth(metric) or 0.0,
         activity.back_pressured / source.parallelism,
     )
 

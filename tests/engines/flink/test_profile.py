@@ -8,8 +8,8 @@ import pytest
 from lazy_flink import MIPS, START, Clock, LazyRest, Vertex, doubts, rates
 
 from streamplace.engines.flink import cpu as processes
+from streamplace.engines.flink import present, task_cpu
 from streamplace.engines.flink import profile as profiling
-from streamplace.engines.flink import task_cpu
 from streamplace.engines.flink.cpu import JavaThread
 from streamplace.engines.flink.profile import profile
 from streamplace.engines.flink.received import ReceivedTask
@@ -196,6 +196,33 @@ def test_what_is_doubtful_is_told(clock: Clock) -> None:
     assert "rate of src: back-pressured 75 % of the time" in told
     assert "ipt of split: from busy time" in told
     assert graph.charged_ipt[1] == pytest.approx(0.2 / 100 * MIPS * 1e6)
+
+
+def test_a_source_whose_task_manager_is_full_may_have_more_to_emit(
+    threads: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It waits for a core, not for those that it sends to, so nothing holds it back visibly."""
+    assert not profile(shop(threads), "job", 10).is_limited
+    monkeypatch.setattr(present, "cpu_limit", lambda process: sum(CPU.values()))
+    seen = profile(shop(threads), "job", 10)
+    assert seen.is_limited
+    told = str(seen.graph(MIPS).attributes["unmeasured"])
+    assert "rate of src: 'dev-0' has no CPU left for it, so its actual rate may be higher" in told
+
+
+@pytest.mark.parametrize(("growth", "falls_behind"), [(0.0, False), (-50.0, False), (50.0, True)])
+def test_a_backlog_says_whether_a_source_keeps_up(
+    threads: Clock, monkeypatch: pytest.MonkeyPatch, growth: float, falls_behind: bool
+) -> None:
+    """However full its TaskManager is."""
+    monkeypatch.setattr(present, "cpu_limit", lambda process: sum(CPU.values()))
+    rest = shop(threads)
+    rest.counted["v0"] = {"Source__src.pendingRecords": 5000.0}
+    rest.vertices["v0"].rates["Source__src.pendingRecords"] = growth
+    seen = profile(rest, "job", 10)
+    assert seen.is_limited is falls_behind
+    told = str(seen.graph(MIPS).attributes.get("unmeasured", ""))
+    assert ("rate of src: its backlog grows" in told) is falls_behind
 
 
 def test_a_silent_source_is_refused(clock: Clock) -> None:

@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterable
 from typing import cast
 
 import pytest
+from lazy_flink import Clock, LazyRest, Vertex, rates
 
 from streamplace.engines.flink import settling
+from streamplace.engines.flink.limits import CpuTime
 from streamplace.engines.flink.rest import FlinkError, Rest
-from streamplace.engines.flink.settling import Settling, SourceFlow, settle
+from streamplace.engines.flink.settling import Settling, SourceFlow, settle, source_flow
 
 REST = cast("Rest", object())
 BEFORE = SourceFlow(1000.0, 10.0, is_limited=True)
@@ -74,3 +76,18 @@ def test_a_job_that_kept_up_may_read_what_it_is_offered(
 ) -> None:
     measuring([900.0])
     settle(REST, "job", Settling(0.1, never_slower=True), SourceFlow(1000.0, 10.0))
+
+
+def test_a_source_without_cpu_is_limited(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its process took all of its quota while the rate was taken."""
+    out = {"Source__src.numRecordsOut": 100.0}
+    vertices = {"v0": Vertex("Source: src", rates(0, 100, 0, 400) | out)}
+    used = iter([CpuTime(0.0, 3.0), CpuTime(5.0, 3.9)] * 2)
+    monkeypatch.setattr(settling, "processes_of", lambda rest: {"dev-0": 7})
+    monkeypatch.setattr(settling.CpuTime, "of", lambda process: next(used))
+    for limit, is_limited in ((0.18, True), (0.5, False)):
+        monkeypatch.setattr(settling, "cpu_limit", lambda process, limit=limit: limit)
+        flow = source_flow(LazyRest(clock, vertices), "job")
+        assert flow is not None
+        assert flow.rate == pytest.approx(100.0, rel=0.01)
+        assert flow.is_limited is is_limited
