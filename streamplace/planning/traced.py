@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 
@@ -37,15 +38,16 @@ def planned_for_trace(
 
 
 def _hour(start: float, alone: PlanResult, plan: PlanResult) -> PlanHour:
-    carried = _carries(plan, alone.graph)
+    carried = share_carried(plan, alone.graph) >= 1 - ROUNDING
     return PlanHour(start, alone.rate, alone.machines, alone.cost, alone.bound, carried)
 
 
-def _carries(plan: PlanResult, graph: StreamGraph) -> bool:
-    """Whether the placement of a plan carries the rates of a graph, headroom left out."""
-    from streamsim import throughput
+def share_carried(plan: PlanResult, graph: StreamGraph) -> float:
+    """Part of the rates of a graph that the placement of a plan carries, without headroom."""
+    from streamsim import bottleneck, resource_loads
 
     parallelism = np.array([plan.parallelism[name] for name in graph.operators.name], np.int32)
     subtasks = expand(with_parallelism(graph, parallelism)).graph
     instance = Problem(subtasks, plan.cluster).instance
-    return bool(throughput(instance, plan.placement.index[None])[0] >= 1 - ROUNDING)
+    load = bottleneck(resource_loads(instance, plan.placement.index)).load
+    return 1 / load if load > 0 else inf

@@ -1,0 +1,1 @@
+"""Control: which of several plans a job runs while its rates change, known or not."""

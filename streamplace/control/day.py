@@ -1,0 +1,257 @@
+"""Days: the rates of a trace in slots, and the plans among which a job may move meanwhile.
+
+A trace is cut into slots of equal length. A plan is chosen for each slot, and changing it has a
+price. `ControlDay` holds what every schedule, policy and bound of one trace is judged by.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from streamplace.errors import SettingError
+from streamplace.model.arrays import Bools, Floats, Ints
+from streamplace.model.graph import StreamGraph
+from streamplace.planning.deployment import ROUNDING
+from streamplace.planning.result import PlanResult
+from streamplace.planning.traced import share_carried
+from streamplace.planning.traces import RateTrace
+
+HOUR = 3600.0
+PLANS = 8
+"""Plans among which a job moves, before those are left out that cost no less than a larger one."""
+FINEST_ONE, FINEST_SEVERAL = 64, 8
+"""Levels of the rate of the only source, and of each of several, that bounds tell apart."""
+MOST_SLOTS = 20_000
+PlanEach = Callable[[list[StreamGraph]], Iterable[PlanResult]]
+"""Plans for graphs, in their order."""
+BoundOf = Callable[[StreamGraph], float]
+"""Cost per hour below which no plan for a graph is."""
+
+
+@dataclass(frozen=True, slots=True)
+class MoveTerms:
+    """What moving a job from one plan to another takes, and what must hold meanwhile.
+
+    Attributes
+    ----------
+    price
+        Seconds: a move is worth as much as running the mean of both plans for so long. It stands
+        for all that machines do not cost: the interruption, the risk, the attention.
+    delay
+        Seconds from a decision until the machines of the new plan are ready; both plans cost.
+    outage
+        Seconds for which the job then stands still.
+    lag
+        Seconds that tuples may be late.
+    """
+
+    price: float = 1800.0
+    delay: float = 60.0
+    outage: float = 5.0
+    lag: float = 60.0
+
+    def __post_init__(self) -> None:
+        for name in ("price", "delay", "outage", "lag"):
+            value = getattr(self, name)
+            if not 0 <= value < float("inf"):
+                raise SettingError(f"{name} is {value:g} s; it must be 0 or more")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TraceSlots:
+    """A trace in slots of equal length.
+
+    Attributes
+    ----------
+    start
+        Seconds at which the first slot begins.
+    seconds
+        Length of a slot.
+    peak
+        [T, S] largest rate of each source in each slot.
+    mean
+        [T, S] mean rate of each source in each slot.
+    """
+
+    start: float
+    seconds: float
+    peak: Floats
+    mean: Floats
+
+    def __len__(self) -> int:
+        return len(self.peak)
+
+    @classmethod
+    def of(cls, trace: RateTrace, seconds: float) -> "TraceSlots":
+        """Cut a trace into slots; a rate holds until the next row, the last as long as usual."""
+        if not seconds > 0:
+            raise SettingError(f"the slot is {seconds:g} s; it must be above 0")
+        steps = np.diff(trace.time)
+        last = float(np.median(steps)) if len(steps) else seconds
+        ends = np.append(trace.time[1:], trace.time[-1] + last)
+        start = float(trace.time[0])
+        number = max(1, round((float(ends[-1]) - start) / seconds))
+        if number > MOST_SLOTS:
+            raise SettingError(
+                f"the trace has {number} slots of {seconds:g} s, and at most {MOST_SLOTS} are "
+                "possible; give a longer slot"
+            )
+        edges = start + seconds * np.arange(number + 1)
+        passed = np.concatenate(([0.0], np.cumsum(ends - trace.time)))
+        emitted = np.concatenate(
+            (np.zeros((1, trace.rates.shape[1])), np.cumsum(trace.rates.T * (ends - trace.time), axis=1).T)
+        )
+        at = np.clip(edges - start, 0.0, passed[-1])
+        whole = np.stack([np.interp(at, passed, column) for column in emitted.T], axis=1)
+        held = np.maximum(np.diff(at), 1e-9)[:, None]
+        first = np.maximum(np.searchsorted(trace.time, edges[:-1], side="right") - 1, 0)
+        beyond = np.maximum(np.searchsorted(trace.time, edges[1:], side="left"), first + 1)
+        peak = np.stack([trace.rates[a:b].max(axis=0) for a, b in zip(first, beyond, strict=True)])
+        return cls(start, seconds, peak, np.diff(whole, axis=0) / held)
+
+
+@dataclass(frozen=True, eq=False)
+class ControlDay:
+    """Slots, plans, and what all of it costs.
+
+    Attributes
+    ----------
+    slots
+        The trace.
+    plans
+        Of rising cost and rising capacity.
+    offered
+        [T] tuples/s of all sources in a slot, in the mean.
+    peak_rate
+        [T] tuples/s of all sources in a slot, at most.
+    carried
+        [T, K] part of the largest rates of the slot that each plan carries without headroom.
+    least
+        [T] cost per hour below which no plan is that carries what must be processed in the slot,
+        if tuples may be late by the lag.
+    terms
+        What moves take.
+    """
+
+    slots: TraceSlots
+    plans: tuple[PlanResult, ...]
+    offered: Floats
+    peak_rate: Floats
+    carried: Floats
+    least: Floats
+    terms: MoveTerms
+
+    @property
+    def hours(self) -> float:
+        """Length of a slot in hours."""
+        return self.slots.seconds / HOUR
+
+    @cached_property
+    def cost(self) -> Floats:
+        """[K] cost of each plan per hour."""
+        return np.array([plan.cost for plan in self.plans], np.float64)
+
+    @cached_property
+    def rated(self) -> Floats:
+        """[T, K] part of the largest rates of the slot that each plan carries with its headroom."""
+        return self.carried * (1 - np.array([plan.headroom for plan in self.plans]))
+
+    @cached_property
+    def price(self) -> Floats:
+        """[K, K] price of a move from one plan to another, in money."""
+        both = (self.cost[:, None] + self.cost[None, :]) / 2
+        price = self.terms.price / HOUR * both
+        np.fill_diagonal(price, 0.0)
+        return price
+
+    @cached_property
+    def carries(self) -> Bools:
+        """[T, K] whether a plan carries a slot; the largest does where none is said to."""
+        fits = self.rated >= 1 - ROUNDING
+        fits[:, -1] |= ~fits.any(axis=1)
+        return fits
+
+    @property
+    def static(self) -> int:
+        """The cheapest plan that carries all slots."""
+        return int(self.carries.all(axis=0).argmax())
+
+    def total(self, levels: Ints) -> float:
+        """Cost of running these plans in the slots, with the price of every move."""
+        moves = self.price[levels[:-1], levels[1:]].sum()
+        return float(self.cost[levels].sum() * self.hours + moves)
+
+
+def control_day(
+    graph: StreamGraph,
+    trace: RateTrace,
+    seconds: float,
+    terms: MoveTerms,
+    plan_each: PlanEach,
+    bound_of: BoundOf,
+) -> ControlDay:
+    """Plan for several rates between the lowest and the peaks, and bound the cost of every slot."""
+    slots = TraceSlots.of(trace, seconds)
+    low, high = slots.peak.min(axis=0), slots.peak.max(axis=0)
+    wanted = [low + (high - low) * (k + 1) / PLANS for k in range(PLANS)]
+    distinct = {rates.tobytes(): rates for rates in wanted}
+    found = plan_each([trace.graph(graph, rates) for rates in distinct.values()])
+    plans = _useful(list(found))
+    offered, peak = (
+        np.array([trace.graph(graph, rates).source_rate for rates in each])
+        for each in (slots.mean, slots.peak)
+    )
+    carried = _carried(graph, trace, slots, peak, plans)
+    late = terms.lag / seconds
+    least = _bounds(graph, trace, np.maximum(slots.mean - late * slots.peak, 0.0), bound_of)
+    return ControlDay(slots, plans, offered, peak, carried, least, terms)
+
+
+def _useful(plans: list[PlanResult]) -> tuple[PlanResult, ...]:
+    """Plans without those that cost no less than one for a higher rate."""
+    kept: list[PlanResult] = []
+    for plan in reversed(plans):
+        if not kept or plan.cost < kept[-1].cost:
+            kept.append(plan)
+    return tuple(reversed(kept))
+
+
+def _carried(
+    graph: StreamGraph,
+    trace: RateTrace,
+    slots: TraceSlots,
+    peak: Floats,
+    plans: tuple[PlanResult, ...],
+) -> Floats:
+    """[T, K] part of the largest rates that plans carry; the mix of several sources is rounded up."""
+    if slots.peak.shape[1] == 1:
+        most = np.array([plan.carries for plan in plans])
+        return most[None, :] / peak[:, None]
+    grid, which = _rounded(slots.peak, np.ceil)
+    parts = [
+        [share_carried(plan, trace.graph(graph, rates)) for plan in plans]
+        for rates in grid
+    ]
+    return np.array(parts)[which]
+
+
+def _bounds(
+    graph: StreamGraph, trace: RateTrace, rates: Floats, bound_of: BoundOf
+) -> Floats:
+    """[T] bound of the cost at each slot's rates [T, S], rounded down; it rises with the rates."""
+    grid, which = _rounded(rates, np.floor)
+    values = np.array([bound_of(trace.graph(graph, one)) for one in grid])
+    below = (grid[None, :, :] <= grid[:, None, :]).all(axis=2)
+    raised = np.where(below, values[None, :], 0.0).max(axis=1)
+    return np.asarray(raised[which])
+
+
+def _rounded(rates: Floats, rounding: Callable[[Floats], Floats]) -> tuple[Floats, Ints]:
+    """Distinct rows of rates on a grid, and which of them each row becomes."""
+    steps = FINEST_ONE if rates.shape[1] == 1 else FINEST_SEVERAL
+    top = np.maximum(rates.max(axis=0), 1e-300)
+    grid, which = np.unique(rounding(rates / top * steps), axis=0, return_inverse=True)
+    return grid / steps * top, np.asarray(which).reshape(-1)
+

@@ -1,0 +1,1 @@
+"""Policies: one file per rule that moves a running job from plan to plan."""

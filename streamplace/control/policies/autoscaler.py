@@ -1,0 +1,44 @@
+"""The rule of Flink's autoscaler: a target utilization, catching up, and slow scaling down."""
+
+from collections import deque
+
+from streamplace.control.policy import Observation, PlanChoice, policy
+
+TARGET, HIGHEST, LOWEST = 0.7, 1.0, 0.4
+"""Utilization that is aimed at, and those beyond which something is done."""
+WINDOW, STABLE, CATCH_UP, RESTART, DOWN_INTERVAL = 900.0, 300.0, 1800.0, 300.0, 3600.0
+"""Seconds: of metrics, without decisions after a move, to work off a backlog, of an expected
+restart, and of recommendations of which the largest counts when going down."""
+
+
+@policy("autoscaler")
+class AutoscalerPolicy:
+    """Follow the documented rule of Flink's autoscaler with its default settings.
+
+    The rate is the mean of 15 minutes; what waits, and what will wait during a restart, is to be
+    worked off within 30 minutes; 70 % of the capacity are to be used.
+    """
+
+    def __init__(self, plans: PlanChoice) -> None:
+        self._rates: deque[float] = deque(maxlen=max(1, round(WINDOW / plans.seconds)))
+        self._wanted: deque[int] = deque(maxlen=max(1, round(DOWN_INTERVAL / plans.seconds)))
+        self._moved, self._level = float("-inf"), -1
+
+    def choose(self, seen: Observation) -> int:
+        """The plan whose utilization would be the target."""
+        if seen.level != self._level:
+            self._moved, self._level = seen.time, seen.level
+            self._rates.clear()
+        self._rates.append(seen.rate)
+        rate = sum(self._rates) / len(self._rates)
+        pending = seen.backlog / CATCH_UP
+        wanted = seen.least_level((rate + pending + rate * RESTART / CATCH_UP) / TARGET)
+        self._wanted.append(wanted)
+        if seen.time - self._moved < STABLE:
+            return seen.level
+        used = (rate + pending) / float(seen.capacity[seen.level])
+        if used > HIGHEST and wanted > seen.level:
+            return wanted
+        if used < LOWEST and len(self._wanted) == self._wanted.maxlen:
+            return min(max(self._wanted), seen.level)
+        return seen.level

@@ -1,0 +1,19 @@
+"""DS2: the least that carries the rate, computed from true processing rates (OSDI 2018)."""
+
+from streamplace.control.policy import Observation, PlanChoice, policy
+
+
+@policy("ds2")
+class Ds2Policy:
+    """Run the cheapest plan that carries the present rate, as DS2 does in one step.
+
+    Kalavri and others (2018): the parallelism of every operator follows from the rates of the
+    sources and the rate that an instance could process if it never waited.
+    """
+
+    def __init__(self, plans: PlanChoice) -> None:
+        pass
+
+    def choose(self, seen: Observation) -> int:
+        """The cheapest plan that carries what has arrived in the last interval."""
+        return seen.least_level(seen.rate)

@@ -1,0 +1,31 @@
+"""Kubernetes' horizontal pod autoscaler: a target utilization, and a window before it goes down."""
+
+from collections import deque
+
+from streamplace.control.policy import Observation, PlanChoice, policy
+
+TARGET, TOLERANCE = 0.8, 0.1
+"""Utilization that is aimed at, and the part by which it may differ before anything is done."""
+WINDOW = 300.0
+"""Seconds of recommendations of which the largest counts when going down (stabilization window)."""
+
+
+@policy("hpa")
+class HpaPolicy:
+    """Aim at 80 % utilization, and go down to the largest plan wanted in the last five minutes.
+
+    desired = ceil(current · utilization / target), with the defaults of Kubernetes for tolerance
+    and stabilization.
+    """
+
+    def __init__(self, plans: PlanChoice) -> None:
+        self._wanted: deque[int] = deque(maxlen=max(1, round(WINDOW / plans.seconds)))
+
+    def choose(self, seen: Observation) -> int:
+        """The plan at which the utilization is at most the target."""
+        used = seen.rate / float(seen.capacity[seen.level])
+        level = seen.level
+        if abs(used / TARGET - 1) > TOLERANCE:
+            level = seen.least_level(seen.rate / TARGET)
+        self._wanted.append(level)
+        return level if level > seen.level else min(max(self._wanted), seen.level)

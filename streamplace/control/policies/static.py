@@ -1,0 +1,15 @@
+"""Static: the plan for the peaks, all the time."""
+
+from streamplace.control.policy import Observation, PlanChoice, policy
+
+
+@policy("static")
+class StaticPolicy:
+    """Run the largest plan all the time."""
+
+    def __init__(self, plans: PlanChoice) -> None:
+        self._largest = len(plans) - 1
+
+    def choose(self, seen: Observation) -> int:
+        """The largest plan."""
+        return self._largest

@@ -1,0 +1,27 @@
+"""Threshold: one plan up above a utilization, one plan down after it was low for a while."""
+
+from streamplace.control.policy import Observation, PlanChoice, policy
+
+UP, DOWN = 0.8, 0.5
+"""Part of the capacity above which a larger plan is taken, and below which a smaller one."""
+PATIENCE = 600.0
+"""Seconds for which the job must have been below before it moves down."""
+
+
+@policy("threshold")
+class ThresholdPolicy:
+    """Move one plan up above 80 % of the capacity, and one down after ten minutes below 50 %."""
+
+    def __init__(self, plans: PlanChoice) -> None:
+        self._seconds, self._below = plans.seconds, 0.0
+
+    def choose(self, seen: Observation) -> int:
+        """The next larger or smaller plan, or the present one."""
+        used = seen.rate / float(seen.capacity[seen.level])
+        self._below = self._below + self._seconds if used < DOWN else 0.0
+        if used > UP or seen.backlog > seen.rate * self._seconds:
+            return min(seen.level + 1, len(seen.capacity) - 1)
+        if self._below >= PATIENCE:
+            self._below = 0.0
+            return max(seen.level - 1, 0)
+        return seen.level

@@ -1,0 +1,105 @@
+"""The contract of policies, and their registry.
+
+A policy sees what a running job shows of itself, once per interval, and says which plan it should
+run from then on. It does not know the rates to come.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from streamplace.model.arrays import Floats
+from streamplace.registry import Registry
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PlanChoice:
+    """The plans among which a policy chooses, cheapest first.
+
+    Attributes
+    ----------
+    cost
+        [K] per hour.
+    price
+        [K, K] of a move between two plans, in money.
+    seconds
+        Between two decisions.
+    delay, outage
+        Seconds until a move stops the job, and for which it does.
+    lag
+        Seconds that tuples may be late.
+    """
+
+    cost: Floats
+    price: Floats
+    seconds: float
+    delay: float
+    outage: float
+    lag: float
+
+    def __len__(self) -> int:
+        return len(self.cost)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Observation:
+    """A running job at the end of an interval.
+
+    Attributes
+    ----------
+    time
+        Seconds since the start.
+    rate
+        Tuples/s that arrived in the interval.
+    backlog
+        Tuples that wait.
+    level
+        Number of the plan that runs.
+    capacity
+        [K] tuples/s that each plan carries of the present mix of sources, with its headroom.
+    """
+
+    time: float
+    rate: float
+    backlog: float
+    level: int
+    capacity: Floats
+
+    def least_level(self, rate: float) -> int:
+        """Return the cheapest plan that carries a rate; the largest one where none does."""
+        fits = self.capacity >= rate
+        return int(fits.argmax()) if fits.any() else len(fits) - 1
+
+
+class Policy(Protocol):
+    """A rule that chooses plans; it may remember what it has seen."""
+
+    def choose(self, seen: Observation) -> int:
+        """Number of the plan that the job should run from now on."""
+
+
+MakePolicy = Callable[[PlanChoice], Policy]
+"""Returns a policy for plans, which has seen nothing yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyEntry:
+    """A registered policy."""
+
+    name: str
+    summary: str
+    make: MakePolicy
+
+
+POLICIES: Registry[PolicyEntry] = Registry("streamplace.control.policies", "policy")
+
+
+def policy(name: str) -> Callable[[type], type]:
+    """Register a class of policies, made of a `PlanChoice`; its docstring describes it."""
+
+    def register(kind: type) -> type:
+        summary = (kind.__doc__ or "").strip().splitlines()[0]
+        POLICIES.add(name, PolicyEntry(name, summary, kind))
+        return kind
+
+    return register

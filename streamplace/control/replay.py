@@ -1,0 +1,166 @@
+"""Replays: a policy decides along a trace, and a queue says how late tuples become.
+
+All that arrives waits in one queue, which the running plan empties at its capacity. Moves take
+their time: after the delay the job stands still for the outage, then the new plan runs. Both plans
+cost while a move is under way.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamplace.control.day import HOUR, ControlDay
+from streamplace.control.policy import MakePolicy, Observation, PlanChoice
+from streamplace.model.arrays import Bools, Floats, Ints
+
+STEP = 1.0
+"""Seconds between two looks at the queue, at most."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PolicyReplay:
+    """How a policy fares on a trace.
+
+    Attributes
+    ----------
+    name
+        Of the policy.
+    level
+        [T] plan that runs at the end of each slot.
+    moves
+        Moves that were made.
+    machine_cost
+        Of all machines, while moves are under way of both plans.
+    move_cost
+        Price of all moves.
+    punctual
+        Part of the time in which no tuple was later than the lag.
+    latest
+        Seconds by which a tuple was late at most.
+    """
+
+    name: str
+    level: Ints
+    moves: int
+    machine_cost: float
+    move_cost: float
+    punctual: float
+    latest: float
+
+    @property
+    def cost(self) -> float:
+        """Of machines and moves."""
+        return self.machine_cost + self.move_cost
+
+
+def replay(day: ControlDay, name: str, make: MakePolicy) -> PolicyReplay:
+    """Let a policy decide at the end of every slot; it begins on the plan that carries the first."""
+    terms = day.terms
+    choice = PlanChoice(
+        day.cost, day.price, day.slots.seconds, terms.delay, terms.outage, terms.lag
+    )
+    policy, run = make(choice), _Run(day)
+    for slot in range(len(day.slots)):
+        run.pass_slot(slot)
+        seen = Observation(
+            (slot + 1) * day.slots.seconds,
+            float(day.offered[slot]),
+            run.backlog,
+            run.level,
+            day.rated[slot] * day.peak_rate[slot],
+        )
+        target = int(policy.choose(seen))
+        if not 0 <= target < len(day.plans):
+            raise ValueError(f"policy {name!r} chose plan {target} of {len(day.plans)}")
+        run.begin_move(target)
+    return run.result(name)
+
+
+class _Run:
+    """The state of a job and of its queue."""
+
+    def __init__(self, day: ControlDay) -> None:
+        self.day = day
+        self.level = int(day.carries[0].argmax())
+        self.backlog, self.moves, self.machine_cost, self.move_cost = 0.0, 0, 0.0, 0.0
+        self.capacity = day.carried * day.peak_rate[:, None]
+        self.steps = max(1, round(day.slots.seconds / STEP))
+        self._target, self._ready, self._down = self.level, 0.0, 0.0
+        self._levels: list[int] = []
+        self._arrived: list[Floats] = []
+        self._waiting: list[Floats] = []
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether a move is under way."""
+        return self._target != self.level
+
+    def begin_move(self, target: int) -> None:
+        """Begin to move to a plan; while a move is under way nothing else is begun."""
+        if self.is_moving or target == self.level:
+            return
+        self._target = target
+        self._ready, self._down = self.day.terms.delay, self.day.terms.outage
+        self.moves += 1
+        self.move_cost += float(self.day.price[self.level, target])
+
+    def pass_slot(self, slot: int) -> None:
+        """Let a slot pass: tuples arrive, the plan works, a move goes on."""
+        length = self.day.slots.seconds / self.steps
+        rate, service = float(self.day.offered[slot]), np.empty(self.steps)
+        for step in range(self.steps):
+            service[step] = self._work_of(slot, length)
+        change = rate * length - service
+        walk = self.backlog + np.cumsum(change)
+        waiting = walk - np.minimum(np.minimum.accumulate(walk), 0.0)
+        self._waiting.append(waiting)
+        self._arrived.append(np.full(self.steps, rate * length))
+        self.backlog = float(waiting[-1])
+        self._levels.append(self.level)
+
+    def _work_of(self, slot: int, length: float) -> float:
+        """Tuples that can be processed in a step; what the machines cost is added."""
+        costs = self.day.cost[self.level]
+        if self.is_moving:
+            costs += self.day.cost[self._target]
+        self.machine_cost += float(costs) * length / HOUR
+        if not self.is_moving:
+            return float(self.capacity[slot, self.level]) * length
+        if self._ready > 0:
+            self._ready -= length
+            return float(self.capacity[slot, self.level]) * length
+        works = max(0.0, length - self._down)
+        self._down -= length
+        if self._down <= 1e-9:
+            self.level = self._target
+            return float(self.capacity[slot, self.level]) * works
+        return 0.0
+
+    def result(self, name: str) -> PolicyReplay:
+        """Return what became of all slots."""
+        late = lateness(np.concatenate(self._arrived), np.concatenate(self._waiting))
+        late *= self.day.slots.seconds / self.steps
+        punctual: Bools = late <= self.day.terms.lag
+        return PolicyReplay(
+            name,
+            np.array(self._levels, np.int32),
+            self.moves,
+            self.machine_cost,
+            self.move_cost,
+            float(punctual.mean()),
+            float(late.max()),
+        )
+
+
+def lateness(arrived: Floats, waiting: Floats) -> Floats:
+    """Steps since the arrival of the tuple that is processed at the end of each step.
+
+    >>> lateness(np.array([10.0, 10.0, 10.0]), np.array([0.0, 5.0, 15.0])).tolist()
+    [0.0, 0.5, 1.5]
+    """
+    total = np.concatenate(([0.0], np.cumsum(arrived)))
+    steps = np.arange(len(total), dtype=np.float64)
+    processed = np.maximum(total[1:] - waiting, 0.0)
+    rising = np.concatenate(([True], np.diff(total) > 0))
+    at = np.interp(processed, total[rising], steps[rising])
+    return np.where(waiting > 1e-9 * total[-1], steps[1:] - at, 0.0)
