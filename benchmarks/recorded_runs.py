@@ -6,9 +6,10 @@ Writes `streamplace/io/recorded_runs.jsonl`, of which the package takes the erro
 predictions, from the runs in `docs/assets`: every placement of the calibration, the placements on
 eight TaskManagers, and the plans less their cheapest machine. Sources of all of these offered more
 than was predicted. Plans are left out that were offered less than predicted: of them, only those
-that failed would tell anything. Runs are left out whose operators did not all sustain the same rate
-within 5 %, because queues still filled. Nothing is measured. It prints the errors by job, and how wide the
-intervals are and how many runs they cover where each job is judged by the others.
+that failed would tell anything. Runs are left out whose operators did not all sustain the same
+rate within 5 %, because queues still filled. Nothing is measured. The command prints the errors by
+job, how wide the intervals are, and how many runs they cover where each job is judged by the
+others.
 """
 
 from collections.abc import Iterator

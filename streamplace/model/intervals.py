@@ -1,9 +1,9 @@
 """Intervals of predicted rates: conformal quantiles of what earlier predictions were off by.
 
-Runs of one job have errors in common, so it is jobs and not runs that are exchangeable. A run has the
-error log(measured / predicted). The score of a job is the error that as large a share of its runs
-does not exceed as the confidence says; of n jobs, the score of rank ⌈(n + 1) · confidence⌉ is one
-that a new job does not exceed with at least this confidence, whatever the distribution (split
+Runs of one job have errors in common, so it is jobs and not runs that are exchangeable. A run has
+the error log(measured / predicted). The score of a job is the error that as large a share of its
+runs does not exceed as the confidence says; of n jobs, the score of rank ⌈(n + 1) · confidence⌉ is
+one that a new job does not exceed with at least this confidence, whatever the distribution (split
 conformal prediction). If n is too small for that, the widest score is taken, and n / (n + 1) is the
 confidence that the jobs support.
 """
