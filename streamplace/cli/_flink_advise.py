@@ -9,7 +9,7 @@ import click
 
 from streamplace.cli import _options
 from streamplace.cli._flink import ACCEPT_COLD, BANDWIDTH, JOB, MIPS, PATIENCE, asks
-from streamplace.cli._options import FILE, OFFERS, TRUST
+from streamplace.cli._options import CONFIDENCE, FILE, LEDGER, OFFERS, TRUST
 from streamplace.cli._output import print_json, print_line, print_report, say, waiting
 from streamplace.errors import SettingError
 
@@ -56,6 +56,8 @@ if TYPE_CHECKING:
 @PATIENCE
 @ACCEPT_COLD
 @TRUST
+@CONFIDENCE
+@LEDGER
 @click.option(
     "--headroom",
     type=click.FloatRange(0, 1, max_open=True),
@@ -94,6 +96,8 @@ def advise_(
     patience: float,
     accept_cold: bool,
     trust_profile: bool,
+    confidence: float | None,
+    ledger: Path | None,
     headroom: float,
     catch_up: float,
     search_seconds: float,
@@ -107,8 +111,9 @@ def advise_(
 
     The job needs no placement and no restart, and its scheduler may be the default or the adaptive
     one. The command prints what the TaskManagers cost by the offers, the rate and the CPU per tuple
-    of the job, the cheapest plan with a proven bound, what changing would gain and cost, and the
-    commands that would do it. It fails while the job warms up, its rate changes, or garbage
+    of the job, the cheapest plan that carries the rate with --confidence, with a proven bound, what
+    is not known of it and which measurement would tell most, what changing would gain and cost, and
+    the commands that would do it. It fails while the job warms up, its rate changes, or garbage
     collection dominates.
     """
     from streamplace.engines.flink.advice import summary_of_advice
@@ -131,7 +136,12 @@ def advise_(
         mips, bandwidth, seconds, warm_up, headroom, catch_up, seed, Budget(search_seconds)
     )
     settings = replace(
-        settings, patience=patience, accept_cold=accept_cold, trust_profile=trust_profile
+        settings,
+        patience=patience,
+        accept_cold=accept_cold,
+        trust_profile=trust_profile,
+        confidence=confidence,
+        ledger=ledger,
     )
     if output is not None:
         settings = replace(settings, folder=str(output))

@@ -21,7 +21,7 @@ from streamplace.cli._flink import (
     program_of,
     submits,
 )
-from streamplace.cli._options import FILE, TRUST, writes
+from streamplace.cli._options import CONFIDENCE, FILE, LEDGER, TRUST, writes
 from streamplace.cli._output import print_json, print_line, say, waiting
 from streamplace.errors import SettingError
 from streamplace.model.messages import counted
@@ -72,6 +72,8 @@ SAVEPOINTS = click.option(
 @PATIENCE
 @ACCEPT_COLD
 @TRUST
+@CONFIDENCE
+@LEDGER
 @MIPS
 @SAVEPOINTS
 @click.option(
@@ -124,6 +126,8 @@ def move_(
     patience: float,
     accept_cold: bool,
     trust_profile: bool,
+    confidence: float | None,
+    ledger: Path | None,
     mips: str,
     folder: str | None,
     savepoint_timeout: float,
@@ -154,7 +158,8 @@ def move_(
 
     Without --placement the command measures the job, and compares its layout with those that Flink
     itself would choose, an even spread, and the best one that it finds. It moves the job if even
-    the lower end of the prediction is a gain, and measures it there. If a line of Flink's
+    the lower end of the prediction is a gain, measures it there, and notes predicted and measured
+    rates in --ledger (see: streamplace flink history). If a line of Flink's
     configuration does as well, it prints that line, and moves nothing.
     """
     from streamplace.engines.flink.engine import FlinkEngine
@@ -164,6 +169,7 @@ def move_(
     from streamplace.engines.flink.settling import Settling
     from streamplace.engines.flink.state import Saving
     from streamplace.io.clusters import read_cluster
+    from streamplace.io.ledger import usual_ledger
     from streamplace.model.units import tuple_rate
     from streamplace.report.moves import PlannedMoves
     from streamplace.report.pages import check_page
@@ -194,7 +200,17 @@ def move_(
     if placement is None:
         cluster = None if cluster_file is None else read_cluster(cluster_file)
         offered = None if rate is None else tuple_rate(rate)
-        improver = JobImprover(engine, move, seconds, offered, cluster, trust_profile, say)
+        improver = JobImprover(
+            engine,
+            move,
+            seconds,
+            offered,
+            cluster,
+            trust_profile,
+            say,
+            confidence,
+            ledger or usual_ledger(),
+        )
         _improve(improver, running, output, dry_run=dry_run, as_json=as_json)
         return
     if rate is not None:

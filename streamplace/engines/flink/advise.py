@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -41,10 +42,13 @@ from streamplace.engines.flink.steady import (
     check_rates,
 )
 from streamplace.engines.flink.task_cpu import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
+from streamplace.engines.flink.unknowns import unknowns
 from streamplace.engines.flink.warm import PATIENCE_SECONDS, Warmth, warm_profile
 from streamplace.engines.flink.worth import START_SECONDS, capacity
+from streamplace.io.ledger import errors_for
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import CONSISTENCY, StreamGraph
+from streamplace.model.intervals import PredictionErrors
 from streamplace.model.messages import listed
 from streamplace.model.trust import check_trust
 from streamplace.model.units import Quantity
@@ -93,6 +97,10 @@ class AdviceSettings:
         Of the search for a plan.
     folder
         Where the plan will be written to, for the commands that would change the job.
+    confidence
+        With which the plan is to carry the rate; 0 plans with the predictions themselves.
+    ledger
+        File of predicted and measured rates; by default that of the user.
     """
 
     mips: str = "2500 MIPS"
@@ -107,6 +115,8 @@ class AdviceSettings:
     patience: float = PATIENCE_SECONDS
     accept_cold: bool = False
     trust_profile: bool = False
+    confidence: float | None = None
+    ledger: Path | None = None
 
 
 class _Reading(NamedTuple):
@@ -151,7 +161,8 @@ def advise(
     warning = check_trust(reading.graph, trusts=settings.trust_profile)
     graph = reading.graph.at_rate(asked)
     subtasks = _subtasks_by_manager(reading.seen)
-    current, plan = _planned(graph, reading, machines, subtasks, settings)
+    errors = errors_for(graph, settings.confidence, settings.ledger)
+    current, plan = _planned(graph, reading, machines, subtasks, settings, errors)
     carried = _carried(graph, reading)
     return Advice(
         job=job,
@@ -164,11 +175,12 @@ def advise(
         plan=plan,
         outage=reading.outage,
         commands=()
-        if _is_enough(current, carried, plan)
+        if _is_enough(current, carried, plan, reading)
         else change_commands(rest, job, reading.seen.tasks, current, plan, settings.folder),
         folder=settings.folder,
         notes=_notes(rest, reading, machines),
         warning=warning,
+        unknowns=tuple(unknowns(plan, reading.seen, reading.cluster)),
     )
 
 
@@ -220,6 +232,7 @@ def _planned(
     machines: Catalogue | Cluster | None,
     subtasks: Mapping[str, int],
     settings: AdviceSettings,
+    errors: PredictionErrors | None,
 ) -> tuple[CurrentMachines, PlanResult]:
     """Machines of today, and the plan for a graph at its rate."""
     seed, budget = settings.seed, settings.budget
@@ -230,11 +243,11 @@ def _planned(
         measured = None if sending.is_assumed else sending
         offers = left_for_operators(shared, reading.java, measured)
         spare = Headroom(reading.outage, settings.catch_up, flat=settings.headroom)
-        asked = PlanSettings(headroom=spare, seed=seed, budget=budget)
+        asked = PlanSettings(headroom=spare, seed=seed, budget=budget, errors=errors)
         plan = planned(graph, offers, asked)
         return current, plan
     cluster = reading.cluster.cluster() if machines is None else machines
-    plan = planned(graph, cluster, PlanSettings(seed=seed, budget=budget))
+    plan = planned(graph, cluster, PlanSettings(seed=seed, budget=budget, errors=errors))
     return used_machines(reading.cluster, subtasks), plan
 
 
@@ -260,9 +273,16 @@ def _carried(graph: StreamGraph, reading: _Reading) -> float | None:
     return graph.source_rate * capacity(graph, reading.cluster.cluster(), placed)
 
 
-def _is_enough(current: CurrentMachines, carried: float | None, plan: PlanResult) -> bool:
-    """Whether the machines of today carry the rate of a plan and cost no more than it."""
-    carries = carried is not None and carried >= plan.rate
+def _is_enough(
+    current: CurrentMachines, carried: float | None, plan: PlanResult, reading: _Reading
+) -> bool:
+    """Whether the machines of today carry the rate of a plan and cost no more than it.
+
+    They do if they carry it now, or at the lower end of what is predicted.
+    """
+    least = 1.0 if plan.errors is None else plan.errors.least
+    observed = sum(source.observed for source in reading.sources)
+    carries = carried is not None and max(least * carried, min(observed, carried)) >= plan.rate
     return carries and not current.unmatched and current.cost <= plan.cost
 
 

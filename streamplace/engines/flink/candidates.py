@@ -23,6 +23,7 @@ from streamplace.engines.live import Measurement
 from streamplace.model.cluster import Cluster
 from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
+from streamplace.model.intervals import PredictionErrors
 from streamplace.model.problem import Problem
 from streamplace.model.units import LARGEST
 from streamplace.objectives.conditions import composed_objective
@@ -50,6 +51,8 @@ class Question:
         Whether subtasks of one operator can be pinned to several devices.
     rate
         Tuples/s that all sources are offered together; None for as much as possible.
+    width
+        What predictions may be off by.
     """
 
     measured: Measurement
@@ -57,6 +60,7 @@ class Question:
     slots: Mapping[str, int]
     spreads: bool
     rate: float | None = None
+    width: float | PredictionErrors = PREDICTED
 
 
 def decision(question: Question, seed: int = 0, budget: Budget | None = None) -> Decision:
@@ -81,7 +85,7 @@ def decision(question: Question, seed: int = 0, budget: Budget | None = None) ->
     def candidate(name: str, places: list[Layout], mode: object = None) -> Candidate:
         values = [scale * carried(layout) for layout in places]
         middle = sorted(range(len(places)), key=values.__getitem__)[(len(places) - 1) // 2]
-        width = MEASURED if name == PRESENT and measured.is_limited else PREDICTED
+        width = MEASURED if name == PRESENT and measured.is_limited else question.width
         return Candidate(
             name,
             places[middle],
