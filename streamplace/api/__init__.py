@@ -10,7 +10,12 @@ if TYPE_CHECKING:
     from streamplace.api.drawing import draw
     from streamplace.api.exporting import export
     from streamplace.api.placing import place, simulate, simulate_queues
-    from streamplace.api.planning import plan, plan_frontier, plan_robustness
+    from streamplace.api.planning import (
+        plan,
+        plan_frontier,
+        plan_robustness,
+        plan_schedule,
+    )
     from streamplace.api.training import train
 
 _HOME = {
@@ -24,6 +29,7 @@ _HOME = {
     "plan": "planning",
     "plan_frontier": "planning",
     "plan_robustness": "planning",
+    "plan_schedule": "planning",
     "simulate": "placing",
     "simulate_queues": "placing",
     "train": "training",
@@ -40,6 +46,7 @@ __all__ = [
     "plan",
     "plan_frontier",
     "plan_robustness",
+    "plan_schedule",
     "simulate",
     "simulate_queues",
     "train",

@@ -17,17 +17,24 @@ from streamplace.api.arguments import (
     seed_of,
     wrong,
 )
+from streamplace.control.day import MoveTerms, control_day
+from streamplace.control.policy import POLICIES, MakePolicy
+from streamplace.control.replay import replay
+from streamplace.control.result import PlanSchedule
+from streamplace.control.schedule import cheapest_levels, lower_bound
 from streamplace.errors import SettingError
 from streamplace.evaluate.parallel import FEW, parallel_map
 from streamplace.io.ledger import errors_for
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
-from streamplace.model.units import Quantity, tuple_rate
+from streamplace.model.units import Quantity, seconds, tuple_rate
+from streamplace.planning.bounds import proven_bound
 from streamplace.planning.curve import PlanCurve
 from streamplace.planning.defaults import USUAL_ERROR
 from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer, read_offers
 from streamplace.planning.planner import planned, planned_most
+from streamplace.planning.problem import PlanProblem
 from streamplace.planning.result import PlanResult
 from streamplace.planning.settings import USUAL_BUDGET, PlanSettings
 from streamplace.planning.traced import planned_for_trace
@@ -35,6 +42,8 @@ from streamplace.planning.traces import RateTrace, read_trace
 
 HIGHEST_RATE = "max"
 """The rate of a plan for as much as machines carry."""
+BOUND_NODES = 200
+"""Nodes of the branch and bound of each slot's bound."""
 OffersLike = Catalogue | Iterable[Offer] | FilePath
 """Offers, a catalogue of them, or the path of a file."""
 TraceLike = RateTrace | FilePath
@@ -121,12 +130,7 @@ def plan(
         return _planned(machines, (graph_of(graph, rate), settings))
     if rate is not None:
         raise SettingError("a trace has its own rates; drop the rate, or the trace")
-    if isinstance(trace, RateTrace):
-        rates = trace
-    elif is_path(trace):
-        rates = read_trace(Path(trace))
-    else:
-        raise wrong("trace", trace, "a RateTrace, or the path of a CSV file with rates")
+    rates = _trace_of(trace)
 
     def plan_each(graphs: list[StreamGraph]) -> Iterable[PlanResult]:
         return _planned_all(machines, [(each, settings) for each in graphs], jobs)
@@ -179,6 +183,91 @@ def plan_frontier(
         raise SettingError("there are no rates; give at least one")
     asked = [(graph_of(graph, value), settings) for value in values]
     return PlanCurve("rate", tuple(values), tuple(_planned_all(machines, asked, jobs)))
+
+
+def plan_schedule(
+    graph: GraphLike,
+    trace: TraceLike,
+    *,
+    policies: Iterable[str | tuple[str, MakePolicy]] = (),
+    slot: Quantity = "5 min",
+    terms: MoveTerms | None = None,
+    offers: OffersLike | None = None,
+    cluster: ClusterLike | None = None,
+    headroom: float | Headroom = 0.0,
+    robust: int = 0,
+    error: float = USUAL_ERROR,
+    keep_parallelism: bool | Iterable[str] = False,
+    confidence: float | None = None,
+    ledger: FilePath | None = None,
+    seed: int = 0,
+    budget: BudgetLike | None = None,
+    jobs: int | None = None,
+) -> PlanSchedule:
+    """Find the cheapest sequence of plans for rates over time, and replay policies against it.
+
+    Parameters
+    ----------
+    trace
+        Rates over time, or the path of a CSV file with them.
+    policies
+        Names of registered policies that do not know the rates to come, ``"all"`` among them, or
+        pairs of a name and what makes a policy of a `PlanChoice`.
+    slot
+        Time between two decisions.
+    terms
+        What a move takes, and how late tuples may be.
+    graph, offers, cluster, headroom, robust, error, keep_parallelism, confidence, ledger, seed
+        As for `plan`.
+    budget
+        Of each plan.
+    jobs
+        Processes that plan.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from streamplace import Offer, Operator, StreamGraph
+    >>> from streamplace.planning.traces import RateTrace
+    >>> graph = StreamGraph.of("alone", [Operator("a", ipt=2e5, rate=1e4)])
+    >>> day = RateTrace(3600.0 * np.arange(4), ("rate",), 1e4 * np.array([[1], [1], [4], [4.0]]))
+    >>> found = plan_schedule(graph, day, slot="1 h", offers=[Offer("small", 0.1)])
+    >>> [(step.start / 3600, found.plans[step.level].cost) for step in found.steps]
+    [(0.0, 0.1), (2.0, 0.4)]
+    """
+    whole, rates = graph_of(graph), _trace_of(trace)
+    machines = _machines(offers, cluster)
+    settings = _settings(headroom, robust, error, keep_parallelism, seed, budget)
+    settings = _confident(settings, graph, confidence, ledger)
+    chosen = [made for one in policies for made in _policies_of(one)]
+
+    def plan_each(graphs: list[StreamGraph]) -> Iterable[PlanResult]:
+        return _planned_all(machines, [(each, settings) for each in graphs], jobs)
+
+    def bound_of(graph: StreamGraph) -> float:
+        problem = PlanProblem.of(graph, machines, settings)
+        bound = proven_bound(problem.demand, problem.catalogue, most_nodes=BOUND_NODES)
+        return 0.0 if bound is None else float(bound.value)
+
+    day = control_day(whole, rates, seconds(slot), terms or MoveTerms(), plan_each, bound_of)
+    replays = tuple(replay(day, name, make) for name, make in chosen)
+    return PlanSchedule(day, cheapest_levels(day), lower_bound(day), replays)
+
+
+def _policies_of(policy: str | tuple[str, MakePolicy]) -> list[tuple[str, MakePolicy]]:
+    """Names and makers of policies; of all that are registered for the name ``"all"``."""
+    if not isinstance(policy, str):
+        return [policy]
+    names = list(POLICIES) if policy == "all" else [policy]
+    return [(name, POLICIES[name].make) for name in names]
+
+
+def _trace_of(trace: TraceLike) -> RateTrace:
+    if isinstance(trace, RateTrace):
+        return trace
+    if is_path(trace):
+        return read_trace(Path(trace))
+    raise wrong("trace", trace, "a RateTrace, or the path of a CSV file with rates")
 
 
 def plan_robustness(

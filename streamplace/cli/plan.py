@@ -14,6 +14,8 @@ from streamplace.model.messages import quoted
 from streamplace.planning.defaults import USUAL_ERROR
 
 if TYPE_CHECKING:
+    from streamplace.control.day import MoveTerms
+    from streamplace.control.result import PlanSchedule
     from streamplace.model.graph import StreamGraph
     from streamplace.planning.curve import PlanCurve
     from streamplace.planning.headroom import Headroom
@@ -50,6 +52,28 @@ MOST_PROTECTED = 64
     show_default=True,
     help="Quantile of the rates of --trace that the plan carries, for each source; 1 is the peak.",
 )
+@click.option(
+    "--schedule",
+    "is_schedule",
+    is_flag=True,
+    help="Find the cheapest sequence of plans for --trace, and a bound for every controller.",
+)
+@click.option(
+    "--policy",
+    "policies",
+    metavar="NAME",
+    multiple=True,
+    help="Also replay this policy, which does not know the rates to come, with --schedule: "
+    "work-function, autoscaler, ds2, hpa, threshold, static, or all. May be repeated.",
+)
+@click.option("--slot", default="5 min", show_default=True, help="Time between two decisions.")
+@click.option(
+    "--move-price",
+    default="30 min",
+    show_default=True,
+    help="A move is worth as much as running both plans for half of this time.",
+)
+@click.option("--lag", default="1 min", show_default=True, help="Time by which tuples may be late.")
 @OFFERS
 @click.option(
     "--cluster",
@@ -135,6 +159,11 @@ def command(
     rate: str | None,
     trace_file: Path | None,
     quantile: float,
+    is_schedule: bool,
+    policies: tuple[str, ...],
+    slot: str,
+    move_price: str,
+    lag: str,
     offers_file: Path | None,
     cluster_file: Path | None,
     headroom: float,
@@ -162,6 +191,7 @@ def command(
     --robust gives the price of robustness. A graph that 'flink profile' has measured carries the
     rate even at the lower end of its prediction, with --confidence.
     """
+    from streamplace.api import plan_schedule
     from streamplace.io.clusters import read_cluster
     from streamplace.io.graphs import read_graph
     from streamplace.placers.registry import Budget
@@ -169,6 +199,7 @@ def command(
     from streamplace.planning.traces import read_trace
 
     rates, protected = _asked(rate, robust, trace_file)
+    _check_schedule(trace_file, policies, is_schedule=is_schedule, quantile=quantile)
     _check_output(output, is_curve=max(len(rates), len(protected)) > 1)
     settings: dict[str, Any] = {
         "headroom": _headroom(headroom, restart, catch_up, latency, variability),
@@ -183,11 +214,43 @@ def command(
     whole = read_graph(graph)
     settings["offers"] = None if offers_file is None else read_offers(offers_file)
     settings["cluster"] = None if cluster_file is None else read_cluster(cluster_file)
-    traced = {"trace": None if trace_file is None else read_trace(trace_file), "quantile": quantile}
+    trace = None if trace_file is None else read_trace(trace_file)
+    answer: PlanResult | PlanCurve | PlanSchedule
     with waiting(f"planning {whole.name}"):
-        answer = _answer(whole, rates, protected, traced, settings)
+        if is_schedule and trace is not None:
+            over: dict[str, Any] = {
+                "policies": policies,
+                "slot": slot,
+                "terms": _terms(move_price, lag, restart),
+            }
+            answer = plan_schedule(whole, trace, robust=protected[0], **over, **settings)
+        else:
+            answer = _answer(
+                whole, rates, protected, {"trace": trace, "quantile": quantile}, settings
+            )
     _tell(answer, as_json, output)
     return 0
+
+
+def _check_schedule(
+    trace: Path | None, policies: tuple[str, ...], *, is_schedule: bool, quantile: float
+) -> None:
+    """Refuse options that would have no effect."""
+    if is_schedule and trace is None:
+        raise SettingError("--schedule is for rates over time; give --trace instead of --rate")
+    if policies and not is_schedule:
+        raise SettingError("--policy is for a schedule; add --schedule, or drop --policy")
+    if is_schedule and quantile < 1:
+        raise SettingError("a schedule carries all rates; drop --quantile, or --schedule")
+
+
+def _terms(price: str, lag: str, outage: str) -> "MoveTerms":
+    from streamplace.control.day import MoveTerms
+    from streamplace.model.units import seconds
+
+    usual = MoveTerms()
+    stopped = seconds(outage) or usual.outage
+    return MoveTerms(seconds(price), usual.delay, stopped, seconds(lag))
 
 
 def _answer(
@@ -223,7 +286,9 @@ def _check_output(output: Path | None, *, is_curve: bool) -> None:
         _options.spare_inputs(*(output / name for name in FILES))
 
 
-def _tell(answer: "PlanResult | PlanCurve", as_json: bool, output: Path | None) -> None:
+def _tell(
+    answer: "PlanResult | PlanCurve | PlanSchedule", as_json: bool, output: Path | None
+) -> None:
     """Write and print a plan or a curve."""
     if output is not None:
         answer.write(output)

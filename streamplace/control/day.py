@@ -101,7 +101,10 @@ class TraceSlots:
         edges = start + seconds * np.arange(number + 1)
         passed = np.concatenate(([0.0], np.cumsum(ends - trace.time)))
         emitted = np.concatenate(
-            (np.zeros((1, trace.rates.shape[1])), np.cumsum(trace.rates.T * (ends - trace.time), axis=1).T)
+            (
+                np.zeros((1, trace.rates.shape[1])),
+                np.cumsum(trace.rates.T * (ends - trace.time), axis=1).T,
+            )
         )
         at = np.clip(edges - start, 0.0, passed[-1])
         whole = np.stack([np.interp(at, passed, column) for column in emitted.T], axis=1)
@@ -156,7 +159,8 @@ class ControlDay:
     @cached_property
     def rated(self) -> Floats:
         """[T, K] part of the largest rates of the slot that each plan carries with its headroom."""
-        return self.carried * (1 - np.array([plan.headroom for plan in self.plans]))
+        headroom = np.array([plan.headroom for plan in self.plans], np.float64)
+        return np.asarray(self.carried * (1 - headroom))
 
     @cached_property
     def price(self) -> Floats:
@@ -225,21 +229,16 @@ def _carried(
     peak: Floats,
     plans: tuple[PlanResult, ...],
 ) -> Floats:
-    """[T, K] part of the largest rates that plans carry; the mix of several sources is rounded up."""
+    """[T, K] part of the largest rates that plans carry; several sources are rounded up."""
     if slots.peak.shape[1] == 1:
         most = np.array([plan.carries for plan in plans])
         return most[None, :] / peak[:, None]
     grid, which = _rounded(slots.peak, np.ceil)
-    parts = [
-        [share_carried(plan, trace.graph(graph, rates)) for plan in plans]
-        for rates in grid
-    ]
+    parts = [[share_carried(plan, trace.graph(graph, rates)) for plan in plans] for rates in grid]
     return np.array(parts)[which]
 
 
-def _bounds(
-    graph: StreamGraph, trace: RateTrace, rates: Floats, bound_of: BoundOf
-) -> Floats:
+def _bounds(graph: StreamGraph, trace: RateTrace, rates: Floats, bound_of: BoundOf) -> Floats:
     """[T] bound of the cost at each slot's rates [T, S], rounded down; it rises with the rates."""
     grid, which = _rounded(rates, np.floor)
     values = np.array([bound_of(trace.graph(graph, one)) for one in grid])
@@ -253,5 +252,4 @@ def _rounded(rates: Floats, rounding: Callable[[Floats], Floats]) -> tuple[Float
     steps = FINEST_ONE if rates.shape[1] == 1 else FINEST_SEVERAL
     top = np.maximum(rates.max(axis=0), 1e-300)
     grid, which = np.unique(rounding(rates / top * steps), axis=0, return_inverse=True)
-    return grid / steps * top, np.asarray(which).reshape(-1)
-
+    return grid / steps * top, which.reshape(-1).astype(np.int32)

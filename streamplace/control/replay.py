@@ -54,7 +54,7 @@ class PolicyReplay:
 
 
 def replay(day: ControlDay, name: str, make: MakePolicy) -> PolicyReplay:
-    """Let a policy decide at the end of every slot; it begins on the plan that carries the first."""
+    """Let a policy decide at the end of every slot, from the plan that carries the first one on."""
     terms = day.terms
     choice = PlanChoice(
         day.cost, day.price, day.slots.seconds, terms.delay, terms.outage, terms.lag

@@ -22,13 +22,13 @@ def cheapest_levels(day: ControlDay) -> Ints:
     """
     stay, come = _slot_costs(day)
     best = stay[0].copy()
-    before = np.zeros((len(day.slots), len(day.plans)), np.int64)
+    before = np.zeros((len(day.slots), len(day.plans)), np.int32)
     for slot in range(1, len(day.slots)):
         ways = best[:, None] + day.price
         ways += np.where(np.eye(len(best), dtype=bool), stay[slot], come[slot])
         before[slot] = ways.argmin(axis=0)
         best = ways[before[slot], np.arange(len(best))]
-    levels = np.empty(len(day.slots), np.int64)
+    levels = np.empty(len(day.slots), np.int32)
     levels[-1] = best.argmin()
     for slot in range(len(levels) - 1, 0, -1):
         levels[slot - 1] = before[slot, levels[slot]]

@@ -95,3 +95,16 @@ def clock(seconds: float) -> str:
         return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
     days, rest = divmod(int(seconds), DAY)
     return f"{days} d {rest // HOUR} h" if days else f"{rest // HOUR} h"
+
+
+def moment(seconds: float) -> str:
+    """Time in words, to the minute: since the begin of the trace, or a date.
+
+    >>> moment(5700), moment(90000), moment(1772323260)
+    ('1:35', '1 d 1:00', '2026-03-01 00:01')
+    """
+    if seconds >= EARLIEST_DATE:
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
+    days, rest = divmod(int(seconds), DAY)
+    text = f"{rest // HOUR}:{rest % HOUR // 60:02d}"
+    return f"{days} d {text}" if days else text

@@ -1,4 +1,4 @@
-"""What a report says of comparisons, plans and trainings."""
+"""Parts of reports on comparisons, plans, schedules and trainings."""
 
 from collections.abc import Iterable
 from math import isfinite
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from streamplace.control.result import PlanSchedule
 from streamplace.evaluate.comparison import Comparison
 from streamplace.evaluate.comparison_report import as_document
 from streamplace.evaluate.graph_results import GraphResults
@@ -40,7 +41,7 @@ CURVES = (
 
 
 def add_results(document: ReportDocument, subject: object) -> None:
-    """Add a comparison, a plan, a curve of plans or a training to a document."""
+    """Add a comparison, a plan, a curve or schedule of plans, or a training to a document."""
     if isinstance(subject, Comparison):
         document["comparison"], document["problems"] = comparison_part(subject)
         if subject.graphs is not None and subject.graphs.left_out:
@@ -55,6 +56,11 @@ def add_results(document: ReportDocument, subject: object) -> None:
     elif isinstance(subject, PlanCurve):
         document["title"] = printable(subject.results[0].graph.name)
         document["plan"], document["problems"] = plan_part(subject.results[-1], subject)
+    elif isinstance(subject, PlanSchedule):
+        largest = subject.plans[-1]
+        document["title"] = printable(f"{largest.graph.name}: schedule")
+        document["plan"], document["problems"] = plan_part(largest)
+        document["notes"].append("Of the plans of the schedule, the largest one is drawn.")
     else:
         raise TypeError(f"a report cannot be about {type(subject).__name__}")
 

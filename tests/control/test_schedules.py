@@ -1,0 +1,142 @@
+"""The cheapest schedule of a known day, and the bound of every controller."""
+
+import itertools
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamplace.control.day import ControlDay, MoveTerms, TraceSlots
+from streamplace.control.policy import POLICIES, Observation, PlanChoice
+from streamplace.control.replay import lateness, replay
+from streamplace.control.schedule import cheapest_levels, lower_bound
+from streamplace.model.arrays import Floats, Ints
+from streamplace.planning.traces import RateTrace
+
+HOUR = 3600.0
+COSTS = (1.0, 2.0, 4.0)
+CAPACITIES = np.array([10.0, 20.0, 40.0])
+
+
+def day_of(rates: Floats, terms: MoveTerms, seconds: float = HOUR) -> ControlDay:
+    """A day of one source, with plans whose cost is proportional to what they carry."""
+    column = np.asarray(rates, np.float64)[:, None]
+    slots = TraceSlots(0.0, seconds, column, column)
+    plans = tuple(SimpleNamespace(cost=cost, headroom=0.0) for cost in COSTS)
+    carried = CAPACITIES[None, :] / column
+    whole = cast("Any", plans)
+    return ControlDay(slots, whole, column[:, 0], column[:, 0], carried, column[:, 0] / 10, terms)
+
+
+def every_cost(day: ControlDay) -> list[float]:
+    """Costs of all sequences of plans that carry every slot."""
+    sequences = itertools.product(range(len(COSTS)), repeat=len(day.slots))
+    carried = [np.array(s, np.int64) for s in sequences if day.carries[range(len(s)), s].all()]
+    return [day.total(cast("Ints", levels)) for levels in carried]
+
+
+rates = st.lists(st.sampled_from([3.0, 9.0, 15.0, 20.0, 33.0, 40.0]), min_size=1, max_size=6)
+
+
+@given(rates, st.sampled_from([0.0, 600.0, 7200.0, 40_000.0]))
+def test_no_sequence_of_plans_costs_less(values: list[float], price: float) -> None:
+    """Nor is any below the bound, for which plans are as cheap as their rates are high."""
+    day = day_of(np.array(values), MoveTerms(price=price, outage=0.0, lag=0.0))
+    least = min(every_cost(day))
+    assert day.total(cheapest_levels(day)) == pytest.approx(least)
+    assert lower_bound(day) <= least * (1 + 1e-9)
+
+
+def test_a_plan_that_has_just_started_also_works_off_what_waited() -> None:
+    """20 of 20 tuples/s leave nothing for a restart of ten minutes, 20 of 40 do."""
+    values = np.array([10.0] * 5 + [20.0] * 2)
+    levels = cheapest_levels(day_of(values, MoveTerms(price=0.0, outage=600.0)))
+    assert levels.tolist() == [0] * 5 + [2] * 2
+
+
+def test_a_move_that_costs_more_than_it_saves_is_not_made() -> None:
+    """An hour on the small plan saves 1; each move costs 1.5 or 0.25."""
+    values = np.array([19.0, 9.0, 19.0])
+    assert cheapest_levels(day_of(values, MoveTerms(price=HOUR))).tolist() == [1, 1, 1]
+    assert cheapest_levels(day_of(values, MoveTerms(price=600.0))).tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+def test_a_policy_carries_a_rate_that_stays(name: str) -> None:
+    """From the second hour on nothing is late, and nothing moves."""
+    found = replay(day_of(np.full(30, 15.0), MoveTerms(), 600.0), name, POLICIES[name].make)
+    assert found.punctual == 1.0
+    assert len(set(found.level[6:].tolist())) == 1
+    assert CAPACITIES[found.level[-1]] >= 15.0
+
+
+@pytest.mark.parametrize("name", sorted(POLICIES))
+def test_a_policy_follows_a_rate_that_doubles(name: str) -> None:
+    """One that stays down would be late for good."""
+    values = np.concatenate((np.full(12, 9.0), np.full(60, 35.0)))
+    found = replay(day_of(values, MoveTerms(), 300.0), name, POLICIES[name].make)
+    assert found.level[-1] == 2
+    assert found.punctual > 0.8
+
+
+def test_costs_and_lateness_of_a_replay_are_those_of_a_queue() -> None:
+    """A move after the first slot: a minute of both plans, then half a minute of standstill."""
+
+    class Up:
+        def __init__(self, plans: PlanChoice) -> None:
+            self.seconds = plans.seconds
+
+        def choose(self, seen: Observation) -> int:
+            return 1
+
+    terms = MoveTerms(price=HOUR, delay=60.0, outage=30.0, lag=10.0)
+    found = replay(day_of(np.full(4, 10.0), terms, 300.0), "up", Up)
+    assert found.moves == 1
+    assert found.machine_cost == pytest.approx((390 * 1.0 + 900 * 2.0) / HOUR)
+    assert found.move_cost == pytest.approx(1.5)
+    # 300 tuples wait after 30 s, and 10 more tuples/s are processed than arrive: late for 29 s
+    assert found.latest == pytest.approx(30.0, abs=1.0)
+    assert found.punctual == pytest.approx(1 - 40 / 1200, abs=2 / 1200)
+
+
+def test_lateness_is_the_age_of_what_is_processed() -> None:
+    """Nothing arrives in the third step, so that what waits grows older."""
+    arrived, waiting = np.array([10.0, 10.0, 0.0, 0.0]), np.array([10.0, 15.0, 10.0, 0.0])
+    assert lateness(arrived, waiting).tolist() == [1.0, 1.5, 2.0, 0.0]
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.sampled_from([3.0, 9.0, 15.0, 20.0, 33.0, 40.0]), min_size=1, max_size=80),
+    st.sampled_from([600.0, 3600.0, 20_000.0]),
+)
+def test_the_work_function_keeps_its_competitive_ratio(values: list[float], price: float) -> None:
+    """Whatever an adversary offers: 2K - 1 times the best schedule, and a constant.
+
+    Every rate is known when its slot begins, as the ratio assumes; the price may be doubled or
+    halved by yesterday's rates, which the slots here are too few for.
+    """
+    day = day_of(np.array(values), MoveTerms(price=price, delay=0.0, outage=0.0, lag=0.0))
+    terms = day.terms
+    chooser = POLICIES["work-function"].make(
+        PlanChoice(day.cost, day.price, HOUR, terms.delay, terms.outage, terms.lag)
+    )
+    cast("Any", chooser)._needed = lambda seen: seen.rate
+    level, chosen = int(day.carries[0].argmax()), []
+    for rate in values:
+        level = chooser.choose(Observation(0.0, rate, 0.0, level, CAPACITIES))
+        chosen.append(level)
+    levels = np.array(chosen)
+    best, most = day.total(cheapest_levels(day)), 2 * len(COSTS) - 1
+    assert day.total(cast("Ints", levels)) <= most * best + most * day.price.max()
+
+
+def test_a_trace_is_cut_into_slots() -> None:
+    """Rates hold until the next row; peaks are those of rows that reach into a slot."""
+    trace = RateTrace(np.array([0.0, 30.0, 90.0]), ("rate",), np.array([[10.0], [40.0], [20.0]]))
+    slots = TraceSlots.of(trace, 60.0)
+    assert slots.mean[:, 0].tolist() == pytest.approx([25.0, 30.0])
+    assert slots.peak[:, 0].tolist() == [40.0, 40.0]
