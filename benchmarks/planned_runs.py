@@ -82,7 +82,7 @@ class JobFacts:
 
     @property
     def cost(self) -> float:
-        """Core seconds of all operators per tuple of the sources."""
+        """Core seconds of all operators per tuple of the sources, but for constant loads."""
         graph = self.graph
         instructions = float((graph.input_rate * graph.charged_ipt).sum())
         return instructions / (MIPS * 1e6) / graph.source_rate
@@ -185,7 +185,10 @@ def capacity(split: Expansion, cluster: Cluster, placement: Placement) -> float:
 
 def planned_pair(facts: JobFacts, level: float) -> dict[str, Any]:
     """Plan for a rate, and the best placement without its cheapest machine, as a line."""
-    rate, catalogue = level / facts.cost, facts.catalogue()
+    always = float(facts.graph.operators.constant.sum()) / MIPS
+    if always >= level:
+        raise SystemExit(f"{facts.graph.name} uses {always:.2f} cores at any rate; raise LEVELS")
+    rate, catalogue = (level - always) / facts.cost, facts.catalogue()
     result = plan(
         facts.graph,
         rate=rate,

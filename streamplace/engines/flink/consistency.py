@@ -176,8 +176,9 @@ def _culprit(graph: StreamGraph, tuples: Mapping[str, float]) -> str:
     which may be more or fewer than it took in.
     """
     names, each = graph.operators.name, graph.charged_ipt
-    charged = each * graph.input_rate
-    taken = each * np.array([tuples[name] for name in names], np.float64)
+    constant = 1e6 * graph.operators.constant
+    charged = each * graph.input_rate + constant
+    taken = each * np.array([tuples[name] for name in names], np.float64) + constant
     wrong = np.abs(charged - taken)
     figures = wrong if wrong.max() > NOTABLE * taken.sum() else charged
     return names[int(figures.argmax())]
