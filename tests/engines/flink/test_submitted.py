@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flink_graphs import pipeline
 from scripted_flink import scripted_flink
 
+from streamplace.engines.flink.dist import Flink
 from streamplace.engines.flink.job_ids import successor
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import Rest
@@ -18,6 +20,7 @@ from streamplace.engines.flink.submitted import (
     remember,
     remembered_program,
 )
+from streamplace.engines.flink.verify import verify
 from streamplace.errors import SettingError
 from streamplace.io.caches import user_state
 
@@ -179,3 +182,25 @@ def test_a_resumed_move_without_a_jar_needs_its_job(run: Callable[..., Any], fol
     answer = run("flink", "move", "--resume", "--rest", "http://127.0.0.1:1")
     assert answer.status == 2
     assert "--resume without JAR needs --job" in answer.err
+
+
+@pytest.mark.xdist_group("flink")
+def test_a_job_that_streamplace_submitted_is_moved_without_its_jar(
+    run: Callable[..., Any], rest: Rest, flink: Flink, graph_jar: Path, folder: Path
+) -> None:
+    """Twice, for the job that takes its place is known, too."""
+    where = ("--rest", rest.url, "--flink-home", str(flink.home))
+
+    def placed(device: str) -> tuple[str, str]:
+        path = folder / f"{device}.json"
+        path.write_text(json.dumps({"assignment": {"op0": device, "op1": device}}))
+        return "--placement", str(path)
+
+    given = (str(graph_jar), "--entry-class", "GraphJob", *where, *placed("dev-0"))
+    assert run("flink", "apply", *given, "--", json.dumps(pipeline(1, 1))).status == 0
+    for device in ("dev-1", "dev-2"):
+        saved = ("--savepoints", folder.as_uri(), "--settle", "0")
+        answer = run("flink", "move", *where, *placed(device), *saved)
+        assert answer.status == 0, answer.err
+        assert "its options and arguments are used again" in answer.err
+        assert verify(rest, answer.out.strip(), {"op0": [device], "op1": [device]}).fine
