@@ -1,6 +1,7 @@
 """``streamplace flink move``, and ``savepoints`` for what moves leave."""
 
 import sys
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,9 +31,11 @@ from streamplace.model.report import duration
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.improving import JobImprover
+    from streamplace.engines.flink.leftovers import LeftLock
     from streamplace.engines.flink.move import MovePlan
     from streamplace.engines.flink.outcomes import FlinkMoved
     from streamplace.engines.flink.rest import Rest
+    from streamplace.engines.flink.savepoints import LeftSavepoint
     from streamplace.report.moves import PlannedMoves
 
 UNMOVED = "every subtask is already where it is placed; nothing is moved"
@@ -303,12 +306,22 @@ def savepoints_(
             }
         )
         return
-    for one in left:
+    _list(left, needed, locks, jars.values())
+
+
+def _list(
+    savepoints: "Sequence[LeftSavepoint]",
+    needed: Mapping[str, str | None],
+    locks: "Sequence[LeftLock]",
+    jars: Collection[str],
+) -> None:
+    """Print what moves have left, and why it is needed."""
+    for one in savepoints:
         why = f"; {needed[one.path]}" if needed[one.path] else ""
         print_line(f"{one.path}  {one.made:%Y-%m-%d %H:%M}  of job {one.job}{why}")
     for lock in locks:
         print_line(f"lock of job {lock.job}  {lock.needed or 'not needed any more'}")
-    for name in jars.values():
+    for name in jars:
         print_line(f"jar {name}  not needed any more")
-    if not (left or locks or jars):
+    if not (savepoints or locks or jars):
         say("no savepoints of moves are left")
