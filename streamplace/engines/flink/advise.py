@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamplace.engines.flink.advice import Advice, OperatorLoad
+from streamplace.engines.flink.capacity import capacity
 from streamplace.engines.flink.change_commands import FOLDER, change_commands
 from streamplace.engines.flink.cluster import (
     HEADROOM,
@@ -22,17 +23,19 @@ from streamplace.engines.flink.current_machines import (
     left_for_operators,
     used_machines,
 )
+from streamplace.engines.flink.fixed import fixed_tasks
 from streamplace.engines.flink.jobs import other_jobs
 from streamplace.engines.flink.local_cost import ASSUMED, LOCAL_COST, chain_saving
+from streamplace.engines.flink.pause import expected_pause
 from streamplace.engines.flink.profile import JobProfile
-from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.program import Program
+from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.source_rates import (
     SourceRate,
     asked_rate,
     check_rate,
     source_rates,
 )
-from streamplace.engines.flink.state import last_checkpoint_seconds
 from streamplace.engines.flink.steady import (
     GARBAGE_TIME,
     WARM_UP_SECONDS,
@@ -40,9 +43,10 @@ from streamplace.engines.flink.steady import (
     check_garbage,
     check_rates,
 )
+from streamplace.engines.flink.submitted import known_program
 from streamplace.engines.flink.task_cpu import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
 from streamplace.engines.flink.warm import PATIENCE_SECONDS, Warmth, warm_profile
-from streamplace.engines.flink.worth import START_SECONDS, capacity
+from streamplace.errors import SettingError
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import CONSISTENCY, StreamGraph
 from streamplace.model.messages import listed
@@ -93,6 +97,8 @@ class AdviceSettings:
         Of the search for a plan.
     folder
         Where the plan will be written to, for the commands that would change the job.
+    program
+        What the job was submitted with; by default what streamplace has submitted.
     """
 
     mips: str = "2500 MIPS"
@@ -107,6 +113,7 @@ class AdviceSettings:
     patience: float = PATIENCE_SECONDS
     accept_cold: bool = False
     trust_profile: bool = False
+    program: Program | None = None
 
 
 class _Reading(NamedTuple):
@@ -150,8 +157,8 @@ def advise(
     asked = asked_rate(rate, reading.sources)
     warning = check_trust(reading.graph, trusts=settings.trust_profile)
     graph = reading.graph.at_rate(asked)
-    subtasks = _subtasks_by_manager(reading.seen)
-    current, plan = _planned(graph, reading, machines, subtasks, settings)
+    kept = _kept(rest, reading, settings.program)
+    current, plan = _planned(graph, reading, machines, kept.operators, settings)
     carried = _carried(graph, reading)
     return Advice(
         job=job,
@@ -165,9 +172,17 @@ def advise(
         outage=reading.outage,
         commands=()
         if _is_enough(current, carried, plan)
-        else change_commands(rest, job, reading.seen.tasks, current, plan, settings.folder),
+        else change_commands(
+            rest,
+            job,
+            reading.seen.tasks,
+            current,
+            plan,
+            settings.folder,
+            kept.is_remembered,
+        ),
         folder=settings.folder,
-        notes=_notes(rest, reading, machines),
+        notes=(*_notes(rest, reading, machines), kept.note),
         warning=warning,
     )
 
@@ -187,8 +202,8 @@ def _read(rest: Rest, job: str, settings: AdviceSettings) -> _Reading:
         graph = _in_one_slot_sharing_group(graph)
     java, sending = seen.background(len(managers))
     cluster = measured_cluster(rest, settings.mips, settings.bandwidth, java, sending)
-    outage = START_SECONDS + last_checkpoint_seconds(rest, job)
-    return _Reading(job, seen, graph, sources, cluster, (java or 0.0) * speed, outage)
+    taken = (java or 0.0) * speed
+    return _Reading(job, seen, graph, sources, cluster, taken, expected_pause(rest, job))
 
 
 def _with_offered(graph: StreamGraph, sources: Sequence[SourceRate]) -> StreamGraph:
@@ -208,6 +223,33 @@ def _in_one_slot_sharing_group(graph: StreamGraph) -> StreamGraph:
     return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
 
 
+class _Kept(NamedTuple):
+    """Operators that keep their parallelism, and why it is these."""
+
+    operators: frozenset[str]
+    note: str
+    is_remembered: bool = False
+
+
+def _kept(rest: Rest, reading: _Reading, given: Program | None) -> _Kept:
+    """Operators whose parallelism the program of a job sets."""
+    parallelism = {task.name: task.parallelism for task in reading.seen.tasks}
+    try:
+        program = given or known_program(rest, reading.job)
+        fixed = fixed_tasks(rest, program, parallelism)
+    except (FlinkError, SettingError) as error:
+        if given is not None:
+            raise
+        return _Kept(
+            frozenset(),
+            "the plan may change the parallelism of all operators, for which of them have it from "
+            f"the program is not known: {error}",
+        )
+    note = "the program of the job sets the parallelism of "
+    note += f"{listed(sorted(fixed))}, so the plan keeps it" if fixed else "no operator"
+    return _Kept(fixed, note, is_remembered=given is None)
+
+
 def _subtasks_by_manager(seen: JobProfile) -> Mapping[str, int]:
     """TaskManager → number of subtasks of the job."""
     placed = {} if seen.present is None else seen.present.devices
@@ -218,11 +260,12 @@ def _planned(
     graph: StreamGraph,
     reading: _Reading,
     machines: Catalogue | Cluster | None,
-    subtasks: Mapping[str, int],
+    kept: frozenset[str],
     settings: AdviceSettings,
 ) -> tuple[CurrentMachines, PlanResult]:
     """Machines of today, and the plan for a graph at its rate."""
-    seed, budget = settings.seed, settings.budget
+    usual = PlanSettings(keep_parallelism=kept, seed=settings.seed, budget=settings.budget)
+    subtasks = _subtasks_by_manager(reading.seen)
     if isinstance(machines, Catalogue):
         current = current_machines(reading.cluster, machines, subtasks)
         shared = replace(machines, slot_sharing=True)
@@ -230,12 +273,9 @@ def _planned(
         measured = None if sending.is_assumed else sending
         offers = left_for_operators(shared, reading.java, measured)
         spare = Headroom(reading.outage, settings.catch_up, flat=settings.headroom)
-        asked = PlanSettings(headroom=spare, seed=seed, budget=budget)
-        plan = planned(graph, offers, asked)
-        return current, plan
+        return current, planned(graph, offers, replace(usual, headroom=spare))
     cluster = reading.cluster.cluster() if machines is None else machines
-    plan = planned(graph, cluster, PlanSettings(seed=seed, budget=budget))
-    return used_machines(reading.cluster, subtasks), plan
+    return used_machines(reading.cluster, subtasks), planned(graph, cluster, usual)
 
 
 def _operator_loads(seen: JobProfile, plan: PlanResult) -> tuple[OperatorLoad, ...]:

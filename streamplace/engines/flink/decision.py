@@ -71,6 +71,8 @@ class Candidate:
         Number of subtasks that are not where they are now.
     mode
         The mode of Flink that leads there without pins.
+    is_configured
+        Whether the cluster is configured with that mode already.
     """
 
     name: str
@@ -78,11 +80,13 @@ class Candidate:
     carries: RateInterval
     moves: int = 0
     mode: Mode | None = None
+    is_configured: bool = False
 
     @property
     def line(self) -> str:
-        """The line of configuration that does it; empty where none does."""
-        return "" if self.mode is None else f"{MODE_SETTING}: {self.mode}"
+        """The line of configuration that does it; empty where none does or none is missing."""
+        is_missing = self.mode is not None and not self.is_configured
+        return f"{MODE_SETTING}: {self.mode}" if is_missing else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,30 +134,37 @@ class Decision:
         if chosen.mode is None:
             return [f"{chosen.name} should carry {chosen.carries}"]
         than = "" if best is chosen else f", and {best.name} {best.carries}, which may be the same"
+        text = f"{chosen.name} should carry {chosen.carries}{than}; it needs no pins, so nothing is"
+        if chosen.is_configured:
+            return [
+                f"{text} moved. The cluster is configured for it: submit the job again, with its "
+                "state and without a placement"
+            ]
         return [
-            f"{chosen.name} should carry {chosen.carries}{than}; it needs no pins, so nothing is "
-            "moved. Add this line to the configuration of the JobManager, restart it, and submit "
-            f"the job again: {chosen.line}"
+            f"{text} moved. Add this line to the configuration of the JobManager, restart it, and "
+            f"submit the job again: {chosen.line}"
         ]
 
 
 def decide(present: Candidate, others: Sequence[Candidate]) -> Decision:
     """Choose among layouts.
 
-    If the one that is chosen is not the present one, even the lower end of its interval is not
-    below what that carries.
+    The job stays unless one is better for sure, which that of the highest prediction need not be:
+    where Flink decides, one of several layouts comes about. If the one that is chosen is not the
+    present one, even the lower end of its interval is not below what that carries.
     """
     everything = sorted((present, *others), key=lambda one: -one.carries.value)
     best = max((present, *others), key=lambda one: one.carries.value)
-    equal = [
-        one
-        for one in everything
-        if one.carries.overlaps(best.carries) and one.carries.low >= present.carries.value
-    ]
-    if present.carries.overlaps(best.carries):
-        chosen = present
-    else:
+    better = [one for one in everything if one.carries.low > present.carries.high]
+    if better:
+        equal = [
+            one
+            for one in everything
+            if one.carries.overlaps(better[0].carries) and one.carries.low >= present.carries.value
+        ]
         chosen = min(equal, key=lambda one: (one.mode is None, one.moves, -one.carries.value))
+    else:
+        chosen = present
     return Decision(present, best, chosen, tuple(everything))
 
 

@@ -5,24 +5,34 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote
 
-from streamplace.engines.flink.candidates import Question, can_spread, decision, slots_for
+from streamplace.engines.flink.candidates import (
+    Question,
+    can_spread,
+    configured_mode,
+    decision,
+    known_modes,
+    occupied_devices,
+    slots_for,
+)
 from streamplace.engines.flink.chains import unfused
+from streamplace.engines.flink.cluster import unpinnable
 from streamplace.engines.flink.decision import Candidate, Decision
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layouts import Layout
 from streamplace.engines.flink.move import FlinkMove, MovePlan
-from streamplace.engines.flink.outcomes import FlinkMoved
+from streamplace.engines.flink.outcomes import FlinkMoved, Undecided
+from streamplace.engines.flink.pause import expected_pause
 from streamplace.engines.flink.settling import SourceFlow, source_flow
-from streamplace.engines.flink.state import last_checkpoint_seconds
+from streamplace.engines.flink.submission import chain_states
 from streamplace.engines.flink.tasks import job_operators
-from streamplace.engines.flink.worth import LEAST_GAIN, START_SECONDS
 from streamplace.engines.live import Measurement
+from streamplace.errors import StreamplaceError
 from streamplace.model.cluster import Cluster
 from streamplace.model.report import duration
 from streamplace.model.trust import check_trust
 
-STEPS = 2
-"""Moves of one command: the first, and one that corrects it."""
+LEAST_GAIN = 0.02
+"""Predictions are not so exact that a smaller gain should move a job."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +126,8 @@ class JobImprover:
     Attributes
     ----------
     move
-        What moves the job; a job whose sources are held back goes back if it becomes slower.
+        What moves the job; a job whose sources are held back goes back if it becomes slower. None
+        where its program is not known, so that it can only be said where it should run.
     seconds
         How long the job is measured.
     rate
@@ -129,7 +140,7 @@ class JobImprover:
     """
 
     engine: FlinkEngine
-    move: FlinkMove
+    move: FlinkMove | None
     seconds: float = 10.0
     rate: float | None = None
     cluster: Cluster | None = None
@@ -149,16 +160,37 @@ class JobImprover:
         warning = check_trust(measured.graph, trusts=self.trusts_profile)
         if warning is not None:
             self.tell(f"warning: {warning}")
-        present = self._present(job)
-        spreads = can_spread(rest)
-        question = Question(measured, present, slots_for(rest, job), spreads, self.rate)
-        answer = decision(question)
-        outage = START_SECONDS + last_checkpoint_seconds(rest, job)
-        proposal = Proposal(job, measured, answer, outage)
-        if proposal.moves:
-            return self._planned(proposal, answer.chosen.layout)
-        is_whole = all(len(set(devices)) == 1 for devices in present.values())
-        return self._planned(proposal, present) if spreads or is_whole else proposal
+        question = Question(
+            measured,
+            self._present(job),
+            slots_for(rest, job),
+            can_spread(rest),
+            self.rate,
+            occupied_devices(rest, job),
+            known_modes(rest),
+            configured_mode(rest),
+        )
+        return Proposal(job, measured, decision(question), expected_pause(rest, job))
+
+    def planned(self, proposal: Proposal) -> Proposal:
+        """Try the program: what does not fit is told while the job runs.
+
+        A job that stays is tried where it is, if TaskManagers are configured for that.
+
+        Raises
+        ------
+        PlacementError, FlinkError
+            When the program is not that of the job, or TaskManagers are not configured for it.
+        """
+        if self.move is None:
+            return proposal
+        target = proposal.decision.chosen.layout if proposal.moves else self._present(proposal.job)
+        is_whole = all(len(set(devices)) == 1 for devices in target.values())
+        rest = self.engine.rest
+        if not proposal.moves and (unpinnable(rest) or not (is_whole or can_spread(rest))):
+            return proposal
+        vectors = {one: devices for name, devices in target.items() for one in unfused(name)}
+        return replace(proposal, plan=self.move.plan(proposal.job, vectors))
 
     def run(self, proposal: Proposal) -> FlinkMoved:
         """Move a job, and measure it there; correct the move once if it falls short."""
@@ -168,10 +200,26 @@ class JobImprover:
         if not self._falls_short(proposal, flow):
             return moved
         self.tell("that is less than was predicted; measuring it there to correct the placement")
-        again = self.propose(moved.job)
+        try:
+            again = self.propose(moved.job)
+        except StreamplaceError as error:
+            self.tell(f"the placement is not corrected: {error}")
+            return moved
         for sentence in again.sentences():
             self.tell(sentence)
-        return self._moved(again) if again.moves else moved
+        return self._corrected(moved, again) if again.moves else moved
+
+    def _corrected(self, moved: FlinkMoved, again: Proposal) -> FlinkMoved:
+        """Move a job once more; it may have returned to where it came to first."""
+        try:
+            return self._moved(self.planned(again))
+        except StreamplaceError as error:
+            states = chain_states(self.engine.rest, moved.job)
+            running = [job for job, state in states.items() if state == "RUNNING"]
+            if isinstance(error, Undecided) or len(running) != 1:
+                raise
+            self.tell(f"the placement is not corrected: {error}")
+            return replace(moved, job=running[0])
 
     def _measured(self, job: str) -> Measurement:
         return self.engine.measure(job, self.seconds, cluster=self.cluster)
@@ -188,13 +236,8 @@ class JobImprover:
             present.update(dict.fromkeys(operators.names, devices))
         return present
 
-    def _planned(self, proposal: Proposal, target: Layout) -> Proposal:
-        """Try the program: what does not fit is told while the job runs."""
-        vectors = {one: devices for name, devices in target.items() for one in unfused(name)}
-        return replace(proposal, plan=self.move.plan(proposal.job, vectors))
-
     def _moved(self, proposal: Proposal) -> FlinkMoved:
-        if proposal.plan is None:
+        if proposal.plan is None or self.move is None:
             raise ValueError("nothing was planned")
         return self.move.run(proposal.plan)
 

@@ -41,6 +41,12 @@ def test_a_layout_that_may_be_worse_than_the_present_one_is_not_recommended() ->
     assert decide(PRESENT, [candidate("found", 150.0), wide]).chosen.name == "found"
 
 
+def test_a_layout_that_is_better_for_sure_is_chosen_beside_one_that_may_be_anything() -> None:
+    """Flink may choose one that carries 50, or one that carries 400."""
+    wide = Candidate("NONE", {}, RateInterval(50.0, 160.0, 400.0), 1, "NONE")
+    assert decide(PRESENT, [candidate("found", 150.0), wide]).chosen.name == "found"
+
+
 def test_slots_is_recommended_by_its_line_of_configuration() -> None:
     best = candidate("the layout that was found", 150.0)
     answer = decide(PRESENT, [best, candidate("Flink's own layout SLOTS", 145.0, 5, "SLOTS")])
