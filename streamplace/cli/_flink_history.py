@@ -43,10 +43,10 @@ def history_(
 
     if output is not None:
         check_page(output)
-    found = read_ledger(ledger or usual_ledger())
-    if found.skipped:
-        say(f"warning: {found.skipped}")
-    entries = [entry for entry in found.entries if job in (None, entry.job)]
+    recorded = read_ledger(ledger or usual_ledger())
+    if recorded.skipped:
+        say(f"warning: {recorded.skipped}")
+    entries = [entry for entry in recorded.entries if job in (None, entry.job)]
     history = PredictionHistory(entries, confidence)
     if output is not None:
         history.report().save(output)
