@@ -199,8 +199,10 @@ class Session:
         command = [sys.executable, "-m", "streamplace", "flink", "move"]
         options = ["--rest", self.cluster.url, "--savepoints", self.folder.as_uri()]
         options += ["--entry-class", self.entry, "-p", str(PARALLELISM), "--json"]
-        kind = KINDS[self.cell.kind]
-        if self.cell.kind == "scarce network" and "--nic" in _output([*command, "--help"]):
+        kind, known = KINDS[self.cell.kind], _output([*command, "--help"])
+        if "--ledger" in known:  # what the user has measured elsewhere is none of its business
+            options += ["--ledger", str(self.folder / "ledger.jsonl")]
+        if self.cell.kind == "scarce network" and "--nic" in known:
             options += ["--nic", f"{kind.bandwidth_bps / 1e6:g} Mbps"]
         began = time.monotonic()
         try:

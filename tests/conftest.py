@@ -60,6 +60,12 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True)
+def _own_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing was predicted before a test, and a test predicts nothing for the user."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _quick_java() -> Iterator[None]:
     """Clusters of seconds are not worth the second compiler: less than half the CPU without it."""

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamplace.api.arguments import (
@@ -18,6 +20,7 @@ from streamplace.api.arguments import (
     problem_of,
     seed_of,
 )
+from streamplace.io.ledger import errors_for
 from streamplace.model.relocation import Relocation
 from streamplace.model.units import Quantity, seconds
 from streamplace.objectives.explanation import Explanation
@@ -48,6 +51,8 @@ def place(
     constraints: ConstraintsLike | None = None,
     rate: Quantity | None = None,
     subtasks: bool = False,
+    confidence: float | None = None,
+    ledger: FilePath | None = None,
     seed: int = 0,
     budget: BudgetLike | None = None,
 ) -> Result:
@@ -83,6 +88,11 @@ def place(
         the graph.
     subtasks
         Whether to place the subtasks of parallel operators one by one (``join#0``, …).
+    confidence
+        Of the interval of the throughput, which a graph has that was measured on a running job; 0.9
+        by default, 0 for none.
+    ledger
+        File of predicted and measured rates, by default that of the user.
     seed
         The same seed gives the same result.
     budget
@@ -116,8 +126,10 @@ def place(
         placer_of(placer, weights),
     )
     limit = budget_of(budget) or USUAL_BUDGET
+    errors = errors_for(problem.graph, confidence, None if ledger is None else Path(ledger))
     with show_placing(problem, chosen) if _takes_long(limit) else nullcontext():
-        return chosen.place(problem, judge, seed=seed_of(seed), budget=limit)
+        result = chosen.place(problem, judge, seed=seed_of(seed), budget=limit)
+    return replace(result, errors=errors)
 
 
 def show_placing(problem: "Problem", placer: Placer) -> AbstractContextManager[None]:

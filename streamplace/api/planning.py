@@ -19,6 +19,7 @@ from streamplace.api.arguments import (
 )
 from streamplace.errors import SettingError
 from streamplace.evaluate.parallel import FEW, parallel_map
+from streamplace.io.ledger import errors_for
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
 from streamplace.model.units import Quantity, tuple_rate
@@ -52,6 +53,8 @@ def plan(
     robust: int = 0,
     error: float = USUAL_ERROR,
     keep_parallelism: bool | Iterable[str] = False,
+    confidence: float | None = None,
+    ledger: FilePath | None = None,
     seed: int = 0,
     budget: BudgetLike | None = None,
     jobs: int | None = None,
@@ -85,6 +88,12 @@ def plan(
     keep_parallelism
         Every operator keeps the parallelism of the graph, and only machines and placement are
         planned; or the names of the operators that keep it.
+    confidence
+        With which a graph that was measured on a running job carries the rate: the plan then
+        carries it at the lower end of its prediction. 0.9 by default; 0 plans with the prediction
+        itself. A graph that was not measured has none.
+    ledger
+        File of predicted and measured rates, by default that of the user.
     seed
         The same seed gives the same plan, unless the budget ends the search.
     budget
@@ -105,6 +114,7 @@ def plan(
     """
     machines = _machines(offers, cluster)
     settings = _settings(headroom, robust, error, keep_parallelism, seed, budget)
+    settings = _confident(settings, graph, confidence, ledger)
     if trace is None and rate == HIGHEST_RATE:
         return planned_most(graph_of(graph), machines, settings)
     if trace is None:
@@ -134,6 +144,8 @@ def plan_frontier(
     robust: int = 0,
     error: float = USUAL_ERROR,
     keep_parallelism: bool | Iterable[str] = False,
+    confidence: float | None = None,
+    ledger: FilePath | None = None,
     seed: int = 0,
     budget: BudgetLike | None = None,
     jobs: int | None = None,
@@ -144,7 +156,7 @@ def plan_frontier(
     ----------
     rates
         Tuples/s of all sources together.
-    graph, offers, cluster, headroom, robust, error, keep_parallelism, seed
+    graph, offers, cluster, headroom, robust, error, keep_parallelism, confidence, ledger, seed
         As for `plan`.
     budget
         Of each plan.
@@ -161,6 +173,7 @@ def plan_frontier(
     """
     machines = _machines(offers, cluster)
     settings = _settings(headroom, robust, error, keep_parallelism, seed, budget)
+    settings = _confident(settings, graph, confidence, ledger)
     values = sorted({tuple_rate(rate) for rate in rates})
     if not values:
         raise SettingError("there are no rates; give at least one")
@@ -178,6 +191,8 @@ def plan_robustness(
     headroom: float | Headroom = 0.0,
     error: float = USUAL_ERROR,
     keep_parallelism: bool | Iterable[str] = False,
+    confidence: float | None = None,
+    ledger: FilePath | None = None,
     seed: int = 0,
     budget: BudgetLike | None = None,
     jobs: int | None = None,
@@ -189,7 +204,7 @@ def plan_robustness(
     protected
         Numbers Γ of operators on each machine that may cost more than the graph says, as ``robust``
         of `plan`.
-    graph, rate, offers, cluster, headroom, error, keep_parallelism, seed
+    graph, rate, offers, cluster, headroom, error, keep_parallelism, confidence, ledger, seed
         As for `plan`.
     budget
         Of each plan.
@@ -198,6 +213,7 @@ def plan_robustness(
     """
     machines = _machines(offers, cluster)
     settings = _settings(headroom, 0, error, keep_parallelism, seed, budget)
+    settings = _confident(settings, graph, confidence, ledger)
     values = sorted(set(protected))
     if not values:
         raise SettingError("there are no numbers of protected operators; give at least one")
@@ -220,6 +236,17 @@ def _settings(
     keeping = keep_parallelism
     names = keeping if isinstance(keeping, bool) else frozenset(keeping)
     return PlanSettings(spare, robust, error, names, seed_of(seed), limit)
+
+
+def _confident(
+    settings: PlanSettings,
+    graph: GraphLike,
+    confidence: float | None,
+    ledger: FilePath | None,
+) -> PlanSettings:
+    """Settings with what is known of the errors of predictions for a graph."""
+    file = None if ledger is None else Path(ledger)
+    return replace(settings, errors=errors_for(graph_of(graph), confidence, file))
 
 
 def _planned(machines: Catalogue | Cluster, asked: tuple[StreamGraph, PlanSettings]) -> PlanResult:

@@ -18,7 +18,7 @@ from streamplace.cli._flink import (
     given_program,
     may_submit,
 )
-from streamplace.cli._options import FILE, OFFERS, TRUST
+from streamplace.cli._options import CONFIDENCE, FILE, LEDGER, OFFERS, TRUST
 from streamplace.cli._output import print_json, print_line, print_report, say, waiting
 from streamplace.errors import SettingError
 
@@ -67,6 +67,8 @@ if TYPE_CHECKING:
 @PATIENCE
 @ACCEPT_COLD
 @TRUST
+@CONFIDENCE
+@LEDGER
 @click.option(
     "--headroom",
     type=click.FloatRange(0, 1, max_open=True),
@@ -109,8 +111,9 @@ def advise_(
 
     The job needs no placement and no restart, and its scheduler may be the default or the adaptive
     one. The command prints what the TaskManagers cost by the offers, the rate and the CPU per tuple
-    of the job, the cheapest plan with a proven bound, what changing would gain and cost, and the
-    commands that would do it. It fails while the job warms up, its rate changes, or garbage
+    of the job, the cheapest plan that carries the rate with --confidence, with a proven bound, what
+    is not known of it and which measurement would tell most, what changing would gain and cost, and
+    the commands that would do it. It fails while the job warms up, its rate changes, or garbage
     collection dominates.
 
     The plan keeps the parallelism of operators that have it from the program. To find them, the

@@ -24,7 +24,7 @@ from streamplace.cli._flink import (
     may_submit,
 )
 from streamplace.cli._move_request import MoveRequest
-from streamplace.cli._options import FILE, TRUST, writes
+from streamplace.cli._options import CONFIDENCE, FILE, LEDGER, TRUST, writes
 from streamplace.cli._output import print_json, print_line, say, waiting
 from streamplace.model.messages import counted
 from streamplace.model.report import duration
@@ -76,6 +76,8 @@ SAVEPOINTS = click.option(
 @PATIENCE
 @ACCEPT_COLD
 @TRUST
+@CONFIDENCE
+@LEDGER
 @MIPS
 @SAVEPOINTS
 @click.option(
@@ -134,7 +136,8 @@ def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
 
     Without --placement the command measures the job, and compares its layout with those that Flink
     itself would choose, an even spread, and the best one that it finds. It moves the job if even
-    the lower end of the prediction is a gain, and measures it there. If a line of Flink's
+    the lower end of the prediction is a gain, measures it there, and notes predicted and measured
+    rates in --ledger (see: streamplace flink history). If a line of Flink's
     configuration does as well, it prints that line, and moves nothing.
     """
     from streamplace.engines.flink.pinning import read_vectors

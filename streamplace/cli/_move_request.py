@@ -27,6 +27,8 @@ class MoveRequest:
     patience: float
     accept_cold: bool
     trust_profile: bool
+    confidence: float | None
+    ledger: Path | None
     mips: str
     folder: str | None
     savepoint_timeout: float
@@ -95,8 +97,19 @@ class MoveRequest:
         """Return what decides where the job should run."""
         from streamplace.engines.flink.improving import JobImprover
         from streamplace.io.clusters import read_cluster
+        from streamplace.io.ledger import usual_ledger
         from streamplace.model.units import tuple_rate
 
         cluster = None if self.cluster_file is None else read_cluster(self.cluster_file)
         offered = None if self.rate is None else tuple_rate(self.rate)
-        return JobImprover(engine, move, self.seconds, offered, cluster, self.trust_profile, say)
+        return JobImprover(
+            engine,
+            move,
+            self.seconds,
+            offered,
+            cluster,
+            self.trust_profile,
+            say,
+            self.confidence,
+            self.ledger or usual_ledger(),
+        )

@@ -35,6 +35,18 @@ TRUST = click.option(
     help="Use a measured graph whose model is off by more than 30 % for the placement that was "
     "profiled.",
 )
+CONFIDENCE = click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, max_open=True),
+    help="Confidence of the interval of what is predicted for a measured graph; 0 uses the "
+    "prediction alone.  [default: 0.9; none for graphs that were not measured]",
+)
+LEDGER = click.option(
+    "--ledger",
+    type=FILE,
+    help="File of predicted and measured rates, from which intervals are learned.  "
+    "[default: $XDG_STATE_HOME/streamplace/ledger.jsonl]",
+)
 READ = "streamplace.read"
 DEFAULTS = {"devices": "5", "mips": "2500 MIPS", "bandwidth": "1000 Mbps"}
 

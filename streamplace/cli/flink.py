@@ -17,6 +17,7 @@ from streamplace.cli._flink import (
     asks,
 )
 from streamplace.cli._flink_advise import advise_
+from streamplace.cli._flink_history import history_
 from streamplace.cli._flink_jar import jar_
 from streamplace.cli._flink_jobs import apply_, cancel_, verify_
 from streamplace.cli._flink_move import move_, savepoints_
@@ -305,5 +306,6 @@ for further in (
     watch_,
     union_,
     split_,
+    history_,
 ):
     command.add_command(further)

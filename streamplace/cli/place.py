@@ -10,7 +10,7 @@ import click
 
 from streamplace.cli import _options
 from streamplace.cli._command import with_command
-from streamplace.cli._options import FILE, TRUST, ClusterChoice
+from streamplace.cli._options import CONFIDENCE, FILE, LEDGER, TRUST, ClusterChoice
 from streamplace.cli._output import (
     print_json,
     print_report,
@@ -75,6 +75,8 @@ ANSWERS = ".jsonl"
 @_options.constraints
 @_options.cluster
 @TRUST
+@CONFIDENCE
+@LEDGER
 @_options.seeded(
     "File to write: the placement (.json), a report (.html), or the placements of a data set "
     "(.jsonl)."
@@ -99,6 +101,8 @@ def command(
     passes: float | None,
     startup: str | None,
     trust_profile: bool,
+    confidence: float | None,
+    ledger: Path | None,
     as_json: bool,
     seed: int,
     output: Path | None,
@@ -138,7 +142,7 @@ def command(
         from streamplace.model.expansion import expand
 
         problem = expand(problem.graph).problem(problem)
-    question = _Question(placer, objective, require, relocation, seed, budget)
+    question = _Question(placer, objective, require, relocation, confidence, ledger, seed, budget)
     rules = {
         "rate": rate, "objective": objective, "from": present, "startup": startup,
         "constraints": constraints_file,
@@ -155,6 +159,8 @@ class _Question(NamedTuple):
     objective: str
     require: tuple[str, ...]
     relocation: "Relocation | None"
+    confidence: float | None
+    ledger: Path | None
     seed: int
     budget: "Budget"
 
@@ -206,6 +212,14 @@ def _relocation(
     return _options.relocation_of(present, startup, passes or inf)
 
 
+def _likely(result: "Result") -> dict[str, Any]:
+    """Interval of the throughput of a measured graph; nothing for others."""
+    interval = result.interval
+    if interval is None or result.errors is None:
+        return {}
+    return {"interval": interval._asdict(), "errors": result.errors.to_json()}
+
+
 def as_document(judge: "Objective", result: "Result", explanation: "Explanation") -> dict[str, Any]:
     """JSON document of a placement."""
     from streamplace.io.placements import order_facts
@@ -220,6 +234,7 @@ def as_document(judge: "Objective", result: "Result", explanation: "Explanation"
         "bound": result.bound,
         "gap": result.gap,
         "verdict": verdict(result.value, result.bound, explanation),
+        **_likely(result),
         "placer": result.placer,
         "seed": result.seed,
         "seconds": result.seconds,

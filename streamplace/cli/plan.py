@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamplace.cli import _options
-from streamplace.cli._options import FILE, OFFERS
+from streamplace.cli._options import CONFIDENCE, FILE, LEDGER, OFFERS
 from streamplace.cli._output import print_json, print_report, waiting
 from streamplace.errors import SettingError
 from streamplace.model.messages import quoted
@@ -96,6 +96,8 @@ MOST_PROTECTED = 64
     show_default=True,
     help="Share by which these costs may be higher.",
 )
+@CONFIDENCE
+@LEDGER
 @click.option(
     "--keep-parallelism",
     is_flag=True,
@@ -142,6 +144,8 @@ def command(
     variability: float,
     robust: str,
     error: float,
+    confidence: float | None,
+    ledger: Path | None,
     keep_parallelism: bool,
     keep: tuple[str, ...],
     seconds: float | None,
@@ -155,7 +159,8 @@ def command(
 
     The plan says how many subtasks each operator has and where they run, what it costs per hour,
     and a proven bound: no plan costs less. A range of rates gives cost against rate, and a range of
-    --robust gives the price of robustness.
+    --robust gives the price of robustness. A graph that 'flink profile' has measured carries the
+    rate even at the lower end of its prediction, with --confidence.
     """
     from streamplace.io.clusters import read_cluster
     from streamplace.io.graphs import read_graph
@@ -168,6 +173,8 @@ def command(
     settings: dict[str, Any] = {
         "headroom": _headroom(headroom, restart, catch_up, latency, variability),
         "error": error,
+        "confidence": confidence,
+        "ledger": ledger,
         "keep_parallelism": keep_parallelism or keep,
         "seed": seed,
         "budget": None if seconds is None and evaluations is None else Budget(seconds, evaluations),

@@ -2,7 +2,7 @@
 
 import inspect
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
@@ -10,6 +10,7 @@ from typing import Any, Protocol, get_args
 
 from streamplace.errors import PlacementError, SettingError
 from streamplace.model.display import Pictured
+from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -103,6 +104,8 @@ class Result(Pictured):
         Improvements on the way.
     problem, judge
         What was placed, and the objective itself.
+    errors
+        What predictions for the graph are off by; None where it was not measured.
     """
 
     placement: Placement
@@ -115,6 +118,25 @@ class Result(Pictured):
     trace: tuple[Improvement, ...] = ()
     problem: Problem = field(kw_only=True, repr=False, compare=False)
     judge: Objective = field(kw_only=True, repr=False, compare=False)
+    errors: PredictionErrors | None = field(default=None, kw_only=True, repr=False, compare=False)
+
+    @property
+    def interval(self) -> RateInterval | None:
+        """Tuples/s that the sources emit, as an interval; None for graphs that were not measured.
+
+        They emit no more than they are offered, so its ends may be equal.
+        """
+        return None if self.errors is None else self._interval(self.errors, self.explain())
+
+    @staticmethod
+    def _interval(errors: PredictionErrors, explanation: Explanation) -> RateInterval | None:
+        facts = explanation.headline()
+        if "throughput" not in facts or "bottleneck" not in facts:
+            return None
+        share, load = facts["relative_throughput"], facts["bottleneck"]["load"]
+        offered = facts["throughput"] / share if share else 0.0
+        carries = facts["throughput"] if share < 1 or load <= 0 else offered / load
+        return errors.interval(carries).up_to(offered)
 
     @property
     def gap(self) -> float | None:
@@ -147,10 +169,20 @@ class Result(Pictured):
                 Heading(graph.name, heading),
                 *sentences,
                 *([] if bound is None else [bound]),
+                *self._likely(explanation),
                 f"Verdict: {verdict(self.value, self.bound, explanation)}",
             ),
             subject=self,
         )
+
+    def _likely(self, explanation: Explanation) -> Iterator[str]:
+        """Say between what the throughput is likely to be, where that is known."""
+        interval = None if self.errors is None else self._interval(self.errors, explanation)
+        if interval is not None and self.errors is not None:
+            yield (
+                f"Throughput: {interval.low:.4g} to {interval.high:.4g} tuples/s, with "
+                f"{self.errors.words}"
+            )
 
     def __repr__(self) -> str:
         value = self.judge.format(self.value)

@@ -57,6 +57,15 @@ class Headroom:
         catching_up, waiting = self.of_catching_up(), self.of_waiting(graph, catalogue)
         return 1 - (1 - self.flat) * (1 - catching_up) * (1 - waiting)
 
+    def factors(self, graph: StreamGraph, catalogue: Catalogue) -> dict[str, float]:
+        """Multiple of the rate that the plan is made for, by what it is for; 1 is left out."""
+        shares = {
+            "a restart": self.of_catching_up(),
+            "short queues": self.of_waiting(graph, catalogue),
+            "the share that stays free": self.flat,
+        }
+        return {reason: 1 / (1 - share) for reason, share in shares.items() if share}
+
     def of_catching_up(self) -> float:
         """Share for what has waited during a restart: r / (c + r) of restart r and catch-up c."""
         return 1 - 1 / (1 + self.restart / self.catch_up)

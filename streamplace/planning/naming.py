@@ -56,6 +56,8 @@ def result_of(
         slots=slots,
         priced=problem.cluster is None,
         prices={offer.name: float(offer.price) for offer in catalogue.offers},
+        errors=problem.settings.errors,
+        reserves=problem.reserves,
     )
 
 

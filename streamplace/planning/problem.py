@@ -4,7 +4,8 @@ A problem is built once, from the settings, and everything that decides about a 
 demand: the bounds, the search, the links between given machines, and the check of the answer.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from streamplace.model.cluster import Cluster
@@ -12,6 +13,9 @@ from streamplace.model.graph import StreamGraph
 from streamplace.planning.demand import Demand, demand_of
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.settings import USUAL_SETTINGS, PlanSettings
+
+UNKNOWN = "what the profile does not know"
+"""Reason of the reserve for errors of predictions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +31,9 @@ class PlanProblem:
     catalogue
         Types of machines. Given machines are offers of a price of 1.
     headroom
-        Share of every resource that stays free.
+        Share of every resource that stays free, errors of predictions included.
+    reserves
+        Multiples of the rate that the plan is made for, by what they are for.
     cluster
         The given machines; None where machines are bought.
     members
@@ -40,6 +46,7 @@ class PlanProblem:
     headroom: float
     cluster: Cluster | None = None
     members: tuple[tuple[int, ...], ...] = ()
+    reserves: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -50,11 +57,11 @@ class PlanProblem:
     ) -> "PlanProblem":
         """Return the problem of a graph on offers or on the machines of a cluster."""
         if isinstance(machines, Catalogue):
-            headroom = settings.headroom.share(graph, machines)
-            return cls(graph, settings, machines, headroom)
+            headroom, reserves = _reserve(graph, machines, settings)
+            return cls(graph, settings, machines, headroom, reserves=reserves)
         catalogue, members = catalogue_of(machines)
-        headroom = settings.headroom.share(graph, catalogue)
-        return cls(graph, settings, catalogue, headroom, machines, members)
+        headroom, reserves = _reserve(graph, catalogue, settings)
+        return cls(graph, settings, catalogue, headroom, machines, members, reserves)
 
     @cached_property
     def demand(self) -> Demand:
@@ -75,6 +82,19 @@ class PlanProblem:
     def at_rate(self, rate: float) -> "PlanProblem":
         """Return the same problem at another rate."""
         return replace(self, graph=self.graph.at_rate(rate))
+
+
+def _reserve(
+    graph: StreamGraph, catalogue: Catalogue, settings: PlanSettings
+) -> tuple[float, dict[str, float]]:
+    """Share that stays free, and the multiples of the rate that it consists of."""
+    share = settings.headroom.share(graph, catalogue)
+    reserves = settings.headroom.factors(graph, catalogue)
+    errors = settings.errors
+    if errors is not None and errors.least < 1:
+        reserves[UNKNOWN] = 1 / errors.least
+        share = 1 - (1 - share) * errors.least
+    return share, reserves
 
 
 def catalogue_of(cluster: Cluster) -> tuple[Catalogue, tuple[tuple[int, ...], ...]]:

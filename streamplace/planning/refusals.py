@@ -49,6 +49,8 @@ def refusal(problem: PlanProblem, bound: CostBound | None) -> str:
         if promised
         else "no smaller rate with a plan was found either"
     )
+    if problem.settings.errors is not None:
+        carried += f", where the plan is to hold with {problem.settings.errors.words}"
     slow = slow_operator(problem)
     if slow:
         return f"no offers carry {rate:.6g} tuples/s: {slow}; {carried}"

@@ -1,10 +1,10 @@
 """The answer of ``plan``: machines, parallelism, placement, cost and bound, and what limits."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import isfinite
+from math import isfinite, prod
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ from streamplace.io.toml import text_of
 from streamplace.model.cluster import Cluster
 from streamplace.model.display import Pictured
 from streamplace.model.graph import StreamGraph
+from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.messages import counted
 from streamplace.model.placement import Placement
 from streamplace.model.report import Bar, Part, Report, Sheet, percent
@@ -97,11 +98,13 @@ class PlanResult(Pictured):
     rate
         Tuples/s of all sources.
     headroom
-        Share of every resource that stays free at that rate.
+        Share of every resource that stays free at that rate, errors of predictions included.
     cost
         Price per hour of all machines.
     bound
-        No plan costs less; exact, as a fraction.
+        No plan costs less, exact, as a fraction. Where ``errors`` are known, no plan costs less
+        that carries the rate at the lower end of its prediction; one that carries it only by the
+        prediction itself may.
     bounds
         Bounds of the relaxations, from the cheapest to the strongest.
     machines
@@ -131,6 +134,10 @@ class PlanResult(Pictured):
         Price per hour of a machine of each type; none where machines have no prices.
     hours
         What each hour of a trace would need alone; none where the plan is for one rate.
+    errors
+        What predictions for the graph are off by; None where it was not measured.
+    reserves
+        Multiples of the rate that the plan is made for, by what they are for.
     """
 
     graph: StreamGraph
@@ -153,6 +160,8 @@ class PlanResult(Pictured):
     priced: bool = True
     prices: Mapping[str, float] = field(default_factory=dict)
     hours: tuple[PlanHour, ...] = ()
+    errors: PredictionErrors | None = None
+    reserves: Mapping[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         machines = ", ".join(f"{count} {name}" for name, count in self.machines.items())
@@ -167,6 +176,18 @@ class PlanResult(Pictured):
     def is_cheapest(self) -> bool:
         """Whether no plan costs less."""
         return Fraction(repr(self.cost)) <= self.bound
+
+    @property
+    def interval(self) -> RateInterval | None:
+        """What the placement carries, as an interval; None where nothing was measured."""
+        if self.errors is None or not isfinite(self.carries):
+            return None
+        return self.errors.interval(self.carries)
+
+    @property
+    def at_least(self) -> float | None:
+        """Tuples/s that the placement carries with the confidence of `errors`."""
+        return None if self.errors is None else self.errors.at_least(self.carries)
 
     def subtasks(self) -> dict[str, dict[str, int]]:
         """Subtasks of each operator on each machine; machines without any are left out."""
@@ -188,7 +209,9 @@ class PlanResult(Pictured):
             Sheet(("resource", "", "in use"), resources),
             f"{self.rate:g} tuples/s {self._costs()} {number} machine{'s' if number > 1 else ''}. "
             f"{_proof(self)}",
-            f"The placement carries {self.carries:.6g} tuples/s. {_limit(self.limit)}",
+            f"The placement carries {self.carries:.6g} tuples/s{_likely(self)}. "
+            f"{_limit(self.limit)}",
+            *_reserve(self),
             str(self.slots),
         ]
         for word, step in (("less", self.cheaper), ("more", self.dearer)):
@@ -264,6 +287,7 @@ class PlanResult(Pictured):
             },
             "free": dict(self.free),
             "carries": self.carries if isfinite(self.carries) else None,
+            **_likely_json(self),
             "slots": self.slots.to_json(),
             **{name: None if step is None else _step(step) for name, step in steps.items()},
             **({"hours": [hour.to_json() for hour in self.hours]} if self.hours else {}),
@@ -291,12 +315,58 @@ def contents_of(result: PlanResult, offer: str) -> str:
     return ", ".join(texts)
 
 
+def _likely(result: PlanResult) -> str:
+    """What the placement carries at least and at most, as the end of a sentence."""
+    interval, errors = result.interval, result.errors
+    if interval is None or errors is None:
+        return ""
+    return (
+        f" by the model; with {errors.words} it carries {interval.low:.4g} to {interval.high:.4g}, "
+        f"and at least {errors.at_least(result.carries):.4g}"
+    )
+
+
+def _likely_json(result: PlanResult) -> dict[str, Any]:
+    """Interval, confidence and reserves of a plan for a graph that was measured."""
+    interval, errors = result.interval, result.errors
+    if interval is None or errors is None:
+        return {}
+    return {
+        "interval": interval._asdict(),
+        "at_least": result.at_least,
+        "errors": errors.to_json(),
+        "reserves": dict(result.reserves),
+        "bound_of": "the lower end of the prediction",
+    }
+
+
+def _reserve(result: PlanResult) -> Iterator[str]:
+    """Of how many times the rate the plan of a measured graph is made for, and why."""
+    factors = result.reserves
+    if result.errors is not None and factors:
+        parts = ", times ".join(f"{factor:.3g} for {what}" for what, factor in factors.items())
+        yield f"The plan is for {prod(factors.values()):.3g} times the rate: {parts}."
+
+
 def _proof(result: PlanResult) -> str:
+    if result.errors is not None:
+        return _confident_proof(result)
     if result.is_cheapest:
         return "No plan costs less."
     return (
         f"No plan costs less than {float(result.bound):g}; this one is at most "
         f"{percent(result.gap)} above the cheapest."
+    )
+
+
+def _confident_proof(result: PlanResult) -> str:
+    """Bound of the plans that carry the rate at the lower end of their predictions."""
+    which = "No plan that carries the rate at the lower end of its prediction costs less"
+    if result.is_cheapest:
+        return f"{which}."
+    return (
+        f"{which} than {float(result.bound):g}; this one is at most {percent(result.gap)} above "
+        "the cheapest."
     )
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from math import inf
 
 from streamplace.errors import SettingError
+from streamplace.model.intervals import PredictionErrors
 from streamplace.placers.registry import Budget
 from streamplace.planning.defaults import USUAL_ERROR
 from streamplace.planning.headroom import Headroom
@@ -30,6 +31,9 @@ class PlanSettings:
         The same seed gives the same plan, unless the budget ends the search.
     budget
         Time that the search may take, or a number of moves.
+    errors
+        What predictions for the graph are off by; the plan then carries the rate even at the lower
+        end of its own. None plans with the prediction itself.
     """
 
     headroom: Headroom = NO_HEADROOM
@@ -38,6 +42,7 @@ class PlanSettings:
     keep_parallelism: bool | frozenset[str] = False
     seed: int = 0
     budget: Budget = USUAL_BUDGET
+    errors: PredictionErrors | None = None
 
     def __post_init__(self) -> None:
         if self.robust < 0 or not 0 <= self.error < inf:

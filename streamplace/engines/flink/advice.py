@@ -9,6 +9,7 @@ from typing import Any
 from streamplace.engines.flink.change_commands import FOLDER
 from streamplace.engines.flink.current_machines import CurrentMachine, CurrentMachines
 from streamplace.engines.flink.source_rates import SourceRate, offered_rate
+from streamplace.engines.flink.unknowns import Unknown
 from streamplace.model.display import Displayed
 from streamplace.model.messages import counted, listed
 from streamplace.model.report import Part, Report, Sheet, duration, percent, some
@@ -72,6 +73,8 @@ class Advice(Displayed):
         Where the commands expect the files of the plan.
     warning
         What the profile says against itself; None where it says nothing.
+    unknowns
+        What was not measured, and what would measure it; what matters most comes first.
     """
 
     job: str
@@ -87,6 +90,7 @@ class Advice(Displayed):
     notes: tuple[str, ...]
     folder: str = FOLDER
     warning: str | None = None
+    unknowns: tuple[Unknown, ...] = ()
 
     @property
     def gain(self) -> float:
@@ -137,6 +141,7 @@ class Advice(Displayed):
             "commands": list(self.commands),
             "warning": self.warning,
             "notes": list(self.notes),
+            "unknowns": [asdict(unknown) for unknown in self.unknowns],
         }
 
 
@@ -165,6 +170,7 @@ def summary_of_advice(advice: Advice) -> Report:
         _operators(advice.operators),
         f"For {advice.rate:.6g} tuples/s:",
         *advice.plan.report().parts,
+        *_unknown(advice.unknowns),
         *_change(advice),
     ]
     return Report(tuple(parts), advice.name)
@@ -200,7 +206,13 @@ def _today(advice: Advice) -> Iterator[str]:
     if current.idle:
         yield f"Without subtasks of this job: {listed(current.idle)}."
     if advice.carried is not None:
-        yield f"Where the job runs now, it can carry {advice.carried:.4g} tuples/s, by the model."
+        text = f"Where the job runs now, it can carry {advice.carried:.4g} tuples/s, by the model"
+        errors = advice.plan.errors
+        yield text + (
+            "."
+            if errors is None or not isfinite(advice.carried)
+            else f"; with {errors.words} at least {errors.at_least(advice.carried):.4g}."
+        )
 
 
 def _rate(source: SourceRate) -> str:
@@ -232,6 +244,17 @@ def _operators(operators: tuple[OperatorLoad, ...]) -> Sheet:
     )
     head = ("operator", "CPU per tuple", "measured by", "subtasks", "planned", "at most")
     return Sheet(head, rows, names=0)
+
+
+def _unknown(unknowns: tuple[Unknown, ...]) -> Iterator[str]:
+    """What is not known of the plan, and which measurement would tell most."""
+    for unknown in unknowns:
+        yield (
+            f"Not known: {unknown.what}. By this the plan may carry {percent(unknown.share)} less "
+            "than is predicted."
+        )
+    if unknowns:
+        yield f"What would narrow it most: {unknowns[0].measurement}."
 
 
 def _change(advice: Advice) -> Iterator[str]:

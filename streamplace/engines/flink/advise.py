@@ -4,6 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -45,10 +46,13 @@ from streamplace.engines.flink.steady import (
 )
 from streamplace.engines.flink.submitted import known_program
 from streamplace.engines.flink.task_cpu import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
+from streamplace.engines.flink.unknowns import unknowns
 from streamplace.engines.flink.warm import PATIENCE_SECONDS, Warmth, warm_profile
 from streamplace.errors import SettingError
+from streamplace.io.ledger import errors_for
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import CONSISTENCY, StreamGraph
+from streamplace.model.intervals import PredictionErrors
 from streamplace.model.messages import listed
 from streamplace.model.trust import check_trust
 from streamplace.model.units import Quantity
@@ -99,6 +103,10 @@ class AdviceSettings:
         Where the plan will be written to, for the commands that would change the job.
     program
         What the job was submitted with; by default what streamplace has submitted.
+    confidence
+        With which the plan is to carry the rate; 0 plans with the predictions themselves.
+    ledger
+        File of predicted and measured rates; by default that of the user.
     """
 
     mips: str = "2500 MIPS"
@@ -114,6 +122,8 @@ class AdviceSettings:
     accept_cold: bool = False
     trust_profile: bool = False
     program: Program | None = None
+    confidence: float | None = None
+    ledger: Path | None = None
 
 
 class _Reading(NamedTuple):
@@ -158,7 +168,8 @@ def advise(
     warning = check_trust(reading.graph, trusts=settings.trust_profile)
     graph = reading.graph.at_rate(asked)
     kept = _kept(rest, reading, settings.program)
-    current, plan = _planned(graph, reading, machines, kept.operators, settings)
+    errors = errors_for(graph, settings.confidence, settings.ledger)
+    current, plan = _planned(graph, reading, machines, kept.operators, settings, errors)
     carried = _carried(graph, reading)
     return Advice(
         job=job,
@@ -171,7 +182,7 @@ def advise(
         plan=plan,
         outage=reading.outage,
         commands=()
-        if _is_enough(current, carried, plan)
+        if _is_enough(current, carried, plan, reading)
         else change_commands(
             rest,
             job,
@@ -184,6 +195,7 @@ def advise(
         folder=settings.folder,
         notes=(*_notes(rest, reading, machines), kept.note),
         warning=warning,
+        unknowns=tuple(unknowns(plan, reading.seen, reading.cluster)),
     )
 
 
@@ -262,9 +274,12 @@ def _planned(
     machines: Catalogue | Cluster | None,
     kept: frozenset[str],
     settings: AdviceSettings,
+    errors: PredictionErrors | None,
 ) -> tuple[CurrentMachines, PlanResult]:
     """Machines of today, and the plan for a graph at its rate."""
-    usual = PlanSettings(keep_parallelism=kept, seed=settings.seed, budget=settings.budget)
+    usual = PlanSettings(
+        keep_parallelism=kept, seed=settings.seed, budget=settings.budget, errors=errors
+    )
     subtasks = _subtasks_by_manager(reading.seen)
     if isinstance(machines, Catalogue):
         current = current_machines(reading.cluster, machines, subtasks)
@@ -300,9 +315,16 @@ def _carried(graph: StreamGraph, reading: _Reading) -> float | None:
     return graph.source_rate * capacity(graph, reading.cluster.cluster(), placed)
 
 
-def _is_enough(current: CurrentMachines, carried: float | None, plan: PlanResult) -> bool:
-    """Whether the machines of today carry the rate of a plan and cost no more than it."""
-    carries = carried is not None and carried >= plan.rate
+def _is_enough(
+    current: CurrentMachines, carried: float | None, plan: PlanResult, reading: _Reading
+) -> bool:
+    """Whether the machines of today carry the rate of a plan and cost no more than it.
+
+    They do if they carry it now, or at the lower end of what is predicted.
+    """
+    least = 1.0 if plan.errors is None else plan.errors.least
+    observed = sum(source.observed for source in reading.sources)
+    carries = carried is not None and max(least * carried, min(observed, carried)) >= plan.rate
     return carries and not current.unmatched and current.cost <= plan.cost
 
 

@@ -33,6 +33,7 @@ from streamplace.engines.names import resource
 from streamplace.model.constraints import Constraints
 from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
+from streamplace.model.intervals import PredictionErrors
 from streamplace.model.problem import Problem
 from streamplace.model.units import LARGEST
 from streamplace.objectives.conditions import composed_objective
@@ -69,6 +70,8 @@ class Question:
         Those of Flink's modes that the cluster knows.
     configured
         The mode that it is configured with.
+    width
+        What predictions may be off by.
     """
 
     measured: Measurement
@@ -79,6 +82,7 @@ class Question:
     occupied: frozenset[str] = frozenset()
     modes: tuple[Mode, ...] = MODES
     configured: Mode | None = None
+    width: float | PredictionErrors = PREDICTED
 
     @property
     def free(self) -> list[str]:
@@ -112,15 +116,19 @@ class Judge:
 
     def present(self) -> Candidate:
         """Return the layout that the job has."""
-        width = MEASURED if self._question.measured.is_limited else PREDICTED
+        width = MEASURED if self._question.measured.is_limited else self._question.width
         return self._candidate(PRESENT, [self._present], width)
 
     def candidate(self, name: str, *places: Layout, mode: Mode | None = None) -> Candidate:
         """Return a layout that the job may get, or several of which it gets one."""
-        return self._candidate(name, places, PREDICTED, mode)
+        return self._candidate(name, places, self._question.width, mode)
 
     def _candidate(
-        self, name: str, places: Sequence[Layout], width: float, mode: Mode | None = None
+        self,
+        name: str,
+        places: Sequence[Layout],
+        width: float | PredictionErrors,
+        mode: Mode | None = None,
     ) -> Candidate:
         values = [self._scale * self.carried(layout) for layout in places]
         middle = sorted(range(len(places)), key=values.__getitem__)[(len(places) - 1) // 2]

@@ -8,51 +8,40 @@ the fewest subtasks move.
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, replace
 
 from streamplace.engines.flink.layouts import MODE_SETTING, Layout, Mode
+from streamplace.model.intervals import PredictionErrors, RateInterval
 
 PREDICTED = 0.097
-"""Share by which 90 % of the predictions of docs/calibration.md err at most."""
+"""Share by which predictions err where nothing is known of earlier ones."""
 MEASURED = 0.03
 """Share by which runs of one placement differ in docs/calibration.md."""
 
 
-class RateInterval(NamedTuple):
-    """Tuples/s that a layout carries: what is predicted, and between what it is likely to be."""
-
-    low: float
-    value: float
-    high: float
-
-    def overlaps(self, other: "RateInterval") -> bool:
-        """Whether the two may be the same."""
-        return self.low <= other.high and other.low <= self.high
-
-    def up_to(self, rate: float) -> "RateInterval":
-        """Return the interval of what is read where no more than a rate is offered."""
-        return RateInterval(*(min(one, rate) for one in self))
-
-    def scaled(self, factor: float) -> "RateInterval":
-        """Return the interval in another unit."""
-        return RateInterval(*(factor * one for one in self))
-
-    def __str__(self) -> str:
-        return f"{self.value:.4g} tuples/s ({self.low:.4g} to {self.high:.4g})"
-
-
-def interval(predictions: Sequence[float], width: float = PREDICTED) -> RateInterval:
+def interval(
+    predictions: Sequence[float], width: float | PredictionErrors = PREDICTED
+) -> RateInterval:
     """Interval of a layout that is predicted to carry this; or of layouts of which one comes about.
 
+    Parameters
+    ----------
+    width
+        Share by which a prediction may err, or what is known of earlier predictions.
+
+    Examples
+    --------
     >>> interval([100.0])
     RateInterval(low=90.3, value=100.0, high=109.7)
     >>> interval([80.0, 100.0, 120.0], 0.5)
     RateInterval(low=40.0, value=100.0, high=180.0)
     """
     middle = sorted(predictions)[(len(predictions) - 1) // 2]
-    low, high = (1 - width) * min(predictions), (1 + width) * max(predictions)
-    return RateInterval(low, middle, high)
+    if isinstance(width, PredictionErrors):
+        low, high = width.low, width.high
+    else:
+        low, high = 1 - width, 1 + width
+    return RateInterval(low * min(predictions), middle, high * max(predictions))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +108,24 @@ class Decision:
     def gain(self) -> float:
         """Tuples/s that the job reads more at least, if the predictions hold."""
         return max(0.0, self.chosen.carries.low - self.present.carries.value)
+
+    def damped(self, share: float) -> "Decision":
+        """Decide again, where only a share of every gain is believed.
+
+        A model whose last promise came true in part is believed in part: otherwise a correction may
+        overshoot as much as what it corrects.
+        """
+        if share >= 1:
+            return self
+        now = self.present.carries.value
+        others = [
+            replace(
+                one, carries=RateInterval(*(now + share * (rate - now) for rate in one.carries))
+            )
+            for one in self.candidates
+            if one is not self.present
+        ]
+        return decide(self.present, others)
 
     def sentences(self) -> list[str]:
         """What was found and what should be done, for a reader."""

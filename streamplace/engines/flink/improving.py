@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -16,7 +17,7 @@ from streamplace.engines.flink.candidates import (
 )
 from streamplace.engines.flink.chains import unfused
 from streamplace.engines.flink.cluster import unpinnable
-from streamplace.engines.flink.decision import Candidate, Decision
+from streamplace.engines.flink.decision import PREDICTED, Candidate, Decision
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layouts import Layout
 from streamplace.engines.flink.move import FlinkMove, MovePlan
@@ -26,13 +27,16 @@ from streamplace.engines.flink.settling import SourceFlow, source_flow
 from streamplace.engines.flink.submission import chain_states
 from streamplace.engines.flink.tasks import job_operators
 from streamplace.engines.live import Measurement
-from streamplace.errors import StreamplaceError
+from streamplace.errors import FormatError, StreamplaceError
+from streamplace.io.ledger import LedgerEntry, append_entries, errors_for
 from streamplace.model.cluster import Cluster
+from streamplace.model.intervals import PredictionErrors
 from streamplace.model.report import duration
 from streamplace.model.trust import check_trust
 
 LEAST_GAIN = 0.02
 """Predictions are not so exact that a smaller gain should move a job."""
+BY = "flink move"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ class Proposal:
         Seconds for which a move is expected to stop it.
     plan
         How it would move; None where its program was not tried.
+    errors
+        What predictions for the job are off by; None where that is not known.
     """
 
     job: str
@@ -58,6 +64,7 @@ class Proposal:
     decision: Decision
     outage: float
     plan: MovePlan | None = None
+    errors: PredictionErrors | None = None
 
     @property
     def rate(self) -> float:
@@ -68,6 +75,11 @@ class Proposal:
     def gain(self) -> float:
         """Tuples/s that it reads more at least, if the predictions hold."""
         return self.decision.gain
+
+    def share_of_gain(self, rate: float) -> float:
+        """Return which share of the gain that was predicted has come true at a rate, 0 to 1."""
+        promised = self.decision.chosen.carries.value - self.rate
+        return min(1.0, max(0.0, (rate - self.rate) / promised)) if promised > 0 else 0.0
 
     @property
     def moves(self) -> bool:
@@ -81,6 +93,8 @@ class Proposal:
         yield f"now: {self.rate:.4g} tuples/s (measured)"
         for candidate in self.decision.candidates:
             yield f"  {candidate.name}: {candidate.carries}"
+        if self.errors is not None:
+            yield f"predictions are told with {self.errors.words}"
         if not self.measured.is_limited and self.decision.stays:
             yield (
                 f"the job keeps up with its sources where it runs ({self.rate:.4g} tuples/s), so "
@@ -102,6 +116,8 @@ class Proposal:
         return {
             "measured": self.rate,
             "predicted": chosen.carries.value,
+            "interval": chosen.carries._asdict(),
+            "errors": None if self.errors is None else self.errors.to_json(),
             "layouts": [_row(candidate) for candidate in self.decision.candidates],
             "chosen": chosen.name,
             "configuration": chosen.line or None,
@@ -137,6 +153,10 @@ class JobImprover:
         The devices, where they are known; else they are measured.
     trusts_profile
         Whether to decide by a measured model that is far off for the present placement.
+    confidence
+        With which rates are to be in their intervals; 0 decides by the predictions alone.
+    ledger
+        File to which predicted and measured rates are written; None writes none.
     """
 
     engine: FlinkEngine
@@ -146,9 +166,16 @@ class JobImprover:
     cluster: Cluster | None = None
     trusts_profile: bool = False
     tell: Callable[[str], None] = field(default=lambda _: None)
+    confidence: float | None = None
+    ledger: Path | None = None
 
-    def propose(self, job: str) -> Proposal:
+    def propose(self, job: str, believed: float = 1.0) -> Proposal:
         """Measure a job where it runs, and decide where it should; nothing is stopped.
+
+        Parameters
+        ----------
+        believed
+            Share of the gains that the model predicts that is believed.
 
         Raises
         ------
@@ -160,6 +187,7 @@ class JobImprover:
         warning = check_trust(measured.graph, trusts=self.trusts_profile)
         if warning is not None:
             self.tell(f"warning: {warning}")
+        errors = errors_for(measured.graph, self.confidence, self.ledger)
         question = Question(
             measured,
             self._present(job),
@@ -169,8 +197,10 @@ class JobImprover:
             occupied_devices(rest, job),
             known_modes(rest),
             configured_mode(rest),
+            0.0 if self.confidence == 0 else errors or PREDICTED,
         )
-        return Proposal(job, measured, decision(question), expected_pause(rest, job))
+        answer = decision(question).damped(believed)
+        return Proposal(job, measured, answer, expected_pause(rest, job), errors=errors)
 
     def planned(self, proposal: Proposal) -> Proposal:
         """Try the program: what does not fit is told while the job runs.
@@ -195,13 +225,12 @@ class JobImprover:
     def run(self, proposal: Proposal) -> FlinkMoved:
         """Move a job, and measure it there; correct the move once if it falls short."""
         moved = self._moved(proposal)
-        flow = source_flow(self.engine.rest, moved.job)
-        self._compare(proposal, flow)
-        if not self._falls_short(proposal, flow):
+        flow = self._compared(proposal, moved)
+        if flow is None or not self._falls_short(proposal, flow):
             return moved
         self.tell("that is less than was predicted; measuring it there to correct the placement")
         try:
-            again = self.propose(moved.job)
+            again = self.propose(moved.job, proposal.share_of_gain(flow.rate))
         except StreamplaceError as error:
             self.tell(f"the placement is not corrected: {error}")
             return moved
@@ -212,7 +241,7 @@ class JobImprover:
     def _corrected(self, moved: FlinkMoved, again: Proposal) -> FlinkMoved:
         """Move a job once more; it may have returned to where it came to first."""
         try:
-            return self._moved(self.planned(again))
+            corrected = self._moved(self.planned(again))
         except StreamplaceError as error:
             states = chain_states(self.engine.rest, moved.job)
             running = [job for job, state in states.items() if state == "RUNNING"]
@@ -220,6 +249,8 @@ class JobImprover:
                 raise
             self.tell(f"the placement is not corrected: {error}")
             return replace(moved, job=running[0])
+        self._compared(again, corrected)
+        return corrected
 
     def _measured(self, job: str) -> Measurement:
         return self.engine.measure(job, self.seconds, cluster=self.cluster)
@@ -241,13 +272,30 @@ class JobImprover:
             raise ValueError("nothing was planned")
         return self.move.run(proposal.plan)
 
-    def _compare(self, proposal: Proposal, flow: SourceFlow | None) -> None:
-        if flow is not None:
-            carries = proposal.decision.chosen.carries
-            self.tell(f"there: {flow.rate:.4g} tuples/s (measured), predicted were {carries}")
+    def _compared(self, proposal: Proposal, moved: FlinkMoved) -> SourceFlow | None:
+        """What a job reads where it was moved to, told and recorded beside what was predicted."""
+        flow = source_flow(self.engine.rest, moved.job)
+        if flow is None:
+            return None
+        carries, errors = proposal.decision.chosen.carries, proposal.errors
+        self.tell(f"there: {flow.rate:.4g} tuples/s (measured), predicted were {carries}")
+        if self.ledger is not None and flow.rate > 0:
+            entry = LedgerEntry(
+                proposal.measured.graph.name,
+                carries.value,
+                flow.rate,
+                flow.is_limited,
+                carries.low,
+                carries.high,
+                None if errors is None else errors.supported,
+                BY,
+            )
+            try:
+                append_entries(self.ledger, [entry])
+            except FormatError as error:  # the job runs all the same
+                self.tell(f"warning: {error}")
+        return flow
 
-    def _falls_short(self, proposal: Proposal, flow: SourceFlow | None) -> bool:
+    def _falls_short(self, proposal: Proposal, flow: SourceFlow) -> bool:
         """Whether the job is held back below what was predicted."""
-        if flow is None or not flow.is_limited:
-            return False
-        return flow.rate + flow.error < proposal.decision.chosen.carries.low
+        return flow.is_limited and flow.rate + flow.error < proposal.decision.chosen.carries.low

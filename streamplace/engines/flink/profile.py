@@ -20,6 +20,7 @@ from streamplace.engines.flink.local_cost import (
 from streamplace.engines.flink.plan import Edge, FlinkTask, JobPlan, read_plan, reuses_objects
 from streamplace.engines.flink.present import present_of
 from streamplace.engines.flink.profile_doubts import doubts_of_cpu, doubts_of_names, uncounted
+from streamplace.engines.flink.profile_spread import spread_facts
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.sampling import Activity, pending_of, sample_all, sent_by
 from streamplace.engines.flink.sending_cost import SendingCost
@@ -176,7 +177,9 @@ class JobProfile:
             )
             for e, edge in enumerate(self.edges)
         ]
+        devices = {} if self.present is None else self.present.devices
         facts: dict[str, str | float] = {"mips": mips}
+        facts |= spread_facts(self.tasks, self.sources, self.windows, devices)
         facts |= {
             f"{CPU_OF}{task.name}": self.cpu[task.id].source
             for task in self.tasks

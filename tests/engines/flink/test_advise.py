@@ -70,7 +70,11 @@ def test_the_report_says_it_in_words(shop: Callable[..., ShopRest]) -> None:
         "large (by size)",
         "Source src emits 100 tuples/s (100 and 100 in two windows); it is offered 100.",
         "200 tuples/s cost 0.1 per hour on ",
-        "No plan costs less.",
+        "No plan that carries the rate at the lower end of its prediction costs less.",
+        "by the model; with a confidence of ",
+        "times 1.17 for what the profile does not know.",
+        "Not known: how far jobs are from their predictions at all",
+        "What would narrow it most: move the job to where it is planned",
         "What limits is ",
         "Today's machines cost 0.75 per hour; the plan saves 0.65 per hour.",
         "Changing stops the job once, for about 3 s, which is made up for in ",
@@ -109,7 +113,9 @@ def test_a_plan_can_catch_up_after_the_restart(
     shop: Callable[..., ShopRest],
 ) -> None:
     """An outage of 3 s that is made up for in 3 s takes machines for twice the rate."""
-    settings = AdviceSettings(catch_up=3.0, headroom=0.0, budget=Budget(None, 20_000))
+    settings = AdviceSettings(
+        catch_up=3.0, headroom=0.0, budget=Budget(None, 20_000), confidence=0.0
+    )
     advice = advise(shop(), "job", "2x", OFFERS, settings)
     assert advice.plan.headroom == pytest.approx(0.5)
     assert advice.plan.carries >= 400

@@ -1,6 +1,7 @@
 """What a decided move says beforehand, and what it does where it falls short."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -16,6 +17,7 @@ from streamplace.engines.flink.pinning import Vectors
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.settling import SourceFlow
 from streamplace.engines.live import Measurement
+from streamplace.io.ledger import read_ledger
 
 GRAPH = StreamGraph.of("job", [Operator("src", rate=100.0)])
 PRESENT = Candidate("the present layout", {"src": ["a"]}, interval([100.0], 0.03))
@@ -56,20 +58,26 @@ def moves() -> Moves:
 
 
 def run(
-    moves: Moves, monkeypatch: pytest.MonkeyPatch, there: SourceFlow, again: Proposal | Exception
+    moves: Moves,
+    monkeypatch: pytest.MonkeyPatch,
+    there: SourceFlow,
+    again: Proposal | Exception,
+    ledger: Path | None = None,
 ) -> tuple[FlinkMoved, list[str]]:
     """Move a job that reads so much where it comes to, for which this is proposed then."""
     told: list[str] = []
 
-    def propose(*_: object) -> Proposal:
+    def propose(_: JobImprover, job: str, believed: float = 1.0) -> Proposal:
         if isinstance(again, Exception):
             raise again
-        return again
+        return replace(again, decision=again.decision.damped(believed))
 
     monkeypatch.setattr(improving, "source_flow", lambda *_: there)
     monkeypatch.setattr(JobImprover, "propose", propose)
     engine: Any = type("Engine", (), {"rest": None})()
-    improver = JobImprover(cast("FlinkEngine", engine), cast("FlinkMove", moves), tell=told.append)
+    improver = JobImprover(
+        cast("FlinkEngine", engine), cast("FlinkMove", moves), tell=told.append, ledger=ledger
+    )
     return improver.run(proposal("job", FOUND)), told
 
 
@@ -196,3 +204,38 @@ def test_a_planned_move_is_worth_what_the_command_says(monkeypatch: pytest.Monke
         measured, MovePlan("job", plan.after, plan.before)
     )
     assert not back.moves
+
+
+def test_a_correction_that_would_overshoot_is_not_made(
+    moves: Moves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first move gained 1 of 100 tuples/s, so of the next promise no more is believed."""
+    short = SourceFlow(101.0, is_limited=True)
+    moved, told = run(moves, monkeypatch, short, proposal("job+", FOUND))
+    assert moved.job == "job+"
+    assert moves.jobs == ["job"]
+    assert any("so nothing is moved" in line for line in told)
+
+
+def test_every_move_is_written_to_the_ledger(
+    moves: Moves, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """That which falls short, and its correction."""
+    ledger = tmp_path / "ledger.jsonl"
+    short = SourceFlow(150.0, is_limited=True)
+    run(moves, monkeypatch, short, proposal("job+", FOUND), ledger)
+    first, second = read_ledger(ledger).entries
+    assert (first.job, first.predicted, first.measured) == ("job", 200.0, 150.0)
+    assert (first.low, first.high) == pytest.approx((180.0, 220.0))
+    assert first.is_limited
+    assert first.held is False
+    assert second.predicted == pytest.approx(150.0)  # half of the gain came true
+    assert second.held is True
+
+
+def test_a_ledger_that_cannot_be_written_does_not_stop_a_move(
+    moves: Moves, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    moved, told = run(moves, monkeypatch, SourceFlow(190.0), proposal("job+"), tmp_path)
+    assert moved.job == "job+"
+    assert any(line.startswith("warning: ") for line in told)

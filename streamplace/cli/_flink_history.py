@@ -1,0 +1,57 @@
+"""``streamplace flink history``: what was predicted for jobs, and what was measured."""
+
+from pathlib import Path
+
+import click
+
+from streamplace.cli._flink import JSON
+from streamplace.cli._options import LEDGER, writes
+from streamplace.cli._output import print_json, print_report, say
+
+
+@click.command(
+    "history",
+    short_help="Show what was predicted for jobs, and what was measured.",
+    epilog="Example: streamplace flink history --ledger ledger.jsonl",
+)
+@LEDGER
+@click.option("--job", help="Name of the job whose runs are shown.  [default: all]")
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.9,
+    show_default=True,
+    help="Confidence of the interval of the next prediction.",
+)
+@writes("Report to write (.html).")
+@JSON
+def history_(
+    ledger: Path | None,
+    job: str | None,
+    confidence: float,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    """Show the runs of the ledger: predicted and measured rates, and whether intervals held.
+
+    'flink move' and 'flink advise' write the ledger, and learn from it how wide the intervals of
+    their predictions have to be. Lines that are damaged or of another version are skipped.
+    """
+    from streamplace.evaluate.history import PredictionHistory
+    from streamplace.io.ledger import read_ledger, usual_ledger
+    from streamplace.report.pages import check_page
+
+    if output is not None:
+        check_page(output)
+    recorded = read_ledger(ledger or usual_ledger())
+    if recorded.skipped:
+        say(f"warning: {recorded.skipped}")
+    entries = [entry for entry in recorded.entries if job in (None, entry.job)]
+    history = PredictionHistory(entries, confidence)
+    if output is not None:
+        history.report().save(output)
+        say(f"report → {output}")
+    if as_json:
+        print_json(history.to_json())
+    else:
+        print_report(history.report())

@@ -1,0 +1,46 @@
+"""Spread of a profile: in how many windows, subtasks and processes a job was seen, and how alike.
+
+The facts travel with the graph as attributes. They say that it was measured, and how well.
+"""
+
+from collections.abc import Mapping, Sequence
+from statistics import mean, stdev
+
+from streamplace.engines.flink.constant_loads import LoadWindow
+from streamplace.engines.flink.plan import FlinkTask
+from streamplace.model.graph import (
+    PROFILE_PROCESSES,
+    PROFILE_SPREAD,
+    PROFILE_SUBTASKS,
+    PROFILE_WINDOWS,
+)
+
+
+def spread_facts(
+    tasks: Sequence[FlinkTask],
+    sources: Sequence[FlinkTask],
+    windows: Sequence[LoadWindow],
+    devices: Mapping[str, Sequence[str]],
+) -> dict[str, str | float]:
+    """Attributes of a graph that was measured.
+
+    Parameters
+    ----------
+    windows
+        In which the job was watched; none where there was only one.
+    devices
+        Operator → TaskManagers of its subtasks.
+    """
+    facts: dict[str, str | float] = {
+        PROFILE_WINDOWS: max(1, len(windows)),
+        PROFILE_SUBTASKS: sum(task.parallelism for task in tasks),
+        PROFILE_PROCESSES: len({device for own in devices.values() for device in own}),
+    }
+    costs = []
+    for window in windows:
+        tuples = sum(window.tuples.get(task.id, 0.0) for task in sources)
+        if tuples > 0:
+            costs.append(sum(window.cores.values()) / tuples)
+    if len(costs) > 1 and mean(costs) > 0:
+        facts[PROFILE_SPREAD] = float(f"{stdev(costs) / mean(costs):.4g}")
+    return facts

@@ -1,0 +1,301 @@
+"""The ledger of predicted and measured rates: lines of JSON that commands append and learn from.
+
+Every line says of one run what was predicted for it and what was measured. Lines that are damaged,
+of another version, or of something else are skipped and counted; they never end a command. The
+runs of the calibration of this repository come with the package in the same form.
+"""
+
+import json
+import logging
+import math
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import UTC, datetime
+from io import FileIO
+from pathlib import Path
+from typing import Any
+
+from streamplace.errors import FormatError, SettingError
+from streamplace.io.appending import append_lines, open_to_append, unwritable
+from streamplace.io.files import is_file, make_folder, read_lines, spot
+from streamplace.io.locks import wait_for_lock
+from streamplace.model.graph import PROFILE_WINDOWS, StreamGraph
+from streamplace.model.intervals import (
+    USUAL_CONFIDENCE,
+    PredictionErrors,
+    RateInterval,
+    check_confidence,
+    count_in_words,
+    least_jobs,
+)
+from streamplace.model.messages import counted, quoted
+
+LOG = logging.getLogger(__name__)
+
+VERSION = 1
+"""Of the lines; a change that older readers would misread needs another."""
+FILE = "ledger.jsonl"
+RECORDED = Path(__file__).with_name("recorded_runs.jsonl")
+"""Runs of this repository, written by ``benchmarks/recorded_runs.py``."""
+LARGEST_RATE = 1e18
+NOISE = 0.03
+"""Share by which runs of one placement differ (docs/calibration.md)."""
+_KEY = "ledger"
+_BEGINNING = f'{{"{_KEY}"'.encode()
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerEntry:
+    """A run: what was predicted for it, and what was measured.
+
+    Attributes
+    ----------
+    job
+        Name of the job, the same whenever it is started.
+    predicted, measured
+        Tuples/s of all sources together.
+    is_limited
+        Whether the sources were held back, so that no more than what was measured was carried.
+    low, high
+        Ends of the predicted interval; None where none was told.
+    confidence
+        Of that interval.
+    by
+        Command that measured it.
+    when
+        Time in UTC, as ISO 8601 writes it; empty where it is not known.
+    """
+
+    job: str
+    predicted: float
+    measured: float
+    is_limited: bool = True
+    low: float | None = None
+    high: float | None = None
+    confidence: float | None = None
+    by: str = ""
+    when: str = ""
+
+    @property
+    def score(self) -> float | None:
+        """Logarithm of measured over predicted; None where the run does not tell it.
+
+        A run that is not held back may carry more than it was offered, so it tells something only
+        if even that is clearly more than was predicted.
+        """
+        if self.is_limited or self.measured > (1 + NOISE) * self.predicted:
+            return math.log(self.measured / self.predicted)
+        return None
+
+    @property
+    def held(self) -> bool | None:
+        """Whether the rate was in its interval; None where that is not known."""
+        if self.low is None or self.high is None:
+            return None
+        if self.is_limited or self.measured > self.high:
+            return self.low <= self.measured <= self.high
+        return True if self.measured >= self.low else None
+
+    @property
+    def interval(self) -> RateInterval | None:
+        """The interval that was told; None where there was none."""
+        if self.low is None or self.high is None:
+            return None
+        return RateInterval(self.low, self.predicted, self.high)
+
+    def line(self) -> bytes:
+        """Return the entry as a line of a file."""
+        row = {_KEY: VERSION} | {k: v for k, v in asdict(self).items() if v not in (None, "")}
+        return json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Entries of a file.
+
+    Attributes
+    ----------
+    entries
+        In the order of the file.
+    skipped
+        What was not read, in one line; empty where nothing was skipped.
+    """
+
+    entries: tuple[LedgerEntry, ...] = ()
+    skipped: str = ""
+
+
+def usual_ledger() -> Path:
+    """File that commands write to if they are given none; neither it nor its folder need exist."""
+    named = os.environ.get("XDG_STATE_HOME")
+    try:
+        folder = Path(named) if named else Path.home() / ".local" / "state"
+    except RuntimeError:  # a user without a home: nothing can be beneath this
+        folder = Path(os.devnull)
+    return folder / "streamplace" / FILE
+
+
+def read_ledger(path: Path) -> Ledger:
+    """Entries of a file; none where it does not exist or cannot be read."""
+    if not is_file(path):
+        return Ledger()
+    entries: list[LedgerEntry] = []
+    others = {"damaged": 0, "of another version": 0, "not of a ledger": 0}
+    reason = ""
+    try:
+        for _, line in read_lines(path):
+            entry = _entry_of(line)
+            if isinstance(entry, LedgerEntry):
+                entries.append(entry)
+            else:
+                others[entry] += 1
+    except FormatError as error:
+        reason = f"; {error}"
+    number = sum(others.values())
+    if not number and not reason:
+        return Ledger(tuple(entries))
+    parts = ", ".join(f"{count} {kind}" for kind, count in others.items() if count)
+    skipped = f"{spot(path)}: {counted(number, 'line')} skipped" + (f" ({parts})" if parts else "")
+    return Ledger(tuple(entries), skipped + reason)
+
+
+def append_entries(path: Path, entries: Iterable[LedgerEntry]) -> None:
+    """Append entries of now to a file in one piece, while no other process appends any.
+
+    A line that a kill left unfinished is ended, and is a damaged one from then on.
+
+    Raises
+    ------
+    FormatError
+        When the file cannot be written, or is something else than a ledger.
+    """
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    lines = b"".join(replace(entry, when=entry.when or now).line() for entry in entries)
+    make_folder(path.parent)
+    with open_to_append(path) as file:
+        wait_for_lock(file)
+        try:
+            file.seek(0)
+            beginning = file.read(len(_BEGINNING))
+            is_ended = not beginning or _last_byte(file) == b"\n"
+        except OSError as error:
+            raise unwritable(path, error) from None
+        if not _BEGINNING.startswith(beginning):
+            raise FormatError(f"{spot(path)}: is not a ledger; name another file with --ledger")
+        append_lines(file, lines if is_ended else b"\n" + lines, path)
+
+
+def _last_byte(file: FileIO) -> bytes:
+    file.seek(-1, os.SEEK_END)
+    return file.read(1)
+
+
+def known_errors(
+    job: str = "",
+    own: Sequence[LedgerEntry] = (),
+    confidence: float = USUAL_CONFIDENCE,
+    recorded: Sequence[LedgerEntry] | None = None,
+) -> PredictionErrors:
+    """Return what is known of the errors of predictions for a job.
+
+    The runs of the job itself count alone if they are enough for the confidence, else the jobs of
+    the user, else those and the recorded ones. Recorded runs of a job of the same name are left
+    out: a job must not be judged by what was known of it when the package was made.
+
+    Parameters
+    ----------
+    own
+        Entries of the user's ledger.
+    recorded
+        Entries of recorded runs; by default those of the package.
+    """
+    check_confidence(confidence)
+    needed = least_jobs(confidence)
+    mine = _scores(own)
+    runs = mine.get(job, [])
+    if len(runs) >= needed:
+        alone = {str(i): [score] for i, score in enumerate(runs)}
+        return PredictionErrors.of(alone, confidence, f"{len(runs)} runs of this job")
+    if len(mine) >= needed:
+        return PredictionErrors.of(mine, confidence, count_in_words(len(mine), 0))
+    entries = read_ledger(RECORDED).entries if recorded is None else recorded
+    others = {name: scores for name, scores in _scores(entries).items() if name != job}
+    further = {f"ledger: {name}": scores for name, scores in mine.items()}
+    origin = count_in_words(len(mine), len(others))
+    return PredictionErrors.of(others | further, confidence, origin)
+
+
+def errors_for(
+    graph: StreamGraph, confidence: float | None = None, ledger: Path | None = None
+) -> PredictionErrors | None:
+    """Return what predictions for a measured graph are off by; None where it was not measured.
+
+    Parameters
+    ----------
+    confidence
+        With which rates are to be in their intervals; 0 for no intervals, 0.9 by default.
+    ledger
+        File of the user's own runs; by default `usual_ledger`.
+
+    Raises
+    ------
+    SettingError
+        For a confidence of predictions for a graph that was not measured.
+    """
+    if confidence == 0:
+        return None
+    if PROFILE_WINDOWS not in graph.attributes:
+        if confidence is None:
+            return None
+        raise SettingError(
+            f"graph {quoted(graph.name)} was not measured, so nothing is known of the errors of "
+            "its predictions; drop the confidence, or measure the graph with streamplace flink "
+            "profile"
+        )
+    own = read_ledger(usual_ledger() if ledger is None else ledger)
+    if own.skipped:
+        LOG.warning("%s", own.skipped)
+    return known_errors(graph.name, own.entries, confidence or USUAL_CONFIDENCE)
+
+
+def _scores(entries: Iterable[LedgerEntry]) -> dict[str, list[float]]:
+    """Scores of the runs that tell one, by job."""
+    by_job: dict[str, list[float]] = {}
+    for entry in entries:
+        if entry.score is not None:
+            by_job.setdefault(entry.job, []).append(entry.score)
+    return by_job
+
+
+def _entry_of(line: bytes) -> LedgerEntry | str:
+    """Entry of a line, or why there is none."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError):
+        return "damaged"
+    if not isinstance(row, dict) or _KEY not in row:
+        return "not of a ledger"
+    if row.pop(_KEY) != VERSION:
+        return "of another version"
+    names = {one.name for one in fields(LedgerEntry)}
+    values = {name: value for name, value in row.items() if name in names}
+    return LedgerEntry(**values) if _is_valid(values) else "damaged"
+
+
+def _is_valid(row: dict[str, Any]) -> bool:
+    """Whether the values of an entry have their types and ranges."""
+    texts = [row.get(name, "") for name in ("by", "when")]
+    numbers = [row.get(name) for name in ("low", "high", "confidence")]
+    return (
+        isinstance(row.get("job"), str)
+        and all(map(_is_rate, (row.get("predicted"), row.get("measured"))))
+        and isinstance(row.get("is_limited", True), bool)
+        and all(isinstance(text, str) for text in texts)
+        and all(number is None or _is_rate(number) for number in numbers)
+    )
+
+
+def _is_rate(value: object) -> bool:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return is_number and 0 < value < LARGEST_RATE  # type: ignore[operator]

@@ -1,0 +1,174 @@
+"""Ledgers that are damaged, old, foreign or in use, and what is learned from whole ones."""
+
+import json
+import logging
+from math import exp, log
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from streamplace import Operator, StreamGraph
+from streamplace.errors import FormatError, SettingError
+from streamplace.io.ledger import (
+    RECORDED,
+    LedgerEntry,
+    append_entries,
+    errors_for,
+    known_errors,
+    read_ledger,
+    usual_ledger,
+)
+from streamplace.model.graph import PROFILE_WINDOWS
+
+ENTRY = LedgerEntry("clicks", 100.0, 90.0, True, 80.0, 120.0, 0.9, "flink move")
+MEASURED = StreamGraph.of("clicks", [Operator("a", rate=1.0)], [], {PROFILE_WINDOWS: 4})
+
+
+def runs(job: str, *ratios: float) -> list[LedgerEntry]:
+    """Runs that were held back at these shares of what was predicted."""
+    return [LedgerEntry(job, 100.0, 100.0 * ratio) for ratio in ratios]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    """A file that is not there yet, in a folder that is not there either."""
+    return tmp_path / "new" / "ledger.jsonl"
+
+
+def test_entries_come_back_as_they_were_written_with_their_time(ledger: Path) -> None:
+    append_entries(ledger, [ENTRY, *runs("orders", 1.1)])
+    found = read_ledger(ledger)
+    assert [entry.job for entry in found.entries] == ["clicks", "orders"]
+    assert found.entries[0].interval == (80.0, 100.0, 120.0)
+    assert found.entries[0].when.startswith("20")
+    assert not found.skipped
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b'{"ledger": 1, "job": "a", "predic', "1 damaged"),
+        (b'{"ledger": 1, "job": "a", "predicted": -1, "measured": 2}', "1 damaged"),
+        (b'{"ledger": 1, "job": "a", "predicted": NaN, "measured": 2}', "1 damaged"),
+        (b'{"ledger": 1, "job": 7, "predicted": 1, "measured": 2}', "1 damaged"),
+        (b'{"ledger": 1, "job": "a", "predicted": 1, "measured": 1' + b"0" * 400 + b"}", "damaged"),
+        (b"\xff\xfe\x00", "1 damaged"),
+        (b"[" * 100_000, "1 damaged"),
+        (b'{"ledger": 0, "job": "a", "rate": 1}', "1 of another version"),
+        (b'{"ledger": 2, "job": "a", "predicted": 1, "measured": 2}', "1 of another version"),
+        (b'{"name": "a graph", "operators": []}', "1 not of a ledger"),
+        (b"[1, 2]", "1 not of a ledger"),
+    ],
+)
+def test_lines_that_cannot_be_read_are_skipped_and_counted(
+    ledger: Path, line: bytes, why: str
+) -> None:
+    append_entries(ledger, [ENTRY])
+    with ledger.open("ab") as file:
+        file.write(line + b"\n")
+    append_entries(ledger, runs("orders", 1.0))
+    found = read_ledger(ledger)
+    assert [entry.job for entry in found.entries] == ["clicks", "orders"]
+    assert "1 line skipped" in found.skipped
+    assert why in found.skipped
+    assert "\n" not in found.skipped
+
+
+def test_a_ledger_that_is_not_there_or_no_file_has_no_entries(tmp_path: Path) -> None:
+    assert read_ledger(tmp_path / "none.jsonl").entries == ()
+    assert read_ledger(tmp_path).entries == ()
+
+
+def test_a_line_that_a_kill_left_unfinished_spoils_no_other(ledger: Path) -> None:
+    append_entries(ledger, [ENTRY])
+    ledger.write_bytes(ledger.read_bytes() + ENTRY.line()[:30])
+    append_entries(ledger, runs("orders", 1.0))
+    assert [entry.job for entry in read_ledger(ledger).entries] == ["clicks", "orders"]
+
+
+def test_a_file_that_is_no_ledger_is_left_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "graph.json"
+    file.write_text('{\n "name": "mine"}')
+    with pytest.raises(FormatError, match="is not a ledger"):
+        append_entries(file, [ENTRY])
+    assert file.read_text() == '{\n "name": "mine"}'
+
+
+def test_commands_that_write_at_once_lose_nothing(ledger: Path) -> None:
+    ledger.parent.mkdir()
+    writers = [
+        Thread(target=lambda i=i: [append_entries(ledger, runs(f"{i}", 1.0)) for _ in range(20)])
+        for i in range(4)
+    ]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+    assert len(read_ledger(ledger).entries) == 80
+
+
+def test_an_interval_is_judged_where_the_run_tells_it() -> None:
+    """A job that keeps up may carry more than it was offered."""
+    assert ENTRY.held is True
+    assert LedgerEntry("a", 100.0, 70.0, True, 80.0, 120.0).held is False
+    assert LedgerEntry("a", 100.0, 70.0, False, 80.0, 120.0).held is None
+    assert LedgerEntry("a", 100.0, 130.0, False, 80.0, 120.0).held is False
+    assert LedgerEntry("a", 100.0, 90.0).held is None
+    assert LedgerEntry("a", 100.0, 70.0, False).score is None
+    assert LedgerEntry("a", 100.0, 70.0).score == pytest.approx(log(0.7))
+
+
+def test_own_runs_count_alone_where_they_are_enough() -> None:
+    recorded = [run for i in range(8) for run in runs(f"recorded {i}", 0.5)]
+    few = known_errors("clicks", runs("clicks", *[0.97] * 8), 0.9, recorded)
+    assert few.origin == "8 recorded jobs and 1 job of the ledger"
+    assert few.least == pytest.approx(0.5)
+    own = known_errors("clicks", runs("clicks", *[0.97] * 9), 0.9, recorded)
+    assert own.origin == "9 runs of this job"
+    assert own.least == pytest.approx(0.97)
+    jobs = [run for i in range(9) for run in runs(f"own {i}", 0.9)]
+    assert known_errors("clicks", jobs, 0.9, recorded).origin == "9 jobs of the ledger"
+
+
+def test_a_job_is_not_judged_by_its_own_recorded_runs() -> None:
+    recorded = [*runs("clicks", 1.0), *runs("orders", 0.8), *runs("visits", 0.9)]
+    assert known_errors("clicks", (), 0.6, recorded).least == pytest.approx(0.8)
+    assert known_errors("clicks", (), 0.6, recorded).origin == "2 recorded jobs"
+
+
+def test_runs_of_other_jobs_do_not_count_as_runs_of_this_one() -> None:
+    """However many of them a ledger has."""
+    recorded = runs("recorded", 0.5)
+    known = known_errors("clicks", runs("orders", *[0.97] * 50), 0.9, recorded)
+    assert known.origin == "1 recorded job and 1 job of the ledger"
+    assert known.least == pytest.approx(0.5)
+
+
+def test_recorded_runs_of_the_package_are_whole() -> None:
+    found = read_ledger(RECORDED)
+    assert not found.skipped
+    assert len({entry.job for entry in found.entries}) >= 8
+    assert all(entry.score is not None for entry in found.entries if entry.is_limited)
+
+
+def test_a_graph_that_was_not_measured_has_no_interval() -> None:
+    drawn = StreamGraph.of("drawn", [Operator("a", rate=1.0)], [])
+    assert errors_for(drawn) is None
+    with pytest.raises(SettingError, match="was not measured"):
+        errors_for(drawn, 0.8)
+
+
+def test_a_measured_graph_has_the_intervals_of_the_users_ledger(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    file = usual_ledger()
+    append_entries(file, runs("clicks", *[1.02] * 9))
+    with file.open("a") as more:
+        more.write(json.dumps({"ledger": 9}) + "\n")
+    with caplog.at_level(logging.WARNING):
+        errors = errors_for(MEASURED)
+    assert errors is not None
+    assert errors.high == pytest.approx(exp(log(1.02)))
+    assert [record.message.count("1 line skipped") for record in caplog.records] == [1]
+    assert errors_for(MEASURED, 0) is None

@@ -1,0 +1,167 @@
+"""Plans that hold: at the lower end of what is predicted, with bounds of what they say."""
+
+from dataclasses import replace
+from math import exp, log
+from pathlib import Path
+
+import numpy as np
+import pytest
+from planning_cases import pipeline
+
+import streamplace
+from streamplace.errors import SettingError
+from streamplace.io.ledger import LedgerEntry, append_entries
+from streamplace.model.graph import PROFILE_WINDOWS
+from streamplace.model.intervals import PredictionErrors
+from streamplace.placers.registry import Budget
+from streamplace.planning.headroom import Headroom
+from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.planner import planned, planned_most
+from streamplace.planning.problem import PlanProblem
+from streamplace.planning.settings import PlanSettings
+from streamplace.planning.verification import contradictions
+
+OFFERS = Catalogue.of(
+    [Offer("small", 0.1, mips=4.0, cores=2), Offer("large", 0.35, mips=4.0, cores=8)]
+)
+ERRORS = PredictionErrors.of({str(i): [log(0.8)] for i in range(9)}, 0.9, "9 jobs of the ledger")
+"""Every job has carried 80 % of what was predicted."""
+ASKED = PlanSettings(Headroom(restart=30, catch_up=300), budget=Budget(None, 5_000))
+CONFIDENT = replace(ASKED, errors=ERRORS)
+MEASURED = replace(pipeline(), attributes={PROFILE_WINDOWS: 4})
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    """Runs of nine jobs that carried between 80 and 120 % of what was predicted."""
+    ratios = np.linspace(0.8, 1.2, 9).tolist()
+    file = tmp_path / "ledger.jsonl"
+    append_entries(file, [LedgerEntry(f"{r:.2f}", 100.0, 100 * r) for r in ratios])
+    return file
+
+
+def test_a_confident_plan_carries_the_rate_and_its_headroom_at_the_lower_end() -> None:
+    result = planned(pipeline(), OFFERS, CONFIDENT)
+    assert result.at_least is not None
+    assert result.at_least >= 1.1 * result.rate * (1 - 1e-9)
+    assert result.headroom == pytest.approx(1 - 0.8 / 1.1)
+    assert not [*contradictions(PlanProblem.of(pipeline(), OFFERS, CONFIDENT), result)]
+
+
+def test_the_plan_of_the_prediction_need_not_hold() -> None:
+    """That is what the confidence costs."""
+    tiny, graph = Catalogue.of([Offer("tiny", 0.05, mips=4.0)]), pipeline().at_rate(3000.0)
+    point, confident = (planned(graph, tiny, asked) for asked in (ASKED, CONFIDENT))
+    assert ERRORS.at_least(point.carries) < 1.1 * point.rate
+    assert confident.cost > point.cost
+
+
+def test_bounds_are_bounds_of_what_they_say() -> None:
+    """The bound of confident plans may be above the cost of plans of the prediction."""
+    for rate in (200.0, 1100.0, 2300.0):
+        graph = pipeline().at_rate(rate)
+        point, confident = (planned(graph, OFFERS, asked) for asked in (ASKED, CONFIDENT))
+        assert float(point.bound) <= point.cost <= confident.cost * (1 + 1e-9)
+        assert point.bound <= confident.bound
+        assert float(confident.bound) <= confident.cost * (1 + 1e-9)
+        again = planned(graph.at_rate(rate / 0.8), OFFERS, ASKED)
+        assert again.bound == confident.bound
+        told = " ".join(str(confident.report()).split())
+        assert "No plan that carries the rate at the lower end of its prediction costs less" in told
+        assert "lower end" not in str(point.report())
+        assert confident.to_json()["bound_of"] == "the lower end of the prediction"
+        assert "bound_of" not in point.to_json()
+
+
+def test_the_highest_rate_is_one_that_is_carried_at_the_lower_end() -> None:
+    cluster = streamplace.Cluster.uniform(3, mips=4.0)
+    point, confident = (planned_most(pipeline(), cluster, asked) for asked in (ASKED, CONFIDENT))
+    assert confident.rate == pytest.approx(0.8 * point.rate, rel=0.05)
+    assert ERRORS.at_least(confident.carries) >= 1.1 * confident.rate * (1 - 1e-6)
+
+
+def test_the_reserve_is_told_part_by_part() -> None:
+    result = planned(pipeline(), OFFERS, CONFIDENT)
+    told = " ".join(str(result.report()).split())
+    assert (
+        "The plan is for 1.38 times the rate: 1.1 for a restart, times 1.25 for what the profile "
+        "does not know."
+    ) in told
+    assert result.to_json()["reserves"] == pytest.approx(
+        {"a restart": 1.1, "what the profile does not know": 1.25}
+    )
+    assert result.interval is not None
+    assert result.interval.value == result.carries
+    assert result.interval.low == pytest.approx(0.8 * result.carries)
+
+
+def test_measured_graphs_are_planned_with_confidence_and_others_are_not(ledger: Path) -> None:
+    asked = {"rate": 1000.0, "offers": OFFERS, "budget": Budget(None, 5_000), "ledger": ledger}
+    drawn = streamplace.plan(pipeline(), **asked)
+    assert drawn.errors is None
+    assert drawn.interval is None
+    assert "confidence" not in str(drawn.report())
+    sure = streamplace.plan(MEASURED, **asked)
+    assert sure.errors is not None
+    assert sure.errors.least == pytest.approx(0.8)
+    assert sure.at_least is not None
+    assert sure.at_least >= 1000.0 * (1 - 1e-9)
+    itself = streamplace.plan(MEASURED, confidence=0, **asked)
+    assert (itself.errors, itself.cost) == (None, drawn.cost)
+    half = streamplace.plan(MEASURED, confidence=0.5, **asked)
+    assert half.errors is not None
+    assert half.errors.least > sure.errors.least
+    with pytest.raises(SettingError, match="was not measured"):
+        streamplace.plan(pipeline(), confidence=0.9, **asked)
+
+
+def test_curves_are_confident_too(ledger: Path) -> None:
+    asked = {"offers": OFFERS, "budget": Budget(None, 5_000), "ledger": ledger, "jobs": 1}
+    frontier = streamplace.plan_frontier(MEASURED, [500.0, 900.0], **asked)
+    robust = streamplace.plan_robustness(MEASURED, [0, 1], rate=500.0, **asked)
+    assert all(result.errors is not None for result in (*frontier.results, *robust.results))
+
+
+def test_a_refusal_says_that_its_rate_is_to_hold() -> None:
+    few = Catalogue.of([Offer("small", 0.1, mips=4.0, cores=2, at_most=1)])
+    with pytest.raises(streamplace.errors.ProblemError, match=r"hold with a confidence of 90 %"):
+        planned(pipeline().at_rate(1000.0), few, CONFIDENT)
+
+
+def test_a_placement_of_a_measured_graph_has_an_interval(ledger: Path) -> None:
+    """Its sources emit no more than they are offered, whatever the devices would carry."""
+    cluster = streamplace.Cluster.uniform(2, mips=4.0)
+    for rate, is_full in ((1.0, False), (1000.0, True)):
+        graph = MEASURED.at_rate(rate)
+        result = streamplace.place(graph, cluster, ledger=ledger)
+        assert result.interval is not None
+        carried = result.value * rate
+        assert result.interval.value == pytest.approx(carried)
+        assert result.interval.high <= rate
+        if is_full:
+            assert result.interval.low == pytest.approx(0.8 * carried)
+            assert result.interval.high == pytest.approx(exp(-log(0.8)) * carried)
+            assert "Throughput: " in str(result.report())
+        bare = streamplace.place(pipeline().at_rate(rate), cluster)
+        assert bare.interval is None
+        assert "Throughput: " not in str(bare.report())
+
+
+def test_other_objectives_have_no_interval_of_a_rate(ledger: Path) -> None:
+    cluster = streamplace.Cluster.uniform(2, mips=40.0)
+    result = streamplace.place(MEASURED, cluster, objective="latency", ledger=ledger)
+    assert result.interval is None or result.judge.kind == "rate"
+
+
+@pytest.mark.slow
+def test_nine_of_ten_confident_plans_carry_the_rate_on_jobs_of_known_noise() -> None:
+    """Costs of the truth differ from those of the profile by the noise of the ledger's jobs."""
+    rng, held, trials = np.random.default_rng(3), 0, 25
+    cluster = streamplace.Cluster.uniform(3, mips=4.0)
+    for _ in range(trials):
+        scores = {str(i): [float(s)] for i, s in enumerate(rng.normal(0, 0.15, 12))}
+        errors = PredictionErrors.of(scores, 0.9, "12 jobs")
+        asked = PlanSettings(budget=Budget(None, 200), errors=errors)
+        plan = planned_most(pipeline(), cluster, asked)
+        held += plan.carries * exp(rng.normal(0, 0.15)) >= plan.rate
+    assert held / trials >= 0.9 - 3 * np.sqrt(0.09 / trials)
