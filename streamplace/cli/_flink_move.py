@@ -68,6 +68,12 @@ SAVEPOINTS = click.option(
     help="Rate that all sources are offered together, as in '10 k/s', to place the job for.  "
     "[default: their rate, or as much as possible where they are held back]",
 )
+@click.option(
+    "--probe",
+    is_flag=True,
+    help="If no tuple crosses between TaskManagers where the job runs, move it to an even spread "
+    "first, to measure what crossing costs. The job is stopped twice, for about a second each.",
+)
 @SECONDS
 @PATIENCE
 @ACCEPT_COLD
@@ -120,6 +126,7 @@ def move_(
     placement: Path | None,
     cluster_file: Path | None,
     rate: str | None,
+    probe: bool,
     seconds: float,
     patience: float,
     accept_cold: bool,
@@ -160,6 +167,7 @@ def move_(
     from streamplace.engines.flink.engine import FlinkEngine
     from streamplace.engines.flink.improving import JobImprover
     from streamplace.engines.flink.pinning import read_vectors
+    from streamplace.engines.flink.probing import Prober, resumed
     from streamplace.engines.flink.resuming import resume_words
     from streamplace.engines.flink.settling import Settling
     from streamplace.engines.flink.state import Saving
@@ -169,7 +177,7 @@ def move_(
     from streamplace.report.pages import check_page
 
     if resume:
-        _refuse_with_resume(any((placement, rate, dry_run, output)))
+        _refuse_with_resume(any((placement, rate, probe, dry_run, output)))
     if output is not None:
         check_page(output)
     program = program_of(**submitted)
@@ -188,17 +196,23 @@ def move_(
     )
     move = engine.moving(program, resume_words(sys.argv[1:], program.jar))
     if resume:
-        _show(move.resume(job), job or "", {}, as_json)
+        _show(resumed(move, job), job or "", {}, as_json)
         return
     running = move.running_job(job)
     if placement is None:
         cluster = None if cluster_file is None else read_cluster(cluster_file)
         offered = None if rate is None else tuple_rate(rate)
-        improver = JobImprover(engine, move, seconds, offered, cluster, trust_profile, say)
+        kind = Prober if probe else JobImprover
+        improver = kind(engine, move, seconds, offered, cluster, trust_profile, say)
+        if probe and dry_run:
+            raise SettingError("--probe moves the job; drop --dry-run or --probe")
         _improve(improver, running, output, dry_run=dry_run, as_json=as_json)
         return
-    if rate is not None:
-        raise SettingError("--rate is for a job that is placed anew; drop --placement or --rate")
+    if rate is not None or probe:
+        option = "--probe" if probe else "--rate"
+        raise SettingError(
+            f"{option} is for a job that is placed anew; drop --placement or {option}"
+        )
     plan = move.plan(running, read_vectors(placement))
     _tell(plan)
     _save_report(PlannedMoves(plan.moved), output)
@@ -210,7 +224,7 @@ def _refuse_with_resume(has_more: bool) -> None:
     if has_more:
         raise SettingError(
             "--resume uses the placement of the interrupted move; drop --placement, --rate, "
-            "--dry-run and -o"
+            "--probe, --dry-run and -o"
         )
 
 
@@ -218,10 +232,14 @@ def _improve(
     improver: "JobImprover", job: str, output: Path | None, *, dry_run: bool, as_json: bool
 ) -> None:
     """Measure a job, decide where it should run, and move it there if that pays."""
+    from streamplace.engines.flink.probing import Prober, check_probes
     from streamplace.report.moves import PlannedMoves
 
+    check_probes(improver.move, job)
+    prober = improver if isinstance(improver, Prober) else None
     with waiting(f"watching for {improver.seconds:g} s"):
-        proposal = improver.propose(job)
+        probed = None if prober is None else prober.probe(job)
+        proposal = improver.propose(job) if probed is None else probed.proposal
     for note in proposal.measured.notes:
         say(f"note: {note}")
     for sentence in proposal.sentences():
@@ -231,7 +249,11 @@ def _improve(
     _save_report(PlannedMoves(operators), output)
     if plan is not None:
         _tell(plan)
-    moved = improver.run(proposal) if plan is not None and not dry_run else None
+    moved = None
+    if prober is not None and probed is not None:
+        moved = prober.finish(probed)
+    elif plan is not None and not dry_run:
+        moved = improver.run(proposal)
     _show(moved, job, operators, as_json, proposal.to_json())
 
 

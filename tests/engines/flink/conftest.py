@@ -3,8 +3,7 @@
 import pytest
 from lazy_flink import Clock
 
-from streamplace.engines.flink import profile as profiling
-from streamplace.engines.flink import sampling, warm
+from streamplace.engines.flink import job_watch, sampling, warm
 
 collect_ignore = ["python"]
 
@@ -15,5 +14,5 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(sampling, "time", made)
     monkeypatch.setattr(warm, "time", made)
-    monkeypatch.setattr(profiling, "processes_of", lambda rest: {})
+    monkeypatch.setattr(job_watch, "processes_of", lambda rest: {})
     return made
