@@ -1,10 +1,12 @@
-"""What a network buffer costs: the CPU of jobs whose buffers are sent more or less often.
+"""What sending a buffer costs: the CPU of a job whose buffers are sent more or less often.
 
-Flink sends what is in the buffer of a channel at least once per buffer timeout, so the number of
-buffers grows with the number of channels, which is that of sending times that of receiving
-subtasks. A job of the same rate and parallelism runs with several timeouts, and
+Flink sends what is in the buffer of a channel once per buffer timeout, if there is anything in it,
+so the number of messages grows with the number of channels, which is that of sending times that of
+receiving subtasks. Its metric ``numBuffersOut`` does not count them: it counts buffers of 32 KiB,
+which are sent in parts. A job of the same rate and parallelism runs with several timeouts, and
 
-    cores = cores without buffers + cost · buffers/s
+    cores = cores without messages + cost · messages/s,
+    messages/s = channels · r / (1 + r · timeout)       for r tuples/s on each channel
 
 is fitted to the CPU of all threads of its tasks and of the network.
 """
@@ -35,10 +37,8 @@ LIGHT = FlinkJob(
     tuple({**row, "partitioning": "rebalance"} for row in HEAVY.streams),
 )
 """Hardly any work, so that what buffers cost is seen."""
-JOBS: Mapping[str, FlinkJob] = {
-    "light pipeline": LIGHT,
-    "riot-etl": FlinkJob("RiotEtl", 1_000),
-}
+WORK = FlinkJob("GraphJob", 1_000, HEAVY.operators, LIGHT.streams)
+JOBS: Mapping[str, FlinkJob] = {"light pipeline": LIGHT, "heavy pipeline": WORK}
 PARALLELISM = (2, 8)
 TIMEOUTS = (20, 100, 500)
 """Milliseconds; Flink's default is 100."""
@@ -55,8 +55,9 @@ Row = dict[str, str | float]
 
 
 @click.command()
+@click.argument("jobs", nargs=-1, type=click.Choice(list(JOBS)))
 @click.option("--seconds", type=click.FloatRange(2), default=10.0, show_default=True)
-def main(seconds: float) -> None:
+def main(jobs: tuple[str, ...], seconds: float) -> None:
     """Print what a buffer costs in jobs of parallelism 2 and 8."""
     flink, rows = find_flink(None), list[Row]()
     with (
@@ -67,7 +68,7 @@ def main(seconds: float) -> None:
         build_jar(flink, sorted(file for f in SOURCES for file in f.glob("*.java")), jar)
         rest = Rest(cluster.url)
         uploaded = rest.upload(jar)
-        for name in JOBS:
+        for name in jobs or JOBS:
             for number in PARALLELISM:
                 for timeout in TIMEOUTS:
                     rows.append(run(rest, uploaded, name, number, timeout, seconds))
@@ -95,36 +96,49 @@ def run(rest: Rest, jar: str, name: str, number: int, timeout: int, seconds: flo
         counted = sample(rest, started, tasks, seconds, {task: (BUFFERS,) for task in tasks})
     finally:
         rest.cancel(started)
-    present = seen.present
+    present, rate = seen.present, sum(seen.tuples[task.id] for task in seen.sources)
     assert present is not None
     kinds = [usage.kinds for usage in present.usage.values()]
     return {
         "job": name,
         "parallelism": number,
         "timeout": timeout,
-        "rate": sum(seen.tuples[task.id] for task in seen.sources),
+        "rate": rate,
+        "messages": messages(len(job.streams), number, rate, timeout / 1000),
         "buffers": sum(one.rates.get(BUFFERS, 0.0) for one in counted.values()),
         "network": sum(one.get(NETWORK, 0.0) for one in kinds),
         "tasks": sum(one.get(kind, 0.0) for one in kinds for kind in (TASKS, HELPERS)),
     }
 
 
+def messages(streams: int, number: int, rate: float, timeout: float) -> float:
+    """Messages/s of streams that each join all of so many subtasks.
+
+    >>> messages(1, 2, 40.0, 0.1), messages(1, 8, 64e6, 0.1)
+    (20.0, 639.9993600006399)
+    """
+    channels = number**2
+    each = rate / channels
+    return streams * channels * each / (1 + each * timeout)
+
+
 def table(rows: list[Row]) -> str:
-    """Cost of a buffer, in the network's threads and in those of tasks, of each job."""
+    """Cost of a message, in the network's threads and in those of tasks, of each job."""
     lines = [
-        "| job | parallelism | tuples/s | buffers/s at 20, 100, 500 ms | cores of tasks | "
-        "cores of the network | µs per buffer |",
-        "|---|---:|---:|---:|---:|---:|---:|",
+        "| job | parallelism | tuples/s | messages/s at 20, 100, 500 ms | `numBuffersOut` per s | "
+        "cores of tasks | cores of the network | µs per message |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    for name in JOBS:
+    for name in dict.fromkeys(str(row["job"]) for row in rows):
         for number in PARALLELISM:
             own = [row for row in rows if (row["job"], row["parallelism"]) == (name, number)]
-            buffers, tasks, network = (
+            sent, buffers, tasks, network = (
                 np.array([row[key] for row in own], np.float64)
-                for key in ("buffers", "tasks", "network")
+                for key in ("messages", "buffers", "tasks", "network")
             )
-            slope = float(np.polyfit(buffers, tasks + network, 1)[0])
-            cells = (_numbers(buffers, "{:,.0f}"), _numbers(tasks), _numbers(network))
+            slope = float(np.polyfit(sent, tasks + network, 1)[0])
+            counts = [_numbers(values, "{:,.0f}") for values in (sent, buffers)]
+            cells = (*counts, _numbers(tasks), _numbers(network))
             lines.append(
                 f"| {name} | {number} | {np.mean([row['rate'] for row in own]):,.0f} | "
                 f"{' | '.join(cells)} | {1e6 * slope:.0f} |"
