@@ -115,7 +115,7 @@ def messages(streams: int, number: int, rate: float, timeout: float) -> float:
     """Messages/s of streams that each join all of so many subtasks.
 
     >>> messages(1, 2, 40.0, 0.1), messages(1, 8, 64e6, 0.1)
-    (20.0, 639.9993600006399)
+    (20.0, 639.9936000639993)
     """
     channels = number**2
     each = rate / channels
