@@ -169,8 +169,8 @@ def threads_again(process: int, before: Sequence[JavaThread]) -> list[JavaThread
     a quota holds it back, and needs CPU for that. New threads have the names that the kernel knows,
     of 15 letters.
     """
-    known = {one.native: one for one in before if one.native}
-    if not known:
+    by_native = {one.native: one for one in before if one.native}
+    if not by_native:
         return []
     threads = []
     with suppress(OSError, ValueError, IndexError):  # it ended, belongs to others, or is not told
@@ -180,7 +180,7 @@ def threads_again(process: int, before: Sequence[JavaThread]) -> list[JavaThread
                 native = int(status.partition("\nNSpid:")[2].partition("\n")[0].split()[-1])
                 cpu = int((folder / "schedstat").read_text().split()[0]) * 1e-9
                 name = status.partition("\n")[0].partition("\t")[2]
-                one = known.get(native, JavaThread(0, name, 0.0, 0.0, native))
+                one = by_native.get(native, JavaThread(0, name, 0.0, 0.0, native))
                 threads.append(one._replace(cpu=cpu, elapsed=time.monotonic()))
         return sorted(threads)
     return []

@@ -120,11 +120,11 @@ def snapshot(
     while not all(one.device for one in _subtasks(rest, job)) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
     subtasks = [one for other in rest.live_jobs() for one in _subtasks(rest, other)]
-    known = {} if before is None else before.threads
+    earlier = {} if before is None else before.threads
 
     def threads(device: str) -> list[JavaThread]:
         pid = processes[device]
-        return threads_again(pid, known.get(device, ())) or java_threads(pid)
+        return threads_again(pid, earlier.get(device, ())) or java_threads(pid)
 
     with ThreadPoolExecutor(max(1, len(processes))) as pool:  # Java may take seconds to answer
         return ClusterSnapshot(

@@ -118,31 +118,31 @@ def _why_unsteady(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> 
 
     Those whose CPU per second is steady are steady: committers read messages in batches.
     """
-    found: list[tuple[float, str]] = []
+    changes: list[tuple[float, str]] = []
     for task in _that_matter(tasks, windows):
         own = per_second(task.id, windows)
         change = change_of(own)
         each = per_tuple(task.id, windows)
         if each.number >= LEAST_WINDOWS / 2:
             change = min(change_of(each), change, key=abs)
-        found.append((change, task.name))
-    return _largest(found)
+        changes.append((change, task.name))
+    return _largest(changes)
 
 
 def _why_unproven(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> str:
     """Which operator may take more or less CPU per tuple soon; empty where none does."""
-    found: list[tuple[float, str]] = []
+    changes: list[tuple[float, str]] = []
     for task in _that_matter(tasks, windows):
         each = per_second if task.id in windows[-1].periodic else per_tuple
         series = each(task.id, windows)
         if series.number < LEAST_WINDOWS:
             return f"operator {quoted(task.name)} had little data in most windows"
-        found.append((max(change_of(series), drift_of(series), key=abs), task.name))
-    return _largest(found)
+        changes.append((max(change_of(series), drift_of(series), key=abs), task.name))
+    return _largest(changes)
 
 
-def _largest(found: Sequence[tuple[float, str]]) -> str:
-    change, name = max(found, key=lambda pair: abs(pair[0]), default=(0.0, ""))
+def _largest(changes: Sequence[tuple[float, str]]) -> str:
+    change, name = max(changes, key=lambda pair: abs(pair[0]), default=(0.0, ""))
     if abs(change) <= MOST_CHANGE:
         return ""
     return f"the CPU of operator {quoted(name)} per tuple changed by {change:+.0%}"
