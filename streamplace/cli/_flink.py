@@ -45,8 +45,8 @@ PATIENCE = click.option(
     type=click.FloatRange(0, 86_400),
     default=300.0,
     show_default=True,
-    help="Seconds for which the job is watched at most until it is warm: compilers take less than "
-    "5 % of the CPU, and the CPU per tuple is steady over four windows.",
+    help="Seconds for which the job is watched at most until it is warm: its CPU per tuple is "
+    "steady over several windows, and compilers take little CPU.",
 )
 ACCEPT_COLD = click.option(
     "--accept-cold",

@@ -72,6 +72,12 @@ SAVEPOINTS = click.option(
     help="Rate that all sources are offered together, as in '10 k/s', to place the job for.  "
     "[default: their rate, or as much as possible where they are held back]",
 )
+@click.option(
+    "--probe",
+    is_flag=True,
+    help="If no tuple crosses between TaskManagers where the job runs, move it to an even spread "
+    "first, to measure what crossing costs. The job is stopped twice, for about a second each.",
+)
 @SECONDS
 @PATIENCE
 @ACCEPT_COLD
@@ -141,6 +147,7 @@ def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
     configuration does as well, it prints that line, and moves nothing.
     """
     from streamplace.engines.flink.pinning import read_vectors
+    from streamplace.engines.flink.probing import check_probes, resumed
     from streamplace.engines.flink.resuming import resume_words
     from streamplace.report.moves import PlannedMoves
     from streamplace.report.pages import check_page
@@ -156,10 +163,11 @@ def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
         return
     move = engine.moving(program, resume_words(sys.argv[1:], program.jar))
     if request.resume:
-        _show(move.resume(request.job), request.job or "", {}, request.as_json)
+        _show(resumed(move, request.job), request.job or "", {}, request.as_json)
         return
     running = move.running_job(request.job)
     if request.placement is None:
+        check_probes(move, running)
         _improve(request.improver(engine, move), running, request)
         return
     plan = move.plan(running, read_vectors(request.placement))
@@ -171,21 +179,29 @@ def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
 
 def _improve(improver: "JobImprover", job: str, request: MoveRequest) -> None:
     """Measure a job, decide where it should run, and move it there if that pays."""
+    from streamplace.engines.flink.probing import Prober
     from streamplace.report.moves import PlannedMoves
 
+    prober = improver if isinstance(improver, Prober) else None
     with waiting(f"watching for {improver.seconds:g} s"):
-        proposal = improver.propose(job)
+        probed = None if prober is None else prober.probe(job)
+        proposal = improver.propose(job) if probed is None else probed.proposal
     for note in proposal.measured.notes:
         say(f"note: {note}")
     for sentence in proposal.sentences():
         say(sentence)
-    proposal = improver.planned(proposal)
+    if probed is None:
+        proposal = improver.planned(proposal)
     plan = proposal.plan if proposal.moves else None
     operators = {} if plan is None else plan.moved
     _save_report(PlannedMoves(operators), request.output)
     if plan is not None:
         _tell(plan)
-    moved = improver.run(proposal) if plan is not None and not request.dry_run else None
+    moved = None
+    if prober is not None and probed is not None:
+        moved = prober.finish(probed)
+    elif plan is not None and not request.dry_run:
+        moved = improver.run(proposal)
     _show(moved, job, operators, request.as_json, proposal.to_json())
 
 

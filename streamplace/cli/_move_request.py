@@ -23,6 +23,7 @@ class MoveRequest:
     placement: Path | None
     cluster_file: Path | None
     rate: str | None
+    probe: bool
     seconds: float
     patience: float
     accept_cold: bool
@@ -45,15 +46,18 @@ class MoveRequest:
 
     def check(self) -> None:
         """Raise SettingError for options that exclude each other."""
-        if self.resume and any((self.placement, self.rate, self.dry_run, self.output)):
+        if self.resume and any((self.placement, self.rate, self.probe, self.dry_run, self.output)):
             raise SettingError(
                 "--resume uses the placement of the interrupted move; drop --placement, --rate, "
-                "--dry-run and -o"
+                "--probe, --dry-run and -o"
             )
-        if self.placement is not None and self.rate is not None:
+        if self.placement is not None and (self.rate is not None or self.probe):
+            option = "--probe" if self.probe else "--rate"
             raise SettingError(
-                "--rate is for a job that is placed anew; drop --placement or --rate"
+                f"{option} is for a job that is placed anew; drop --placement or {option}"
             )
+        if self.probe and self.dry_run:
+            raise SettingError("--probe moves the job; drop --dry-run or --probe")
 
     def engine(self, rest: "Rest", home: Path | None) -> "FlinkEngine":
         """Return what measures and moves the job."""
@@ -96,13 +100,15 @@ class MoveRequest:
     def improver(self, engine: "FlinkEngine", move: "FlinkMove | None") -> "JobImprover":
         """Return what decides where the job should run."""
         from streamplace.engines.flink.improving import JobImprover
+        from streamplace.engines.flink.probing import Prober
         from streamplace.io.clusters import read_cluster
         from streamplace.io.ledger import usual_ledger
         from streamplace.model.units import tuple_rate
 
         cluster = None if self.cluster_file is None else read_cluster(self.cluster_file)
         offered = None if self.rate is None else tuple_rate(self.rate)
-        return JobImprover(
+        kind = Prober if self.probe else JobImprover
+        return kind(
             engine,
             move,
             self.seconds,

@@ -119,7 +119,10 @@ class FlinkEngine:
         if cluster is None:
             java, sending = seen.background(len(self.rest.task_managers()))
             taken = self._taken(other_jobs(self.rest, job), seconds)
-            cluster = self._cluster(java, sending, taken).cluster()
+            measured = self._cluster(java, sending, taken)
+            if measured.unmeasured_sending and len(graph.streams):
+                seen.doubts.append(measured.unmeasured_sending)
+            cluster = measured.cluster()
         return Measurement(graph, cluster, seen.is_limited, tuple(seen.doubts))
 
     def cluster(

@@ -7,8 +7,7 @@ from lazy_flink import Clock
 from shop_rest import ShopRest, shop_maker
 
 from streamplace.engines.flink import cluster as clusters
-from streamplace.engines.flink import profile as profiling
-from streamplace.engines.flink import sampling, warm
+from streamplace.engines.flink import job_watch, sampling, warm
 
 collect_ignore = ["python"]
 
@@ -19,7 +18,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(sampling, "time", made)
     monkeypatch.setattr(warm, "time", made)
-    monkeypatch.setattr(profiling, "processes_of", lambda rest: {})
+    monkeypatch.setattr(job_watch, "processes_of", lambda rest: {})
     return made
 
 
