@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class TrainingProgress:
-    """Shows training as it goes; the time that is left follows from the steps that are done."""
+    """Shows the progress of training; the remaining time is estimated from the steps so far."""
 
     def __init__(self, model: str) -> None:
         self._model = model

@@ -1,4 +1,4 @@
-"""Choices drawn from preferences."""
+"""Random choices by the softmax of logits."""
 
 import numpy as np
 from streamsim.jit import inlined_kernel, kernel
@@ -34,7 +34,7 @@ def drawn(logits: Floats, uniform: float) -> int:
 
 @kernel
 def drawn_open(score: Singles, is_open: Bools, uniform: float) -> int:
-    """Node drawn by the softmax of the scores of what is open, or the likeliest."""
+    """Open node drawn by the softmax of the scores, or the likeliest."""
     top, best = -np.inf, 0
     for i in range(len(score)):
         if is_open[i] and score[i] > top:

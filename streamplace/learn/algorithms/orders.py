@@ -94,7 +94,8 @@ def lexicographic(problem: Problem, rank: Longs) -> list[int]:
 def heaviest_first(problem: Problem, rank: Longs) -> list[int]:
     """Grow from the operator of the heaviest stream, always to whom most bytes/s lead.
 
-    What must not be torn apart is decided while there is room (maximum adjacency order).
+    Operators with heavy streams are placed early, while devices have room for both (maximum
+    adjacency order).
     """
     instance, n = problem.instance, problem.n_operators
     order: list[int] = _grown(instance.source, instance.target, instance.traffic, rank, n).tolist()

@@ -1,4 +1,4 @@
-"""The weights of the policy that rebuilds schedules, and what it prefers.
+"""The network of the policy that rebuilds schedules, in numba: a logit for every device.
 
 With x_a the features of device a, s those of the step, the mean over the open devices, and all
 weights learned,
@@ -75,7 +75,7 @@ def preferences(
 ) -> None:
     """Write the preference for every device [D], -inf where it is not open.
 
-    ``first`` [D, H] is room to work in.
+    ``first`` [D, H] is a buffer.
     """
     base, mean = net.bias.copy(), np.zeros(len(net.out), np.float32)
     for f in range(N_STEP):
