@@ -5,8 +5,8 @@ optima, builds the learner, and hands it to `streamplace.learn.training.Training
 """
 
 import logging
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -19,6 +19,7 @@ import numpy as np
 from streamplace.errors import FormatError, SettingError
 from streamplace.evaluate.records import problem_hash
 from streamplace.io.appending import claim_folder
+from streamplace.io.extras import importing_torch
 from streamplace.io.files import is_file, read_bytes, spot
 from streamplace.model.arrays import Floats
 from streamplace.model.problem import Problem
@@ -78,8 +79,34 @@ def run_training(
         return run.train(run.checkpoint(files), watcher, track)
 
 
+@contextmanager
+def workers_on(on: str | None) -> "Iterator[Workers]":
+    """Workers for a training; all its processes end together.
+
+    Parameters
+    ----------
+    on
+        ``ray`` starts a Ray on this machine, ``auto`` or an address names a running cluster; None
+        takes this process, or all processes that torchrun started.
+    """
+    with importing_torch():
+        from streamplace.learn.processes import joined, launched
+
+    if on is None:
+        with joined() as workers:
+            yield workers
+        return
+    if launched():
+        raise SettingError(
+            "torchrun has already started several processes; use either --on or torchrun"
+        )
+    from streamplace.training.ray_workers import RayWorkers
+
+    yield RayWorkers(on)
+
+
 def check_no_run(folder: Path) -> None:
-    """Raise SettingError where a model was trained into the folder."""
+    """Raise SettingError if a model was trained into the folder."""
     from streamplace.learn.checkpoint import NAME
 
     if is_file(folder / NAME):
@@ -140,7 +167,7 @@ class TrainingRun:
         return cls(request, model, workers, start, preset, training, validation, settings)
 
     def checkpoint(self, files: ExitStack) -> "Checkpoint | None":
-        """Return the checkpoint to go on from, as the leading process finds it.
+        """Return the checkpoint to resume, which the leading process reads.
 
         Until ``files`` are closed, no other process trains into the folder.
         """
@@ -244,7 +271,7 @@ class TrainingRun:
         return WatcherList(board, curve, watcher or NullWatcher())
 
     def _judge(self) -> "AbstractContextManager[str | Measure]":
-        """The judge of sampled placements, for as long as the training takes."""
+        """The judge of sampled placements, open until training ends."""
         if self.request.reward != REAL:
             return nullcontext(self.request.reward)
         from streamplace.engines.ray.passes import RayPasses

@@ -17,8 +17,7 @@ from streamplace.learn.watching import NullWatcher
 from streamplace.model import Cluster, Problem
 from streamplace.training.ray_workers import RayWorkers
 from streamplace.training.request import TrainRequest
-from streamplace.training.run import run_training
-from streamplace.training.workers import workers_on
+from streamplace.training.run import run_training, workers_on
 
 ray = pytest.importorskip("ray")
 ray.cloudpickle.register_pickle_by_value(stub_model)

@@ -1,7 +1,7 @@
 """Image classifiers of ENAS cells: the cifar10 graphs of Placeto and the traversal-order study.
 
 A network is a stack of cells, all alike but for channels and resolution, as in ENAS's micro search.
-A cell has five nodes, each of which adds what two operations make of two earlier results. The
+A cell has five nodes, each of which adds the results of two operations on two earlier results. The
 published graphs are lost; sizes are those of Table I of the traversal-order study.
 """
 

@@ -3,7 +3,7 @@
 Ten designs of recurrent cells, each unrolled for 20 to 30 words with batches of 80 to 150: some 200
 to 300 operations, of which the cheapest with one predecessor join it until 40 groups are left. All
 are placed on one network of eight unequal devices, with links of 1 Gbps on average: sending costs
-about a third of computing, not much less than in GiPH's other settings.
+about a third of computing, slightly less than in GiPH's other settings.
 """
 
 from collections.abc import Iterator

@@ -3,7 +3,7 @@
 After section 5.1 and Figure 6 of the GiPH paper. A network of 20 devices changes again and again:
 two devices leave, four more leave, two new ones join, then four. New devices have new names, lower
 speeds and lower bandwidths. The same task graphs have to be placed after every change, so that a
-study can walk from step to step, and see how placements adapt and what has to move.
+study can follow how placements adapt from step to step, and which tasks move.
 """
 
 from collections.abc import Iterator
@@ -79,7 +79,7 @@ def giph_adaptive(parameters: GiphAdaptive, seed: int) -> Iterator[Problem]:
 
 
 def changing_networks(capacity: float, rng: np.random.Generator) -> Iterator[DeviceNetwork]:
-    """Networks without end: the first, and what each change makes of the one before."""
+    """Endless sequence of networks: the first, and the network after each change."""
     network, named = draw_network(NETWORK, rng), NETWORK.devices
     while True:
         for change in CHANGES:

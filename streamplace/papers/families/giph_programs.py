@@ -80,7 +80,7 @@ def draw_program(
 
 
 def _edges(layer: Rows, connect: float, rng: np.random.Generator) -> Rows:
-    """Edges [M, 2], sorted: random ones, a path through all layers, and what feeds the rest.
+    """Edges [M, 2], sorted: random ones, a path through all layers, and edges to the other tasks.
 
     The exit has edges from the path and from tasks that feed nobody, no random ones.
     """

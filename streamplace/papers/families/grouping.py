@@ -63,7 +63,7 @@ def grouped(cost: Sequence[float], payload: Edges, size: int) -> Groups:
 
 
 def _numbers(into: list[int], number: Mapping[int, int]) -> list[int]:
-    """Numbers of what tasks ended in, each merged into another until one is left."""
+    """Group of every task, after tasks were merged into others."""
     ends = []
     for task in range(len(into)):
         while into[task] != task:
@@ -76,7 +76,7 @@ def _numbers(into: list[int], number: Mapping[int, int]) -> list[int]:
 def _merge(
     v: int, total: list[float], after: list[dict[int, float]], before: list[set[int]]
 ) -> list[int]:
-    """Move a task into its only predecessor; returns whose cost or predecessors changed."""
+    """Merge a task into its only predecessor; returns tasks whose cost or predecessors changed."""
     (u,) = before[v]
     total[u] += total[v]
     del after[u][v]

@@ -1,8 +1,8 @@
-"""Neural networks in Placeto's units: what `cifar10`, `nmt` and `ptb` share.
+"""Neural networks in Placeto's units, for `cifar10`, `nmt` and `ptb`.
 
 A task is a group of operations, forward and backward, as these papers place them. Its time in
-microseconds is its ipt, on devices of 1 MIPS; it is estimated from FLOPs, for the graphs that were
-measured are lost. What a task puts out is one message of its bytes, however many read it, and every
+microseconds is its ipt, on devices of 1 MIPS; it is estimated from FLOPs, since the measured
+graphs are lost. The output of a task is one message, whatever the number of its readers, and every
 device sends at 7600 bytes per microsecond. The rest of Placeto's rules (one transfer at a time out
 of a device, pauses) are those of the objective, ``makespan:preset=placeto``.
 """
@@ -25,7 +25,7 @@ BUS = "7.6 GB/s"
 
 
 def microseconds(flops: float) -> int:
-    """Time of a group of operations; what only holds or hands on data takes none."""
+    """Time of a group of operations; one that only stores or forwards data takes none."""
     return round(LAUNCH_US + TRAINING * flops / FLOPS_PER_US) if flops else 0
 
 

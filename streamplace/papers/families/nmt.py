@@ -1,9 +1,9 @@
 """Machine translation: the nmt graphs of Placeto and the traversal-order study.
 
-An encoder and a decoder of LSTM cells with attention, unrolled for some steps. Operations are
-called what they are called there (appendix A of the study), so that lexicographic order means the
-same. The published graphs are lost; sizes are those of Table I of the study: 16 to 30 steps give
-its longest paths of 41 to 69.
+An encoder and a decoder of LSTM cells with attention, unrolled for some steps. Operations have
+the names of appendix A of the study, so that lexicographic order means the same. The published
+graphs are lost; sizes are those of Table I of the study: 16 to 30 steps give its longest paths of
+41 to 69.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""ENAS's recurrent cells for Penn Treebank: what `ptb` and `enas_ptb` unroll.
+"""ENAS's recurrent cells for Penn Treebank, which `ptb` and `enas_ptb` unroll.
 
 A cell is a chain of nodes. The first takes in a word and the state of the step before; every other
 one transforms what an earlier node makes. What no node reads is averaged into the new state.

@@ -12,7 +12,7 @@ from streamplace.model.streams import Streams
 
 NOTHING: Mapping[str, frozenset[str]] = MappingProxyType({})
 ELEMENT_BYTES = 4
-"""Of a number in a tensor: single precision."""
+"""Bytes of a number in a tensor, in single precision."""
 INSTRUCTIONS = 1e6
 """Instructions that a device of 1 MIPS executes in a second: the ipt of a task of one second."""
 
@@ -75,7 +75,7 @@ class TaskList:
         payload: float,
         memory: float = 0.0,
     ) -> int:
-        """Row of a new task, which reads what those in some rows put out, from each once."""
+        """Row of a new task, which reads the outputs of some rows, each once."""
         row = len(self._names)
         self._names.append(name)
         self._kinds.append(kind)
