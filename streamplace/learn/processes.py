@@ -139,12 +139,12 @@ class ProcessWorkers:
 
     def met(self, mine: bytes, combine: Callable[[list[bytes]], bytes]) -> bytes:
         """Combine the parts of all in the first process; afterwards this one may end."""
-        whole = self._met(mine, combine)
+        combined = self._met(mine, combine)
         if self._asked_to_end:
             raise KeyboardInterrupt
         if self._is_orphan:
             raise self._orphaned()
-        return whole
+        return combined
 
     def left(self, error: BaseException) -> BaseException:
         """Write why this process ends; return the error to end with."""
@@ -171,10 +171,10 @@ class ProcessWorkers:
             _send(mine, FIRST)
             return _received(FIRST)
         parts = [mine, *self._parts()]
-        whole = combine(parts)
+        combined = combine(parts)
         for rank in range(1, self._size):
-            _send(whole, rank)
-        return whole
+            _send(combined, rank)
+        return combined
 
     def _parts(self) -> list[bytes]:
         """Parts of all others; if some are missing, a process that gave no reason was lost."""
@@ -292,19 +292,19 @@ def _key(rank: int) -> str:
 
 
 def _united(parts: list[bytes]) -> bytes:
-    whole: dict[str, Any] = {}
+    combined: dict[str, Any] = {}
     for part in parts:
-        whole |= unpacked(part)
-    return packed(whole)
+        combined |= unpacked(part)
+    return packed(combined)
 
 
 def _summed(parts: list[bytes], count: int) -> bytes:
     """Sum of the gradients of all shards, and the memories of each."""
-    whole: dict[str, Any] = {}
+    combined: dict[str, Any] = {}
     for part in parts:
-        whole |= unpacked(part)
-    total = summed(gradient_from(_of(f"{i}", whole), "cpu") for i in range(count))
-    memories = {name: array for name, array in whole.items() if name.split("/")[1] == "state"}
+        combined |= unpacked(part)
+    total = summed(gradient_from(_of(f"{i}", combined), "cpu") for i in range(count))
+    memories = {name: array for name, array in combined.items() if name.split("/")[1] == "state"}
     return packed({**memories, **_under("sum", packed_gradient(total))})
 
 

@@ -143,12 +143,14 @@ class Relative:
         values = np.maximum(values, 0.0)
         yardstick, proven = self._yardstick(problem)
         less = self._objective.sense == "min"
-        whole = values if proven else values + yardstick
-        part = np.full_like(values, yardstick) if less else values
+        denominator = values if proven else values + yardstick
+        numerator = np.full_like(values, yardstick) if less else values
         if proven and not less:
-            whole = np.full_like(values, yardstick)
-        good = whole > 0
-        return np.clip(np.divide(part, whole, out=np.ones_like(values), where=good), 0.0, 1.0)
+            denominator = np.full_like(values, yardstick)
+        good = denominator > 0
+        return np.clip(
+            np.divide(numerator, denominator, out=np.ones_like(values), where=good), 0.0, 1.0
+        )
 
     def _costs(self, problem: Problem, values: Rewards) -> Rewards:
         yardstick = self._yardstick(problem)[0]

@@ -25,8 +25,8 @@ def mean(rewards: Floats, valid: Bools) -> Floats:
 def others(rewards: Floats, valid: Bools) -> Floats:
     """Mean over the other samples of a problem, which leaves the gradient unbiased."""
     count = valid.sum(axis=1, keepdims=True)
-    whole = np.sum(rewards, axis=1, where=valid, keepdims=True)
-    return np.asarray(np.where(count > 1, (whole - rewards) / np.maximum(count - 1, 1), 0.0))
+    total = np.sum(rewards, axis=1, where=valid, keepdims=True)
+    return np.asarray(np.where(count > 1, (total - rewards) / np.maximum(count - 1, 1), 0.0))
 
 
 def nothing(rewards: Floats, valid: Bools) -> Floats:

@@ -22,12 +22,12 @@ def drawn(logits: Floats, uniform: float) -> int:
     if uniform < 0:
         return likeliest(logits)
     weights = np.exp(logits - logits[likeliest(logits)])
-    left, last = uniform * weights.sum(), 0
+    remaining, last = uniform * weights.sum(), 0
     for a in range(len(weights)):
         if weights[a] > 0:
             last = a
-            left -= weights[a]
-            if left < 0:
+            remaining -= weights[a]
+            if remaining < 0:
                 break
     return last
 
@@ -45,11 +45,11 @@ def drawn_open(score: Singles, is_open: Bools, uniform: float) -> int:
     for i in range(len(score)):
         if is_open[i]:
             total += np.exp(score[i] - top)
-    left, last = uniform * total, best
+    remaining, last = uniform * total, best
     for i in range(len(score)):
         if is_open[i]:
-            left -= np.exp(score[i] - top)
+            remaining -= np.exp(score[i] - top)
             last = i
-            if left < 0:
+            if remaining < 0:
                 break
     return last

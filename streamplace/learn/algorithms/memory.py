@@ -123,13 +123,13 @@ class PlacementMemory(RowMemory):
 
 def _best_distinct(placements: Devices, rewards: Floats, most: int) -> Longs:
     """Rows of the best different placements, best first, of equals the first."""
-    seen: set[bytes] = set()
+    keys: set[bytes] = set()
     best: list[int] = []
     for i in np.argsort(-rewards, kind="stable").tolist():
         if rewards[i] == EMPTY or len(best) == most:
             break
         key = placements[i].tobytes()
-        if key not in seen:
-            seen.add(key)
+        if key not in keys:
+            keys.add(key)
             best.append(i)
     return np.array(best, np.int64)

@@ -95,8 +95,8 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
         """Share of random choices, which falls linearly in either stage."""
         if epoch < self._imitation:
             return self.config.straying * (1.0 - epoch / self._imitation)
-        left = 1.0 - (epoch - self._imitation) / self.config.exploring
-        return self.config.exploration * max(left, 0.0)
+        remaining = 1.0 - (epoch - self._imitation) / self.config.exploring
+        return self.config.exploration * max(remaining, 0.0)
 
     def _ran(
         self, prepared: PreparedProblem, epoch: int, rng: np.random.Generator, *, taught: bool

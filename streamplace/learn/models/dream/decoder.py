@@ -141,23 +141,23 @@ class Decoder(nn.Module):
         self, encoded: Encoded, chosen: Tensor, t: int, state: Tensor, cell: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Log-probabilities [G, S, D] of decision t, and the state and cell [R, W] after it."""
-        seen = encoded.earlier.inputs(chosen, slice(t, t + 1))
-        read = self._read(encoded, seen, chosen, slice(t, t + 1)).flatten(0, 2)
+        inputs = encoded.earlier.inputs(chosen, slice(t, t + 1))
+        read = self._read(encoded, inputs, chosen, slice(t, t + 1)).flatten(0, 2)
         gates = encoded.inputs[:, t].repeat_interleave(chosen.shape[2], dim=0)
         gates.addmm_(torch.cat([state, read], dim=1), encoded.weight.t())
         state, cell = lstm_step(gates, cell)
         states = state.view(chosen.shape[0], chosen.shape[2], -1)
-        return self._log_probabilities(encoded, states, seen.open.squeeze(1)), state, cell
+        return self._log_probabilities(encoded, states, inputs.open.squeeze(1)), state, cell
 
     def all_steps(self, encoded: Encoded, chosen: Tensor) -> Tensor:
         """Log-probabilities [G, N, S, D] of all decisions, given those before each."""
         (graphs, n, samples, _), every = chosen.shape, slice(None)
-        seen = encoded.earlier.inputs(chosen, every)
-        read = self._read(encoded, seen, chosen, every).transpose(0, 1)
+        inputs = encoded.earlier.inputs(chosen, every)
+        read = self._read(encoded, inputs, chosen, every).transpose(0, 1)
         start = encoded.start.repeat_interleave(samples, dim=0)
         states = lstm_states(encoded.inputs.transpose(0, 1), read, start, encoded.weight)
         by_graph = states.reshape(n, graphs, samples, -1).transpose(0, 1).flatten(1, 2)
-        log_p = self._log_probabilities(encoded, by_graph, seen.open.flatten(1, 2))
+        log_p = self._log_probabilities(encoded, by_graph, inputs.open.flatten(1, 2))
         return log_p.view(graphs, n, samples, -1)
 
     def _input_weights(self) -> list[Tensor]:
@@ -169,11 +169,11 @@ class Decoder(nn.Module):
             parts.append(self.read_state.weight)
         return parts
 
-    def _read(self, encoded: Encoded, seen: StepInputs, chosen: Tensor, steps: slice) -> Tensor:
+    def _read(self, encoded: Encoded, inputs: StepInputs, chosen: Tensor, steps: slice) -> Tensor:
         """The LSTM's inputs from earlier decisions [G, T, S, K], see `Encoded.weight`."""
-        parts = [seen.previous]
+        parts = [inputs.previous]
         if self.shape.upstream:
-            parts.append(seen.upstream)
+            parts.append(inputs.upstream)
         if self.shape.device_state:
             parts.append(encoded.earlier.device_state(chosen, steps))
         return torch.cat(parts, dim=-1)

@@ -111,7 +111,7 @@ def _unit_features(
     for peak, flow in zip(most, (sent, taken), strict=True):
         np.maximum.at(peak, owner, flow)
     partners = [np.bincount(owner[flow > 0], minlength=u) for flow in (sent, taken)]
-    whole = [
+    of_problem = [
         least.sum() / d,
         least.max(),
         np.log(yardstick),
@@ -126,7 +126,7 @@ def _unit_features(
         *(np.log1p(count) for count in partners),
         _position(sequence),
         _small(least / max(least.mean(), FLOOR)),
-        *(np.full(u, value) for value in whole),
+        *(np.full(u, value) for value in of_problem),
     ]
     return np.stack(columns, axis=1).astype(np.float32)
 

@@ -86,7 +86,7 @@ class RolloutState(NamedTuple):
     totals: Floats  # [4] peak, CPU load still to come, whole CPU load, last device
 
 
-PEAK, COMING, WHOLE, LAST = range(4)
+PEAK, COMING, ALL_LOAD, LAST = range(4)
 
 
 @kernel
@@ -95,8 +95,8 @@ def begin(features: PilotFeatures) -> RolloutState:
     u, d = len(features.order), len(features.group)
     totals = np.zeros(4)
     for v in range(u):
-        totals[WHOLE] += _least(features.level, v) / features.yardstick
-    totals[COMING] = totals[WHOLE]
+        totals[ALL_LOAD] += _least(features.level, v) / features.yardstick
+    totals[COMING] = totals[ALL_LOAD]
     totals[LAST] = -1
     return RolloutState(
         np.full(u, -1, np.int32),
@@ -172,7 +172,7 @@ def look(
         row[IS_NEIGHBOUR] = home > 0
         row[FULLEST_LINK] = min(MOST, max(_most(state.link[a]), _most(state.link[:, a])))
         row[FLOW] = min(MOST, wire * flow)
-    steps[STEP_COMING] = state.totals[COMING] / (state.totals[WHOLE] + 1e-9)
+    steps[STEP_COMING] = state.totals[COMING] / (state.totals[ALL_LOAD] + 1e-9)
     steps[STEP_COMING_OVER_ROOM] = min(MOST, state.totals[COMING] / (free + 1e-3))
     steps[STEP_PEAK] = min(MOST, state.totals[PEAK])
     steps[STEP_DEVICES_USED] = used / d
@@ -222,12 +222,12 @@ def _open(features: PilotFeatures, state: RolloutState, u: int, is_open: Bools) 
 def _close_full(features: PilotFeatures, state: RolloutState, u: int, is_open: Bools) -> None:
     """Close the devices that have too little memory left for unit u."""
     level = features.level
-    left = level.room.copy()
+    free = level.room.copy()
     for v in range(len(level.memory)):
         if state.place[v] >= 0:
-            left[state.place[v]] -= level.memory[v]
-    for a in range(len(left)):
-        if level.memory[u] > left[a]:
+            free[state.place[v]] -= level.memory[v]
+    for a in range(len(free)):
+        if level.memory[u] > free[a]:
             is_open[a] = False
 
 

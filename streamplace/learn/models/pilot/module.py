@@ -115,9 +115,9 @@ class RoundLayer(nn.Module):
         """States of the units [U, H] after the round."""
         message = (self.peer(h)[views.peer] + self.pair(views.pairs)).relu()
         mean = torch.zeros_like(h).index_add(0, views.owner, message) / views.degree
-        whole = pooled_mean(h, views)[views.graph]
-        coming = coming_mean(h, views)
-        return h + self.update(torch.cat([h, mean, whole, coming], 1)).relu()
+        problem_mean = pooled_mean(h, views)[views.graph]
+        unplaced = mean_of_unplaced(h, views)
+        return h + self.update(torch.cat([h, mean, problem_mean, unplaced], 1)).relu()
 
 
 class PilotModule(nn.Module):
@@ -152,9 +152,9 @@ class PilotModule(nn.Module):
         none = content.new_zeros(1, content.shape[1])
         carried = torch.cat([content, none])[steps.placed][:, :, None] * steps.went[..., None]
         contents = carried.cumsum(1) - carried
-        seen = contents.flatten(0, 1)[steps.at]
+        carried_before = contents.flatten(0, 1)[steps.at]
         base = unit[steps.unit] + self.step(steps.steps)
-        first = (base[:, None] + seen + self.device(steps.devices)).relu()
+        first = (base[:, None] + carried_before + self.device(steps.devices)).relu()
         is_open = steps.open[..., None]
         mean = (first * is_open).sum(1) / is_open.sum(1)
         second = (self.own(first) + self.mean(mean)[:, None]).relu()
@@ -168,7 +168,7 @@ def pooled_mean(h: Tensor, views: ProblemBatch) -> Tensor:
     return sums / views.sizes[:, None]
 
 
-def coming_mean(h: Tensor, views: ProblemBatch) -> Tensor:
+def mean_of_unplaced(h: Tensor, views: ProblemBatch) -> Tensor:
     """Mean state [U, H] of the units that are placed after each unit; 0 where there is none."""
     g, longest = len(views.sizes), int(views.sizes.max())
     slots = h.new_zeros(g * longest, h.shape[1]).index_copy(0, views.slot, h)

@@ -105,8 +105,10 @@ def heads_of(network: PilotNetwork, features: PilotFeatures) -> PilotHeads:
             features.level.start,
             features.level.peer,
         )
-        whole = np.broadcast_to(h.mean(axis=0), h.shape)
-        joined = np.concatenate([h, messages, whole, _mean_of_unplaced(h, features.order)], axis=1)
+        problem_mean = np.broadcast_to(h.mean(axis=0), h.shape)
+        joined = np.concatenate(
+            [h, messages, problem_mean, _mean_of_unplaced(h, features.order)], axis=1
+        )
         h = h + _relu(product(joined, turn.update) + turn.bias)
     pooled = np.concatenate([h.mean(axis=0), h.max(axis=0)])
     both = np.concatenate([h, np.broadcast_to(pooled, (len(h), len(pooled)))], axis=1)

@@ -50,10 +50,10 @@ class TrainedPilot:
         """Devices [looks, N] of one walk after the other, at every decision the likeliest."""
         features = features_of(problem)
         for walk in count():
-            seen = on_walk(features, walk) if walk else features
-            chosen = self._chosen(seen, np.full((1, looks * len(seen.order)), -1, np.float32))
+            begun = on_walk(features, walk) if walk else features
+            chosen = self._chosen(begun, np.full((1, looks * len(begun.order)), -1, np.float32))
             yield np.concatenate(
-                [_legal(problem, places_after(seen, chosen, look + 1)) for look in range(looks)]
+                [_legal(problem, places_after(begun, chosen, look + 1)) for look in range(looks)]
             )
 
     def sampled(self, problem: Problem, samples: int, seed: int) -> Ints:

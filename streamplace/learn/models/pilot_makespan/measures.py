@@ -280,7 +280,7 @@ def _add_partners(
     state: ScheduleState,
     v: int,
     u: int,
-    whole: float,
+    total: float,
     rows: Singles,
 ) -> None:
     tasks = features.tasks
@@ -289,4 +289,4 @@ def _add_partners(
         w = tasks.source[e]
         if w != v:
             a = state.place[w] if state.place[w] >= 0 else before.place[w]
-            rows[a, PARTNER_SHARE] += tasks.size[e] / whole
+            rows[a, PARTNER_SHARE] += tasks.size[e] / total

@@ -96,7 +96,7 @@ def preferences(
 
 
 @kernel
-def _preference(net: PilotMakespanNetwork, seen: Singles, first: Singles, base: Singles) -> float:
+def _preference(net: PilotMakespanNetwork, device: Singles, first: Singles, base: Singles) -> float:
     second, total = base.copy(), np.float32(0)
     for j in range(len(first)):
         _add(second, net.own[j], first[j])
@@ -104,7 +104,7 @@ def _preference(net: PilotMakespanNetwork, seen: Singles, first: Singles, base: 
     for k in range(len(second)):
         total += second[k] * net.out[k]
     for f in range(N_DEVICE):
-        total += seen[f] * net.skip[f]
+        total += device[f] * net.skip[f]
     return float(total)
 
 
