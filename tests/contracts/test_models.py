@@ -15,15 +15,24 @@ from problems import chain, diamond, fork_join, heterogeneous
 import streamplace
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.weights import read_tensors, read_weights
-from streamplace.learn.building import built
 from streamplace.learn.learner import Learner
 from streamplace.learn.loading import shipped
-from streamplace.learn.packing import gradient_from, packed, packed_gradient, unpacked
 from streamplace.learn.parameters import arrays_of, put_arrays
 from streamplace.learn.registry import MODELS, LearningTask
-from streamplace.learn.shards import BatchShard, Gradient, gathered, gradient_of, summed
+from streamplace.learn.shards import (
+    BatchShard,
+    Gradient,
+    gathered,
+    gradient_from,
+    gradient_of,
+    packed,
+    packed_gradient,
+    summed,
+    unpacked,
+)
 from streamplace.learn.threads import one_thread
-from streamplace.learn.watching import Silent
+from streamplace.learn.training import built
+from streamplace.learn.watching import NullWatcher
 from streamplace.learn.workers import LocalWorkers
 from streamplace.model import Cluster, Problem
 from streamplace.model.arrays import Floats, Longs
@@ -35,7 +44,7 @@ GRAPHS = [chain(2), chain(3), chain(5), diamond(), *(fork_join(n) for n in (1, 2
 RATES = (1e4, 2e4)
 
 
-class InterruptsEpoch(Silent):
+class InterruptsEpoch(NullWatcher):
     """Presses Ctrl-C after the first step of an epoch."""
 
     def __init__(self, epoch: int) -> None:
