@@ -34,8 +34,9 @@ def history_(
 ) -> None:
     """Show the runs of the ledger: predicted and measured rates, and whether intervals held.
 
-    'flink move' and 'flink advise' write the ledger, and learn from it how wide the intervals of
-    their predictions have to be. Lines that are damaged or of another version are skipped.
+    'flink move' writes the ledger. 'flink move', 'flink advise', 'plan' and 'place' learn from it
+    how wide the intervals of their predictions have to be. Lines that are damaged or of another
+    version are skipped.
     """
     from streamplace.evaluate.history import PredictionHistory
     from streamplace.io.ledger import read_ledger, usual_ledger

@@ -33,7 +33,6 @@ from streamplace.engines.names import resource
 from streamplace.model.constraints import Constraints
 from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
-from streamplace.model.intervals import PredictionErrors
 from streamplace.model.problem import Problem
 from streamplace.model.units import LARGEST
 from streamplace.objectives.conditions import composed_objective
@@ -71,7 +70,7 @@ class Question:
     configured
         The mode that it is configured with.
     width
-        What predictions may be off by.
+        Share by which predictions for two layouts of the job may be off beside one another.
     """
 
     measured: Measurement
@@ -82,7 +81,7 @@ class Question:
     occupied: frozenset[str] = frozenset()
     modes: tuple[Mode, ...] = MODES
     configured: Mode | None = None
-    width: float | PredictionErrors = PREDICTED
+    width: float = PREDICTED
 
     @property
     def free(self) -> list[str]:
@@ -127,7 +126,7 @@ class Judge:
         self,
         name: str,
         places: Sequence[Layout],
-        width: float | PredictionErrors,
+        width: float,
         mode: Mode | None = None,
     ) -> Candidate:
         values = [self._scale * self.carried(layout) for layout in places]

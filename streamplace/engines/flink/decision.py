@@ -11,37 +11,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from streamplace.engines.flink.layouts import MODE_SETTING, Layout, Mode
-from streamplace.model.intervals import PredictionErrors, RateInterval
+from streamplace.model.intervals import RateInterval
 
 PREDICTED = 0.097
-"""Share by which predictions err where nothing is known of earlier ones."""
+"""Share by which 90 % of the predictions for layouts of one job err in docs/calibration.md.
+
+That is for comparing them. What one of them carries is less certain: the cost of an operator that
+was measured wrong is wrong in all of them.
+"""
 MEASURED = 0.03
 """Share by which runs of one placement differ in docs/calibration.md."""
 
 
-def interval(
-    predictions: Sequence[float], width: float | PredictionErrors = PREDICTED
-) -> RateInterval:
+def interval(predictions: Sequence[float], width: float = PREDICTED) -> RateInterval:
     """Interval of a layout that is predicted to carry this; or of layouts of which one comes about.
 
-    Parameters
-    ----------
-    width
-        Share by which a prediction may err, or what is known of earlier predictions.
-
-    Examples
-    --------
     >>> interval([100.0])
     RateInterval(low=90.3, value=100.0, high=109.7)
     >>> interval([80.0, 100.0, 120.0], 0.5)
     RateInterval(low=40.0, value=100.0, high=180.0)
     """
     middle = sorted(predictions)[(len(predictions) - 1) // 2]
-    if isinstance(width, PredictionErrors):
-        low, high = width.low, width.high
-    else:
-        low, high = 1 - width, 1 + width
-    return RateInterval(low * min(predictions), middle, high * max(predictions))
+    low, high = (1 - width) * min(predictions), (1 + width) * max(predictions)
+    return RateInterval(low, middle, high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +47,7 @@ class Candidate:
     layout
         Where its subtasks are; one of several where Flink decides.
     carries
-        Tuples/s.
+        Tuples/s, with the interval by which it is compared with the others.
     moves
         Number of subtasks that are not where they are now.
     mode

@@ -30,7 +30,7 @@ from streamplace.engines.live import Measurement
 from streamplace.errors import FormatError, StreamplaceError
 from streamplace.io.ledger import LedgerEntry, append_entries, errors_for
 from streamplace.model.cluster import Cluster
-from streamplace.model.intervals import PredictionErrors
+from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.report import duration
 from streamplace.model.trust import check_trust
 
@@ -76,6 +76,18 @@ class Proposal:
         """Tuples/s that it reads more at least, if the predictions hold."""
         return self.decision.gain
 
+    @property
+    def interval(self) -> RateInterval:
+        """Rates between which that of the layout that was chosen is likely to be.
+
+        It is wider than what layouts are compared by: what is wrong with a model of a job is wrong
+        with the predictions of all of its layouts.
+        """
+        carries = self.decision.chosen.carries
+        if self.errors is None or self.decision.stays:
+            return carries
+        return self.errors.interval(carries.value)
+
     def share_of_gain(self, rate: float) -> float:
         """Return which share of the gain that was predicted has come true at a rate, 0 to 1."""
         promised = self.decision.chosen.carries.value - self.rate
@@ -93,8 +105,9 @@ class Proposal:
         yield f"now: {self.rate:.4g} tuples/s (measured)"
         for candidate in self.decision.candidates:
             yield f"  {candidate.name}: {candidate.carries}"
-        if self.errors is not None:
-            yield f"predictions are told with {self.errors.words}"
+        chosen = self.decision.chosen
+        if self.errors is not None and not self.decision.stays:
+            yield f"with {self.errors.words}, {chosen.name} carries {self.interval}"
         if not self.measured.is_limited and self.decision.stays:
             yield (
                 f"the job keeps up with its sources where it runs ({self.rate:.4g} tuples/s), so "
@@ -116,7 +129,7 @@ class Proposal:
         return {
             "measured": self.rate,
             "predicted": chosen.carries.value,
-            "interval": chosen.carries._asdict(),
+            "interval": self.interval._asdict(),
             "errors": None if self.errors is None else self.errors.to_json(),
             "layouts": [_row(candidate) for candidate in self.decision.candidates],
             "chosen": chosen.name,
@@ -197,7 +210,7 @@ class JobImprover:
             occupied_devices(rest, job),
             known_modes(rest),
             configured_mode(rest),
-            0.0 if self.confidence == 0 else errors or PREDICTED,
+            0.0 if self.confidence == 0 else PREDICTED,
         )
         answer = decision(question).damped(believed)
         return Proposal(job, measured, answer, expected_pause(rest, job), errors=errors)
@@ -277,7 +290,7 @@ class JobImprover:
         flow = source_flow(self.engine.rest, moved.job)
         if flow is None:
             return None
-        carries, errors = proposal.decision.chosen.carries, proposal.errors
+        carries, errors = proposal.interval, proposal.errors
         self.tell(f"there: {flow.rate:.4g} tuples/s (measured), predicted were {carries}")
         if self.ledger is not None and flow.rate > 0:
             entry = LedgerEntry(

@@ -1,6 +1,7 @@
 """What a decided move says beforehand, and what it does where it falls short."""
 
 from dataclasses import replace
+from math import log
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,6 +19,7 @@ from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.settling import SourceFlow
 from streamplace.engines.live import Measurement
 from streamplace.io.ledger import read_ledger
+from streamplace.model.intervals import PredictionErrors
 
 GRAPH = StreamGraph.of("job", [Operator("src", rate=100.0)])
 PRESENT = Candidate("the present layout", {"src": ["a"]}, interval([100.0], 0.03))
@@ -239,3 +241,16 @@ def test_a_ledger_that_cannot_be_written_does_not_stop_a_move(
     moved, told = run(moves, monkeypatch, SourceFlow(190.0), proposal("job+"), tmp_path)
     assert moved.job == "job+"
     assert any(line.startswith("warning: ") for line in told)
+
+
+def test_the_interval_that_is_told_is_wider_than_what_layouts_are_compared_by() -> None:
+    """Whatever is wrong with the model of a job is wrong with all of its layouts."""
+    errors = PredictionErrors.of({str(i): [log(0.8)] for i in range(9)}, 0.9, "9 jobs")
+    made = replace(proposal("job", FOUND), errors=errors)
+    assert made.decision.chosen.carries == pytest.approx((180.0, 200.0, 220.0))
+    assert made.to_json()["interval"] == pytest.approx(
+        {"low": 160.0, "value": 200.0, "high": 250.0}
+    )
+    assert any(
+        "the layout that was found carries 200 tuples/s (160 to 250)" in s for s in made.sentences()
+    )
