@@ -175,7 +175,8 @@ class Prober(JobImprover):
             first=present,
         )
         back = self.mover.plan(moved.job, record.before)
-        return Probed(decider.planned(decider.propose(moved.job)), back, record)
+        proposal = decider.propose(moved.job)
+        return Probed(decider.planned(proposal) if proposal.moves else proposal, back, record)
 
     def _is_known(self, job: str, present: Layout) -> bool:
         """Whether tuples cross where a job runs, or it has none that could."""

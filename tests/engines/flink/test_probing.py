@@ -27,7 +27,7 @@ from streamplace.engines.flink.probing import (
 from streamplace.engines.flink.rest import FlinkError
 from streamplace.engines.flink.settling import Settling
 from streamplace.engines.flink.steady import UnsteadyJob
-from streamplace.engines.flink.submission import successor
+from streamplace.engines.flink.job_ids import successor
 from streamplace.engines.live import Measurement
 from streamplace.errors import SettingError
 
