@@ -31,7 +31,7 @@ from streamplace.model.units import mips as parsed_mips
 if TYPE_CHECKING:
     from streamplace.engines.flink.advice import Advice
     from streamplace.engines.flink.advise import AdviceSettings
-    from streamplace.engines.flink.improving import Proposal
+    from streamplace.engines.flink.proposal import Proposal
     from streamplace.planning.offers import Catalogue
 
 MIPS, BANDWIDTH = "2500 MIPS", "1000 Mbps"
@@ -230,7 +230,7 @@ class FlinkEngine:
             much as possible where they are held back.
         """
         from streamplace.engines.flink.candidates import Question, judged
-        from streamplace.engines.flink.improving import Proposal
+        from streamplace.engines.flink.proposal import Proposal
 
         question = Question(measured, plan.before, {}, spreads=True, rate=rate)
         pause = expected_pause(self.rest, plan.job)

@@ -17,12 +17,13 @@ from streamplace.engines.flink.candidates import can_spread
 from streamplace.engines.flink.chains import unfused
 from streamplace.engines.flink.cpu import processes_of
 from streamplace.engines.flink.folder import SavepointFolder, folder_uri, savepoint_folder
-from streamplace.engines.flink.improving import JobImprover, Proposal
+from streamplace.engines.flink.improving import JobImprover
 from streamplace.engines.flink.job_ids import chain_of
 from streamplace.engines.flink.layouts import Layout, even_layout
 from streamplace.engines.flink.move import PATIENCE_SECONDS, FlinkMove, MovePlan
 from streamplace.engines.flink.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.plan import read_plan
+from streamplace.engines.flink.proposal import Proposal
 from streamplace.engines.live import Measurement
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model.arrays import Floats

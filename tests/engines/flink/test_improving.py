@@ -11,10 +11,11 @@ from streamplace import Cluster, Operator, Stream, StreamGraph
 from streamplace.engines.flink import improving
 from streamplace.engines.flink.decision import Candidate, decide, interval
 from streamplace.engines.flink.engine import FlinkEngine
-from streamplace.engines.flink.improving import JobImprover, Proposal
+from streamplace.engines.flink.improving import JobImprover
 from streamplace.engines.flink.move import FlinkMove, MovePlan
 from streamplace.engines.flink.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.pinning import Vectors
+from streamplace.engines.flink.proposal import Proposal
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.settling import SourceFlow
 from streamplace.engines.live import Measurement

@@ -13,7 +13,8 @@ from streamplace.engines.flink import probing
 from streamplace.engines.flink.decision import Candidate, decide, interval
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.folder import FileEntry
-from streamplace.engines.flink.improving import JobImprover, Proposal
+from streamplace.engines.flink.improving import JobImprover
+from streamplace.engines.flink.job_ids import successor
 from streamplace.engines.flink.move import FlinkMove, MovePlan
 from streamplace.engines.flink.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.plan import Edge, FlinkTask
@@ -24,10 +25,10 @@ from streamplace.engines.flink.probing import (
     left_probe,
     resumed,
 )
+from streamplace.engines.flink.proposal import Proposal
 from streamplace.engines.flink.rest import FlinkError
 from streamplace.engines.flink.settling import Settling
 from streamplace.engines.flink.steady import UnsteadyJob
-from streamplace.engines.flink.job_ids import successor
 from streamplace.engines.live import Measurement
 from streamplace.errors import SettingError
 
