@@ -21,10 +21,10 @@ from studies import Mapped, workers_of, workers_options
 
 from streamplace import Placement, Problem, Relocation, place, simulate
 from streamplace.drawing.figures import new_figure, save
-from streamplace.families.cav import EVERY_S, Cav
-from streamplace.families.giph_adaptive import GiphAdaptive
 from streamplace.families.registry import FAMILIES
 from streamplace.objectives.registry import OBJECTIVES
+from streamplace.papers.families.cav import EVERY_S, Cav
+from streamplace.papers.families.giph_adaptive import GiphAdaptive
 from streamplace.placers.registry import PLACERS, USUAL_BUDGET, Budget
 
 MAKESPAN = OBJECTIVES["makespan"]

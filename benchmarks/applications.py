@@ -52,9 +52,24 @@ def look(
 
 
 def load(document: dict[str, Any]) -> list[float]:
-    """Cores of 2500 MIPS that every operator takes."""
+    """Cores of 2500 MIPS that the tuples of every operator take."""
     graph = graph_from_dict(document)
     return [float(x) for x in graph.operators.ipt * graph.input_rate / (MIPS * 1e6)]
+
+
+def always(document: dict[str, Any]) -> list[float]:
+    """Cores of 2500 MIPS that every operator uses at any rate."""
+    return [row.get("constant", 0) / MIPS for row in document["operators"]]
+
+
+def highest_multiple(document: dict[str, Any], one: float, together: float) -> float:
+    """Multiple of the rates at which an operator takes as many cores, or all do together."""
+    cores, constant = load(document), always(document)
+    times = [(one - k) / c for c, k in zip(cores, constant, strict=True) if c]
+    times.append((together - sum(constant)) / sum(cores))
+    if min(times) <= 0:
+        raise SystemExit(f"{document['name']}: constant loads leave nothing for tuples")
+    return min(times)
 
 
 def ends(stream: dict[str, Any]) -> tuple[str, str]:
@@ -83,6 +98,9 @@ def merged(known: dict[str, Any], seen: dict[str, Any], doubts: list[str]) -> di
     for row in known["operators"]:
         row["ipt"] = rounded(costs[row["name"]]["ipt"], 3)
         row["payload"] = rounded(costs[row["name"]].get("payload", 0), 3)
+        row.pop("constant", None)
+        if "constant" in costs[row["name"]]:
+            row["constant"] = rounded(costs[row["name"]]["constant"], 3)
     for row, flow in zip(streams, flows, strict=True):
         carried, said = flow.get("selectivity", 1.0), row.get("selectivity", 1.0)
         if row["from"] not in windows and abs(carried - said) > ALIKE * said:
@@ -92,8 +110,7 @@ def merged(known: dict[str, Any], seen: dict[str, Any], doubts: list[str]) -> di
             row["payload"] = rounded(flow["payload"], 3)
     source = next(row for row in known["operators"] if "rate" in row)
     source["rate"] = 1000.0
-    loads = load(known)
-    source["rate"] = rounded(1000 * min(FULL / max(loads), MOST / sum(loads)), 2)
+    source["rate"] = rounded(1000 * highest_multiple(known, FULL, MOST), 2)
     known["attributes"].pop("unmeasured", None)
     if doubts := [*doubts, *rarities(seen)]:
         known["attributes"]["unmeasured"] = "; ".join(doubts)
@@ -124,12 +141,13 @@ def measure(flink: Flink, names: Sequence[str], seconds: float) -> None:
             known = json.loads(path.read_text("utf-8"))
             entry = Path(known["attributes"]["job"]).stem
             glance, _ = look(rest, jar, entry, GLANCE_RATE, 5)
-            rate = GLANCE_RATE * CORES / sum(load(glance))
+            rate = GLANCE_RATE * highest_multiple(glance, CORES, CORES)
             seen, doubts = look(rest, jar, entry, rate, seconds)
             known = merged(known, seen, doubts)
             write_graph(graph_from_dict(known), path)
             told = known["attributes"].get("unmeasured", "everything was measured")
-            print(f"{name}: {sum(load(seen)):.2f} cores at {rate:.0f} tuples/s; {told}", flush=True)
+            cores = sum(load(seen)) + sum(always(seen))
+            print(f"{name}: {cores:.2f} cores at {rate:.0f} tuples/s; {told}", flush=True)
 
 
 if __name__ == "__main__":

@@ -18,10 +18,10 @@ import numpy as np
 from streamplace import Problem, place, train
 from streamplace.drawing.figures import new_figure, save
 from streamplace.engines.ray.passes import RayPasses
-from streamplace.families.chainmm import ChainMM
 from streamplace.families.registry import FAMILIES
 from streamplace.model.sampling import random_placements
 from streamplace.objectives.registry import named_objective
+from streamplace.papers.families.chainmm import ChainMM
 from streamplace.placers.registry import Budget
 
 LINKS = "makespan:preset=doppler"

@@ -20,16 +20,16 @@ from studies import Mapped, workers_of, workers_options
 
 from streamplace import Problem, train
 from streamplace.drawing.figures import new_figure, save
-from streamplace.families.cav import Cav
-from streamplace.families.giph import Giph
-from streamplace.families.giph_adaptive import GiphAdaptive
 from streamplace.families.registry import FAMILIES
 from streamplace.io.weights import read_weights
-from streamplace.learn.building import built
 from streamplace.learn.config import Preset, TrainingConfig
 from streamplace.learn.registry import MODELS, LearningTask
+from streamplace.learn.training import built
 from streamplace.model.sampling import random_placements
 from streamplace.objectives.registry import OBJECTIVES
+from streamplace.papers.families.cav import Cav
+from streamplace.papers.families.giph import Giph
+from streamplace.papers.families.giph_adaptive import GiphAdaptive
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget
 

@@ -18,9 +18,9 @@ from giph_measured import MAKESPAN, Recording, best_so_far
 from studies import Mapped, workers_of, workers_options
 
 from streamplace import Problem, train
-from streamplace.families.enas_ptb import EnasPtb
 from streamplace.families.registry import FAMILIES
 from streamplace.model.arrays import Ints
+from streamplace.papers.families.enas_ptb import EnasPtb
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget
 

@@ -137,6 +137,7 @@ def hashed(graph: StreamGraph, pieces: int, rate: float) -> StreamGraph:
             memory=2**28,
             max_parallelism=pieces,
             window=o.window,
+            constant=o.constant,
         )
         for o in graph.operators
     ]

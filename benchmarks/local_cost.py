@@ -151,8 +151,9 @@ def as_chained(graph: StreamGraph, tasks: Sequence[str]) -> StreamGraph:
 
 
 def cpu_of(graph: StreamGraph) -> float:
-    """CPU of all operators per tuple of the sources."""
-    return float((graph.charged_ipt * graph.input_rate).sum() / graph.source_rate)
+    """CPU of all operators per tuple of the sources, with what they use at any rate."""
+    work = graph.charged_ipt * graph.input_rate + 1e6 * graph.operators.constant
+    return float(work.sum() / graph.source_rate)
 
 
 def line(row: Row) -> str:

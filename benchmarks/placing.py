@@ -11,7 +11,7 @@ from pathlib import Path
 from streamplace import Cluster, Problem, read_graphs
 from streamplace.io.weights import read_weights
 from streamplace.learn.loading import shipped
-from streamplace.learn.models.dream.placing import place_many
+from streamplace.learn.models.dream.policy import trained_from
 from streamplace.learn.models.pilot.placing import trained
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS
@@ -28,7 +28,7 @@ def main() -> None:
     metis = PLACERS["metis"]
     tasks: dict[str, Callable[[], object]] = {
         "metis": lambda: [metis.place(p, objective["throughput"]) for p in problems],
-        "dream, one batch": lambda: place_many(dream, problems),
+        "dream, one batch": lambda: trained_from(dream, "the weights").place_many(problems),
         "pilot, one walk of one look": lambda: [pilot.greedy(p, 1, 1) for p in problems],
         "pilot, two walks of three looks": lambda: [pilot.greedy(p, 2, 3) for p in problems],
     }

@@ -116,7 +116,7 @@ def compared(arguments: argparse.Namespace) -> None:
                 continue
             graph = keyed(read_graph(path))
             for cores in arguments.cores:
-                asked = graph.at_rate(graph.source_rate * cores / load(graph))
+                asked = filling(graph, cores)
                 for kind in arguments.lists:
                     catalogue = Catalogue.of(LISTS[kind], OVERHEAD)
                     rows[kind].append(measured(asked, catalogue, kind, arguments))
@@ -125,7 +125,22 @@ def compared(arguments: argparse.Namespace) -> None:
 
 def load(graph: StreamGraph) -> float:
     """Cores of 2500 MIPS that a graph fills."""
-    return float((graph.input_rate * graph.operators.ipt).sum()) / (MIPS * 1e6)
+    per_tuple = float((graph.input_rate * graph.charged_ipt).sum()) / (MIPS * 1e6)
+    return per_tuple + always(graph)
+
+
+def always(graph: StreamGraph) -> float:
+    """Cores of 2500 MIPS that a graph uses at any rate."""
+    return float(graph.operators.constant.sum()) / MIPS
+
+
+def filling(graph: StreamGraph, cores: float) -> StreamGraph:
+    """Return the graph at the rate at which it fills so many cores of 2500 MIPS."""
+    at_any_rate = always(graph)
+    if at_any_rate >= cores:
+        raise SystemExit(f"{graph.name} uses {at_any_rate:.2f} cores at any rate; ask for more")
+    times = (cores - at_any_rate) / (load(graph) - at_any_rate)
+    return graph.at_rate(graph.source_rate * times)
 
 
 def print_table(rows: dict[str, list[tuple[float, ...]]]) -> None:
@@ -192,7 +207,7 @@ def workers(seconds: float) -> None:
 def large() -> None:
     """One graph with a thousand subtasks, twelve types of machines."""
     graph = keyed(read_graph(DATASETS / "applications" / f"{LARGE}.json"), 1024, 4096)
-    asked = graph.at_rate(graph.source_rate * LARGE_CORES / load(graph))
+    asked = filling(graph, LARGE_CORES)
     catalogue = Catalogue.of(LISTS["twelve types"], OVERHEAD)
     begin = time.process_time()
     result = plan(asked, offers=catalogue, budget=Budget(LARGE_SECONDS))

@@ -3,6 +3,7 @@
 Rates are a row per operator, tuples/s that it reads (``in``) and writes (``out``).
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,6 +18,7 @@ from streamplace.errors import ProblemError
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.io.graphs import graph_from_dict
 from streamplace.model.expansion import Expansion, expand
+from streamplace.model.graph import PROFILE_WINDOWS
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.units import LARGEST
@@ -44,6 +46,9 @@ STEADY = 0.05
 LEAST_RATE = 60.0
 """Tuples/s that an operator is sent at least for its rate to be known well."""
 SEARCH_SECONDS = 4.0
+CONFIDENCE = 0.9
+NOISE, LEAST_RATIO = 0.03, 0.5
+"""Share by which runs of one placement differ, and the least that a correction believes."""
 
 Row = Mapping[str, Any]
 Rates = Mapping[str, Mapping[str, float]]
@@ -73,7 +78,9 @@ class JobFacts:
     @classmethod
     def of(cls, row: Row) -> "JobFacts":
         """Facts from a line of the file; every operator gets the key groups of the runs."""
-        graph = graph_from_dict(row["graph"])
+        graph = replace(
+            graph_from_dict(row["graph"]), name=row["job"], attributes={PROFILE_WINDOWS: 1}
+        )
         groups = np.full(graph.n_operators, key_groups(row["job"]), np.int32)
         operators = replace(graph.operators, max_parallelism=groups)
         graph = replace(graph, operators=operators, streams=_of(graph, operators))
@@ -82,7 +89,7 @@ class JobFacts:
 
     @property
     def cost(self) -> float:
-        """Core seconds of all operators per tuple of the sources."""
+        """Core seconds of all operators per tuple of the sources, but for constant loads."""
         graph = self.graph
         instructions = float((graph.input_rate * graph.charged_ipt).sum())
         return instructions / (MIPS * 1e6) / graph.source_rate
@@ -102,6 +109,15 @@ class JobFacts:
             seen = self.rates[names[u]]
             found[names[u], names[v]] = selectivity * (seen["in"] or seen["out"]) / seen["out"]
         return found
+
+    def dearer(self, factor: float) -> "JobFacts":
+        """Facts of a job whose operators and streams take so many times the CPU."""
+        graph = self.graph
+        streams = replace(graph.streams, ipt=factor * graph.streams.ipt)
+        rows = graph.operators
+        rows = replace(rows, ipt=factor * rows.ipt, constant=factor * rows.constant)
+        graph = replace(graph, operators=rows, streams=replace(streams, operators=rows))
+        return replace(self, graph=graph)
 
     def cluster(self, cores: Mapping[str, float]) -> Cluster:
         """Limited devices, as ``streamplace flink cluster`` writes them."""
@@ -184,25 +200,61 @@ def capacity(split: Expansion, cluster: Cluster, placement: Placement) -> float:
 
 
 def planned_pair(facts: JobFacts, level: float) -> dict[str, Any]:
-    """Plan for a rate, and the best placement without its cheapest machine, as a line."""
-    rate, catalogue = level / facts.cost, facts.catalogue()
+    """Plan for a rate, and the best placement without its cheapest machine, as a line.
+
+    The plan holds with `CONFIDENCE` by the recorded runs of other jobs: those of the job itself are
+    left out.
+    """
+    always = float(facts.graph.operators.constant.sum()) / MIPS
+    if always >= level:
+        raise SystemExit(f"{facts.graph.name} uses {always:.2f} cores at any rate; raise LEVELS")
+    rate, catalogue = (level - always) / facts.cost, facts.catalogue()
     result = plan(
         facts.graph,
         rate=rate,
         offers=catalogue,
         headroom=PLANNED_HEADROOM,
+        confidence=CONFIDENCE,
+        ledger=os.devnull,
         budget=SEARCH_SECONDS,
     )
-    split = expand(result.graph)
-    whole = capacity(split, result.cluster, result.placement), split, result.placement
+    assert result.errors is not None
     return {
         "level": level,
         "rate": rate,
+        **_bought(result),
+        "errors": result.errors.to_json(),
+        "less": _deployment(*_without_cheapest(facts, result, catalogue)),
+        "less_cost": result.cost - min(PRICES[name] for name in result.machines),
+    }
+
+
+def corrected_pair(facts: JobFacts, pair: Row, measured: float) -> dict[str, Any]:
+    """Plan after a run that did not carry its rate, with costs re-scaled by what it sustained.
+
+    The reserve for what the profile did not know is not charged again, only the noise of runs:
+    otherwise the correction would overshoot by that reserve.
+    """
+    short = min(1.0, max(LEAST_RATIO, measured / pair["plan"]["predicted"]))
+    result = plan(
+        facts.dearer((1 + NOISE) / short).graph,
+        rate=pair["rate"],
+        offers=facts.catalogue(),
+        headroom=PLANNED_HEADROOM,
+        confidence=0,
+        budget=SEARCH_SECONDS,
+    )
+    return {"level": pair["level"], "ratio": short, **_bought(result)}
+
+
+def _bought(result: PlanResult) -> dict[str, Any]:
+    split = expand(result.graph)
+    whole = capacity(split, result.cluster, result.placement), split, result.placement
+    return {
         "machines": dict(result.machines),
         "cost": result.cost,
         "bound": float(result.bound),
         "plan": _deployment(*whole),
-        "less": _deployment(*_without_cheapest(facts, result, catalogue)),
     }
 
 

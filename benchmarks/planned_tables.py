@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from planned_runs import CARRIED, CORES, JobFacts, Row
 
+from streamplace.io.ledger import RECORDED, read_ledger
+
 FEW_SUBTASKS = 20
 Outcomes = Mapping[str, list[float]]
 
@@ -15,7 +17,8 @@ def outcomes(pair: Row, runs: Iterable[Row], facts: JobFacts) -> Outcomes:
     """Received shares of the rate in all runs of a pair, of the plan and of one machine less."""
     shares: dict[str, list[float]] = {"plan": [], "less": []}
     for run in runs:
-        if (run["job"], run["level"]) == (pair["job"], pair["level"]):
+        is_own = (run["job"], run["level"]) == (pair["job"], pair["level"])
+        if is_own and run["which"] in shares:
             shares[run["which"]].append(facts.received(run["rates"], pair["rate"]))
     return shares
 
@@ -40,9 +43,12 @@ def summary(rows: Sequence[Row]) -> str:
     judged.sort(key=lambda one: ([*facts].index(one[0]["job"]), one[0]["level"]))
     eight = [row for row in rows if row["kind"] == "eight"]
     pairs = {(pair["job"], pair["level"]): pair for pair, _ in judged}
+    corrections = [row for row in rows if row["kind"] == "correction"]
     parts = (
         pair_table(judged),
         counted(judged),
+        *holding(judged, runs, corrections, facts),
+        *covered(judged, runs, eight, facts),
         by_repeat(pairs, runs, facts),
         by_subtasks(judged),
         profiled_again(facts, pairs, runs),
@@ -84,6 +90,91 @@ def counted(judged: Sequence[tuple[Row, Outcomes]]) -> str:
             f"{len(runs)} runs."
         )
     return " ".join(sentences)
+
+
+def holding(
+    judged: Sequence[tuple[Row, Outcomes]],
+    runs: Sequence[Row],
+    corrections: Sequence[Row],
+    facts: Mapping[str, JobFacts],
+) -> list[str]:
+    """What plans cost over the least that carried the rate, and how many hold after a correction.
+
+    Of a pair, the least that carried it is the cheapest of the plan, the plan less its cheapest
+    machine, and the corrected plans; a pair that nothing carried has none. Nothing is said of pairs
+    that were planned without a confidence.
+    """
+    own = [(pair, shares) for pair, shares in judged if "errors" in pair]
+    if not own:
+        return []
+    costs, after = [], []
+    for pair, shares in own:
+        key = pair["job"], pair["level"]
+        mended = {
+            run["repeat"]: facts[run["job"]].received(run["rates"], pair["rate"])
+            for run in runs
+            if run["which"] == "corrected" and (run["job"], run["level"]) == key
+        }
+        carrying = {
+            row["cost"]
+            for row in corrections
+            if (row["job"], row["level"]) == key and mended.get(row["repeat"], 0) >= CARRIED
+        }
+        carrying |= {pair["cost"]} if is_carried(shares["plan"]) else set()
+        carrying |= {pair["less_cost"]} if is_carried(shares["less"]) else set()
+        if carrying:
+            costs.append(pair["cost"] / min(carrying))
+        whole = [share for share in shares["plan"] if share >= CARRIED]
+        missing = len(shares["plan"]) - len(whole) - len(mended)
+        after.append(is_carried([*whole, *mended.values(), *[0.0] * missing]))
+    ratio = f"{np.median(costs):.2f}" if costs else "unknown"
+    return [
+        f"Plans cost {ratio} times the least of the tried clusters that carries the rate, in the "
+        f"median of {len(costs)} pairs. After one correction, {sum(after)} of {len(own)} pairs "
+        f"({sum(after) / len(own):.0%}) are carried."
+    ]
+
+
+def covered(
+    judged: Sequence[tuple[Row, Outcomes]],
+    runs: Sequence[Row],
+    eight: Sequence[Row],
+    facts: Mapping[str, JobFacts],
+) -> list[str]:
+    """How often intervals hold, of all jobs and of those that chose nothing, and how wide they are.
+
+    Runs count in which the sources were held back: one less machine that does not carry the rate,
+    and eight TaskManagers.
+    """
+    pairs = {(pair["job"], pair["level"]): pair for pair, _ in judged if "errors" in pair}
+    errors = {job: pair["errors"] for (job, _), pair in pairs.items()}
+    ratios: dict[str, list[float]] = defaultdict(list)
+    for run in runs:
+        pair, own = pairs.get((run["job"], run["level"])), facts[run["job"]]
+        is_short = pair is not None and own.received(run["rates"], pair["rate"]) < CARRIED
+        if pair is not None and is_short and run["which"] == "less" and own.is_steady(run["rates"]):
+            ratios[run["job"]].append(own.throughput(run["rates"]) / pair["less"]["predicted"])
+    for row in eight:
+        if row["job"] in errors and facts[row["job"]].is_steady(row["rates"]):
+            measured = facts[row["job"]].throughput(row["rates"])
+            ratios[row["job"]].append(measured / row["predicted"])
+    recorded = {entry.job for entry in read_ledger(RECORDED).entries}
+    sentences = []
+    for what, jobs in (
+        ("all jobs", [*ratios]),
+        ("jobs that chose nothing", [job for job in ratios if job not in recorded]),
+    ):
+        shares = [
+            np.mean([errors[job]["low"] <= one <= errors[job]["high"] for one in ratios[job]])
+            for job in jobs
+        ]
+        if shares:
+            widths = [(errors[job]["high"] - errors[job]["low"]) / 2 for job in jobs]
+            sentences.append(
+                f"Of {len(jobs)} {what}, intervals hold {np.mean(shares):.0%} of the runs in the "
+                f"mean; their median half-width is {np.median(widths):.0%}."
+            )
+    return sentences
 
 
 def by_repeat(

@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from streamplace import Cluster, Problem, read_graphs
-from streamplace.families.giph import Giph
 from streamplace.families.registry import FAMILIES
 from streamplace.io.weights import halved, read_weights, write_weights
 from streamplace.learn.registry import MODELS
 from streamplace.objectives.registry import OBJECTIVES
+from streamplace.papers.families.giph import Giph
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget
 

@@ -20,12 +20,12 @@ from studies import Mapped, workers_of, workers_options
 
 from streamplace import Problem
 from streamplace.drawing.figures import new_figure, save
-from streamplace.families.neural import NeuralNets
 from streamplace.families.registry import FAMILIES
 from streamplace.learn.config import Preset
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.threads import one_thread
 from streamplace.objectives.registry import named_objective
+from streamplace.papers.families.neural import NeuralNets
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget
 
@@ -79,7 +79,7 @@ def trained(run: Run) -> dict[str, Any]:
     """Best makespan after every episode, in multiples of the bound."""
     import torch
 
-    from streamplace.learn.building import built
+    from streamplace.learn.training import built
 
     preset, learning = MODELS["placeto"].presets["paper"], run.order != UNTAUGHT
     order = run.order if learning else "topological"

@@ -36,10 +36,16 @@ class Registry(Generic[T]):
         What the things are called in messages.
     module
         Module of every sub-package that is imported in its place; None for the sub-package itself.
+        Sub-packages without it register nothing.
+    wing
+        A second package whose modules register things as well.
     """
 
-    def __init__(self, package: str, noun: str, module: str | None = None) -> None:
+    def __init__(
+        self, package: str, noun: str, module: str | None = None, *, wing: str | None = None
+    ) -> None:
         self._package = package
+        self._packages = (package,) if wing is None else (package, wing)
         self._noun = noun
         self._module = module
         self._found: dict[str, T] = {}
@@ -78,22 +84,27 @@ class Registry(Generic[T]):
         return name in self._found
 
     def _load_module(self, name: str) -> None:
-        """Import one module, if the package has it: far quicker than all of them."""
-        path = f"{self._package}.{name}"
-        if not name.isidentifier() or (spec := find_spec(path)) is None:
-            return
-        inside = spec.submodule_search_locations is not None and self._module is not None
-        importlib.import_module(f"{path}.{self._module}" if inside else path)
+        """Import one module, if a package has it: far quicker than all of them."""
+        for package in self._packages if name.isidentifier() else ():
+            path = f"{package}.{name}"
+            if (spec := find_spec(path)) is not None:
+                self._import(path, spec.submodule_search_locations is not None)
+
+    def _import(self, path: str, is_package: bool) -> None:
+        """Import a module, or in the place of a sub-package its module that registers."""
+        if is_package and self._module is not None:
+            path = f"{path}.{self._module}"
+            if find_spec(path) is None:
+                return
+        importlib.import_module(path)
 
     def _load(self) -> None:
         if self._loaded:
             return
         self._loaded = True
-        package = importlib.import_module(self._package)
-        for module in pkgutil.iter_modules(package.__path__):
-            name = f"{self._package}.{module.name}"
-            inside = module.ispkg and self._module is not None
-            importlib.import_module(f"{name}.{self._module}" if inside else name)
+        for package in self._packages:
+            for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+                self._import(f"{package}.{module.name}", module.ispkg)
         for point in _entry_points().select(group=self._package):
             point.load()
 

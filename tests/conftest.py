@@ -52,17 +52,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _own_cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Optima that a user has proven are none of the tests' business, nor the other way round."""
+def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Optima of a user are none of the tests' business, nor the other way round."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
         yield
 
 
 @pytest.fixture(autouse=True)
-def _own_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _own_ledger(tmp_path: Path) -> Iterator[None]:
     """Nothing was predicted before a test, and a test predicts nothing for the user."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

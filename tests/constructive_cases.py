@@ -5,13 +5,13 @@ from typing import Any
 import torch
 from problems import PROBLEMS, fork_join
 
-from streamplace.families.giph import Giph, giph
-from streamplace.learn.constructive.traits import Traits
-from streamplace.learn.models.hdp import policy as hdp
-from streamplace.learn.models.hdp.options import HdpConfig
-from streamplace.learn.models.hsdag import policy as hsdag
-from streamplace.learn.models.hsdag.options import HsdagConfig
 from streamplace.model import Problem
+from streamplace.papers.families.giph import Giph, giph
+from streamplace.papers.groups.traits import Traits
+from streamplace.papers.hdp import policy as hdp
+from streamplace.papers.hdp.options import HdpConfig
+from streamplace.papers.hsdag import policy as hsdag
+from streamplace.papers.hsdag.options import HsdagConfig
 
 PAPER = next(iter(giph(Giph("multiple_networks", 1), seed=3)))
 NAMES = ("diamond", "heterogeneous", "constrained", "disconnected")

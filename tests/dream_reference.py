@@ -6,10 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.models.dream.features import FeatureScale
-from streamplace.learn.models.dream.graph_encoder import GraphEncoder, Hop
-from streamplace.learn.models.dream.module import EncoderDecoder
-from streamplace.learn.models.dream.sequence_encoder import SequenceEncoder
+from streamplace.learn.models.dream.graphs import FeatureScale
+from streamplace.learn.models.dream.module import EncoderDecoder, GraphEncoder, Hop, SequenceEncoder
 from streamplace.model.problem import Problem
 
 

@@ -1,7 +1,7 @@
 """A Flink that answers as lazily as the real one, with a job whose truth is known."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
@@ -39,13 +39,13 @@ class Vertex:
     inputs
         Sender and how it sends, such as ``("v0", "HASH")``.
     rates
-        Metric → change per second; a text stays as it is.
+        Metric → change per second, or what is counted by a time; a text stays as it is.
     tree
         What the plan shows of it.
     """
 
     name: str
-    rates: Mapping[str, float | str]
+    rates: Mapping[str, float | str | Callable[[float], float]]
     inputs: Sequence[tuple[str, str]] = ()
     parallelism: int = 2
     tree: str = ""
@@ -150,10 +150,14 @@ class LazyRest(Rest):
         at, self.fetched[v] = self.fetched.get(v, 0.0), self.clock.now
         before = self.counted.get(v, {})
         sums = {
-            name: rate if isinstance(rate, str) else rate * at + before.get(name, 0.0)
+            name: rate if isinstance(rate, str) else _counted(rate, at) + before.get(name, 0.0)
             for name, rate in rates.items()
         }
         return [{"id": name, "sum": sums[name]} for name in wanted.split(",")]
+
+
+def _counted(rate: float | Callable[[float], float], at: float) -> float:
+    return rate(at) if callable(rate) else rate * at
 
 
 def rates(

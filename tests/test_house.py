@@ -1,4 +1,4 @@
-"""Rules of the source tree: names, import circles, decisions by the name of an objective."""
+"""Rules of the source tree: class names, import circles, decisions by an objective's name."""
 
 import ast
 from collections import defaultdict
@@ -9,8 +9,6 @@ from pathlib import Path
 from streamplace.objectives.registry import OBJECTIVES
 
 ROOT = Path(__file__).parents[1]
-BANNED = {"found", "told", "known", "kept", "said"}
-"""Identifiers that do not say what they hold."""
 
 
 @cache
@@ -55,17 +53,6 @@ def reached(starts: Iterable[str]) -> set[str]:
     return seen
 
 
-def stored(node: ast.AST) -> str:
-    """Identifier that a node defines; empty where it defines none."""
-    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-        return node.name
-    if isinstance(node, ast.arg):
-        return node.arg
-    if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-        return node.id
-    return ""
-
-
 def asks_for_a_name(node: ast.AST) -> bool:
     """Whether a node compares an objective with the name of a registered one."""
     if not isinstance(node, ast.Compare) or ast.unparse(node.left).endswith(".kind"):
@@ -86,16 +73,6 @@ def test_no_class_name_is_defined_twice() -> None:
             if isinstance(node, ast.ClassDef):
                 where[node.name].append(module)
     assert {name: places for name, places in where.items() if len(places) > 1} == {}
-
-
-def test_identifiers_are_nouns_and_verbs() -> None:
-    banned = [
-        f"{module}:{node.lineno}"  # type: ignore[attr-defined]
-        for module, tree in modules().items()
-        for node in ast.walk(tree)
-        if stored(node) in BANNED
-    ]
-    assert banned == []
 
 
 def test_no_module_imports_itself_through_others() -> None:

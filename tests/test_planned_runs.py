@@ -10,6 +10,8 @@ import pytest
 from streamplace import Operator, Stream, StreamGraph
 from streamplace.engines.flink.sampling import Activity
 from streamplace.io.graphs import graph_to_dict
+from streamplace.model.expansion import expand
+from streamplace.model.placement import Placement
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 SPLIT = StreamGraph.of(
@@ -40,7 +42,7 @@ PROFILE = {
 def modules(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The benchmark's modules, which are no package."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    names = ("flink_jobs", "planned_rates", "planned_runs", "planned_tables")
+    names = ("flink_jobs", "planned_rates", "planned_runs", "planned_tables", "plan_on_flink")
     return SimpleNamespace(**{name: import_module(name) for name in names})
 
 
@@ -110,3 +112,102 @@ def test_tables_count_pairs_and_runs(modules: Any) -> None:
     assert "1 of 1 in repeat 1, 1 of 1 in repeat 2, 0 of 1 in repeat 3." in text
     assert "fewer than 20 subtasks, 1 of 1 carry the rate; of the others, 0 of 0." in text
     assert "| all | 1 |  | 10.0% | 10.0% | +10.0% |" in text
+
+
+class FakeBench:
+    """Stands for a cluster on which tuples of a job take more CPU than in its profile."""
+
+    def __init__(self, modules: Any, output: Path, sustains: float, most: int = 99) -> None:
+        self.modules, self.output, self.sustains, self.left = modules, output, sustains, most
+        self.ran: list[float] = []
+
+    def append(self, row: dict[str, Any]) -> None:
+        """Append a line to the file."""
+        self.modules.plan_on_flink.Bench.append(self, row)
+
+    def run(self, job: str, rate: float, where: dict[str, Any]) -> dict[str, Any]:
+        """Rates by the true costs; a stop after some runs."""
+        if not self.left:
+            raise KeyboardInterrupt
+        self.left -= 1
+        own = self.modules.planned_runs
+        facts = own.JobFacts.of(PROFILE).dearer(1 / self.sustains)
+        numbers = {name: len(vector) for name, vector in where["vectors"].items()}
+        split = expand(own.parallel(facts.graph, numbers))
+        assignment = {
+            subtask: device
+            for name, vector in where["vectors"].items()
+            for subtask, device in zip(split.subtasks(name), vector, strict=True)
+        }
+        names = split.graph.operators.name
+        placement = Placement.of(names, tuple(where["cores"]), assignment)
+        carried = own.capacity(split, facts.cluster(where["cores"]), placement)
+        self.ran.append(carried)
+        reached = min(rate, carried)
+        return {"rates": rates(reached, reached, 10 * reached), "blocked": 0.5}
+
+
+@pytest.fixture
+def bench(modules: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes a fake cluster, on which one job is planned for one rate."""
+    on_flink = modules.plan_on_flink
+    monkeypatch.setattr(modules.planned_runs, "SEARCH_SECONDS", 0.3)
+    monkeypatch.setattr(on_flink, "LEVELS", (0.3,))
+    monkeypatch.setattr(on_flink, "PLACEMENTS", 1)
+    monkeypatch.setattr(on_flink, "profile_row", lambda _, job: PROFILE | {"job": job})
+    return lambda *facts: FakeBench(modules, tmp_path / "runs.jsonl", *facts)
+
+
+def test_a_stopped_command_goes_on_and_corrects_plans_that_fall_short(
+    modules: Any, bench: Any
+) -> None:
+    """The job sustains 55 % of what is predicted, and the plan holds from 61 % on."""
+    on_flink = modules.plan_on_flink
+    first = bench(0.55, 1)
+    with pytest.raises(KeyboardInterrupt):
+        on_flink.measure(first, ["split"], 1)
+    kinds = [row["kind"] for row in on_flink.read(first.output)]
+    second = bench(0.55)
+    on_flink.measure(second, ["split"], 1)
+    rows = on_flink.read(second.output)
+    assert [row["kind"] for row in rows][: len(kinds)] == kinds
+    runs = [row["which"] for row in rows if row["kind"] == "run"]
+    assert sorted(runs) == ["corrected", "less", "plan"]
+    assert len(first.ran) + len(second.ran) == 4
+    third = bench(0.55)
+    on_flink.measure(third, ["split"], 1)
+    assert third.ran == []
+    (correction,) = [row for row in rows if row["kind"] == "correction"]
+    (pair,) = [row for row in rows if row["kind"] == "pair"]
+    assert correction["ratio"] == pytest.approx(0.55, rel=1e-3)
+    assert correction["cost"] >= pair["cost"]
+    assert pair["errors"]["from"].endswith("recorded jobs")
+    text = modules.planned_tables.summary(rows)
+    assert "After one correction, 1 of 1 pairs (100%) are carried." in text
+    assert "Of 1 jobs that chose nothing, intervals hold 0% of the runs" in text
+
+
+def test_plans_that_hold_are_not_corrected(modules: Any, bench: Any) -> None:
+    """A job whose tuples cost what they did in its profile needs no second plan."""
+    on_flink, own = modules.plan_on_flink, bench(1.0)
+    on_flink.measure(own, ["split"], 1)
+    rows = on_flink.read(own.output)
+    assert {row["kind"] for row in rows} == {"profile", "pair", "run", "eight"}
+    text = modules.planned_tables.summary(rows)
+    assert "The plan carries the rate of 1 of 1 pairs (100%)" in text
+    assert "times the least of the tried clusters that carries the rate" in text
+    assert "intervals hold 100% of the runs" in text
+
+
+def test_all_runs_are_in_random_order_and_their_time_is_told(modules: Any) -> None:
+    on_flink = modules.plan_on_flink
+    assert len(on_flink.NAMES) >= 12
+    first, second = (on_flink.in_random_order([*on_flink.NAMES], i) for i in (0, 1))
+    assert sorted(first) == sorted(second)
+    assert first != second
+    assert first == on_flink.in_random_order([*on_flink.NAMES], 0)
+    assert len({job for job, _, _ in first[:12]}) > 4
+    whole = on_flink.seconds_left(set(), [*on_flink.NAMES], 2)
+    row = {"kind": "run", "job": "riot-etl", "level": 0.3, "which": "plan", "repeat": 1}
+    left = on_flink.seconds_left({on_flink.key_of(row)}, [*on_flink.NAMES], 2)
+    assert whole - left == on_flink.RUN_SECONDS

@@ -46,6 +46,28 @@ def test_modules_of_the_package_register_themselves(registry: Registry) -> None:
     assert "slow" not in registry
 
 
+def test_a_wing_adds_the_modules_of_a_second_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sub-packages register in the module of that name; those without one are passed over."""
+    for folder in ("kinds", "kinds/core", "rare", "rare/odd", "rare/shared"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "__init__.py").write_text("REGISTRY = None\n")
+    for package, name in (("kinds", "core"), ("rare", "odd")):
+        text = f"import kinds\nkinds.REGISTRY.add({name!r}, {package!r})\n"
+        (tmp_path / package / name / "model.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    import kinds
+
+    kinds.REGISTRY = Registry("kinds", "kind", "model", wing="rare")
+    assert kinds.REGISTRY["odd"] == "rare"
+    assert "kinds.core.model" not in sys.modules
+    assert list(kinds.REGISTRY) == ["core", "odd"]
+    assert "shared" not in kinds.REGISTRY
+    for name in [name for name in sys.modules if name.split(".")[0] in ("kinds", "rare")]:
+        del sys.modules[name]
+
+
 def test_nothing_is_imported_before_the_first_look(registry: Registry) -> None:
     """So that importing streamplace stays quick."""
     assert "sorts.quick" not in sys.modules

@@ -107,34 +107,16 @@ def test_what_needs_torch_says_how_to_install_it(folder: Path, words: list[str])
     assert set(folder.rglob("*")) == before
 
 
-def test_training_from_python_says_so_too(folder: Path) -> None:
-    """As an error of the one family."""
-    script = (
-        "import streamplace\n"
-        "try:\n"
-        "    streamplace.train('pilot', [streamplace.read_graph('graph.json')], 'run')\n"
-        "except streamplace.StreamplaceError as error:\n"
-        "    print(error)\n"
-    )
-    done = without_torch(folder, "-c", script)
-    assert done.stdout == LINE.removeprefix("error: ")
-
-
-@pytest.mark.parametrize(
-    "call",
-    [
+def test_python_says_so_too(folder: Path) -> None:
+    """As an error of the one family: of training, and of what makes tensors."""
+    calls = [
+        "streamplace.train('pilot', [streamplace.read_graph('graph.json')], 'run')",
         "streamplace.to_torch_geometric(streamplace.read_graph('graph.json'))",
         "streamplace.PlacementDataset('graph.json')",
-    ],
-)
-def test_what_makes_tensors_says_so_too(folder: Path, call: str) -> None:
-    """As an error of the one family."""
-    script = (
-        "import streamplace\n"
-        "try:\n"
-        f"    {call}\n"
-        "except streamplace.StreamplaceError as error:\n"
-        "    print(error)\n"
+    ]
+    script = "import streamplace\n" + "".join(
+        f"try:\n    {call}\nexcept streamplace.StreamplaceError as error:\n    print(error)\n"
+        for call in calls
     )
     done = without_torch(folder, "-c", script)
-    assert done.stdout == LINE.removeprefix("error: ")
+    assert (done.returncode, done.stdout) == (0, len(calls) * LINE.removeprefix("error: "))

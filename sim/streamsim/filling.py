@@ -77,6 +77,28 @@ def flow_shares(instance: Instance) -> Floats:
     return shares
 
 
+@kernel
+def work_of_sources(instance: Instance, work: Floats) -> Floats:
+    """Part of the work of all operators [N] at full rate that each source causes, [S].
+
+    What comes after an operator is handed back to it along the streams, so that no matrix of
+    sources × operators is needed.
+    """
+    caused = np.zeros(len(work))
+    for i in range(len(work) - 1, -1, -1):
+        v = instance.order[i]
+        caused[v] = work[v] if instance.input_rate[v] > 0 else 0.0
+        for e in range(instance.out_start[v], instance.out_end[v]):
+            target = instance.target[e]
+            if instance.input_rate[target] > 0:
+                caused[v] += instance.intake[e] / instance.input_rate[target] * caused[target]
+    parts = np.zeros(len(instance.sources))
+    for k in range(len(parts)):
+        v = instance.sources[k]
+        parts[k] = instance.rate[v] / instance.input_rate[v] * caused[v]
+    return parts
+
+
 @borrowing_kernel
 def fill(instance: Instance, placement: Ints, per_core: bool, work: Scratch) -> float:
     """Relative throughput of several groups of sources; leaves each one's rate in ``work.rates``.

@@ -27,7 +27,8 @@ def spent(instance: Instance, placements: ArrayLike) -> Spent:
     """Sum up one pass under each placement [B, N].
 
     Every stream between two devices is one transfer: the latency, the gap of each tuple and the
-    time of all bytes. Overhead is paid in core seconds, at both ends.
+    time of all bytes. Overhead is paid in core seconds, at both ends. What operators use at any
+    rate is paid for the length of a pass at the full rate.
 
     Examples
     --------
@@ -53,8 +54,10 @@ def _spend(
     for i in range(len(placements)):
         place = placements[i]
         for v in range(len(place)):
-            per_tuple = instance.seconds[v, instance.device_type[place[v]]]
-            core[i, place[v]] += seconds * instance.input_rate[v] * per_tuple
+            a, kind = place[v], instance.device_type[place[v]]
+            core[i, a] += seconds * instance.input_rate[v] * instance.seconds[v, kind]
+            if len(instance.constant):
+                core[i, a] += seconds * instance.constant[v, kind] * instance.cores[a]
         for e in range(len(instance.source)):
             a, b = place[instance.source[e]], place[instance.target[e]]
             if a != b:

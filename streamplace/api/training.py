@@ -17,12 +17,11 @@ from streamplace.api.data_sets import GraphsLike, graphs_of
 from streamplace.model.units import Quantity
 from streamplace.objectives.registry import suggested_by_all
 from streamplace.progress import tracked
-from streamplace.training.prepared import check_no_run, train_run
 from streamplace.training.progress import TrainingProgress
-from streamplace.training.run import PRESET, TrainingRun
+from streamplace.training.request import PRESET, TrainRequest
+from streamplace.training.run import check_no_run, run_training, workers_on
 from streamplace.training.solutions import Track
 from streamplace.training.trained import Trained
-from streamplace.training.workers import workers_on
 
 if TYPE_CHECKING:
     from streamplace.learn.reward import Measure
@@ -112,9 +111,10 @@ def train(
         if not resume:
             check_no_run(folder)
         problems = tuple(problem_of(graph, devices) for graph in graphs_of(graphs, split, limit))
-        run = TrainingRun(
+        request = TrainRequest(
             model=model,
             problems=problems,
+            folder=folder,
             rates=rates_of(rates),
             preset=preset,
             config=None if config is None else path_of("config", config),
@@ -124,13 +124,9 @@ def train(
             reward=reward,
             seed=seed_of(seed),
             start=None if start is None else str(start),
+            resume=resume,
             command=command or f"streamplace.train({model!r}, …)",
         )
-        return train_run(
-            run,
-            folder,
-            resume=resume,
-            watcher=watcher or TrainingProgress(model),
-            track=track,
-            workers=workers,
+        return run_training(
+            request, watcher=watcher or TrainingProgress(model), track=track, workers=workers
         )

@@ -9,6 +9,7 @@ import click
 
 from streamplace.cli._options import DEFAULTS, FILE
 from streamplace.cli._output import console
+from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.program import Program
@@ -44,8 +45,8 @@ PATIENCE = click.option(
     type=click.FloatRange(0, 86_400),
     default=300.0,
     show_default=True,
-    help="Seconds for which the job is watched at most until it is warm: compilers take less than "
-    "5 % of the CPU, and the CPU per tuple is steady over four windows.",
+    help="Seconds for which the job is watched at most until it is warm: its CPU per tuple is "
+    "steady over several windows, and compilers take little CPU.",
 )
 ACCEPT_COLD = click.option(
     "--accept-cold",
@@ -127,6 +128,15 @@ def asks(function: F) -> F:
 
 def submits(function: F) -> F:
     """Everything that a job is submitted with; ``program_of`` makes a program of it."""
+    return _submitted(function, click.argument("jar", type=FILE))
+
+
+def may_submit(function: F) -> F:
+    """The same, which need not be given; ``given_program`` makes a program of it."""
+    return _submitted(function, click.argument("jar", type=FILE, required=False))
+
+
+def _submitted(function: F, jar: Callable[[F], F]) -> F:
     for option in (
         click.option(
             "--managed-memory",
@@ -161,7 +171,7 @@ def submits(function: F) -> F:
         ),
         click.option("--entry-class", help="Main class of the job.  [default: the jar's own]"),
         click.argument("arguments", nargs=-1),
-        click.argument("jar", type=FILE),
+        jar,
     ):
         function = option(function)
     return function
@@ -195,6 +205,18 @@ def program_of(
     )
     program.check()
     return program
+
+
+def given_program(**submitted: Any) -> "Program | None":
+    """The job that the options of ``may_submit`` describe; None where they name none."""
+    if submitted["jar"] is not None:
+        return program_of(**submitted)
+    if any(value not in (None, ()) for value in submitted.values()):
+        raise SettingError(
+            "what a job is submitted with is given together with its jar; name JAR, too, or drop "
+            "the other options of the submission"
+        )
+    return None
 
 
 def verification(outcome: "Verification") -> dict[str, Any]:

@@ -1,19 +1,29 @@
 """``streamplace flink advise``: what a running job costs, and the cheapest machines for a rate."""
 
 import math
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from streamplace.cli import _options
-from streamplace.cli._flink import ACCEPT_COLD, BANDWIDTH, JOB, MIPS, PATIENCE, asks
+from streamplace.cli._flink import (
+    ACCEPT_COLD,
+    BANDWIDTH,
+    JOB,
+    MIPS,
+    PATIENCE,
+    asks,
+    given_program,
+    may_submit,
+)
 from streamplace.cli._options import CONFIDENCE, FILE, LEDGER, OFFERS, TRUST
 from streamplace.cli._output import print_json, print_line, print_report, say, waiting
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
+    from streamplace.engines.flink.advice import Advice
     from streamplace.engines.flink.rest import Rest
 
 
@@ -23,6 +33,7 @@ if TYPE_CHECKING:
     epilog="Example: streamplace flink advise --rest http://localhost:8081 --rate 2x "
     "--offers offers.toml",
 )
+@may_submit
 @asks
 @JOB
 @click.option(
@@ -91,21 +102,10 @@ def advise_(
     rate: str,
     offers_file: Path | None,
     cluster_file: Path | None,
-    seconds: float,
-    warm_up: float,
-    patience: float,
-    accept_cold: bool,
-    trust_profile: bool,
-    confidence: float | None,
-    ledger: Path | None,
-    headroom: float,
-    catch_up: float,
     search_seconds: float,
-    mips: str,
-    bandwidth: str,
     as_json: bool,
-    seed: int,
     output: Path | None,
+    **options: Any,
 ) -> int:
     """Read a running job, and plan the cheapest machines for a rate. Nothing is changed.
 
@@ -115,8 +115,12 @@ def advise_(
     is not known of it and which measurement would tell most, what changing would gain and cost, and
     the commands that would do it. It fails while the job warms up, its rate changes, or garbage
     collection dominates.
+
+    The plan keeps the parallelism of operators that have it from the program. To find them, the
+    program's main method is run twice, without submitting anything. Give JAR, options and ARGUMENTS
+    as the job was submitted with; leave them out if streamplace has submitted or moved the job on
+    this machine. Without a program, the plan may change the parallelism of all operators.
     """
-    from streamplace.engines.flink.advice import summary_of_advice
     from streamplace.engines.flink.advise import AdviceSettings
     from streamplace.engines.flink.engine import FlinkEngine
     from streamplace.engines.flink.source_rates import check_rate
@@ -132,32 +136,32 @@ def advise_(
         _options.spare_inputs(*(output / name for name in FILES))
     offers = None if offers_file is None else read_offers(offers_file)
     cluster = None if cluster_file is None else read_cluster(cluster_file)
+    own = {one.name: options.pop(one.name) for one in fields(AdviceSettings) if one.name in options}
     settings = AdviceSettings(
-        mips, bandwidth, seconds, warm_up, headroom, catch_up, seed, Budget(search_seconds)
-    )
-    settings = replace(
-        settings,
-        patience=patience,
-        accept_cold=accept_cold,
-        trust_profile=trust_profile,
-        confidence=confidence,
-        ledger=ledger,
+        **own, budget=Budget(search_seconds), program=given_program(**options)
     )
     if output is not None:
         settings = replace(settings, folder=str(output))
-    engine = FlinkEngine(rest, mips=mips, bandwidth=bandwidth)
-    with waiting(f"watching for {2 * seconds:g} s"):
+    engine = FlinkEngine(rest, mips=settings.mips, bandwidth=settings.bandwidth)
+    with waiting(f"watching for {2 * settings.seconds:g} s"):
         advice = engine.advise(engine.job(job), rate, offers or cluster, settings)
     if output is not None:
         advice.plan.write(output)
+    _show(advice, as_json)
+    return 0
+
+
+def _show(advice: "Advice", as_json: bool) -> None:
+    """Print advice."""
+    from streamplace.engines.flink.advice import summary_of_advice
+
     if advice.warning is not None:
         say(f"warning: {advice.warning}")
     if as_json:
         print_json(advice.to_json())
-    else:
-        print_report(summary_of_advice(advice))
-        for command in advice.commands:
-            print_line(f"  {command}")
-        for note in advice.notes:
-            say(f"note: {note}")
-    return 0
+        return
+    print_report(summary_of_advice(advice))
+    for command in advice.commands:
+        print_line(f"  {command}")
+    for note in advice.notes:
+        say(f"note: {note}")

@@ -34,8 +34,9 @@ def history_(
 ) -> None:
     """Show the runs of the ledger: predicted and measured rates, and whether intervals held.
 
-    'flink move' and 'flink advise' write the ledger, and learn from it how wide the intervals of
-    their predictions have to be. Lines that are damaged or of another version are skipped.
+    'flink move' writes the ledger. 'flink move', 'flink advise', 'plan' and 'place' learn from it
+    how wide the intervals of their predictions have to be. Lines that are damaged or of another
+    version are skipped.
     """
     from streamplace.evaluate.history import PredictionHistory
     from streamplace.io.ledger import read_ledger, usual_ledger
@@ -43,10 +44,10 @@ def history_(
 
     if output is not None:
         check_page(output)
-    found = read_ledger(ledger or usual_ledger())
-    if found.skipped:
-        say(f"warning: {found.skipped}")
-    entries = [entry for entry in found.entries if job in (None, entry.job)]
+    recorded = read_ledger(ledger or usual_ledger())
+    if recorded.skipped:
+        say(f"warning: {recorded.skipped}")
+    entries = [entry for entry in recorded.entries if job in (None, entry.job)]
     history = PredictionHistory(entries, confidence)
     if output is not None:
         history.report().save(output)

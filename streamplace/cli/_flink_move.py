@@ -1,6 +1,8 @@
 """``streamplace flink move``, and ``savepoints`` for what moves leave."""
 
 import sys
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,21 +19,23 @@ from streamplace.cli._flink import (
     SECONDS,
     TIMEOUT,
     asks,
+    given_program,
     in_words,
-    program_of,
-    submits,
+    may_submit,
 )
+from streamplace.cli._move_request import MoveRequest
 from streamplace.cli._options import CONFIDENCE, FILE, LEDGER, TRUST, writes
 from streamplace.cli._output import print_json, print_line, say, waiting
-from streamplace.errors import SettingError
 from streamplace.model.messages import counted
 from streamplace.model.report import duration
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.improving import JobImprover
+    from streamplace.engines.flink.leftovers import LeftLock
     from streamplace.engines.flink.move import MovePlan
     from streamplace.engines.flink.outcomes import FlinkMoved
     from streamplace.engines.flink.rest import Rest
+    from streamplace.engines.flink.savepoints import LeftSavepoint
     from streamplace.report.moves import PlannedMoves
 
 UNMOVED = "every subtask is already where it is placed; nothing is moved"
@@ -49,7 +53,7 @@ SAVEPOINTS = click.option(
     epilog="Example: streamplace flink move job.jar --savepoints file:///var/flink/savepoints "
     "--placement placement.json -- --input x.csv",
 )
-@submits
+@may_submit
 @JOB
 @click.option(
     "--placement",
@@ -67,6 +71,12 @@ SAVEPOINTS = click.option(
     "--rate",
     help="Rate that all sources are offered together, as in '10 k/s', to place the job for.  "
     "[default: their rate, or as much as possible where they are held back]",
+)
+@click.option(
+    "--probe",
+    is_flag=True,
+    help="If no tuple crosses between TaskManagers where the job runs, move it to an even spread "
+    "first, to measure what crossing costs. The job is stopped twice, for about a second each.",
 )
 @SECONDS
 @PATIENCE
@@ -117,40 +127,14 @@ SAVEPOINTS = click.option(
 @asks
 @HOME
 @JSON
-def move_(
-    job: str | None,
-    placement: Path | None,
-    cluster_file: Path | None,
-    rate: str | None,
-    seconds: float,
-    patience: float,
-    accept_cold: bool,
-    trust_profile: bool,
-    confidence: float | None,
-    ledger: Path | None,
-    mips: str,
-    folder: str | None,
-    savepoint_timeout: float,
-    native: bool,
-    trial_savepoint: bool,
-    allow_non_restored: bool,
-    timeout: float,
-    settle: float,
-    least_rate: float,
-    resume: bool,
-    dry_run: bool,
-    rest: "Rest",
-    flink_home: Path | None,
-    as_json: bool,
-    output: Path | None,
-    **submitted: Any,
-) -> None:
+def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
     """Move a running job, with its state, to the devices of a placement.
 
-    Give JAR, options and ARGUMENTS as the job was submitted with. The command stops the job with a
-    savepoint, starts it from there on the new devices, verifies and watches it. If a step fails,
-    the job is started again on its previous devices. Before the job is stopped, its main method is
-    run twice without submitting anything, to check that the job fits the placement.
+    Give JAR, options and ARGUMENTS as the job was submitted with; leave them out if streamplace has
+    submitted or moved the job on this machine. The command stops the job with a savepoint, starts
+    it from there on the new devices, verifies and watches it. If a step fails, the job is started
+    again on its previous devices. Before the job is stopped, its main method is run twice without
+    submitting anything, to check that the job fits the placement.
 
     At most one copy of the job runs at any moment. If this command is killed, or Flink does not
     answer for a minute, run it again with --resume to finish the move. Only one command at a time
@@ -162,93 +146,63 @@ def move_(
     rates in --ledger (see: streamplace flink history). If a line of Flink's
     configuration does as well, it prints that line, and moves nothing.
     """
-    from streamplace.engines.flink.engine import FlinkEngine
-    from streamplace.engines.flink.improving import JobImprover
     from streamplace.engines.flink.pinning import read_vectors
+    from streamplace.engines.flink.probing import check_probes, resumed
     from streamplace.engines.flink.resuming import resume_words
-    from streamplace.engines.flink.settling import Settling
-    from streamplace.engines.flink.state import Saving
-    from streamplace.io.clusters import read_cluster
-    from streamplace.io.ledger import usual_ledger
-    from streamplace.model.units import tuple_rate
     from streamplace.report.moves import PlannedMoves
     from streamplace.report.pages import check_page
 
-    if resume:
-        _refuse_with_resume(any((placement, rate, dry_run, output)))
-    if output is not None:
-        check_page(output)
-    program = program_of(**submitted)
-    engine = FlinkEngine(
-        rest,
-        flink_home,
-        mips,
-        savepoints=folder,
-        allow_non_restored=allow_non_restored,
-        seconds=timeout,
-        saving=Saving(savepoint_timeout, native, trial_savepoint),
-        settling=Settling(settle, least_rate, never_slower=placement is None),
-        tell=say,
-        patience=patience,
-        accept_cold=accept_cold,
-    )
+    request = MoveRequest(**{field.name: options.pop(field.name) for field in fields(MoveRequest)})
+    request.check()
+    if request.output is not None:
+        check_page(request.output)
+    engine = request.engine(rest, flink_home)
+    program = request.program(engine, given_program(**options))
+    if program is None:
+        _improve(request.improver(engine, None), engine.job(request.job), request)
+        return
     move = engine.moving(program, resume_words(sys.argv[1:], program.jar))
-    if resume:
-        _show(move.resume(job), job or "", {}, as_json)
+    if request.resume:
+        _show(resumed(move, request.job), request.job or "", {}, request.as_json)
         return
-    running = move.running_job(job)
-    if placement is None:
-        cluster = None if cluster_file is None else read_cluster(cluster_file)
-        offered = None if rate is None else tuple_rate(rate)
-        improver = JobImprover(
-            engine,
-            move,
-            seconds,
-            offered,
-            cluster,
-            trust_profile,
-            say,
-            confidence,
-            ledger or usual_ledger(),
-        )
-        _improve(improver, running, output, dry_run=dry_run, as_json=as_json)
+    running = move.running_job(request.job)
+    if request.placement is None:
+        check_probes(move, running)
+        _improve(request.improver(engine, move), running, request)
         return
-    if rate is not None:
-        raise SettingError("--rate is for a job that is placed anew; drop --placement or --rate")
-    plan = move.plan(running, read_vectors(placement))
+    plan = move.plan(running, read_vectors(request.placement))
     _tell(plan)
-    _save_report(PlannedMoves(plan.moved), output)
-    moved = move.run(plan) if plan.is_needed and not dry_run else None
-    _show(moved, running, plan.moved, as_json)
+    _save_report(PlannedMoves(plan.moved), request.output)
+    moved = move.run(plan) if plan.is_needed and not request.dry_run else None
+    _show(moved, running, plan.moved, request.as_json)
 
 
-def _refuse_with_resume(has_more: bool) -> None:
-    if has_more:
-        raise SettingError(
-            "--resume uses the placement of the interrupted move; drop --placement, --rate, "
-            "--dry-run and -o"
-        )
-
-
-def _improve(
-    improver: "JobImprover", job: str, output: Path | None, *, dry_run: bool, as_json: bool
-) -> None:
+def _improve(improver: "JobImprover", job: str, request: MoveRequest) -> None:
     """Measure a job, decide where it should run, and move it there if that pays."""
+    from streamplace.engines.flink.probing import Prober
     from streamplace.report.moves import PlannedMoves
 
+    prober = improver if isinstance(improver, Prober) else None
     with waiting(f"watching for {improver.seconds:g} s"):
-        proposal = improver.propose(job)
+        probed = None if prober is None else prober.probe(job)
+        proposal = improver.propose(job) if probed is None else probed.proposal
     for note in proposal.measured.notes:
         say(f"note: {note}")
     for sentence in proposal.sentences():
         say(sentence)
+    if probed is None:
+        proposal = improver.planned(proposal)
     plan = proposal.plan if proposal.moves else None
     operators = {} if plan is None else plan.moved
-    _save_report(PlannedMoves(operators), output)
+    _save_report(PlannedMoves(operators), request.output)
     if plan is not None:
         _tell(plan)
-    moved = improver.run(proposal) if plan is not None and not dry_run else None
-    _show(moved, job, operators, as_json, proposal.to_json())
+    moved = None
+    if prober is not None and probed is not None:
+        moved = prober.finish(probed)
+    elif plan is not None and not request.dry_run:
+        moved = improver.run(proposal)
+    _show(moved, job, operators, request.as_json, proposal.to_json())
 
 
 def _save_report(moves: "PlannedMoves", output: Path | None) -> None:
@@ -371,12 +325,22 @@ def savepoints_(
             }
         )
         return
-    for one in left:
+    _list(left, needed, locks, jars.values())
+
+
+def _list(
+    savepoints: "Sequence[LeftSavepoint]",
+    needed: Mapping[str, str | None],
+    locks: "Sequence[LeftLock]",
+    jars: Collection[str],
+) -> None:
+    """Print what moves have left, and why it is needed."""
+    for one in savepoints:
         why = f"; {needed[one.path]}" if needed[one.path] else ""
         print_line(f"{one.path}  {one.made:%Y-%m-%d %H:%M}  of job {one.job}{why}")
     for lock in locks:
         print_line(f"lock of job {lock.job}  {lock.needed or 'not needed any more'}")
-    for name in jars.values():
+    for name in jars:
         print_line(f"jar {name}  not needed any more")
-    if not (left or locks or jars):
+    if not (savepoints or locks or jars):
         say("no savepoints of moves are left")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamplace.cli._flink import HOME, JOB, PLACEMENT, TIMEOUT, asks, program_of, submits
+from streamplace.cli._flink import HOME, JOB, PLACEMENT, TIMEOUT, asks, given_program, may_submit
 from streamplace.cli._options import spare_inputs, writes
 from streamplace.cli._output import print_line, say
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     epilog="Example: streamplace flink watch job.jar --placement placement.json --spare dev-4 "
     "-- --input x.csv",
 )
-@submits
+@may_submit
 @JOB
 @PLACEMENT
 @click.option(
@@ -65,7 +65,8 @@ def watch_(
     The command ends when the job ends. If the job fails, the command first waits until Flink knows
     which TaskManagers are alive, and starts the job again if one of them was lost.
 
-    Give JAR, options and ARGUMENTS as the job was submitted with, for the command submits it again.
+    Give JAR, options and ARGUMENTS as the job was submitted with, for the command submits it again;
+    leave them out if streamplace has submitted or moved the job on this machine.
     Checkpoints must be retained: submit the job, here and before, with an
     execution.checkpointing.dir that all machines reach and with
     -D execution.checkpointing.externalized-checkpoint-retention=RETAIN_ON_CANCELLATION.
@@ -73,10 +74,12 @@ def watch_(
     from streamplace.engines.flink.dist import find_flink
     from streamplace.engines.flink.jobs import only_job
     from streamplace.engines.flink.pinning import read_vectors
+    from streamplace.engines.flink.submitted import known_program
     from streamplace.engines.flink.watch import PlacedJob, Watch
 
     if output is not None:
         spare_inputs(output)
+    given = given_program(**submitted)
     vectors = read_vectors(placement)
     document = json.loads(placement.read_bytes())
 
@@ -85,12 +88,13 @@ def watch_(
         if output is not None:
             _write(document, run, output)
 
-    program, flink = program_of(**submitted), find_flink(flink_home)
+    job = only_job(rest, job)
+    program, flink = given or known_program(rest, job), find_flink(flink_home)
     written = output if output is not None and output.exists() else placement
     file = str(written.resolve())
     watch = Watch(rest, flink, program, spares, say, moved, patience, timeout, file)
     try:
-        watch.run(PlacedJob(only_job(rest, job), vectors))
+        watch.run(PlacedJob(job, vectors))
     except KeyboardInterrupt:
         say("stopped watching; the job keeps running")
 

@@ -261,10 +261,9 @@ def profile_(
     Where TaskManagers run on this machine with -XX:+DebugNonSafepoints, the stacks of their threads
     are sampled, and what they spend on handing tuples to each other becomes the ipt of the streams.
 
-    Run the job with chaining off (pipeline.operator-chaining.enabled: false). Otherwise operators
-    that Flink has chained are measured, and placed, as one. Give the same --mips as to the command
-    cluster. The command prints what it could not measure, and compares the model's prediction for
-    the current placement with the measured rate.
+    Operators that Flink has chained are one unit, which is measured, and placed, as one. Give the
+    same --mips as to the command cluster. The command prints what it could not measure, and
+    compares the model's prediction for the current placement with the measured rate.
     """
     from streamplace.engines.flink.jobs import only_job
     from streamplace.engines.flink.local_cost import LOCAL_COST
@@ -293,6 +292,11 @@ def profile_(
             say(f"{fact}: {graph.attributes[fact]}")
     for doubt in seen.doubts:
         say(f"note: {doubt}")
+    if seen.present is not None and seen.present.sending is None and seen.edges:
+        say(
+            "note: no tuple crosses between TaskManagers, so what that costs cannot be measured "
+            "where the job runs; 'streamplace flink move --probe' moves it once to measure it"
+        )
 
 
 for further in (

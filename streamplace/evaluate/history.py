@@ -62,13 +62,13 @@ class PredictionHistory(Displayed):
         judged = self.judged
         if judged:
             held = sum(entry.held is True for entry in judged)
-            told = [entry.confidence for entry in judged if entry.confidence is not None]
-            aim = f", which were told with {percent(median(told))} in the median" if told else ""
+            aims = [entry.confidence for entry in judged if entry.confidence is not None]
+            aim = f", which were told with {percent(median(aims))} in the median" if aims else ""
             yield f"{held} of {counted(len(judged), 'interval')} held{aim}."
-        known = known_errors("", self.entries, self.confidence)
+        errors = known_errors("", self.entries, self.confidence)
         yield (
-            f"Rates of a new job are {known.low:.2f} to {known.high:.2f} of what is predicted, "
-            f"and at least {known.least:.2f}, with {known.words}."
+            f"Rates of a new job are {errors.low:.2f} to {errors.high:.2f} of what is predicted, "
+            f"and at least {errors.least:.2f}, with {errors.words}."
         )
 
 

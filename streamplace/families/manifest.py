@@ -1,4 +1,4 @@
-"""Manifests: what a data set was made from, and the checksums that tell whether it still is."""
+"""Manifests: the recipe and the version of a data set, and checksums that verify its files."""
 
 import hashlib
 import json

@@ -12,7 +12,7 @@ _MEANING = {int: "a whole number", float: "a number", str: "a text", bool: "true
 
 
 class Parameters(Protocol):
-    """What every family's parameters can say."""
+    """Facts that the parameters of every family provide."""
 
     @property
     def n_graphs(self) -> int:

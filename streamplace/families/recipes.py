@@ -1,4 +1,4 @@
-"""Recipes: what to generate, as a TOML file that can be kept under version control."""
+"""Recipes: a family, its parameters and a seed as a TOML file, for version control."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from streamplace.model.problem import Problem
 
 @with_config(STRICT)
 class RecipeToml(TypedDict):
-    """What to generate."""
+    """A recipe as it stands in its file."""
 
     family: str
     seed: NotRequired[Annotated[int, Field(ge=0)]]

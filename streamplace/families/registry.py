@@ -49,7 +49,7 @@ class Family:
         ----------
         start
             Number of the first. A family whose generator takes ``start`` begins there; of any
-            other, what comes before is made too.
+            other, the graphs before it are generated and skipped.
         """
         chosen = self.parameters() if parameters is None else parameters
         if not isinstance(chosen, self.parameters):
@@ -71,7 +71,9 @@ def graph_of(item: StreamGraph | Problem) -> StreamGraph:
     return item.graph if isinstance(item, Problem) else item
 
 
-FAMILIES: Registry[Family] = Registry("streamplace.families", "family")
+FAMILIES: Registry[Family] = Registry(
+    "streamplace.families", "family", wing="streamplace.papers.families"
+)
 
 
 def family(name: str, parameters: type[P]) -> Callable[[Generator[P]], Generator[P]]:

@@ -1,7 +1,7 @@
-"""Data sets in shards, which are made side by side: the same graphs, whoever makes them.
+"""Data sets in shards, which are generated in parallel; the graphs do not depend on the shards.
 
-While shards are made, ``name.manifest.jsonl`` says what is being made and which of them are done,
-so that a run that was stopped goes on with those that are missing.
+During the generation, ``name.manifest.jsonl`` holds the plan and the complete shards, so that a run
+that was stopped continues with the missing ones.
 """
 
 import gzip

@@ -1,4 +1,4 @@
-"""The folder for what can be made again, so that it need not be."""
+"""Folders of the user: for what can be made again, and for what is to be remembered."""
 
 import os
 from pathlib import Path
@@ -6,8 +6,17 @@ from pathlib import Path
 
 def user_cache() -> Path:
     """Streamplace's folder in the user's cache folder; it need not exist, nor be writable."""
-    named = os.environ.get("XDG_CACHE_HOME")
+    return _folder("XDG_CACHE_HOME", ".cache")
+
+
+def user_state() -> Path:
+    """Streamplace's folder for what cannot be made again; it need not exist, nor be writable."""
+    return _folder("XDG_STATE_HOME", ".local/state")
+
+
+def _folder(variable: str, usual: str) -> Path:
+    named = os.environ.get(variable)
     try:
-        return (Path(named) if named else Path.home() / ".cache") / "streamplace"
+        return (Path(named) if named else Path.home() / usual) / "streamplace"
     except RuntimeError:  # a user without a home: nothing can be beneath this
         return Path(os.devnull) / "streamplace"

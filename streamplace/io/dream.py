@@ -5,7 +5,6 @@ operator relative to the source. Weights and the flags ``is_source`` and ``is_si
 connections, which are the truth: they may be left out, and a warning tells where they contradict.
 """
 
-import json
 import logging
 import math
 from collections import Counter
@@ -18,10 +17,9 @@ from pydantic import Field, with_config
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, GraphError, StreamplaceError
-from streamplace.io.files import read_bytes, spot, write_text
+from streamplace.io.files import read_bytes, spot
 from streamplace.io.foreign import FOREIGN, Amount, files_of, name_of, parse_foreign
 from streamplace.io.registry import reader
-from streamplace.model.arrays import Floats
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.operators import Operators
@@ -93,45 +91,6 @@ def parse_dream(content: bytes, where: str, name: str) -> StreamGraph:
     for contradiction in _contradictions(document, graph):
         LOG.warning("%s: %s; the connections are used", where, contradiction)
     return graph
-
-
-def dream_document(graph: StreamGraph) -> dict[str, Any]:
-    """Document of a graph, all of whose sources must have the same rate.
-
-    Raises
-    ------
-    FormatError
-        If the graph has what the format cannot say, such as windows or a parallelism.
-    """
-    _check_expressible(graph)
-    event_rate = float(graph.operators.rate.max())
-    weight = graph.input_rate / event_rate
-    sources, sinks = set(graph.sources.tolist()), set(graph.sinks.tolist())
-    document: dict[str, Any] = {
-        "operators": [
-            {
-                "idx": i,
-                "is_source": i in sources,
-                "is_sink": i in sinks,
-                "name": operator.name,
-                "cpu": operator.ipt,
-                "payload": operator.payload / MEGABIT,
-                "weight": float(weight[i]),
-            }
-            for i, operator in enumerate(graph.operators)
-        ],
-        "connections": [_connection(graph, i, weight) for i in range(graph.n_streams)],
-        "event_rate": event_rate,
-    }
-    devices = graph.attributes.get("devices")
-    if isinstance(devices, int | float) and devices > 0:
-        document["num_vms"] = math.ceil(devices)
-    return document
-
-
-def write_dream(graph: StreamGraph, path: Path) -> None:
-    """Write one graph in the published format."""
-    write_text(path, json.dumps(dream_document(graph), indent=1, ensure_ascii=False) + "\n")
 
 
 def _graph(document: DreamJson, name: str) -> StreamGraph:
@@ -210,35 +169,3 @@ def _contradictions(document: DreamJson, graph: StreamGraph) -> Iterator[str]:
             if not math.isclose(given, computed, rel_tol=WEIGHT_TOLERANCE, abs_tol=1e-9):  # type: ignore[arg-type]
                 yield f"operator {quoted(row['idx'])} has {field} {quoted(given)}, not {computed:g}"
                 break
-
-
-def _connection(graph: StreamGraph, i: int, weight: Floats) -> dict[str, Any]:
-    streams = graph.streams
-    source, selectivity = int(streams.source[i]), float(streams.selectivity[i])
-    return {
-        "from_vertex": source,
-        "to_vertex": int(streams.target[i]),
-        "selectivity": selectivity,
-        "weight": float(weight[source]) * selectivity,
-    }
-
-
-def _check_expressible(graph: StreamGraph) -> None:
-    operators = graph.operators
-    faults = {
-        "sources of different rates": len(set(operators.rate[graph.sources].tolist())) > 1,
-        "windows": bool(operators.window),
-        "parallelism": bool((operators.parallelism > 1).any()),
-        "key groups": bool(operators.max_parallelism.any()),
-        "slot sharing groups": any(operators.slot_sharing_group),
-        "required tags": any(operators.requires),
-        "memory": bool(operators.memory.any()),
-        "constant loads": bool(operators.constant.any()),
-        "streams with a payload of their own": not np.isnan(graph.streams.payload).all(),
-    }
-    for fault, present in faults.items():
-        if present:
-            raise FormatError(
-                f"graph {quoted(graph.name)} has {fault}, which the dream format cannot express; "
-                "write it as .json instead"
-            )

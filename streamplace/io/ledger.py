@@ -156,8 +156,8 @@ def read_ledger(path: Path) -> Ledger:
     if not number and not reason:
         return Ledger(tuple(entries))
     parts = ", ".join(f"{count} {kind}" for kind, count in others.items() if count)
-    told = f"{spot(path)}: {counted(number, 'line')} skipped" + (f" ({parts})" if parts else "")
-    return Ledger(tuple(entries), told + reason)
+    skipped = f"{spot(path)}: {counted(number, 'line')} skipped" + (f" ({parts})" if parts else "")
+    return Ledger(tuple(entries), skipped + reason)
 
 
 def append_entries(path: Path, entries: Iterable[LedgerEntry]) -> None:
@@ -261,11 +261,11 @@ def errors_for(
 
 def _scores(entries: Iterable[LedgerEntry]) -> dict[str, list[float]]:
     """Scores of the runs that tell one, by job."""
-    found: dict[str, list[float]] = {}
+    by_job: dict[str, list[float]] = {}
     for entry in entries:
         if entry.score is not None:
-            found.setdefault(entry.job, []).append(entry.score)
-    return found
+            by_job.setdefault(entry.job, []).append(entry.score)
+    return by_job
 
 
 def _entry_of(line: bytes) -> LedgerEntry | str:

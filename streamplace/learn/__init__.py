@@ -1,1 +1,1 @@
-"""Learned placers: everything that imports torch lives here, and nothing else imports it early."""
+"""The frame of learned placers, and the models that people place with; torch is imported late."""

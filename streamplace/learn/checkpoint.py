@@ -1,4 +1,4 @@
-"""Checkpoints: all that a run needs to go on as if it had never stopped, in one file."""
+"""Checkpoints: the whole state of a training in one file, from which it is resumed exactly."""
 
 import json
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ _REMEDY = "train anew into another folder"
 
 @with_config(STRICT)
 class HistoryJson(TypedDict):
-    """What happened so far; see `History`."""
+    """The history so far; see `History`."""
 
     before: Finite | None
     best: Annotated[int, Field(ge=0)]
@@ -40,7 +40,7 @@ class HistoryJson(TypedDict):
 
 @with_config(STRICT)
 class CheckpointJson(TypedDict):
-    """What a checkpoint says about its run."""
+    """Document of a checkpoint."""
 
     format: str
     version: int
@@ -58,7 +58,7 @@ class Checkpoint:
     document
         ``settings`` of the run, ``history``, ``versions``; fit for JSON.
     tensors
-        Parameters, Adam's moments, what the learner keeps, and the best epoch's validation.
+        Parameters, Adam's moments, the learner's memories, and the best epoch's validation.
     """
 
     document: dict[str, Any]
@@ -66,13 +66,13 @@ class Checkpoint:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a run that goes on must share with this one."""
+        """Settings that a resumed run must share with this one."""
         settings: dict[str, Any] = self.document["settings"]
         return settings
 
     @property
     def history(self) -> History:
-        """What happened so far."""
+        """The history so far."""
         return history_of(self.document["history"], self.tensors["best/values"])
 
 
@@ -145,21 +145,21 @@ def read_checkpoint(folder: Path) -> Checkpoint:
 
 def as_arrays(checkpoint: Checkpoint | None, settings: Mapping[str, Any]) -> Arrays:
     """Checkpoint, if there is one, and settings of a run, to be handed to another process."""
-    whole = {"settings": settings, "document": checkpoint and checkpoint.document}
-    text = np.frombuffer(json.dumps(whole).encode(), np.uint8)
+    facts = {"settings": settings, "document": checkpoint and checkpoint.document}
+    text = np.frombuffer(json.dumps(facts).encode(), np.uint8)
     return {"": text, **(checkpoint.tensors if checkpoint else {})}
 
 
 def of_arrays(arrays: Mapping[str, NDArray[Any]]) -> tuple[Checkpoint | None, dict[str, Any]]:
     """Checkpoint and settings that `as_arrays` packed."""
-    whole = json.loads(arrays[""].tobytes())
+    facts = json.loads(arrays[""].tobytes())
     tensors = {name: array for name, array in arrays.items() if name}
-    checkpoint = whole["document"] and Checkpoint(whole["document"], tensors)
-    return checkpoint, whole["settings"]
+    checkpoint = facts["document"] and Checkpoint(facts["document"], tensors)
+    return checkpoint, facts["settings"]
 
 
 def check_settings(checkpoint: Checkpoint, settings: Mapping[str, Any], folder: Path) -> None:
-    """Raise SettingError where a run would go on with other settings than it began with."""
+    """Raise SettingError if a run would be resumed with other settings than it began with."""
     for name in dict.fromkeys([*checkpoint.settings, *settings]):
         then, now = checkpoint.settings.get(name), settings.get(name)
         if then == now:
@@ -175,7 +175,7 @@ def check_settings(checkpoint: Checkpoint, settings: Mapping[str, Any], folder: 
 
 
 def _has(arrays: Arrays, key: str, name: str) -> bool:
-    """Whether a moment of a parameter is there: all of them are, once a step was made."""
+    """Whether a parameter has moments: after the first step it has all of them."""
     present = [f"adam/{each}/{name}" in arrays for each in MOMENTS]
     if any(present) and not all(present):
         raise FormatError(f"the checkpoint: lacks adam/{key}/{name}; {_REMEDY}")
@@ -183,7 +183,7 @@ def _has(arrays: Arrays, key: str, name: str) -> bool:
 
 
 def _check_memories(memories: Arrays, wanted: Mapping[str, np.ndarray[Any, Any]]) -> None:
-    """Check names, types and dimensions of what a learner keeps; their sizes may have changed."""
+    """Check names, types and dimensions of a learner's memories; their sizes may have changed."""
     for name in {*memories, *wanted}:
         if name not in memories or name not in wanted:
             fault = "lacks" if name in wanted else "holds an unknown"

@@ -78,7 +78,7 @@ class Preset:
 
 
 class Configurable(Protocol):
-    """What has a name and presets, as `streamplace.learn.registry.LearnedModel`."""
+    """A name and presets, as `streamplace.learn.registry.LearnedModel` has them."""
 
     @property
     def name(self) -> str:
@@ -128,7 +128,7 @@ def configured(
 
 
 def parsed(kind: type[Config], values: Mapping[str, Any], where: str) -> Any:
-    """Options of a kind, from what a file at ``where`` holds."""
+    """Options of a kind, from the values in a file at ``where``."""
     return _validated(kind, values, where, FormatError)
 
 

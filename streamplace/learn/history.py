@@ -1,4 +1,4 @@
-"""What happened in training so far: one line per epoch, and the best of them."""
+"""The history of a training: the means of every epoch, and the best epoch."""
 
 import json
 import math
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """What one epoch of training came to, as means over problems or steps.
+    """Results of one epoch, as means over problems or steps.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Epoch:
 
     @property
     def score(self) -> float:
-        """What epochs are compared by: validation, or the reward where nothing is held out."""
+        """Value that epochs are compared by: validation, or the reward if nothing is held out."""
         return self.reward if self.validation is None else self.validation
 
 
@@ -64,9 +64,9 @@ class History:
     Attributes
     ----------
     before
-        Mean validation of the weights that training began from, None where there were none.
+        Mean validation of the weights that training began from, None if it began from random ones.
     best
-        Number of the best epoch; 0 as long as nothing was better than the beginning.
+        Number of the best epoch; 0 while none was better than the weights at the beginning.
     values
         Relative throughput of every validation problem in the best epoch.
     """

@@ -1,4 +1,4 @@
-"""What training asks of a model: losses of rows of its problems, and greedy answers to judge."""
+"""Contract between training and a model: losses on its problems, and greedy placements."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     import torch
 
 Selection = Longs | slice
-"""Some problems by number, or all."""
+"""Numbers of some problems, or all."""
 
 ALL = slice(None)
 
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """What was sampled for a share of a batch; numbers are sums over problems, so shares add up.
+    """Report on the samples of a part of a batch; sums over problems, so that reports can be added.
 
     Attributes
     ----------
@@ -91,15 +91,15 @@ class Learner(Protocol):
         ...
 
     def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
-        """What is remembered of these training problems: all besides parameters that must last."""
+        """Memories of these training problems: all state besides the parameters."""
         ...
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
-        """Take back what `state` returned for these training problems, here or elsewhere."""
+        """Restore what `state` returned for these training problems, here or in another process."""
         ...
 
     def spec(self) -> dict[str, Any]:
-        """What placing needs besides the weights, fit for JSON: ``config`` and ``features``.
+        """Facts that placing needs besides the weights, for JSON: ``config`` and ``features``.
 
         ``features`` holds ``names``, and ``mean`` and ``std`` of the training set.
         """

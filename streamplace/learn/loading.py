@@ -1,4 +1,4 @@
-"""Weights of models: those that come with streamplace, and files read once as long as they last.
+"""Weights of models: those that come with streamplace, and files, read again only if they change.
 
 Needs neither torch nor numba.
 """
@@ -19,15 +19,15 @@ from streamplace.model.messages import quoted
 C = TypeVar("C", bound=Config)
 T = TypeVar("T")
 
-MODELS_FOLDER = Path(__file__).parent / "models"
+MODEL_FOLDERS = (Path(__file__).parent / "models", Path(__file__).parents[1] / "papers")
+"""Folders whose sub-folders hold the weights that come with streamplace."""
 REMEDY = "fetch or make it again"
 
 
 def shipped(name: str) -> Path:
     """File of the weights that come with streamplace for a model."""
-    folders = sorted(folder for folder in MODELS_FOLDER.iterdir() if folder.is_dir())
-    paths = (folder / f"{name}{SUFFIX}" for folder in folders)
-    path = next((path for path in paths if path.is_file()), None)
+    files = (path for folder in MODEL_FOLDERS for path in folder.glob(f"*/*{SUFFIX}"))
+    path = next((path for path in files if path.name == f"{name}{SUFFIX}"), None)
     if path is None:
         raise SettingError(
             f"no weights of {quoted(name)} come with streamplace; train it (streamplace train "
@@ -37,7 +37,7 @@ def shipped(name: str) -> Path:
 
 
 def loaded(path: Path, read: Callable[..., T], *arguments: object) -> T:
-    """Return what ``read(path, *arguments)`` returns, read again only where the file has changed.
+    """Return ``read(path, *arguments)``, cached until the file changes.
 
     The arguments are hashable.
     """
@@ -70,7 +70,7 @@ def read_model(
 def check_shapes(
     tensors: Mapping[str, NDArray[Any]], wanted: Mapping[str, tuple[int, ...]], where: str
 ) -> None:
-    """Raise FormatError unless these are the parameters wanted; ``where`` stands in the error."""
+    """Raise FormatError unless these are the parameters wanted; ``where`` names the file."""
     for name in sorted({*wanted, *tensors}):
         if name not in wanted or name not in tensors:
             fault = "lacks" if name in wanted else "holds an unknown"

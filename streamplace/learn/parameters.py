@@ -25,7 +25,7 @@ def arrays_of(module: torch.nn.Module) -> Arrays:
 
 
 def put_arrays(module: torch.nn.Module, arrays: Mapping[str, NDArray[Any]], where: str) -> None:
-    """Give a module these parameters and buffers; ``where`` they come from stands in the error."""
+    """Give a module these parameters and buffers; ``where`` names their source."""
     check_arrays(module, arrays, where)
     module.load_state_dict({name: torch.from_numpy(array) for name, array in arrays.items()})
 

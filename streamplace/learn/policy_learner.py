@@ -1,4 +1,4 @@
-"""What the learners of all policies have in common."""
+"""Base class of learners: rewards, memories, validation, and the facts of a weights file."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -22,15 +22,15 @@ C = TypeVar("C", bound=Config)
 class PolicyLearner(ABC, Generic[C]):
     """A policy on its training problems; see `streamplace.learn.learner.Learner`.
 
-    What differs between policies is how placements come about and what is learned from them
-    (`loss`), how a policy is judged (`judged`), and what it sees (`features`).
+    Policies differ in how placements are sampled and learned from (`loss`), in how the policy is
+    validated (`judged`), and in its features (`features`).
 
     Attributes
     ----------
     reward
         Reward of placements by the task's objective.
     memories
-        What is remembered of every training problem.
+        Memories of the training problems.
     """
 
     def __init__(self, task: LearningTask, config: C, module: torch.nn.Module) -> None:
@@ -45,11 +45,11 @@ class PolicyLearner(ABC, Generic[C]):
 
     @abstractmethod
     def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> Sequence[float]:
-        """Rewards of what the policy answers to validation problems, which have these numbers."""
+        """Rewards of the policy's placements of validation problems, which have these numbers."""
 
     @abstractmethod
     def features(self) -> Mapping[str, Any]:
-        """What the policy sees, fit for JSON: ``names``, perhaps ``mean`` and ``std``."""
+        """Features of the policy for JSON: ``names``, perhaps ``mean`` and ``std``."""
 
     @property
     def n_problems(self) -> int:
@@ -62,17 +62,17 @@ class PolicyLearner(ABC, Generic[C]):
         return np.array([problem.n_operators for problem in self.task.training], np.int64)
 
     def validate(self, rows: Selection = ALL) -> Floats:
-        """Reward of what the policy answers to validation problems."""
+        """Rewards of the policy's placements of validation problems."""
         numbers = np.arange(len(self.task.validation))[rows].tolist()
         problems = [self.task.validation[number] for number in numbers]
         return np.array(self.judged(problems, numbers), np.float64)
 
     def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
-        """What is remembered of training problems."""
+        """Memories of training problems."""
         return {k: v for memory in self.memories for k, v in memory.state(rows).items()}
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
-        """Take back what `state` returned."""
+        """Restore what `state` returned."""
         for memory in self.memories:
             memory.restore(state, rows)
 

@@ -1,7 +1,8 @@
 """Processes that torchrun started: each computes some shards of every step, all take the same step.
 
-Gradients and memories travel as bytes to the first process and their sum comes back, through gloo:
-whoever is waited for is known by number. Why a process ends, it leaves with torchrun's store.
+Every process sends gradients and memories to the first one through gloo, and receives their sum.
+Since each message has one sender, a lost process is known by its number. A process that ends
+writes the reason into torchrun's store.
 """
 
 import os
@@ -19,22 +20,31 @@ import torch
 
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.learn.learner import Learner
-from streamplace.learn.packing import gradient_from, packed, packed_gradient, unpacked
-from streamplace.learn.shards import BatchShard, Gradient, gathered, summed
-from streamplace.learn.workers import Arrays, LocalWorkers, ThreadWorkers, Workers, cores, working
+from streamplace.learn.shards import (
+    Arrays,
+    BatchShard,
+    Gradient,
+    gathered,
+    gradient_from,
+    packed,
+    packed_gradient,
+    summed,
+    unpacked,
+)
+from streamplace.learn.workers import LocalWorkers, ThreadWorkers, Workers, cores, working
 from streamplace.model.arrays import Floats, Longs
 
 FIRST = 0
 PATIENCE = timedelta(days=7)
-"""The first process may solve for long before there is anything to share."""
+"""Longest wait for another process: the first one may prove optima for days."""
 GRACE_S = 0.3
-"""What ended another process, such as Ctrl-C, may be on its way to this one."""
+"""Time in which the signal that ended another process, such as Ctrl-C, reaches this one."""
 ENDED = "ended"
 _TIMES = count()
 
 
 class Ended(StreamplaceError):
-    """Another process has said why all of them end."""
+    """Another process reports why all of them end."""
 
 
 class Lost(Exception):
@@ -62,7 +72,7 @@ def leads() -> bool:
 
 
 def launcher() -> str:
-    """What started this process, as words before the command; nothing where it is alone."""
+    """Words before the command that started this process; empty if it is alone."""
     each = os.environ.get("LOCAL_WORLD_SIZE", "1")
     return f"torchrun --nproc-per-node {each} -m " if launched() else ""
 
@@ -71,7 +81,7 @@ def launcher() -> str:
 def joined() -> Iterator[Workers]:
     """All processes that torchrun started, or this one alone.
 
-    Of an error that ends them the first process is told, and all others get `Ended`.
+    If an error ends them, the first process raises it, and all others raise `Ended`.
     """
     if not launched():
         yield LocalWorkers()
@@ -96,7 +106,7 @@ def joined() -> Iterator[Workers]:
 
 
 class ProcessWorkers:
-    """One process among its equals."""
+    """One of the processes."""
 
     on: str | None = None
 
@@ -110,7 +120,7 @@ class ProcessWorkers:
         return self._rank == FIRST
 
     def shared(self, make: Callable[[], Arrays]) -> Arrays:
-        """Return what the first process makes."""
+        """Return the result of the first process."""
         mine = packed(make()) if self.leads else b""
         return unpacked(self._met(mine, lambda parts: parts[FIRST]))
 
@@ -118,7 +128,7 @@ class ProcessWorkers:
     def gradient_workers(
         self, learner: Learner, make: Callable[[], Learner], device: str
     ) -> Iterator["ProcessGradientWorkers"]:
-        """Its part of the cores of its machine."""
+        """Threads on this process's part of the cores."""
         each = cores() // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
         with self._ending_between_steps(), working(learner, device, each) as threads:
             yield ProcessGradientWorkers(self, learner, threads)
@@ -128,16 +138,16 @@ class ProcessWorkers:
         return range(self._rank, count, self._size)
 
     def met(self, mine: bytes, combine: Callable[[list[bytes]], bytes]) -> bytes:
-        """What the first process makes of the parts of all; then this one may end."""
-        whole = self._met(mine, combine)
+        """Combine the parts of all in the first process; afterwards this one may end."""
+        combined = self._met(mine, combine)
         if self._asked_to_end:
             raise KeyboardInterrupt
         if self._is_orphan:
             raise self._orphaned()
-        return whole
+        return combined
 
     def left(self, error: BaseException) -> BaseException:
-        """Say why this process ends; what it should end with."""
+        """Write why this process ends; return the error to end with."""
         if isinstance(error, Lost):
             try:
                 error = self._judged(error)
@@ -161,13 +171,13 @@ class ProcessWorkers:
             _send(mine, FIRST)
             return _received(FIRST)
         parts = [mine, *self._parts()]
-        whole = combine(parts)
+        combined = combine(parts)
         for rank in range(1, self._size):
-            _send(whole, rank)
-        return whole
+            _send(combined, rank)
+        return combined
 
     def _parts(self) -> list[bytes]:
-        """What all others send; if some do not, the one that said nothing is who was lost."""
+        """Parts of all others; if some are missing, a process that gave no reason was lost."""
         parts, missing = [], []
         for rank in range(1, self._size):
             try:
@@ -195,7 +205,7 @@ class ProcessWorkers:
         return SettingError(f"process {lost.rank} of {self._size}: {reason}")
 
     def _reason_of(self, rank: int) -> str | None:
-        """Why a process ended: its error, nothing if it was asked to, None if it could not say."""
+        """Why a process ended: its error, empty if it was asked to, None if it gave no reason."""
         return self._noted(_key(rank))
 
     @property
@@ -211,7 +221,7 @@ class ProcessWorkers:
     def _noted(self, key: str) -> str | None:
         try:
             return self._store.get(key).decode() if self._store.check([key]) else None
-        except RuntimeError:  # the store went with whoever kept it
+        except RuntimeError:  # the process with the store has ended
             return None
 
     def _note(self, key: str, text: str) -> None:
@@ -222,7 +232,7 @@ class ProcessWorkers:
 
     @contextmanager
     def _ending_between_steps(self) -> Iterator[None]:
-        """Let SIGTERM wait: torchrun sends it when a process is lost, which then is to be said."""
+        """Delay SIGTERM: torchrun sends it when a process is lost, which is reported first."""
 
         def wait(number: int, frame: FrameType | None) -> None:
             self._asked_to_end = True
@@ -267,7 +277,7 @@ class ProcessGradientWorkers:
 
 
 class _Spoken(SettingError):
-    """An error that this process tells itself, because the first is the one that is lost."""
+    """An error that this process reports itself, because the first one is lost."""
 
 
 def _gone(rank: int, size: int) -> str:
@@ -282,19 +292,19 @@ def _key(rank: int) -> str:
 
 
 def _united(parts: list[bytes]) -> bytes:
-    whole: dict[str, Any] = {}
+    combined: dict[str, Any] = {}
     for part in parts:
-        whole |= unpacked(part)
-    return packed(whole)
+        combined |= unpacked(part)
+    return packed(combined)
 
 
 def _summed(parts: list[bytes], count: int) -> bytes:
     """Sum of the gradients of all shards, and the memories of each."""
-    whole: dict[str, Any] = {}
+    combined: dict[str, Any] = {}
     for part in parts:
-        whole |= unpacked(part)
-    total = summed(gradient_from(_of(f"{i}", whole), "cpu") for i in range(count))
-    memories = {name: array for name, array in whole.items() if name.split("/")[1] == "state"}
+        combined |= unpacked(part)
+    total = summed(gradient_from(_of(f"{i}", combined), "cpu") for i in range(count))
+    memories = {name: array for name, array in combined.items() if name.split("/")[1] == "state"}
     return packed({**memories, **_under("sum", packed_gradient(total))})
 
 

@@ -1,4 +1,4 @@
-"""What a trainable model is, and the registry that the command line and the docs read."""
+"""Trainable models, and the registry that the command line and the docs read."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from streamplace.errors import SettingError
 from streamplace.learn.config import Config, Preset
-from streamplace.learn.improving.policy import Improver
 from streamplace.learn.learner import Learner
+from streamplace.learn.walker import Improver
 from streamplace.model.arrays import Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LearningTask:
-    """What a learner is built from.
+    """The problems, targets and reward that a learner is built for.
 
     Attributes
     ----------
     device
         ``cpu`` or ``cuda``.
     objective
-        What is best, by name.
+        Objective by name.
     reward
-        What judges sampled placements: a simulation, ``steady`` or ``engine``, or a function that
+        Judge of sampled placements: a simulation, ``steady`` or ``engine``, or a function that
         measures passes.
     targets
         Good placements [N] of the training problems to learn from, None where none is known;
@@ -83,7 +83,7 @@ class LearnedModel:
     supervised
         Whether it learns from good placements that others found (`LearningTask.targets`).
     objectives
-        What it can be trained for; empty for any.
+        Objectives that it can be trained for; empty for any.
     """
 
     name: str
@@ -106,7 +106,9 @@ class LearnedModel:
             )
 
 
-MODELS: Registry[LearnedModel] = Registry("streamplace.learn.models", "model", "model")
+MODELS: Registry[LearnedModel] = Registry(
+    "streamplace.learn.models", "model", "model", wing="streamplace.papers"
+)
 
 
 def register(model: LearnedModel) -> LearnedModel:

@@ -17,20 +17,20 @@ Rewards = NDArray[np.float64]
 Reward = Callable[[Problem, NDArray[np.int32]], Rewards]
 """Values [B] in 0…1 of placements [B, N]."""
 Judge = Callable[[Problem, NDArray[np.int32]], tuple[Rewards, Rewards]]
-"""Rewards and costs [B] of placements [B, N], each of which is judged once."""
+"""Rewards and costs [B] of placements [B, N], each of which is evaluated once."""
 Measure = Callable[[Problem, NDArray[np.int32]], Rewards]
 """Seconds [B] that one pass took under each of the placements [B, N]."""
 JUDGES = ("steady", "engine")
 
 
 def reward_of(objective: str, judge: str | Measure) -> Reward:
-    """Reward for an objective; throughput is judged by the ``steady`` state or the ``engine``.
+    """Reward for an objective; throughput is that of the ``steady`` state or of the ``engine``.
 
-    The makespan is simulated, or measured where the judge is a `Measure`.
+    The makespan is simulated, or measured if the judge is a `Measure`.
 
-    The reward of any other objective says how close a value is to a yardstick of its problem:
-    a proven bound (bound / value where less is better), or where there is none the value of
-    everything on one device, which then is worth one half.
+    The reward of any other objective compares a value with a yardstick of its problem: a proven
+    bound (bound / value if less is better), or without one the value of all operators on one
+    device, whose reward is then one half.
     """
     if not isinstance(judge, str):
         return Relative(_measured(objective, judge))
@@ -47,20 +47,20 @@ def reward_of(objective: str, judge: str | Measure) -> Reward:
 
 
 def rewards_of_values(objective: str, problem: Problem, values: Rewards) -> Rewards:
-    """Rewards of placements whose values by the objective are known; simulation is the judge."""
+    """Rewards of placements whose simulated values by the objective are known."""
     judge = named_objective(objective)
     return values if _is_rate(judge) else Relative(judge).rewards(problem, values)
 
 
 def _is_rate(objective: Objective) -> bool:
-    """Whether values are rewards as they are: shares of the rate of the sources."""
+    """Whether values are rewards already: shares of the rate of the sources."""
     return objective.kind == "rate" and objective.usual
 
 
 def costs_of(objective: str, judge: str | Measure) -> Reward:
-    """Costs of placements for an objective: they fall in proportion as its value gets better.
+    """Costs of placements for an objective: lower is better.
 
-    They are multiples of the problem's yardstick, as in `reward_of`, but not squeezed into 0…1.
+    They are multiples of the problem's yardstick, as in `reward_of`, but not limited to 0…1.
     """
     reward = reward_of(objective, judge)
     if isinstance(reward, Relative):
@@ -69,7 +69,7 @@ def costs_of(objective: str, judge: str | Measure) -> Reward:
 
 
 def judge_of(objective: str, judge: str | Measure) -> Judge:
-    """Reward and costs of the same placements, as `reward_of` and `costs_of` have them."""
+    """Reward and costs of the same placements, as of `reward_of` and `costs_of`."""
     reward = reward_of(objective, judge)
     if isinstance(reward, Relative):
         return reward.both
@@ -87,7 +87,7 @@ def steady(problem: Problem, placements: NDArray[np.int32]) -> Rewards:
 
 
 def engine(problem: Problem, placements: NDArray[np.int32]) -> Rewards:
-    """Relative throughput that the engine measures; equal placements are run once."""
+    """Relative throughput in the queueing engine; equal placements are run once."""
     from streamsim.engine import settings_for, simulate
 
     each, where = np.unique(placements, axis=0, return_inverse=True)
@@ -96,7 +96,7 @@ def engine(problem: Problem, placements: NDArray[np.int32]) -> Rewards:
 
 
 def check_measured(objective: str) -> None:
-    """Raise SettingError where an objective is not what a `Measure` measures."""
+    """Raise SettingError unless an objective is what a `Measure` measures."""
     if named_objective(objective).kind != "pass":
         raise SettingError(
             f"the reward ray measures the makespan, not {objective}; drop the reward or the "
@@ -111,7 +111,7 @@ def _measured(objective: str, measure: Measure) -> Objective:
 
 
 class Relative:
-    """Values of an objective as shares of a yardstick, which every problem has of its own.
+    """Rewards and costs of an objective, relative to a yardstick of each problem.
 
     Examples
     --------
@@ -130,7 +130,7 @@ class Relative:
         return self.both(problem, placements)[0]
 
     def costs(self, problem: Problem, placements: NDArray[np.int32]) -> Rewards:
-        """Values of a batch as multiples of the yardstick, those that rise to the good below 0."""
+        """Values of a batch as multiples of the yardstick; negative if more is better."""
         return self.both(problem, placements)[1]
 
     def both(self, problem: Problem, placements: NDArray[np.int32]) -> tuple[Rewards, Rewards]:
@@ -143,12 +143,14 @@ class Relative:
         values = np.maximum(values, 0.0)
         yardstick, proven = self._yardstick(problem)
         less = self._objective.sense == "min"
-        whole = values if proven else values + yardstick
-        part = np.full_like(values, yardstick) if less else values
+        denominator = values if proven else values + yardstick
+        numerator = np.full_like(values, yardstick) if less else values
         if proven and not less:
-            whole = np.full_like(values, yardstick)
-        good = whole > 0
-        return np.clip(np.divide(part, whole, out=np.ones_like(values), where=good), 0.0, 1.0)
+            denominator = np.full_like(values, yardstick)
+        good = denominator > 0
+        return np.clip(
+            np.divide(numerator, denominator, out=np.ones_like(values), where=good), 0.0, 1.0
+        )
 
     def _costs(self, problem: Problem, values: Rewards) -> Rewards:
         yardstick = self._yardstick(problem)[0]

@@ -1,19 +1,25 @@
 """A batch in shards, whose gradients are summed in fixed order, whoever computes them.
 
-Every seed is derived from the run's seed and the place in the run (epoch, step, shard), so that
-no state of a generator need be kept: a resumed run is the same run, on one thread or many machines.
+Every seed is derived from the run's seed and the position in the run (epoch, step, shard), so no
+state of a generator is kept: a resumed run is the same run, on one thread or many machines. For
+other processes, gradients and arrays become bytes in which nothing can be executed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from streamplace.learn.learner import Learner, StepReport
+from streamplace.learn.parameters import array_of
 from streamplace.model.arrays import Floats, Longs
+
+Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,7 +51,7 @@ class Gradient:
 
 
 def seed_of(seed: int, *place: int) -> int:
-    """Seed of a place in a run: another place or another run has another seed.
+    """Seed of a position in a run: another position or another run has another seed.
 
     >>> seed_of(0, 1, 2) == seed_of(0, 1, 2), seed_of(0, 1) == seed_of(0, 1, 0)
     (True, False)
@@ -55,7 +61,7 @@ def seed_of(seed: int, *place: int) -> int:
 
 
 def batches(sizes: Longs, batch: int, seed: int, epoch: int) -> list[Longs]:
-    """Rows of every batch of an epoch: problems of like sizes together, all else shuffled."""
+    """Rows of every batch of an epoch: problems of similar sizes together, otherwise shuffled."""
     random = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(epoch,)))
     rows = random.permutation(len(sizes))
     rows = rows[np.argsort(np.asarray(sizes)[rows], kind="stable")]
@@ -64,7 +70,7 @@ def batches(sizes: Longs, batch: int, seed: int, epoch: int) -> list[Longs]:
 
 
 def dealt(rows: Longs, parts: int) -> list[Longs]:
-    """Rows dealt in turn to at most so many parts, so that all have problems of like sizes."""
+    """Rows dealt in turn to at most so many parts, so that all have problems of similar sizes."""
     return [part for i in range(parts) if len(part := rows[i::parts])]
 
 
@@ -75,7 +81,7 @@ def shards(rows: Longs, parts: int, seed: int, epoch: int, step: int) -> list[Ba
 
 
 def gradient_of(learner: Learner, shard: BatchShard) -> Gradient:
-    """Gradient over a shard, whose memories the learner updates."""
+    """Gradient on a shard, whose memories the learner updates."""
     loss, report = learner.loss(shard.rows, shard.epoch, shard.seed)
     parameters = [p for p in learner.module.parameters() if p.requires_grad]
     tensors = torch.autograd.grad(loss, parameters, allow_unused=True)
@@ -83,7 +89,7 @@ def gradient_of(learner: Learner, shard: BatchShard) -> Gradient:
 
 
 def summed(gradients: Iterable[Gradient]) -> Gradient:
-    """Sum from the first to the last: another order would give other bits."""
+    """Sum from the first to the last; another order would give other bits."""
     first, *others = gradients
     for other in others:
         first = first + other
@@ -102,3 +108,43 @@ def _added(a: Tensor | None, b: Tensor | None) -> Tensor | None:
     if a is None or b is None:
         return b if a is None else a
     return a + b
+
+
+PARAMETERS = "parameters"
+FACTS = "facts"
+
+
+def packed(arrays: Arrays) -> bytes:
+    """Arrays by name as bytes."""
+    from safetensors.numpy import save
+
+    return save({name: np.asarray(array, order="C") for name, array in arrays.items()})
+
+
+def unpacked(content: bytes) -> dict[str, Any]:
+    """Arrays that were packed."""
+    from safetensors.numpy import load
+
+    return load(content)
+
+
+def packed_gradient(gradient: Gradient) -> dict[str, Any]:
+    """Gradient as arrays; parameters that have none are left out."""
+    report = gradient.report
+    facts = [report.problems, report.reward, report.best, report.entropy]
+    tensors = {
+        str(i): array_of(tensor) for i, tensor in enumerate(gradient.tensors) if tensor is not None
+    }
+    return {
+        PARAMETERS: np.array(len(gradient.tensors)),
+        FACTS: np.array([gradient.loss, *facts], np.float64),
+        **tensors,
+    }
+
+
+def gradient_from(arrays: Arrays, device: str | torch.device) -> Gradient:
+    """Gradient that `packed_gradient` packed."""
+    loss, problems, *sums = arrays[FACTS].tolist()
+    parameters = (arrays.get(str(i)) for i in range(int(arrays[PARAMETERS])))
+    tensors = tuple(None if a is None else torch.tensor(a, device=device) for a in parameters)
+    return Gradient(loss, StepReport(int(problems), *sums), tensors)

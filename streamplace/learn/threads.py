@@ -1,4 +1,4 @@
-"""One thread of torch per thread of ours: results then depend on no machine's number of cores."""
+"""One thread of torch per thread of the toolkit: results do not depend on the cores."""
 
 import os
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ import torch
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Let torch compute in one thread inside the block; sums come in another order with more."""
+    """Let torch compute in one thread inside the block; more threads add in another order."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -20,7 +20,7 @@ def one_thread() -> Iterator[None]:
 
 @contextmanager
 def deterministic(device: str) -> Iterator[None]:
-    """Let a GPU sum in fixed order inside the block, wherever torch knows how."""
+    """Let a GPU add in fixed order inside the block, where torch supports it."""
     if device == "cpu":
         yield
         return

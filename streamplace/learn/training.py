@@ -1,26 +1,28 @@
-"""The training loop: epochs of steps of Adam, validated, kept, and resumed exactly."""
+"""The training loop: epochs of steps of Adam, with validation, checkpoints and exact resuming."""
 
 import logging
 import math
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from streamplace.errors import SettingError
+from streamplace.errors import FormatError, SettingError
 from streamplace.io.files import write_text
-from streamplace.io.weights import write_weights
+from streamplace.io.weights import Weights, write_weights
 from streamplace.learn.checkpoint import Checkpoint, capture, restore, write_checkpoint
-from streamplace.learn.config import TrainingConfig
+from streamplace.learn.config import Preset, TrainingConfig
 from streamplace.learn.history import Epoch, History, mean_share
 from streamplace.learn.learner import Learner, StepReport
-from streamplace.learn.parameters import arrays_of
+from streamplace.learn.parameters import arrays_of, put_arrays
+from streamplace.learn.processes import local_rank
+from streamplace.learn.registry import LearnedModel, LearningTask
 from streamplace.learn.shards import batches, dealt, shards
-from streamplace.learn.watching import Silent, Watcher
+from streamplace.learn.threads import one_thread
+from streamplace.learn.watching import Watcher
 from streamplace.learn.workers import GradientWorkers
 from streamplace.model.arrays import Floats, Longs
 
@@ -29,112 +31,132 @@ FIRST, BEST = "first.safetensors", "best.safetensors"
 """Files of the random weights that training begins from, and of the best ones."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TrainingSchedule:
-    """How to train a learner, and where to.
+def take_device(device: str) -> None:
+    """Let ``cuda`` mean the GPU of this process; SettingError where there is none for it."""
+    if device != "cuda":
+        return
+    if not torch.cuda.is_available():
+        raise SettingError(
+            "there is no GPU that torch can use here (cuda); train with --device cpu, or install "
+            "a torch built for CUDA"
+        )
+    own, there = local_rank(), torch.cuda.device_count()
+    if own >= there:
+        raise SettingError(
+            f"process {own + 1} of this machine has no GPU of its own; start one process per GPU: "
+            f"--nproc-per-node {there}"
+        )
+    torch.cuda.set_device(own)
 
-    Attributes
+
+def built(model: LearnedModel, task: LearningTask, preset: Preset) -> Learner:
+    """Learner whose parameters depend only on the task's seed; torch's global seed is untouched."""
+    with one_thread(), torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(task.seed)
+        return model.learner(task, preset.model)
+
+
+def begin_from(learner: Learner, weights: Weights, where: str) -> None:
+    """Put weights into a learner that has the same features; ``where`` names them in errors."""
+    features = weights.document["features"]
+    if learner.spec()["features"].get("names") != features.get("names"):
+        raise FormatError(
+            f"{where}: was trained on other features than this streamplace computes; train "
+            "without --start"
+        )
+    put_arrays(learner.module, weights.tensors, where)
+
+
+class TrainingLoop:
+    """The epochs of a training: steps of Adam, validation, and what resuming needs.
+
+    Parameters
     ----------
     folder
-        Where the weights, ``last.safetensors`` and ``history.jsonl`` go; None where
-        another process writes them.
-    model
-        Name of the model.
+        Folder of the weights, ``last.safetensors`` and ``history.jsonl``; None if another process
+        writes them.
     settings
-        What a run that goes on must share with this one; fit for JSON.
+        Values that a resumed run must share with this one, among them ``model``, ``seed`` and
+        ``start``, the digest of the weights that training begins from. No epoch is then the best
+        that does not beat these.
     origin
-        What the weights file shall say about its making; fit for JSON.
+        Origin of the weights, for their file; fit for JSON.
     optima
-        Best possible value of every validation problem, NaN where it is not known.
-    trained
-        Whether the learner begins with trained weights: then no epoch is the best that does not
-        beat them.
+        Best possible reward of every validation problem, NaN where it is not known.
     """
-
-    config: TrainingConfig
-    seed: int
-    folder: Path | None
-    model: str
-    settings: Mapping[str, Any]
-    origin: Mapping[str, Any]
-    optima: Floats
-    trained: bool = False
-
-
-def train(
-    learner: Learner,
-    schedule: TrainingSchedule,
-    gradient_workers: GradientWorkers,
-    watcher: Watcher | None = None,
-    resume: Checkpoint | None = None,
-) -> History:
-    """Train until the last epoch, or until patience runs out; what ends it early loses no epoch.
-
-    Ctrl-C, or an error, leaves the checkpoint of the last whole epoch behind.
-    """
-    run = _Run(learner, schedule, gradient_workers, watcher or Silent())
-    run.begin(resume)
-    try:
-        while not run.finished:
-            run.epoch()
-    finally:
-        run.save()
-        run.watcher.end()
-    return run.history
-
-
-class _Run:
-    """A run between two epochs."""
 
     def __init__(
         self,
         learner: Learner,
-        schedule: TrainingSchedule,
         gradient_workers: GradientWorkers,
-        watcher: Watcher,
+        *,
+        config: TrainingConfig,
+        folder: Path | None,
+        settings: Mapping[str, Any],
+        origin: Mapping[str, Any],
+        optima: Floats,
     ) -> None:
-        self.learner, self.schedule, self.watcher = learner, schedule, watcher
-        self._gradient_workers = gradient_workers
-        self._judged = dealt(np.arange(len(schedule.optima)), schedule.config.shards)
+        self.learner, self.config = learner, config
+        self._gradient_workers, self._folder = gradient_workers, folder
+        self._settings, self._origin, self._optima = settings, origin, optima
+        self._seed: int = settings["seed"]
+        self._validation = dealt(np.arange(len(optima)), config.shards)
         self.history = History()
-        self.n_steps = -(-learner.n_problems // schedule.config.batch)
-        self._adam = torch.optim.Adam(learner.module.parameters(), schedule.config.learning_rate)
+        self.n_steps = -(-learner.n_problems // config.batch)
+        self._adam = torch.optim.Adam(learner.module.parameters(), config.learning_rate)
         self._kept: Checkpoint | None = None
         self._saved = True
+
+    def run(self, watcher: Watcher, resume: Checkpoint | None = None) -> History:
+        """Train until the last epoch, or until patience runs out.
+
+        Ctrl-C, or an error, leaves the checkpoint of the last complete epoch in the folder.
+        """
+        self._begin(resume)
+        watcher.begin(self.history, self.config.epochs, self.n_steps)
+        try:
+            while not self.finished:
+                self._epoch(watcher)
+        finally:
+            self._save()
+            watcher.end()
+        return self.history
+
+    @property
+    def _is_trained(self) -> bool:
+        """Whether training begins from trained weights."""
+        return self._settings["start"] is not None
 
     @property
     def finished(self) -> bool:
         """Whether the last epoch is done, or patience has run out."""
-        config = self.schedule.config
+        config = self.config
         return len(self.history.epochs) >= config.epochs or self.history.stalled(config.patience)
 
-    def begin(self, resume: Checkpoint | None) -> None:
-        """Start, or take up a checkpoint; either way the folder then holds a run to resume."""
+    def _begin(self, resume: Checkpoint | None) -> None:
+        """Start, or restore a checkpoint; in both cases the folder then holds a run to resume."""
         if resume is not None:
             self.history = restore(resume, self.learner, self._adam)
-        elif self.schedule.trained and len(self.schedule.optima):
-            self.history.values = self._gradient_workers.values(self._judged)
+        elif self._is_trained and len(self._optima):
+            self.history.values = self._gradient_workers.values(self._validation)
             self.history.before = float(self.history.values.mean())
             self._write_weights(BEST)
-        if resume is None and not self.schedule.trained:
+        if resume is None and not self._is_trained:
             self._write_weights(FIRST)
         self._keep()
-        self.save()
-        self.watcher.begin(self.history, self.schedule.config.epochs, self.n_steps)
+        self._save()
 
-    def epoch(self) -> None:
+    def _epoch(self, watcher: Watcher) -> None:
         """Train for one epoch, validate, and keep what resuming needs."""
         start = time.perf_counter()
         number = len(self.history.epochs)
-        config = self.schedule.config
+        config = self.config
         report, sums = StepReport(0, 0.0, 0.0, 0.0), np.zeros(2)
-        for step, rows in enumerate(
-            batches(self.learner.sizes, config.batch, self.schedule.seed, number)
-        ):
+        for step, rows in enumerate(batches(self.learner.sizes, config.batch, self._seed, number)):
             step_report, numbers = self._step(number, step, rows)
             report, sums = report + step_report, sums + numbers
-            self.watcher.step(number + 1, step_report)
-        values = self._gradient_workers.values(self._judged)
+            watcher.step(number + 1, step_report)
+        values = self._gradient_workers.values(self._validation)
         mean = report.mean
         done = Epoch(
             epoch=number + 1,
@@ -145,14 +167,15 @@ class _Run:
             gradient=float(sums[1]) / self.n_steps,
             learning_rate=self._rate(number, self.n_steps - 1),
             validation=float(values.mean()) if len(values) else None,
-            of_optimum=mean_share(values, self.schedule.optima),
+            of_optimum=mean_share(values, self._optima),
             seconds=time.perf_counter() - start,
         )
         self._close(done, values)
+        watcher.epoch(self.history)
 
-    def save(self) -> None:
+    def _save(self) -> None:
         """Write the last epoch's checkpoint, unless that is done."""
-        folder = self.schedule.folder
+        folder = self._folder
         if self._saved or self._kept is None or folder is None:
             return
         write_checkpoint(self._kept, folder)
@@ -160,23 +183,22 @@ class _Run:
         self._saved = True
 
     def _close(self, epoch: Epoch, values: Floats) -> None:
-        """Note an epoch that is done."""
+        """Add a complete epoch to the history."""
         if self.history.add(epoch, values):
             self._write_weights(BEST)
         self._keep()
-        if epoch.epoch % self.schedule.config.checkpoint_every == 0:
-            self.save()
+        if epoch.epoch % self.config.checkpoint_every == 0:
+            self._save()
         LOG.info("epoch %d: reward %.4f, score %.4f", epoch.epoch, epoch.reward, epoch.score)
-        self.watcher.epoch(self.history)
 
     def _step(self, epoch: int, step: int, rows: Longs) -> tuple[StepReport, Floats]:
-        """One step of Adam; what was sampled, and the loss and the gradient's norm."""
-        parts = shards(rows, self.schedule.config.shards, self.schedule.seed, epoch, step)
+        """One step of Adam; its report, and the loss and the gradient's norm."""
+        parts = shards(rows, self.config.shards, self._seed, epoch, step)
         gradient = self._gradient_workers.gradient(parts).per_problem(len(rows))
         parameters = [p for p in self.learner.module.parameters() if p.requires_grad]
         for parameter, tensor in zip(parameters, gradient.tensors, strict=True):
             parameter.grad = tensor
-        norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.schedule.config.clip))
+        norm = float(torch.nn.utils.clip_grad_norm_(parameters, self.config.clip))
         if not math.isfinite(norm + gradient.loss):
             raise SettingError(
                 f"training diverged in epoch {epoch + 1}: the loss is {gradient.loss:g}, "
@@ -189,28 +211,28 @@ class _Run:
         return gradient.report, np.array([gradient.loss, norm])
 
     def _rate(self, epoch: int, step: int) -> float:
-        """Learning rate of a step, on the way from the first to the final one."""
-        config = self.schedule.config
+        """Learning rate of a step, between the initial and the final one."""
+        config = self.config
         done = (epoch * self.n_steps + step) / max(1, config.epochs * self.n_steps - 1)
         share = 1 - done if config.decay == "linear" else 0.5 * (1 + math.cos(math.pi * done))
         span = config.learning_rate - config.final_learning_rate
         return config.final_learning_rate + span * share
 
     def _keep(self) -> None:
-        checkpoint = capture(self.learner, self._adam, self.history, self.schedule.settings)
+        checkpoint = capture(self.learner, self._adam, self.history, self._settings)
         self._kept, self._saved = checkpoint, False
 
     def _write_weights(self, name: str) -> None:
-        """Write a file of weights: as they are, and how they came about."""
-        history, folder = self.history, self.schedule.folder
+        """Write the present weights and their origin."""
+        history, folder = self.history, self._folder
         if folder is None:
             return
         score = history.epochs[-1].score if history.epochs else history.before
         document = {
-            "model": self.schedule.model,
+            "model": self._settings["model"],
             **self.learner.spec(),
             "training": {
-                **self.schedule.origin,
+                **self._origin,
                 "epochs": len(history.epochs),
                 "validation": score,
             },

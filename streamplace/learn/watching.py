@@ -1,4 +1,4 @@
-"""Watching training: what a progress display is told, and the log that TensorBoard shows."""
+"""Watchers of a training: their contract, TensorBoard's log, and none."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -24,50 +24,50 @@ TAGS = {
 
 
 class Watcher(Protocol):
-    """Is told how training goes."""
+    """Is called as training proceeds."""
 
     def begin(self, history: History, epochs: int, steps: int) -> None:
         """Training of so many epochs of so many steps begins, or goes on after a history."""
         ...
 
     def step(self, epoch: int, report: StepReport) -> None:
-        """One more step of an epoch (counted from 1) is done."""
+        """One more step of an epoch (counted from 1) is complete."""
         ...
 
     def epoch(self, history: History) -> None:
-        """One more epoch is done, the last of the history."""
+        """One more epoch is complete, the last of the history."""
         ...
 
     def end(self) -> None:
-        """No more is coming, for whatever reason."""
+        """Training ends, for whatever reason."""
         ...
 
 
-class Silent:
-    """Watches without a word."""
+class NullWatcher:
+    """Ignores everything."""
 
     def begin(self, history: History, epochs: int, steps: int) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def step(self, epoch: int, report: StepReport) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def epoch(self, history: History) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def end(self) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
 
-class Board(Silent):
-    """Writes TensorBoard's event file; a resumed run writes it anew, without gaps or doubles."""
+class TensorBoardWatcher(NullWatcher):
+    """Writes TensorBoard's event file; a resumed run writes it again, without gaps."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._writer: SummaryWriter | None = None
 
     def begin(self, history: History, epochs: int, steps: int) -> None:
-        """Open the file, with what is known already."""
+        """Open the file, and write the epochs so far."""
         with importing_torch():
             from torch.utils.tensorboard.writer import SummaryWriter
 
@@ -97,28 +97,28 @@ class Board(Silent):
                 self._writer.add_scalar(tag, value, epoch.epoch)
 
 
-class Several(Silent):
-    """Passes everything on to several watchers."""
+class WatcherList(NullWatcher):
+    """Forwards everything to several watchers."""
 
     def __init__(self, *watchers: Watcher) -> None:
         self._watchers = watchers
 
     def begin(self, history: History, epochs: int, steps: int) -> None:
-        """Pass it on."""
+        """Forward to all."""
         for watcher in self._watchers:
             watcher.begin(history, epochs, steps)
 
     def step(self, epoch: int, report: StepReport) -> None:
-        """Pass it on."""
+        """Forward to all."""
         for watcher in self._watchers:
             watcher.step(epoch, report)
 
     def epoch(self, history: History) -> None:
-        """Pass it on."""
+        """Forward to all."""
         for watcher in self._watchers:
             watcher.epoch(history)
 
     def end(self) -> None:
-        """Pass it on."""
+        """Forward to all."""
         for watcher in self._watchers:
             watcher.end()

@@ -1,33 +1,30 @@
 """Workers of a training: this process on its cores, or other processes as well.
 
 `Workers` share the work that comes before training; the `GradientWorkers` that they provide compute
-the training itself. What these are given depends on the run alone, and what they return is put
-together in a fixed order, so that all workers come to the same bits.
+the training itself. Their inputs depend only on the run, and their results are added in a fixed
+order, so the bits are the same for any number of workers.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
-from numpy.typing import NDArray
 
 from streamplace.learn.learner import Learner
-from streamplace.learn.shards import BatchShard, Gradient, gathered, gradient_of, summed
+from streamplace.learn.shards import Arrays, BatchShard, Gradient, gathered, gradient_of, summed
 from streamplace.learn.threads import deterministic, one_thread
 from streamplace.model.arrays import Floats, Longs
-
-Arrays = Mapping[str, NDArray[Any]]
 
 
 class GradientWorkers(Protocol):
     """Compute for one learner."""
 
     def gradient(self, shards: Sequence[BatchShard]) -> Gradient:
-        """Sum of the shards' gradients; the learner then remembers what all of them met."""
+        """Sum of the shards' gradients; the learner's memories then include those of all shards."""
         ...
 
     def values(self, parts: Sequence[Longs]) -> Floats:
@@ -40,22 +37,22 @@ class Workers(Protocol):
 
     @property
     def leads(self) -> bool:
-        """Whether this is the process that writes, and speaks to people."""
+        """Whether this is the process that writes files and messages."""
         ...
 
     @property
     def on(self) -> str | None:
-        """Ray that solves what is to be known before training, None for this machine."""
+        """Address of the Ray that solves problems before training, None for this machine."""
         ...
 
     def shared(self, make: Callable[[], Arrays]) -> Arrays:
-        """Return what the leading process makes, to every process."""
+        """Return the result of the leading process to every process."""
         ...
 
     def gradient_workers(
         self, learner: Learner, make: Callable[[], Learner], device: str
     ) -> AbstractContextManager[GradientWorkers]:
-        """Provide workers for a learner as ``make`` made it, until training ends."""
+        """Provide workers for a learner that ``make`` built, until training ends."""
         ...
 
 
@@ -66,7 +63,7 @@ class LocalWorkers:
     on: str | None = None
 
     def shared(self, make: Callable[[], Arrays]) -> Arrays:
-        """Make it."""
+        """Call ``make``."""
         return make()
 
     @contextmanager
@@ -104,7 +101,7 @@ class ThreadWorkers:
 
 @contextmanager
 def working(learner: Learner, device: str, most: int) -> Iterator[ThreadWorkers]:
-    """At most so many threads, each of which lets torch compute in one; on a GPU a single one."""
+    """Start at most so many threads, in each of which torch uses one; a single one on a GPU."""
     with one_thread(), deterministic(device):
         if device != "cpu" or most < 2:
             yield ThreadWorkers(learner, None)
@@ -115,4 +112,6 @@ def working(learner: Learner, device: str, most: int) -> Iterator[ThreadWorkers]
 
 def cores() -> int:
     """Cores that this process may use."""
-    return len(os.sched_getaffinity(0))
+    if hasattr(os, "sched_getaffinity"):  # Linux only
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -20,7 +20,8 @@ def _refusal(problem: Problem) -> str | None:
 def energy(problem: Problem, placements: Ints) -> Floats:
     """Joules per pass: the devices' watts × busy core seconds, and joules per byte sent.
 
-    A pass is one tuple of the fastest source.
+    A pass is one tuple of the fastest source. Constant loads keep cores busy as long as a pass
+    lasts at the full rate.
     """
     from streamsim.spending import spent
 

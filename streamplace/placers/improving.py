@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from streamplace.io.extras import importing_torch
-from streamplace.learn.improving.policy import CHUNK, Improver, walks
 from streamplace.learn.registry import MODELS, LearnedModel
+from streamplace.learn.walker import CHUNK, Improver, walks
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem

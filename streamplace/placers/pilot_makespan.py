@@ -1,10 +1,17 @@
 """Pilot for one pass: rebuilds schedules, then searches with what is left of the budget."""
 
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from streamplace.errors import SettingError
+from streamplace.learn.models.pilot_makespan.features import PilotMakespanFeatures, features_of
+from streamplace.learn.models.pilot_makespan.placing import first_schedules, trained
+from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
+from streamplace.placers.incumbent import Incumbent
+from streamplace.placers.meter import Meter
 from streamplace.placers.refining import (
     NONE,
     SpentBudget,
@@ -13,7 +20,11 @@ from streamplace.placers.refining import (
     refine_answer,
 )
 from streamplace.placers.registry import PLACERS, Budget, Found, placer
+from streamplace.placers.scheduled import judge_schedule
 from streamplace.placers.stopwatch import now
+from streamplace.scheduling.insertion import ListSchedule
+from streamplace.scheduling.lists import placed
+from streamplace.scheduling.ranks import by_rank, upward
 
 MOST_SAMPLES, SAMPLED = 900, 0.9
 """Schedules drawn at most, and as a share of the evaluations; search needs but a few of these."""
@@ -47,7 +58,6 @@ def pilot_makespan(
         Placer that goes on from there, or ``none``.
     """
     from streamplace.learn.loading import shipped
-    from streamplace.placers.pilot_makespan_schedules import rebuild_schedules
 
     if looks < 1 or (samples or 0) < 0:
         raise SettingError(f"looks={looks}, samples={samples}; looks are at least 1, samples 0")
@@ -62,3 +72,40 @@ def pilot_makespan(
         return answer
     search = PLACERS[refine].with_options(start=(answer.placement,))
     return refine_answer(answer, spent, search, problem, objective, seed, budget)
+
+
+def rebuild_schedules(
+    problem: Problem,
+    objective: Objective,
+    weights: Path,
+    looks: int,
+    samples: int,
+    seed: int,
+    budget: Budget,
+) -> tuple[Found, int]:
+    """Best of first schedules, greedy looks and samples, and the number of schedules."""
+    features, meter = features_of(problem), Meter(budget, 1)
+    best = Incumbent[Placement](objective.better, meter)
+
+    def value_of(schedule: ListSchedule) -> float:
+        """Value of a schedule's placement, which is kept if none was better."""
+        placement, value = judge_schedule(problem, objective, schedule)
+        meter.spend(1)
+        best.offer(placement, value)
+        return value
+
+    first = chain(_present(problem, objective, features), first_schedules(features))
+    policy = trained(weights)
+    for _ in policy.schedules(features, first, value_of, looks, samples, seed):
+        if not meter.chunk(1):
+            break
+    return best.answer(best.solution), meter.spent
+
+
+def _present(
+    problem: Problem, objective: Objective, features: PilotMakespanFeatures
+) -> Iterator[ListSchedule]:
+    """The present placement, if the objective includes the relocation from it."""
+    if objective.relocation is not None:
+        order = by_rank(features.tasks, upward(features.tasks))
+        yield placed(features.tasks, order, objective.relocation.stay(problem).index)

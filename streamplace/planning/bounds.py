@@ -76,7 +76,8 @@ def proven_bound(
         counts = cheapest_counts(cuts, catalogue)
         if counts is None:
             return None
-        by_strength[strength] = least_cost(cuts, catalogue, Prices.of(catalogue).cost(counts))
+        goal = Prices.of(catalogue).cost(counts)
+        by_strength[strength] = least_cost(cuts, catalogue, goal, stop)
         if stop():
             break
     assert counts is not None

@@ -3,7 +3,7 @@
 CP-SAT finds them; a search of this file's own, in whole numbers, proves them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
@@ -16,6 +16,8 @@ from streamplace.planning.offers import Catalogue
 SCALE = 2**28
 """What all operators are worth in whole numbers; worths of machines are rounded up."""
 MOST_STEPS = 20_000
+IMPOSSIBLE = 2**62
+"""Cost of what no number of machines satisfies."""
 MOST_WORK = 10.0
 """Deterministic seconds of the solver."""
 
@@ -137,28 +139,73 @@ def solve_counts(
     return CheapestCounts(cheapest, solution.bound)
 
 
-def least_cost(cuts: Iterable[Cut], catalogue: Catalogue, goal: int) -> Fraction:
+def least_cost(
+    cuts: Iterable[Cut], catalogue: Catalogue, goal: int, stop: Callable[[], bool] = lambda: False
+) -> Fraction:
     """Return a cost, at most ``goal`` units, that no numbers that satisfy the cuts are below.
 
     Every number of machines is refuted of which the cost is below the goal: one type after the
     other, as long as no cut alone shows that the rest costs too much. Where that takes too many
-    steps, the bound is that of the best cut.
+    steps, or until ``stop``, the bound is that of the best cut.
     """
-    prices, whole = Prices.of(catalogue), [WholeCut.of(cut) for cut in cuts]
-    single = max([0, *(_rest(cut, prices, catalogue, 0, cut.demand) for cut in whole)])
+    prices = Prices.of(catalogue)
+    singles = [_SingleCut.of(WholeCut.of(cut), prices, catalogue) for cut in cuts]
+    single = max([0, *(cut.least_cost(0, cut.demand) for cut in singles)])
     fixed = prices.cost([offer.at_least for offer in catalogue.offers])
     floor = min(goal, max(single, fixed))
-    search = _Refutation(prices, whole, catalogue)
+    search = _Refutation(prices, singles, catalogue, stop)
     low = goal if floor < goal and search.refutes(goal) else floor
     return low * prices.unit
+
+
+@dataclass(frozen=True, slots=True)
+class _SingleCut:
+    """A cut, and the types that satisfy it, the cheapest for what they are worth first.
+
+    Attributes
+    ----------
+    offers
+        Number, price, worth and most machines of each type that is worth anything.
+    """
+
+    worth: tuple[int, ...]
+    demand: int
+    offers: tuple[tuple[int, int, int, int], ...]
+
+    @classmethod
+    def of(cls, cut: WholeCut, prices: Prices, catalogue: Catalogue) -> "_SingleCut":
+        """Sort the types of a cut."""
+        columns = zip(prices.numbers, cut.worth, catalogue.offers, strict=True)
+        offers = [(t, n, z, offer.at_most) for t, (n, z, offer) in enumerate(columns) if z]
+        offers.sort(key=lambda row: (Fraction(row[1], row[2]), *row[2:]))
+        return cls(cut.worth, cut.demand, tuple(offers))
+
+    def least_cost(self, first: int, need: int) -> int:
+        """Least cost at which the types from ``first`` on satisfy what is left of the cut."""
+        if need <= 0:
+            return 0
+        cost = 0
+        for t, number, worth, most in self.offers:
+            if t < first:
+                continue
+            if need <= worth * most:
+                return cost - (-number * need // worth)
+            cost, need = cost + number * most, need - worth * most
+        return IMPOSSIBLE
 
 
 class _Refutation:
     """Depth-first search for numbers of machines below a cost."""
 
-    def __init__(self, prices: Prices, cuts: list[WholeCut], catalogue: Catalogue) -> None:
+    def __init__(
+        self,
+        prices: Prices,
+        cuts: list[_SingleCut],
+        catalogue: Catalogue,
+        stop: Callable[[], bool],
+    ) -> None:
         self._prices, self._cuts, self._catalogue = prices, cuts, catalogue
-        self._steps = 0
+        self._stop, self._steps = stop, 0
 
     def refutes(self, goal: int) -> bool:
         """Whether no numbers of machines satisfy the cuts below the goal."""
@@ -169,13 +216,10 @@ class _Refutation:
         self._steps += 1
         if self._steps > MOST_STEPS or money < 0:
             return money < 0
-        rests = (
-            _rest(cut, self._prices, self._catalogue, t, need)
-            for cut, need in zip(self._cuts, needs, strict=True)
-        )
+        rests = (cut.least_cost(t, need) for cut, need in zip(self._cuts, needs, strict=True))
         if any(rest > money for rest in rests):
             return True
-        if t == len(self._prices.numbers):
+        if t == len(self._prices.numbers) or self._stop():
             return False
         offer, number = self._catalogue.offers[t], self._prices.numbers[t]
         most = min(offer.at_most, money // number)
@@ -187,21 +231,3 @@ class _Refutation:
             )
             for n in range(most, offer.at_least - 1, -1)
         )
-
-
-def _rest(cut: WholeCut, prices: Prices, catalogue: Catalogue, first: int, need: int) -> int:
-    """Least cost at which the types from ``first`` on satisfy what is left of a cut."""
-    if need <= 0:
-        return 0
-    offers = sorted(
-        (Fraction(prices.numbers[t], cut.worth[t]), cut.worth[t], catalogue.offers[t].at_most)
-        for t in range(first, len(prices.numbers))
-        if cut.worth[t]
-    )
-    cost, left = Fraction(0), need
-    for ratio, worth, most in offers:
-        taken = min(left, worth * most)
-        cost, left = cost + ratio * taken, left - taken
-        if left <= 0:
-            return -int(-cost // 1)
-    return 2**62

@@ -76,13 +76,25 @@ class Headroom:
         A subtask is a queue with one server, in which tuples wait W = V · ρ / (1 − ρ) · s (Allen
         and Cunneen), with the utilization ρ, the variability V and s seconds per tuple. Operators
         on the longest way through the graph share the latency evenly.
+
+        Where an operator uses CPU at any rate, tuples have the rest of the core, and take longer by
+        as much. A plan has more subtasks than cores that are used at any rate, or nothing would be
+        left; the share is sufficient with the fewest.
         """
         if self.latency == inf:
             return 0.0
-        slowest = min(offer.core_speed for offer in catalogue.offers)
-        seconds = self.variability * float(graph.charged_ipt.max()) / slowest
+        seconds = self.variability * max(
+            _longest_service(graph, offer.core_speed) for offer in catalogue.offers
+        )
         wait = self.latency / _longest_way(graph)
         return seconds / (wait + seconds)
+
+
+def _longest_service(graph: StreamGraph, speed: float) -> float:
+    """Most seconds that a tuple takes of what constant loads leave of a core of this speed."""
+    cores = 1e6 * graph.operators.constant / speed
+    share_left = 1 - cores / (np.floor(cores) + 1)
+    return float((graph.charged_ipt / speed / share_left).max())
 
 
 def _longest_way(graph: StreamGraph) -> int:

@@ -202,21 +202,19 @@ def first_fit_machines(
     """Return the cheapest plan that first fit makes with machines of one type.
 
     What must be kept of other types is filled first. Parallelisms are the least that the cores
-    allow, as DS2 sets them.
+    allow, as DS2 sets them. Only the cheapest are shown to ``accept``, which takes much longer than
+    filling thousands of machines, and others where it refuses them.
     """
-    prices = Prices.of(catalogue)
-    decide = accept or (lambda packed: packed)
-    best: tuple[int, PackedMachines] | None = None
+    prices, filled = Prices.of(catalogue), list[PackedMachines]()
     for t in range(len(catalogue.offers)):
-        filled = None if stop() and best else _first_fit_of_type(demand, catalogue, t)
-        packed = None if filled is None else decide(filled)
-        if packed is None:
-            continue
-        packed = without_idle(packed, catalogue)
-        cost = prices.cost(packed.counts(len(catalogue.offers)))
-        if best is None or cost < best[0]:
-            best = cost, packed
-    return None if best is None else best[1]
+        machines = None if stop() and filled else _first_fit_of_type(demand, catalogue, t)
+        if machines is not None:
+            filled.append(without_idle(machines, catalogue))
+    for machines in sorted(filled, key=lambda m: prices.cost(m.counts(len(catalogue.offers)))):
+        packed = machines if accept is None else accept(machines)
+        if packed is not None:
+            return without_idle(packed, catalogue)
+    return None
 
 
 def _first_fit_of_type(demand: Demand, catalogue: Catalogue, t: int) -> PackedMachines | None:

@@ -117,6 +117,8 @@ def largest_rate(
         packed = packed_at(at, counts, stop)
         return (0.0, None) if packed is None else (min(rate_of(at, packed), HIGHEST), packed)
 
+    if stop():
+        return 0.0, None
     high = _excluded_rate(problem, counts, most)
     rate, low, best = high, 0.0, None
     for _ in range(DIVISIONS):

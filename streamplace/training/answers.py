@@ -1,4 +1,4 @@
-"""Answers of a model without search, before and after training, beside those of other placers."""
+"""Placements of a model without search, before and after training, and of other placers."""
 
 import time
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ EVALUATIONS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What the model and other placers answer to the same problems.
+    """Results of the model and of other placers on the same problems.
 
     Attributes
     ----------
@@ -65,23 +65,23 @@ def answers_of(trained: Trained, track: Track = untracked) -> Answers | None:
     """
     if trained.model not in PLACERS:
         return None
-    judge = named_objective(trained.objective)
-    reference = "heft" if judge.kind == "pass" else "metis"
+    objective = named_objective(trained.objective)
+    reference = "heft" if objective.kind == "pass" else "metis"
     placers = {
         **_without_search(trained),
         reference: (PLACERS[reference], USUAL_BUDGET),
         "auto": (PLACERS["auto"], Budget(evaluations=EVALUATIONS)),
     }
     chosen = trained.problems[:MOST_PROBLEMS]
-    results = ResultsTable(objective=judge.name, sense=judge.sense)
+    results = ResultsTable(objective=objective.name, sense=objective.sense)
     begin, placed = time.perf_counter(), 0
     for problem in track(chosen, "comparing with other placers", len(chosen)):
-        results.add(_records(problem, judge, placers, trained.seed))
+        results.add(_records(problem, objective, placers, trained.seed))
         placed += 1
         if placed >= LEAST_PROBLEMS and time.perf_counter() - begin > PATIENCE_S:
             break
     (rows,) = rows_by_rate(results, results.optima()).values()
-    return Answers(judge, trained.held_out, placed, len(trained.problems), reference, rows)
+    return Answers(objective, trained.held_out, placed, len(trained.problems), reference, rows)
 
 
 def _without_search(trained: Trained) -> dict[str, tuple[Placer, Budget]]:
@@ -97,16 +97,16 @@ def _without_search(trained: Trained) -> dict[str, tuple[Placer, Budget]]:
 
 
 def _records(
-    problem: Problem, judge: Objective, placers: dict[str, tuple[Placer, Budget]], seed: int
+    problem: Problem, objective: Objective, placers: dict[str, tuple[Placer, Budget]], seed: int
 ) -> Iterator[Record]:
     """The results of all placers on one problem."""
     digest = problem_hash(problem)
     for name, (placer, budget) in placers.items():
         try:
-            result = placer.place(problem, judge, seed=seed, budget=budget)
+            result = placer.place(problem, objective, seed=seed, budget=budget)
         except StreamplaceError:
-            yield Record(digest, "", None, name, "", None, None, 0.0, (), objective=judge.name)
+            yield Record(digest, "", None, name, "", None, None, 0.0, (), objective=objective.name)
             continue
         devices = tuple(result.placement.index.tolist())
         row = (digest, "", None, name, "", result.value, result.bound, 1000 * result.seconds)
-        yield Record(*row, devices, objective=judge.name)
+        yield Record(*row, devices, objective=objective.name)

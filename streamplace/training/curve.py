@@ -8,7 +8,7 @@ import numpy as np
 from streamplace.drawing.charts import finish
 from streamplace.drawing.figures import BLUE, GREY, ORANGE, new_figure, save
 from streamplace.learn.history import History
-from streamplace.learn.watching import Silent
+from streamplace.learn.watching import NullWatcher
 from streamplace.model.arrays import Floats
 from streamplace.objectives.registry import DEFAULT, named_objective
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class CurveFile(Silent):
-    """Draws the curve into a file when training ends, also after an error."""
+class CurveFile(NullWatcher):
+    """Draws the learning curve into a file when training ends, also after an error."""
 
     def __init__(self, path: Path, optima: Floats, objective: str = DEFAULT) -> None:
         self._path, self._objective = path, objective

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class TrainingProgress:
-    """Shows training as it goes; the time that is left follows from the steps that are done."""
+    """Shows the progress of training; the remaining time is estimated from the steps so far."""
 
     def __init__(self, model: str) -> None:
         self._model = model
@@ -22,7 +22,7 @@ class TrainingProgress:
         self._note = ""
 
     def begin(self, history: "History", epochs: int, steps: int) -> None:
-        """Open the bar over the steps that are left."""
+        """Open the bar over the remaining steps."""
         done = len(history.epochs)
         self._epochs = epochs
         self._note = epoch_line(history.epochs[-1], epochs) if done else ""
@@ -34,7 +34,7 @@ class TrainingProgress:
         self._tick(self._note or step_line(epoch, self._epochs, report))
 
     def epoch(self, history: "History") -> None:
-        """Show the epoch until the next is done."""
+        """Show the epoch until the next one is complete."""
         self._note = epoch_line(history.epochs[-1], self._epochs)
 
     def end(self) -> None:

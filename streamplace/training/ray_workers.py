@@ -1,4 +1,4 @@
-"""Training on a Ray cluster: the same bits as on this machine, whoever dies.
+"""Training on a Ray cluster: bit-identical to this machine, even if workers fail.
 
 A shard's gradient depends on the parameters, the memories of its rows and its seed, and on nothing
 else. All of these are sent, so that any worker may compute it, and again if one is lost.
@@ -11,11 +11,18 @@ from typing import Any
 from streamplace.errors import SettingError
 from streamplace.evaluate.on_ray import connected, result
 from streamplace.learn.learner import Learner
-from streamplace.learn.packing import gradient_from, packed_gradient
 from streamplace.learn.parameters import arrays_of, put_arrays
-from streamplace.learn.shards import BatchShard, Gradient, gathered, gradient_of, summed
+from streamplace.learn.shards import (
+    Arrays,
+    BatchShard,
+    Gradient,
+    gathered,
+    gradient_from,
+    gradient_of,
+    packed_gradient,
+    summed,
+)
 from streamplace.learn.threads import one_thread
-from streamplace.learn.workers import Arrays
 from streamplace.model.arrays import Floats, Longs
 
 Make = Callable[[], Learner]
@@ -31,7 +38,7 @@ class RayWorkers:
         self._address = on
 
     def shared(self, make: Callable[[], Arrays]) -> Arrays:
-        """Make it."""
+        """Call ``make``."""
         return make()
 
     @contextmanager

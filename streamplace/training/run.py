@@ -1,96 +1,336 @@
-"""The specification of a training run: the model, the problems and the options."""
+"""Training of a model on problems, into a folder: the work behind `streamplace.train`.
 
-from collections.abc import Iterable
+A `TrainRequest` becomes a `TrainingRun`, with everything read and checked. It finds the targets and
+optima, builds the learner, and hands it to `streamplace.learn.training.TrainingLoop`.
+"""
+
+import logging
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
-from itertools import compress
+from functools import partial
+from hashlib import sha256
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamplace.errors import SettingError
-from streamplace.model.messages import quoted
+from streamplace.errors import FormatError, SettingError
+from streamplace.evaluate.records import problem_hash
+from streamplace.io.appending import claim_folder
+from streamplace.io.extras import importing_torch
+from streamplace.io.files import is_file, read_bytes, spot
+from streamplace.model.arrays import Floats
 from streamplace.model.problem import Problem
-from streamplace.objectives.registry import DEFAULT
+from streamplace.objectives.registry import named_objective
+from streamplace.training.request import REAL, SHIPPED, TrainRequest
+from streamplace.training.solutions import Solver, Track, untracked
+from streamplace.training.trained import Trained
 
 if TYPE_CHECKING:
+    from streamplace.io.weights import Weights
+    from streamplace.learn.checkpoint import Checkpoint
+    from streamplace.learn.config import Preset
+    from streamplace.learn.registry import LearnedModel, LearningTask
     from streamplace.learn.reward import Measure
+    from streamplace.learn.shards import Arrays
+    from streamplace.learn.watching import Watcher
+    from streamplace.learn.workers import Workers
 
-REAL = "ray"
-REWARDS = ("steady", "engine", REAL)
-DEVICES = ("cpu", "cuda")
-PRESET = "fast"
-SHIPPED = "shipped"
+LOG = logging.getLogger(__name__)
+ONE_GRAPH = (
+    "there is only one graph, so none is held out: nothing says how the model places other graphs; "
+    "give several"
+)
+MEASURED = "measured"
 
 
-@dataclass(frozen=True, slots=True)
+def run_training(
+    request: TrainRequest,
+    *,
+    watcher: "Watcher | None" = None,
+    track: Track = untracked,
+    workers: "Workers | None" = None,
+) -> Trained:
+    """Train a model into a folder, or go on where training was stopped.
+
+    Parameters
+    ----------
+    workers
+        Processes that compute; this one by default.
+    track
+        Wraps the work that comes before training, to show progress.
+    """
+    from streamplace.learn.registry import MODELS
+    from streamplace.learn.training import take_device
+    from streamplace.learn.workers import LocalWorkers
+
+    workers = workers or LocalWorkers()
+    MODELS[request.model].check(request.objective)
+    take_device(request.device)
+    if request.reward == REAL and not isinstance(workers, LocalWorkers):
+        raise SettingError(
+            "real passes (the reward ray) are measured one after the other on one machine; train "
+            "in one process, on this machine"
+        )
+    run = TrainingRun.of(request, workers)
+    with ExitStack() as files:
+        return run.train(run.checkpoint(files), watcher, track)
+
+
+@contextmanager
+def workers_on(on: str | None) -> "Iterator[Workers]":
+    """Workers for a training; all its processes end together.
+
+    Parameters
+    ----------
+    on
+        ``ray`` starts a Ray on this machine, ``auto`` or an address names a running cluster; None
+        takes this process, or all processes that torchrun started.
+    """
+    with importing_torch():
+        from streamplace.learn.processes import joined, launched
+
+    if on is None:
+        with joined() as workers:
+            yield workers
+        return
+    if launched():
+        raise SettingError(
+            "torchrun has already started several processes; use either --on or torchrun"
+        )
+    from streamplace.training.ray_workers import RayWorkers
+
+    yield RayWorkers(on)
+
+
+def check_no_run(folder: Path) -> None:
+    """Raise SettingError if a model was trained into the folder."""
+    from streamplace.learn.checkpoint import NAME
+
+    if is_file(folder / NAME):
+        raise SettingError(
+            f"{spot(folder)}: holds a run already; continue it with --resume, or name another "
+            "folder"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class TrainingRun:
-    """Specification of a training run.
+    """A request with everything read and checked.
 
     Attributes
     ----------
-    rates
-        Total source rates: a problem at two rates counts as two. Empty for every graph's own rate.
-    objective
-        Objective by name. `streamplace.learn.reward` turns its values into rewards.
-    config
-        TOML file that changes options of the preset.
-    epochs
-        Number of epochs; None for the preset's.
-    reward
-        Judge of sampled placements: the ``steady`` state, the queueing ``engine``, ``ray``, which
-        measures passes (`streamplace.engines.ray.passes`), or a function that measures them.
-    start
-        Weights file to begin from, or ``shipped`` for the weights that come with streamplace.
-    command
-        Command that the user typed; it is recorded in the weights file.
+    settings
+        Values that a resumed run must share with this one; fit for JSON.
     """
 
-    model: str
-    problems: tuple[Problem, ...]
-    rates: tuple[float, ...] = ()
-    preset: str = PRESET
-    config: Path | None = None
-    epochs: int | None = None
-    device: str = "cpu"
-    objective: str = DEFAULT
-    reward: "str | Measure" = "steady"
-    seed: int = 0
-    start: str | None = None
-    command: str = ""
+    request: TrainRequest
+    model: "LearnedModel"
+    workers: "Workers"
+    start: "Weights | None"
+    preset: "Preset"
+    training: tuple[Problem, ...]
+    validation: tuple[Problem, ...]
+    settings: dict[str, Any]
 
-    def __post_init__(self) -> None:
-        if isinstance(self.reward, str):
-            _check_choice("reward", self.reward, REWARDS)
-        _check_choice("device", self.device, DEVICES)
-        if not self.problems:
-            raise SettingError("there is no graph to train on; give at least one")
+    @classmethod
+    def of(cls, request: TrainRequest, workers: "Workers") -> "TrainingRun":
+        """Read the weights to begin from and the options, and split the problems."""
+        from streamplace.learn.config import configured
+        from streamplace.learn.registry import MODELS
 
-    def at_rates(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
-        """Every problem at every rate."""
-        return tuple(
-            problem if rate is None else problem.at_rate(rate)
-            for problem in problems
-            for rate in self.rates or (None,)
+        model = MODELS[request.model]
+        start, digest = _start(request)
+        base = None if start is None else start.document["config"]
+        preset = configured(
+            model, request.preset, request.config, start=base, epochs=request.epochs
+        )
+        training, validation = map(request.at_rates, request.split(preset.training.validation))
+        if preset.training.validation and not validation:
+            LOG.warning("%s", ONE_GRAPH)
+        objective = named_objective(request.objective)
+        for problem in (*training, *validation):
+            objective.check(problem)
+        settings = {
+            "model": model.name,
+            "seed": request.seed,
+            **request.named_objective(),
+            "reward": request.reward if isinstance(request.reward, str) else MEASURED,
+            "rates": list(request.rates),
+            "start": digest,
+            "data": _digest(training, validation),
+            **{f"training.{k}": v for k, v in preset.training.model_dump(mode="json").items()},
+            **{f"model.{k}": v for k, v in preset.model.model_dump(mode="json").items()},
+        }
+        return cls(request, model, workers, start, preset, training, validation, settings)
+
+    def checkpoint(self, files: ExitStack) -> "Checkpoint | None":
+        """Return the checkpoint to resume, which the leading process reads.
+
+        Until ``files`` are closed, no other process trains into the folder.
+        """
+        from streamplace.learn.checkpoint import as_arrays, of_arrays
+
+        def read() -> "Arrays":
+            return as_arrays(self._open(files), self.settings)
+
+        checkpoint, settings = of_arrays(self.workers.shared(read))
+        if settings != self.settings:
+            raise SettingError(
+                "this process was started with other options or on other data than the first one; "
+                "start all processes with the same command"
+            )
+        return checkpoint
+
+    def _open(self, files: ExitStack) -> "Checkpoint | None":
+        """Open the folder; no run is overwritten, none mixed with another."""
+        from streamplace.learn.checkpoint import check_settings, read_checkpoint
+
+        folder = self.request.folder
+        if self.request.resume:
+            files.enter_context(claim_folder(folder))
+            checkpoint = read_checkpoint(folder)
+            check_settings(checkpoint, self.settings, folder)
+            return checkpoint
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except (OSError, ValueError) as error:
+            raise FormatError(
+                f"{spot(folder)}: cannot create the folder: {getattr(error, 'strerror', error)}"
+            ) from None
+        files.enter_context(claim_folder(folder))
+        check_no_run(folder)
+        return None
+
+    def train(
+        self, checkpoint: "Checkpoint | None", watcher: "Watcher | None", track: Track
+    ) -> Trained:
+        """Find the targets and the optima, then train."""
+        from streamplace.learn.training import FIRST, TrainingLoop, begin_from, built
+
+        request, workers = self.request, self.workers
+        solved = workers.shared(partial(self._solutions, Solver(request, track, workers.on)))
+        with self._judge() as judge:
+            make = partial(built, self.model, self._task(solved, judge), self.preset)
+            learner = make()
+            if self.start is not None:
+                begin_from(learner, self.start, str(request.start))
+            with workers.gradient_workers(learner, make, request.device) as gradient_workers:
+                history = TrainingLoop(
+                    learner,
+                    gradient_workers,
+                    config=self.preset.training,
+                    folder=request.folder if workers.leads else None,
+                    settings=self.settings,
+                    origin=self._origin(),
+                    optima=solved["optima"],
+                ).run(self._watcher(solved["optima"], watcher), checkpoint)
+        return Trained(
+            self.model.name,
+            request.folder,
+            history,
+            self.preset.training.epochs,
+            tuple(problem.graph.source_rate for problem in self.validation),
+            solved["optima"],
+            problems=self.validation or self.training,
+            held_out=bool(self.validation),
+            objective=request.objective,
+            seed=request.seed,
+            start=_start_path(request) or request.folder / FIRST,
         )
 
-    def named_objective(self) -> dict[str, str]:
-        """The objective as an entry of a document, which the default objective leaves out."""
-        return {} if self.objective == DEFAULT else {"objective": self.objective}
+    def _solutions(self, solver: Solver) -> "Arrays":
+        """Targets of the training problems by number, and optima of the validation problems."""
+        targets = solver.targets(self.training) if self.model.supervised else ()
+        by_number = {str(i): target for i, target in enumerate(targets) if target is not None}
+        return {**by_number, "optima": self._optima(solver)}
 
-    def split(self, share: float) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
-        """Problems to train on, and those held out: a share of all, chosen by the seed."""
-        n = len(self.problems)
-        count = min(n - 1, max(1, round(share * n))) if share > 0 else 0
-        random = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(0, 0, 0, 0)))
-        out = np.zeros(n, bool)
-        out[random.permutation(n)[:count]] = True
-        return (
-            tuple(compress(self.problems, ~out)),
-            tuple(compress(self.problems, out)),
+    def _optima(self, solver: Solver) -> Floats:
+        """Rewards of the optima of the validation problems, NaN for those that are unknown."""
+        from streamplace.learn.reward import JUDGES, rewards_of_values
+
+        if self.request.reward not in JUDGES or not solver.can_prove:
+            return np.full(len(self.validation), np.nan)
+        optima, objective = solver.optima(self.validation), self.request.objective
+        for i in np.flatnonzero(~np.isnan(optima)):
+            optima[i : i + 1] = rewards_of_values(objective, self.validation[i], optima[i : i + 1])
+        return optima
+
+    def _watcher(self, optima: Floats, watcher: "Watcher | None") -> "Watcher":
+        """TensorBoard, the curve and the caller's watcher; only the leading process has any."""
+        from streamplace.learn.watching import NullWatcher, TensorBoardWatcher, WatcherList
+        from streamplace.training.curve import CurveFile
+
+        if not self.workers.leads:
+            return NullWatcher()
+        folder = self.request.folder
+        board = TensorBoardWatcher(folder / "tensorboard")
+        curve = CurveFile(folder / "curve.png", optima, self.request.objective)
+        return WatcherList(board, curve, watcher or NullWatcher())
+
+    def _judge(self) -> "AbstractContextManager[str | Measure]":
+        """The judge of sampled placements, open until training ends."""
+        if self.request.reward != REAL:
+            return nullcontext(self.request.reward)
+        from streamplace.engines.ray.passes import RayPasses
+        from streamplace.learn.reward import check_measured
+
+        check_measured(self.request.objective)
+        return RayPasses([*self.training, *self.validation])
+
+    def _task(self, solved: "Arrays", judge: "str | Measure") -> "LearningTask":
+        """The task of the learner: its problems, targets and reward."""
+        from streamplace.learn.registry import LearningTask
+
+        targets = tuple(solved.get(str(i)) for i in range(len(self.training)))
+        return LearningTask(
+            training=self.training,
+            validation=self.validation,
+            seed=self.request.seed,
+            device=self.request.device,
+            objective=self.request.objective,
+            reward=judge,
+            targets=targets if self.model.supervised else (),
+            features=None if self.start is None else self.start.document["features"],
         )
 
+    def _origin(self) -> dict[str, Any]:
+        """Origin of the weights, for their file: this training, and that of its initial weights."""
+        start = self.start
+        return {
+            "command": self.request.command,
+            **self.request.named_objective(),
+            "seed": self.request.seed,
+            "data": self.settings["data"],
+            "rates": list(self.request.rates),
+            "problems": len(self.training),
+            "start": start and {"sha256": self.settings["start"], **start.document["training"]},
+            "streamplace": version("streamplace"),
+        }
 
-def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise SettingError(f"{name} is {quoted(value)}; it must be {' or '.join(choices)}")
+
+def _start(request: TrainRequest) -> "tuple[Weights | None, str | None]":
+    """Weights to begin from and their digest, None if training begins from random ones."""
+    from streamplace.io.weights import read_weights
+
+    path = _start_path(request)
+    if path is None:
+        return None, None
+    return read_weights(path, model=request.model), sha256(read_bytes(path)).hexdigest()
+
+
+def _start_path(request: TrainRequest) -> Path | None:
+    """File of the weights to begin from, None if training begins from random ones."""
+    from streamplace.learn.loading import shipped
+
+    if request.start is None:
+        return None
+    return shipped(request.model) if request.start == SHIPPED else Path(request.start)
+
+
+def _digest(training: Sequence[Problem], validation: Sequence[Problem]) -> str:
+    """Content hash of the data: equal if all placements have the same values."""
+    text = "|".join(" ".join(map(problem_hash, part)) for part in (training, validation))
+    return sha256(text.encode()).hexdigest()

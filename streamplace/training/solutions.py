@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,11 +19,12 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget
-from streamplace.training.run import TrainingRun
+from streamplace.training.request import TrainRequest
 
 EFFORT = Budget(evaluations=30_000)
 """Budget for each problem: some 50 ms for a small graph; the speed of the machine has no effect."""
 SEARCHER = "anneal"
+FILE = "solutions.jsonl"
 
 Track = Callable[[Iterable[Any], str, int], Iterable[Any]]
 """Passes items on and shows their progress: title, and total number."""
@@ -37,21 +37,20 @@ def untracked(items: Iterable[Any], title: str, total: int) -> Iterable[Any]:
 
 @dataclass(frozen=True, slots=True)
 class Solver:
-    """Solves the problems of a training run and saves their solutions in a file.
+    """Solves the problems of a training and saves their solutions in its folder.
 
     Proven optima are shared with `streamplace.evaluate.compare` through the user's cache. Problems
     are given at the rates at which they are solved.
     """
 
-    run: TrainingRun
-    file: Path
+    request: TrainRequest
     track: Track = untracked
     on: str | None = None
 
     @property
     def can_prove(self) -> bool:
         """Whether optima by the objective can be proven."""
-        return named_placer(PROVER).judges(named_objective(self.run.objective))
+        return named_placer(PROVER).judges(named_objective(self.request.objective))
 
     def optima(self, problems: Sequence[Problem]) -> Floats:
         """Value of the proven optimum of every problem, NaN if the proof takes too long."""
@@ -78,12 +77,16 @@ class Solver:
         """Whether a record has a better value than another, or the other has none."""
         if record.value is None or other.value is None:
             return other.value is None
-        return named_objective(self.run.objective).better(record.value, other.value)
+        return named_objective(self.request.objective).better(record.value, other.value)
 
     def _records(self, problems: Sequence[Problem], placer: str, title: str) -> list[Record]:
-        comparison = ComparisonRun((placer,), (), self.run.seed, EFFORT, (self.run.objective,))
+        comparison = ComparisonRun(
+            (placer,), (), self.request.seed, EFFORT, (self.request.objective,)
+        )
         with _without_script():
-            records = compare(comparison, problems, RecordFile(self.file), on=self.on)
+            records = compare(
+                comparison, problems, RecordFile(self.request.folder / FILE), on=self.on
+            )
             return list(chain(*self.track(records, title, len(problems))))
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class HeldOut(NamedTuple):
-    """What weights reach on problems that were held out.
+    """Results of weights on problems that were held out.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class HeldOut(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Share of the optimum, and over how many problems where these are not all."""
+        """Share of the optimum, and the number of problems if these are not all."""
         if self.of_optimum is None:
             return "—"
         of = "" if self.proven == self.problems else f" ({self.proven} of {self.problems})"
@@ -95,7 +95,7 @@ class Trained:
         return Report((Sheet(head, rows),), f"{self.model}: {epochs}", self)
 
     def by_rate(self) -> dict[float, HeldOut]:
-        """What the best weights reach on the validation problems, by source rate."""
+        """Results of the best weights on the validation problems, by source rate."""
         from streamplace.learn.history import mean_share
 
         rates = np.array(self.rates)

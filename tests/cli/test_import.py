@@ -2,8 +2,9 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+from dream_format import write_dream
+
 from streamplace.families.registry import FAMILIES
-from streamplace.io.dream import write_dream
 
 
 def published(folder: Path, count: int = 3) -> None:

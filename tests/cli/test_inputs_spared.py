@@ -22,6 +22,7 @@ LINES = [
     ["flink", "cluster", "--authorization", "graph.json", "-o", "graph.json"],
     ["flink", "profile", "--cacert", "graph.json", "-o", "graph.json"],
     ["flink", "config", "--cluster", "folder", "-o", "folder"],
+    ["flink", "history", "--ledger", "graph.json", "-o", "graph.json"],
     ["flink", "jar", "placement.json", "--placement", "graph.json", "-o", "graph.json"],
     ["flink", "move", "graph.json", "--placement", "placement.json", "-o", "placement.json"],
     ["flink", "split", "placement.json", "-o", "placement.json"],

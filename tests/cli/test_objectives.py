@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from streamplace.drawing.style import LIMIT
+from streamplace.objectives.registry import OBJECTIVES
 
 FEW = ("--evaluations", "500", "--devices", "2")
 
@@ -116,3 +117,22 @@ def test_devices_alone_say_what_they_carry(run: Callable, tmp_path: Path) -> Non
 def test_devices_of_a_task_graph_are_told_alone(run: Callable, tasks: str) -> None:
     """It runs once, so that it has no rate."""
     assert "rate" not in run("place", tasks, "--objective", "devices", *FEW).out
+
+
+def test_the_list_is_the_registry(run: Callable) -> None:
+    """Every registered objective is listed, and named in the help of --objective."""
+    rows = json.loads(run("objectives", "--json").out)
+    assert [row["name"] for row in rows] == list(OBJECTIVES)
+    assert "|".join(OBJECTIVES) in "".join(run("simulate", "--help").out.split())
+    assert all(name in run("objectives").out for name in OBJECTIVES)
+
+
+def test_a_seed_is_accepted_where_it_changes_nothing_and_not_shown(
+    run: Callable, graph: str, placement: str
+) -> None:
+    """As earlier versions did."""
+    plain = run("simulate", graph, placement)
+    assert run("simulate", graph, placement, "--seed", "3").out == plain.out
+    for command in ("simulate", "draw", "describe", "import", "export", "schema", "placers"):
+        assert "--seed" not in run(command, "--help").out
+    assert "--seed" in run("place", "--help").out

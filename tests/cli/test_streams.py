@@ -11,10 +11,10 @@ import click
 import command_lines
 import pytest
 from command_lines import commands
+from dream_format import write_dream
 from problems import fork_join
 
 from streamplace.cli.main import cli
-from streamplace.io.dream import write_dream
 
 IN_FORKS = """
 import json, os, sys

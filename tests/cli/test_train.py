@@ -150,16 +150,6 @@ def test_help_lists_the_models(run: Callable, data: str) -> None:
     assert "--resume" in out
 
 
-def test_help_imports_no_torch() -> None:
-    """It must answer at once."""
-    code = (
-        "import sys; from click.testing import CliRunner; from streamplace.cli.main import cli; "
-        "assert CliRunner().invoke(cli, ['train', '--help']).exit_code == 0; "
-        "assert not {'torch', 'numba', 'matplotlib'} & set(sys.modules)"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [

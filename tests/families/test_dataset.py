@@ -12,7 +12,6 @@ import pytest
 from streamplace.errors import FormatError, SettingError
 from streamplace.families.branched import Branched, branched
 from streamplace.families.dataset import write_dataset
-from streamplace.families.giph import Giph
 from streamplace.families.manifest import manifest_path, packed_sha256, read_manifest, verify
 from streamplace.families.parameters import options
 from streamplace.families.random_dag import RandomDag
@@ -21,6 +20,7 @@ from streamplace.families.registry import FAMILIES
 from streamplace.io.graphs import graph_line, read_graph, read_graphs
 from streamplace.io.problems import problem_line, read_problems
 from streamplace.model import Problem
+from streamplace.papers.families.giph import Giph
 
 DATASETS = Path(__file__).parents[2] / "datasets"
 SMALL = Branched(branches=1, depth=2, devices=2, copies=5)

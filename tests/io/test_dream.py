@@ -5,14 +5,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from dream_format import write_dream
 
 from streamplace.errors import FormatError
 from streamplace.families.branched import Branched, branched
-from streamplace.io.dream import dream_document, read_dream, write_dream
+from streamplace.io.dream import read_dream
 from streamplace.io.registry import FORMATS
-from streamplace.model import Operator, Stream, StreamGraph, Window
+from streamplace.model import StreamGraph
 
 
 @pytest.fixture
@@ -102,15 +102,6 @@ def test_graphs_survive_the_round_trip(tmp_path: Path) -> None:
         assert dict(again.attributes) == {"devices": 3}
 
 
-def test_weights_are_relative_rates() -> None:
-    """Of operators, and of streams."""
-    graph = next(branched(Branched(branches=2, depth=2, devices=2), 0))
-    document = dream_document(graph)
-    assert [row["weight"] for row in document["operators"]] == [1, 0.5, 0.5, 0.5, 0.5, 1]
-    assert {line["weight"] for line in document["connections"]} == {0.5}
-    assert (document["event_rate"], document["num_vms"]) == (1e4, 2)
-
-
 def test_a_folder_is_read_in_order(tmp_path: Path, document: dict[str, float | list[Any]]) -> None:
     """Every .json file in it, by name."""
     for name in ("b", "a"):
@@ -173,34 +164,6 @@ def test_a_file_that_is_no_document_is_refused(tmp_path: Path, text: str) -> Non
     """Whatever it holds."""
     with pytest.raises(FormatError, match=r"g\.json"):
         read_text(tmp_path, text)
-
-
-@pytest.mark.parametrize(
-    ("operator", "stream", "message"),
-    [
-        (Operator("b", parallelism=2), Stream("a", "b"), "parallelism"),
-        (Operator("b", window=Window(2, 1)), Stream("a", "b"), "windows"),
-        (Operator("b", requires=frozenset({"gpu"})), Stream("a", "b"), "required tags"),
-        (Operator("b"), Stream("a", "b", payload=3), "streams with a payload of their own"),
-        (Operator("b", memory=1), Stream("a", "b"), "memory"),
-    ],
-)
-def test_what_the_format_cannot_say_is_not_written(
-    tmp_path: Path, operator: Operator, stream: Stream, message: str
-) -> None:
-    """Nothing is lost silently."""
-    graph = StreamGraph.of("g", [Operator("a", rate=1), operator], [stream])
-    with pytest.raises(FormatError, match=message):
-        write_dream(graph, tmp_path / "g.json")
-    assert not list(tmp_path.iterdir())
-
-
-def test_sources_must_agree_on_the_rate() -> None:
-    """The format has one event rate."""
-    sources = [Operator("a", rate=1), Operator("b", rate=2)]
-    with pytest.raises(FormatError, match="different rates"):
-        dream_document(StreamGraph.of("g", sources))
-    assert np.isclose(dream_document(StreamGraph.of("g", sources[:1]))["event_rate"], 1)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from fuzz.trial import refused_in_little
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.weights import halved, read_weights, write_tensors, write_weights
 from streamplace.learn.loading import shipped
-from streamplace.learn.models.dream.placing import trained
+from streamplace.learn.models.dream.policy import trained
 
 DOCUMENT = {
     "model": "dream",

@@ -45,6 +45,22 @@ def test_energy_is_watts_by_busy_time_and_joules_by_bytes() -> None:
     assert value("energy", 0, 1) == pytest.approx(5 * 0.001 + 20 * 0.002 + 1e-6 * 1e6)
 
 
+def test_constant_loads_take_core_seconds_as_long_as_a_pass_lasts() -> None:
+    """A tenth of a second, in which 200 MIPS are a fifth of a core of a, or a tenth of one of b."""
+    commit = Operator("sink", ipt=4e6, constant=200)
+    held = StreamGraph.of("held", [PIPE.operators["src"], commit], [Stream("src", "sink")])
+    problem = Problem(held, CLUSTER)
+
+    def more(name: str, *devices: int) -> float:
+        return OBJECTIVES[name].value(problem, problem.placement(devices)) - value(name, *devices)
+
+    assert more("cost", 0, 0) == pytest.approx(0.02)
+    assert more("cost", 0, 1) == pytest.approx(0.01)
+    assert more("energy", 0, 0) == pytest.approx(5 * 0.02)
+    assert more("energy", 1, 1) == pytest.approx(20 * 0.01)
+    assert more("latency", 0, 1) == 0
+
+
 def test_devices_counts_those_in_use() -> None:
     batch = np.array([[0, 0], [0, 1], [1, 0]], np.int32)
     assert OBJECTIVES["devices"].values(PROBLEM, batch).tolist() == [1, 2, 2]

@@ -9,10 +9,10 @@ from problems import PROBLEMS, chain, fork_join
 from strategies import problems
 
 from streamplace.errors import PlacementError
-from streamplace.families.nmt import Nmt
 from streamplace.families.registry import FAMILIES
 from streamplace.model import Cluster, Operators, Problem, StreamGraph, Streams
 from streamplace.objectives.registry import OBJECTIVES, Objective
+from streamplace.papers.families.nmt import Nmt
 from streamplace.placers.registry import PLACERS, Budget, Result
 
 THROUGHPUT = OBJECTIVES["throughput"]

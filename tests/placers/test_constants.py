@@ -41,6 +41,29 @@ def drawn(seed: int, sources: int = 1) -> Problem:
     return Problem(StreamGraph.of("drawn", operators, streams), cluster)
 
 
+def uneven(seed: int, sources: int) -> Problem:
+    """Sources of unlike rates, each with an operator of its own that may be a thousand times dear.
+
+    Some operators use CPU at any rate, a few of them more than a device has.
+    """
+    rng = np.random.default_rng(seed)
+    operators, streams = [], []
+    for i in range(sources):
+        always = float(rng.choice([0, 0, 0, 300, 3000]))
+        rate, ipt = float(rng.choice([1e3, 1e4])), float(rng.choice([1e3, 1e5, 1e6]))
+        operators += [
+            Operator(f"s{i}", ipt=1e3, rate=rate),
+            Operator(f"v{i}", ipt=ipt, constant=always),
+        ]
+        streams.append(Stream(f"s{i}", f"v{i}"))
+    if rng.random() < 0.5:
+        operators.append(Operator("all", ipt=float(rng.choice([1e3, 1e5]))))
+        streams += [Stream(f"v{i}", "all") for i in range(sources)]
+    speeds = [2500.0] * 3 if rng.random() < 0.5 else [2500.0, 2500.0, 1000.0]
+    devices = [Device(f"d{d}", mips=mips) for d, mips in enumerate(speeds)]
+    return Problem(StreamGraph.of("uneven", operators, streams), Cluster.of(devices))
+
+
 def best_of_all(problem: Problem) -> float:
     """Highest throughput of all placements."""
     every = itertools.product(range(problem.n_devices), repeat=problem.n_operators)
@@ -86,6 +109,36 @@ def test_the_fewest_devices_have_room_for_what_is_used_at_any_rate() -> None:
     judge = subject_to(OBJECTIVES["devices"], [Condition.of("throughput>=1")])
     result = PLACERS["anneal"].place(problem, judge, seed=1, budget=Budget(None, 20_000))
     assert result.value == 3
+
+
+@pytest.mark.parametrize("sources", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(30))
+def test_no_placement_uses_fewer_devices_than_is_proven(seed: int, sources: int) -> None:
+    """The throughput is a mean, in which cheap sources may make up for dear ones."""
+    problem = uneven(seed, sources)
+    every = itertools.product(range(problem.n_devices), repeat=problem.n_operators)
+    places = np.array(list(every), np.int32)
+    rates = throughput(problem.instance, places)
+    used = np.array([len(set(place)) for place in places.tolist()])
+    for limit in (0.05, 0.3, 0.5, 0.7, 0.9, 1.0):
+        reached = used[rates >= limit]
+        if len(reached):
+            assert least_devices(problem, limit) <= reached.min()
+
+
+def test_a_cheap_source_makes_up_for_a_dear_one() -> None:
+    """Two devices sustain more than half of the mean, which would be the work of two and more."""
+    operators = [
+        Operator("cheap", ipt=1e3, rate=1e4),
+        Operator("dear", ipt=1e3, rate=1e4),
+        Operator("heavy", ipt=1e6),
+    ]
+    graph = StreamGraph.of("two", operators, [Stream("dear", "heavy")])
+    problem = Problem(graph, Cluster.uniform(4))
+    judge = subject_to(OBJECTIVES["devices"], [Condition.of("throughput>=0.5")])
+    result = PLACERS["anneal"].place(problem, judge, seed=1, budget=Budget(None, 20_000))
+    assert result.value == 2
+    assert least_devices(problem, 0.5) <= 2
 
 
 def test_metis_weighs_what_is_used_at_any_rate() -> None:

@@ -8,12 +8,12 @@ import pytest
 from problems import PROBLEMS, chain
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.families.giph import Giph, giph
 from streamplace.io.weights import read_weights, write_weights
 from streamplace.learn.loading import shipped
 from streamplace.learn.registry import MODELS
 from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES
+from streamplace.papers.families.giph import Giph, giph
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import PLACERS, Budget
 

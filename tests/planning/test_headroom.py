@@ -3,6 +3,8 @@
 import pytest
 from planning_cases import pipeline
 
+import streamplace
+from streamplace import Budget, Operator, StreamGraph
 from streamplace.errors import SettingError
 from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer
@@ -45,3 +47,22 @@ def test_impossible_headroom_is_refused(options: dict[str, float], message: str)
     """In one line."""
     with pytest.raises(SettingError, match=message):
         Headroom(**options)
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.3, 0.9, 1.3])
+def test_queues_are_as_short_as_asked_beside_constant_loads(constant: float) -> None:
+    """Of a plan whose machines are as full as its headroom lets them be."""
+    latency, variability, ipt = 0.05, 1.0, 1e4
+    offers = [Offer("m", 1.0, mips=1.0, at_most=200)]
+    rate, only = 5.0, Operator("only", ipt=ipt, rate=1.0, constant=constant)
+    held = StreamGraph.of("held", [only])
+    asked = Headroom(latency=latency, variability=variability)
+    result = streamplace.plan(
+        held, rate=rate, offers=Catalogue.of(offers), headroom=asked, budget=Budget(None, 2000)
+    )
+    subtasks = result.parallelism["only"]
+    kept, free = result.headroom, 1 - constant / subtasks
+    fullest = (1 - kept) * free  # of a core; the plan may leave more
+    service, use = ipt / 1e6 / free, fullest / free
+    assert rate / subtasks * ipt / 1e6 <= fullest * (1 + 1e-9)
+    assert variability * use / (1 - use) * service <= latency * (1 + 1e-9)

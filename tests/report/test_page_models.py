@@ -14,8 +14,9 @@ from report_vectors import GOLDEN, N_GOLDEN, as_line, problems, vectors
 from streamsim import throughput as python_throughput
 
 import streamplace.report
-from streamplace import Problem
+from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
+from streamplace.report.placements import Shown
 from streamplace.report.problems import problem_part
 
 HERE = Path(__file__).parent
@@ -69,6 +70,29 @@ def test_constant_loads_agree_with_python_at_once_and_move_by_move(tmp_path: Pat
     assert differences(file) == []
     assert 0.0 in shares
     assert any(0 < share < 1 for share in shares)
+
+
+@needs_node
+def test_the_sentence_names_who_fills_a_core(tmp_path: Path) -> None:
+    """As the terminal does; operators on another device fill none of its cores."""
+    work = [("src", 1e4, 1e4), ("parse", 5e5, 0.0), ("twin", 5e5, 0.0), ("other", 4e5, 0.0)]
+    operators = [Operator(name, ipt=ipt, rate=rate) for name, ipt, rate in work]
+    streams = [Stream("src", name) for name, _, rate in work if not rate]
+    cluster = Cluster.of([Device("edge", cores=8), Device("far", cores=8)], bandwidth=1e9)
+    problem = Problem(StreamGraph.of("g", operators, streams), cluster)
+    placements = [problem.placement(place) for place in ([0, 0, 0, 0], [0, 0, 1, 0], [1, 1, 1, 1])]
+    parts = [
+        problem_part(problem, [Shown("p", placement)], OBJECTIVES["throughput"])
+        for placement in placements
+    ]
+    file = tmp_path / "problems.jsonl"
+    file.write_text("".join(map(as_line, parts)), encoding="utf-8")
+    needs = "is the bottleneck: the full rate would need 200.0 % of it, which"
+    assert computed(file, "sentences") == [
+        f"One core of edge {needs} each of parse, twin fills.",
+        f"One core of edge {needs} parse fills alone.",
+        f"One core of far {needs} each of parse, twin fills.",
+    ]
 
 
 @needs_node

@@ -13,12 +13,11 @@ from problems import chain
 from streamplace.errors import SettingError
 from streamplace.io.weights import read_tensors
 from streamplace.learn.registry import MODELS
-from streamplace.learn.watching import Silent
+from streamplace.learn.watching import NullWatcher
 from streamplace.model import Cluster, Problem
-from streamplace.training.prepared import train_run
 from streamplace.training.ray_workers import RayWorkers
-from streamplace.training.run import TrainingRun
-from streamplace.training.workers import workers_on
+from streamplace.training.request import TrainRequest
+from streamplace.training.run import run_training, workers_on
 
 ray = pytest.importorskip("ray")
 ray.cloudpickle.register_pickle_by_value(stub_model)
@@ -30,7 +29,7 @@ PROBLEMS = tuple(
 )
 
 
-class Removes(Silent):
+class Removes(NullWatcher):
     """Removes a node of a cluster after the third step."""
 
     def __init__(self, cluster: Any, node: Any) -> None:
@@ -44,14 +43,14 @@ class Removes(Silent):
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> TrainingRun:
+def training(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> TrainRequest:
     """A supervised stub, with four shards."""
     assert list(MODELS) is not None
     pupil = stub_model.model(name="pupil", supervised=True)
     monkeypatch.setattr(MODELS, "_found", {**MODELS._found, "pupil": pupil})
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     (tmp_path / "four.toml").write_text("[training]\nshards = 4\n")
-    return TrainingRun("pupil", PROBLEMS, config=tmp_path / "four.toml")
+    return TrainRequest("pupil", PROBLEMS, tmp_path / "run", config=tmp_path / "four.toml")
 
 
 def bits(folder: Path) -> dict[str, bytes]:
@@ -64,12 +63,12 @@ def bits(folder: Path) -> dict[str, bytes]:
 
 @pytest.mark.slow
 def test_a_node_that_is_lost_changes_no_bit(
-    run: TrainingRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    training: TrainRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three nodes, one of which dies in the third step."""
     from ray.cluster_utils import Cluster as RayCluster
 
-    train_run(run, tmp_path / "here")
+    run_training(replace(training, folder=tmp_path / "here"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "other"))
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     cluster = RayCluster(initialize_head=True, head_node_args={"num_cpus": 1})
@@ -78,22 +77,23 @@ def test_a_node_that_is_lost_changes_no_bit(
         cluster.wait_for_nodes()
         watcher = Removes(cluster, nodes[0])
         with workers_on(cluster.address) as workers:
-            train_run(run, tmp_path / "there", watcher=watcher, workers=workers)
+            there = replace(training, folder=tmp_path / "there")
+            run_training(there, watcher=watcher, workers=workers)
     finally:
         ray.shutdown()
         cluster.shutdown()
     assert bits(tmp_path / "there") == bits(tmp_path / "here")
 
 
-def test_real_passes_are_measured_in_one_process(run: TrainingRun, tmp_path: Path) -> None:
-    measured = replace(run, reward="ray", objective="makespan")
+def test_real_passes_are_measured_in_one_process(training: TrainRequest, tmp_path: Path) -> None:
+    measured = replace(training, reward="ray", objective="makespan")
     with pytest.raises(SettingError, match="train in one process, on this machine"):
-        train_run(measured, tmp_path / "run", workers=RayWorkers("ray"))
+        run_training(measured, workers=RayWorkers("ray"))
 
 
-def test_where_no_cluster_is_that_is_said(run: TrainingRun, tmp_path: Path) -> None:
+def test_where_no_cluster_is_that_is_said(training: TrainRequest, tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=r"no Ray cluster at '127\.0\.0\.1:1'"):
-        train_run(run, tmp_path / "run", workers=RayWorkers("127.0.0.1:1"))
+        run_training(training, workers=RayWorkers("127.0.0.1:1"))
 
 
 def test_torchrun_and_ray_are_not_mixed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from streamplace.evaluate.record_file import RecordFile
 from streamplace.evaluate.records import Record
 from streamplace.model import Cluster, Problem
 from streamplace.training import solutions
-from streamplace.training.run import TrainingRun
+from streamplace.training.request import TrainRequest
 from streamplace.training.solutions import Solver
 
 GRAPHS = tuple(Problem(chain(n), Cluster.uniform(5)) for n in (2, 3))
@@ -48,7 +48,7 @@ def solver(
             yield [Record(*facts, value, bound, 1.0, devices)]
 
     monkeypatch.setattr(solutions, "compare", compare)
-    return Solver(TrainingRun("stub", GRAPHS), tmp_path / "solutions.jsonl")
+    return Solver(TrainRequest("stub", GRAPHS, tmp_path))
 
 
 def test_optima_are_what_is_proven(solver: Solver) -> None:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamplace.engines.flink.advice import Advice, OperatorLoad
+from streamplace.engines.flink.capacity import capacity
 from streamplace.engines.flink.change_commands import FOLDER, change_commands
 from streamplace.engines.flink.cluster import (
     HEADROOM,
@@ -23,17 +24,19 @@ from streamplace.engines.flink.current_machines import (
     left_for_operators,
     used_machines,
 )
+from streamplace.engines.flink.fixed import fixed_tasks
 from streamplace.engines.flink.jobs import other_jobs
 from streamplace.engines.flink.local_cost import ASSUMED, LOCAL_COST, chain_saving
+from streamplace.engines.flink.pause import expected_pause
 from streamplace.engines.flink.profile import JobProfile
-from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.program import Program
+from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.source_rates import (
     SourceRate,
     asked_rate,
     check_rate,
     source_rates,
 )
-from streamplace.engines.flink.state import last_checkpoint_seconds
 from streamplace.engines.flink.steady import (
     GARBAGE_TIME,
     WARM_UP_SECONDS,
@@ -41,10 +44,11 @@ from streamplace.engines.flink.steady import (
     check_garbage,
     check_rates,
 )
+from streamplace.engines.flink.submitted import known_program
 from streamplace.engines.flink.task_cpu import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
 from streamplace.engines.flink.unknowns import unknowns
 from streamplace.engines.flink.warm import PATIENCE_SECONDS, Warmth, warm_profile
-from streamplace.engines.flink.worth import START_SECONDS, capacity
+from streamplace.errors import SettingError
 from streamplace.io.ledger import errors_for
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import CONSISTENCY, StreamGraph
@@ -97,6 +101,8 @@ class AdviceSettings:
         Of the search for a plan.
     folder
         Where the plan will be written to, for the commands that would change the job.
+    program
+        What the job was submitted with; by default what streamplace has submitted.
     confidence
         With which the plan is to carry the rate; 0 plans with the predictions themselves.
     ledger
@@ -115,6 +121,7 @@ class AdviceSettings:
     patience: float = PATIENCE_SECONDS
     accept_cold: bool = False
     trust_profile: bool = False
+    program: Program | None = None
     confidence: float | None = None
     ledger: Path | None = None
 
@@ -160,9 +167,9 @@ def advise(
     asked = asked_rate(rate, reading.sources)
     warning = check_trust(reading.graph, trusts=settings.trust_profile)
     graph = reading.graph.at_rate(asked)
-    subtasks = _subtasks_by_manager(reading.seen)
+    kept = _kept(rest, reading, settings.program)
     errors = errors_for(graph, settings.confidence, settings.ledger)
-    current, plan = _planned(graph, reading, machines, subtasks, settings, errors)
+    current, plan = _planned(graph, reading, machines, kept.operators, settings, errors)
     carried = _carried(graph, reading)
     return Advice(
         job=job,
@@ -176,9 +183,17 @@ def advise(
         outage=reading.outage,
         commands=()
         if _is_enough(current, carried, plan, reading)
-        else change_commands(rest, job, reading.seen.tasks, current, plan, settings.folder),
+        else change_commands(
+            rest,
+            job,
+            reading.seen.tasks,
+            current,
+            plan,
+            settings.folder,
+            kept.is_remembered,
+        ),
         folder=settings.folder,
-        notes=_notes(rest, reading, machines),
+        notes=(*_notes(rest, reading, machines), kept.note),
         warning=warning,
         unknowns=tuple(unknowns(plan, reading.seen, reading.cluster)),
     )
@@ -199,8 +214,8 @@ def _read(rest: Rest, job: str, settings: AdviceSettings) -> _Reading:
         graph = _in_one_slot_sharing_group(graph)
     java, sending = seen.background(len(managers))
     cluster = measured_cluster(rest, settings.mips, settings.bandwidth, java, sending)
-    outage = START_SECONDS + last_checkpoint_seconds(rest, job)
-    return _Reading(job, seen, graph, sources, cluster, (java or 0.0) * speed, outage)
+    taken = (java or 0.0) * speed
+    return _Reading(job, seen, graph, sources, cluster, taken, expected_pause(rest, job))
 
 
 def _with_offered(graph: StreamGraph, sources: Sequence[SourceRate]) -> StreamGraph:
@@ -220,6 +235,33 @@ def _in_one_slot_sharing_group(graph: StreamGraph) -> StreamGraph:
     return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
 
 
+class _Kept(NamedTuple):
+    """Operators that keep their parallelism, and why it is these."""
+
+    operators: frozenset[str]
+    note: str
+    is_remembered: bool = False
+
+
+def _kept(rest: Rest, reading: _Reading, given: Program | None) -> _Kept:
+    """Operators whose parallelism the program of a job sets."""
+    parallelism = {task.name: task.parallelism for task in reading.seen.tasks}
+    try:
+        program = given or known_program(rest, reading.job)
+        fixed = fixed_tasks(rest, program, parallelism)
+    except (FlinkError, SettingError) as error:
+        if given is not None:
+            raise
+        return _Kept(
+            frozenset(),
+            "the plan may change the parallelism of all operators, for which of them have it from "
+            f"the program is not known: {error}",
+        )
+    note = "the program of the job sets the parallelism of "
+    note += f"{listed(sorted(fixed))}, so the plan keeps it" if fixed else "no operator"
+    return _Kept(fixed, note, is_remembered=given is None)
+
+
 def _subtasks_by_manager(seen: JobProfile) -> Mapping[str, int]:
     """TaskManager → number of subtasks of the job."""
     placed = {} if seen.present is None else seen.present.devices
@@ -230,12 +272,15 @@ def _planned(
     graph: StreamGraph,
     reading: _Reading,
     machines: Catalogue | Cluster | None,
-    subtasks: Mapping[str, int],
+    kept: frozenset[str],
     settings: AdviceSettings,
     errors: PredictionErrors | None,
 ) -> tuple[CurrentMachines, PlanResult]:
     """Machines of today, and the plan for a graph at its rate."""
-    seed, budget = settings.seed, settings.budget
+    usual = PlanSettings(
+        keep_parallelism=kept, seed=settings.seed, budget=settings.budget, errors=errors
+    )
+    subtasks = _subtasks_by_manager(reading.seen)
     if isinstance(machines, Catalogue):
         current = current_machines(reading.cluster, machines, subtasks)
         shared = replace(machines, slot_sharing=True)
@@ -243,12 +288,9 @@ def _planned(
         measured = None if sending.is_assumed else sending
         offers = left_for_operators(shared, reading.java, measured)
         spare = Headroom(reading.outage, settings.catch_up, flat=settings.headroom)
-        asked = PlanSettings(headroom=spare, seed=seed, budget=budget, errors=errors)
-        plan = planned(graph, offers, asked)
-        return current, plan
+        return current, planned(graph, offers, replace(usual, headroom=spare))
     cluster = reading.cluster.cluster() if machines is None else machines
-    plan = planned(graph, cluster, PlanSettings(seed=seed, budget=budget, errors=errors))
-    return used_machines(reading.cluster, subtasks), plan
+    return used_machines(reading.cluster, subtasks), planned(graph, cluster, usual)
 
 
 def _operator_loads(seen: JobProfile, plan: PlanResult) -> tuple[OperatorLoad, ...]:

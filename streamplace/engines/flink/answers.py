@@ -8,11 +8,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from streamplace.engines.flink.answer_shapes import (
     LONGEST,
-    Checkpoints,
-    CheckpointSettings,
     Complaint,
-    Disposal,
     FailuresAnswer,
+    FlinkConfig,
     Job,
     JobConfiguration,
     Jobs,
@@ -20,16 +18,21 @@ from streamplace.engines.flink.answer_shapes import (
     Metric,
     Overview,
     PlanAnswer,
-    SavepointAnswer,
     SettingAnswer,
     Slots,
     Submitted,
     SubtaskMomentsAnswer,
     Subtasks,
     TaskManagers,
-    Triggered,
     Uploaded,
     UploadedJars,
+)
+from streamplace.engines.flink.saving_shapes import (
+    Checkpoints,
+    CheckpointSettings,
+    Disposal,
+    SavepointAnswer,
+    Triggered,
 )
 from streamplace.model.messages import quoted, shown
 
@@ -53,6 +56,7 @@ ANSWERS: dict[str, Any] = {
     "/jobs/*/vertices/*": Subtasks,
     "/jobs/*/vertices/*/subtasks/metrics": List[Metric],
     "/jobs/*/vertices/*/subtasktimes": SubtaskMomentsAnswer,
+    "/config": FlinkConfig,
     "/jobmanager/config": List[SettingAnswer],
     "/savepoint-disposal": Triggered,
     "/savepoint-disposal/*": Disposal,

@@ -22,6 +22,7 @@ from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import FINISHED, FlinkError, Refusal, Rest, slot_pauses
 from streamplace.engines.flink.scheduler import job_fault
 from streamplace.engines.flink.state import Savepoint
+from streamplace.engines.flink.submitted import remember
 from streamplace.engines.flink.uploads import ClusterJar, own_name, uploaded
 from streamplace.model.messages import quoted
 
@@ -73,6 +74,7 @@ def apply(
     except BaseException:
         rest.cancel(job)
         raise
+    remember(job, program)
     return job
 
 

@@ -1,9 +1,11 @@
 """Candidates: layouts that a measured job may have, with what the model says of each."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf, isfinite
+from math import inf
 
+from streamplace.engines.flink.capacity import capacity
 from streamplace.engines.flink.chains import unfused
 from streamplace.engines.flink.decision import (
     MEASURED,
@@ -14,16 +16,23 @@ from streamplace.engines.flink.decision import (
     interval,
     moved_subtasks,
 )
-from streamplace.engines.flink.layouts import MODES, Layout, even_layout, layouts
+from streamplace.engines.flink.fitting import left_without
+from streamplace.engines.flink.layouts import (
+    MODE_SETTING,
+    MODES,
+    Layout,
+    Mode,
+    even_layout,
+    layouts,
+)
 from streamplace.engines.flink.names import index_name
 from streamplace.engines.flink.pinning import Vectors, vectors_of
 from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.worth import capacity
 from streamplace.engines.live import Measurement
-from streamplace.model.cluster import Cluster
+from streamplace.engines.names import resource
+from streamplace.model.constraints import Constraints
 from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
-from streamplace.model.intervals import PredictionErrors
 from streamplace.model.problem import Problem
 from streamplace.model.units import LARGEST
 from streamplace.objectives.conditions import composed_objective
@@ -33,6 +42,9 @@ SATURATING = 2.0
 """The search is asked for so many times what it has found, until it finds less."""
 MOST_RAISES = 8
 PRESENT, EVEN, FOUND = "the present layout", "an even spread", "the layout that was found"
+SPREAD_OUT = "cluster.evenly-spread-out-slots"
+"""What SLOTS was called before."""
+GIVEN = "the layout that was planned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +63,14 @@ class Question:
         Whether subtasks of one operator can be pinned to several devices.
     rate
         Tuples/s that all sources are offered together; None for as much as possible.
+    occupied
+        Devices on which nothing can be placed, because other jobs have all of them.
+    modes
+        Those of Flink's modes that the cluster knows.
+    configured
+        The mode that it is configured with.
     width
-        What predictions may be off by.
+        Share by which predictions for two layouts of the job may be off beside one another.
     """
 
     measured: Measurement
@@ -60,92 +78,119 @@ class Question:
     slots: Mapping[str, int]
     spreads: bool
     rate: float | None = None
-    width: float | PredictionErrors = PREDICTED
+    occupied: frozenset[str] = frozenset()
+    modes: tuple[Mode, ...] = MODES
+    configured: Mode | None = None
+    width: float = PREDICTED
+
+    @property
+    def free(self) -> list[str]:
+        """Devices on which subtasks can be placed."""
+        names = self.measured.cluster.devices.name
+        return [name for name in names if name not in self.occupied]
 
 
-def decision(question: Question, seed: int = 0, budget: Budget | None = None) -> Decision:
-    """Find layouts for a job, judge all of them by the same model, and choose one.
+class Judge:
+    """What the model says of layouts of a job.
 
-    Where the sources are held back now, predictions are scaled so that the present layout carries
-    what was measured.
+    Where the sources are held back now, or emit more than the model allows the present layout,
+    predictions are scaled so that it carries what was measured.
     """
-    measured, graph, cluster = question.measured, question.measured.graph, question.measured.cluster
-    rate = question.rate
-    if rate is None and not measured.is_limited:
-        rate = graph.source_rate
-    most = inf if rate is None else rate
-    present = _names_of(graph, question.present)
 
-    def carried(layout: Layout) -> float:
-        return graph.source_rate * capacity(graph, cluster, layout)
+    def __init__(self, question: Question) -> None:
+        measured, rate = question.measured, question.rate
+        self._question, graph = question, measured.graph
+        if rate is None and not measured.is_limited:
+            rate = graph.source_rate
+        self.rate = rate
+        self._present = names_of(graph, question.present)
+        now = self.carried(self._present)
+        is_known = 0 < now < inf and (measured.is_limited or now < graph.source_rate)
+        self._scale = graph.source_rate / now if is_known else 1.0
 
-    now = carried(present)
-    scale = graph.source_rate / now if measured.is_limited and isfinite(now) else 1.0
+    def carried(self, layout: Layout) -> float:
+        """Tuples/s that a layout carries, by the model alone."""
+        graph = self._question.measured.graph
+        return graph.source_rate * capacity(graph, self._question.measured.cluster, layout)
 
-    def candidate(name: str, places: list[Layout], mode: object = None) -> Candidate:
-        values = [scale * carried(layout) for layout in places]
+    def present(self) -> Candidate:
+        """Return the layout that the job has."""
+        width = MEASURED if self._question.measured.is_limited else self._question.width
+        return self._candidate(PRESENT, [self._present], width)
+
+    def candidate(self, name: str, *places: Layout, mode: Mode | None = None) -> Candidate:
+        """Return a layout that the job may get, or several of which it gets one."""
+        return self._candidate(name, places, self._question.width, mode)
+
+    def _candidate(
+        self,
+        name: str,
+        places: Sequence[Layout],
+        width: float,
+        mode: Mode | None = None,
+    ) -> Candidate:
+        values = [self._scale * self.carried(layout) for layout in places]
         middle = sorted(range(len(places)), key=values.__getitem__)[(len(places) - 1) // 2]
-        width = MEASURED if name == PRESENT and measured.is_limited else question.width
         return Candidate(
             name,
             places[middle],
-            interval(values, width).up_to(most),
-            moved_subtasks(present, places[middle]),
-            next((one for one in MODES if one == mode), None),
+            interval(values, width).up_to(inf if self.rate is None else self.rate),
+            moved_subtasks(self._present, places[middle]),
+            mode,
+            is_configured=mode is not None and mode == self._question.configured,
         )
 
+
+def decision(question: Question, seed: int = 0, budget: Budget | None = None) -> Decision:
+    """Find layouts for a job, judge all of them by the same model, and choose one."""
+    judge, graph = Judge(question), question.measured.graph
     others = []
-    for mode in MODES:
+    for mode in question.modes:
         possible = layouts(graph, question.slots, mode)
         if possible:
-            others.append(candidate(f"Flink's own layout {mode}", possible, mode))
-    if question.spreads:
-        others.append(candidate(EVEN, [even_layout(graph, cluster.devices.name)]))
-    sought = searched(graph, cluster, rate, carried, question.spreads, seed, budget)
-    others.append(candidate(FOUND, [sought]))
-    return decide(candidate(PRESENT, [present]), others)
+            others.append(judge.candidate(f"Flink's own layout {mode}", *possible, mode=mode))
+    if question.free:
+        if question.spreads:
+            others.append(judge.candidate(EVEN, even_layout(graph, question.free)))
+        others.append(judge.candidate(FOUND, searched(question, judge, seed, budget)))
+    return decide(judge.present(), others)
+
+
+def judged(question: Question, layout: Layout) -> Decision:
+    """Compare one layout, which the job may get, with the present one."""
+    judge = Judge(question)
+    given = names_of(question.measured.graph, layout)
+    return decide(judge.present(), [judge.candidate(GIVEN, given)])
 
 
 def searched(
-    graph: StreamGraph,
-    cluster: Cluster,
-    rate: float | None,
-    carried: Callable[[Layout], float],
-    spreads: bool,
-    seed: int = 0,
-    budget: Budget | None = None,
+    question: Question, judge: Judge, seed: int = 0, budget: Budget | None = None
 ) -> Layout:
-    """Search a layout for a rate; without one, for rates that grow until they are not carried.
-
-    Parameters
-    ----------
-    carried
-        Tuples/s that a layout carries.
-    spreads
-        Whether the subtasks of an operator may be on several devices.
-    """
+    """Search a layout for a rate; without one, for rates that grow until they are not carried."""
     from streamplace.placers.named import named_placer
 
-    placer, judge = named_placer("auto"), composed_objective("throughput")
-    asked = rate or graph.source_rate
+    placer, judged_by = named_placer("auto"), composed_objective("throughput")
+    graph, cluster = question.measured.graph, question.measured.cluster
+    only = dict.fromkeys(graph.operators.name, question.free) if question.occupied else None
+    asked = judge.rate or graph.source_rate
     best: Layout = {}
     for _ in range(MOST_RAISES):
-        problem = Problem(graph.at_rate(asked), cluster)
-        if spreads:
+        problem = Problem(graph.at_rate(asked), cluster, Constraints(allowed=only))
+        if question.spreads:
             problem = expand(problem.graph).problem(problem)
-        result = placer.place(problem, judge, seed=seed, budget=budget or USUAL_BUDGET)
+        result = placer.place(problem, judged_by, seed=seed, budget=budget or USUAL_BUDGET)
         vectors = vectors_of(result.placement.as_dict(), graph.operators.parallel)
-        places = _names_of(graph, vectors)
-        if not best or carried(places) > carried(best):
+        places = names_of(graph, vectors)
+        if not best or judge.carried(places) > judge.carried(best):
             best = places
-        more = SATURATING * carried(best)
-        if rate is not None or carried(best) < asked or more > LARGEST:
+        more = SATURATING * judge.carried(best)
+        if judge.rate is not None or judge.carried(best) < asked or more > LARGEST:
             break
         asked = more
     return best
 
 
-def _names_of(graph: StreamGraph, vectors: Vectors) -> Layout:
+def names_of(graph: StreamGraph, vectors: Vectors) -> Layout:
     """Layout of the operators of a graph, of which each may be several that Flink has fused."""
     layout = {}
     numbers = zip(graph.operators.name, graph.operators.parallelism.tolist(), strict=True)
@@ -171,3 +216,27 @@ def slots_for(rest: Rest, job: str) -> dict[str, int]:
 def can_spread(rest: Rest) -> bool:
     """Whether all TaskManagers are configured for operators that are spread over them."""
     return all(index_name(0) in offered for offered in rest.offered().values())
+
+
+def occupied_devices(rest: Rest, job: str) -> frozenset[str]:
+    """Devices that other jobs have whole, so that nothing of this job can be pinned to them."""
+    return frozenset(
+        row["id"]
+        for row in left_without(rest, job)
+        if row["freeResource"].get("extendedResources", {}).get(resource(row["id"]), 1.0) < 1
+    )
+
+
+def known_modes(rest: Rest) -> tuple[Mode, ...]:
+    """Those of Flink's modes that a cluster knows; TASKS is not tried before Flink 2.3."""
+    version = re.match(r"(\d+)\.(\d+)", rest.get("/config")["flink-version"])
+    is_new = version is not None and (int(version[1]), int(version[2])) >= (2, 3)
+    return tuple(mode for mode in MODES if is_new or mode != "TASKS")
+
+
+def configured_mode(rest: Rest) -> Mode | None:
+    """Return the mode that a cluster is configured with; None for one that is not modelled."""
+    settings = rest.settings()
+    usual = "SLOTS" if settings.get(SPREAD_OUT, "").lower() == "true" else "NONE"
+    given = settings.get(MODE_SETTING, usual).upper()
+    return next((mode for mode in MODES if mode == given), None)

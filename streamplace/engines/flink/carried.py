@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
-from streamplace.engines.flink.answer_shapes import CheckpointSettings
 from streamplace.engines.flink.rest import Refusal, Rest
+from streamplace.engines.flink.saving_shapes import CheckpointSettings
 from streamplace.engines.flink.state import completed_path
 
 Settings = dict[str, str]

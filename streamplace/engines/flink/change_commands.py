@@ -21,6 +21,7 @@ def change_commands(
     current: CurrentMachines,
     plan: PlanResult,
     folder: str = FOLDER,
+    is_remembered: bool = False,
 ) -> tuple[str, ...]:
     """Commands, line by line; comments say which machines to start before and to stop after.
 
@@ -28,6 +29,8 @@ def change_commands(
     ----------
     folder
         Where the plan is written to.
+    is_remembered
+        Whether ``flink move`` knows what the job was submitted with.
     """
     changes = _machine_changes(current.counts, plan.machines) if current.is_priced else {}
     starts = [f"# first start {number} × {name}" for name, number in changes.items() if number > 0]
@@ -35,11 +38,16 @@ def change_commands(
     if _is_adaptive(rest, job):
         rescaling = _rescaling(rest, job, tasks, plan.parallelism)
         return (*starts, _slot_line(current, plan), rescaling, *stops)
-    return (*starts, *_restart(rest, job, current, plan, folder), *stops)
+    return (*starts, *_restart(rest, job, current, plan, folder, is_remembered), *stops)
 
 
 def _restart(
-    rest: Rest, job: str, current: CurrentMachines, plan: PlanResult, folder: str
+    rest: Rest,
+    job: str,
+    current: CurrentMachines,
+    plan: PlanResult,
+    folder: str,
+    is_remembered: bool,
 ) -> Iterator[str]:
     """Commands that stop a job with a savepoint and start it again from there."""
     address, written = shlex.quote(urlsplit(rest.url).netloc), folder.rstrip("/")
@@ -57,10 +65,11 @@ def _restart(
         shlex.quote(f"{written}/{name}") for name in ("cluster.toml", "placement.json")
     )
     yield f"streamplace flink config --cluster {cluster} --subtasks -o config/"
-    yield (
-        f"streamplace flink move JAR {where} --entry-class ENTRY_CLASS --placement {placement} "
-        "--savepoints SAVEPOINTS -- ARGUMENTS"
-    )
+    to = f"--placement {placement} --savepoints SAVEPOINTS"
+    if is_remembered:
+        yield f"streamplace flink move {where} {to}"
+    else:
+        yield f"streamplace flink move JAR {where} --entry-class ENTRY_CLASS {to} -- ARGUMENTS"
 
 
 def _slot_line(current: CurrentMachines, plan: PlanResult) -> str:

@@ -92,16 +92,22 @@ class MeasuredCluster:
         return cluster_from_tables(parse_tables("cluster", tables, where))
 
     @property
+    def unmeasured_sending(self) -> str:
+        """What is assumed of tuples between TaskManagers, in words; empty where it is measured."""
+        if not self.sending.is_assumed:
+            return ""
+        return (
+            "what a tuple between TaskManagers costs is assumed to be "
+            f"{1e9 * self.sending.per_tuple:.3g} ns per tuple and "
+            f"{1e9 * self.sending.per_byte:.3g} ns per byte at each end, because no one job "
+            "sends tuples between TaskManagers that all run on this machine; if they do, "
+            "'streamplace flink move --probe' measures it"
+        )
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
         """What is assumed for want of a measurement, in words."""
-        sentences = []
-        if self.sending.is_assumed:
-            sentences.append(
-                "what a tuple between TaskManagers costs is assumed to be "
-                f"{1e9 * self.sending.per_tuple:.3g} ns per tuple and "
-                f"{1e9 * self.sending.per_byte:.3g} ns per byte at each end, because no one job "
-                "sends tuples between TaskManagers that all run on this machine"
-            )
+        sentences = [self.unmeasured_sending] if self.unmeasured_sending else []
         assumed = [d for d in self.devices if d.card is not None and d.card.is_assumed]
         if assumed and assumed[0].card is not None:
             sentences.append(

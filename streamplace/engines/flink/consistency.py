@@ -140,7 +140,7 @@ def consistency(
 
     Returns
     -------
-    None where not all TaskManagers of the job are on this machine.
+    None where not all TaskManagers of the job are on this machine, or it takes no CPU.
     """
     from streamsim import bottleneck, resource_loads
 
@@ -157,11 +157,14 @@ def consistency(
     names = split.graph.operators.name
     placement = Placement.of(names, cluster.devices.name, assignment)
     loads = resource_loads(Problem(split.graph, cluster).instance, placement.index)
+    load = bottleneck(loads).load
+    if not load:
+        return None
     shares = _shares(graph, tuples)
     slowest, fastest = min(shares, default=1.0), max(shares, default=1.0)
     full = [device for device in needed if present.usage[device].is_full]
     return Consistency(
-        graph.source_rate / bottleneck(loads).load,
+        graph.source_rate / load,
         graph.source_rate * slowest,
         is_blocked or bool(full),
         (*_unsteady(slowest, fastest), *_causes({d: present.usage[d] for d in needed})),
@@ -176,8 +179,9 @@ def _culprit(graph: StreamGraph, tuples: Mapping[str, float]) -> str:
     which may be more or fewer than it took in.
     """
     names, each = graph.operators.name, graph.charged_ipt
-    charged = each * graph.input_rate
-    taken = each * np.array([tuples[name] for name in names], np.float64)
+    constant = 1e6 * graph.operators.constant
+    charged = each * graph.input_rate + constant
+    taken = each * np.array([tuples[name] for name in names], np.float64) + constant
     wrong = np.abs(charged - taken)
     figures = wrong if wrong.max() > NOTABLE * taken.sum() else charged
     return names[int(figures.argmax())]
@@ -190,10 +194,12 @@ def _shares(graph: StreamGraph, tuples: Mapping[str, float]) -> list[float]:
 
 
 def _cluster(present: Present, mips: float) -> Cluster:
+    """Devices as they were; what compilers took of them was not there for operators."""
     devices = []
     for name, usage in present.usage.items():
         cores, share = whole_cores(usage.limit)
-        reserved = min(present.java, 0.9 * usage.limit) * mips
+        besides = present.java + usage.kinds.get(COMPILERS, 0.0)
+        reserved = min(besides, 0.9 * usage.limit) * mips
         devices.append({"name": name, "mips": share * mips, "cores": cores, "reserved": reserved})
     factor = slowness([one.limit for one in present.usage.values()])
     sending = (present.sending or SendingCost(0.0, 0.0)).slower(factor)

@@ -42,12 +42,15 @@ class LoadWindow(NamedTuple):
     compilers
         Part of the CPU of the TaskManagers on this machine that compilers took; None where none
         of them is there.
+    periodic
+        Tasks that worked per checkpoint or per time, not per tuple.
     """
 
     seconds: float
     tuples: Mapping[str, float]
     cores: Mapping[str, float]
     compilers: float | None = None
+    periodic: frozenset[str] = frozenset()
 
 
 def constant_cores(

@@ -8,7 +8,8 @@ import re
 import shutil
 import socket
 import subprocess
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -18,7 +19,7 @@ from streamplace.engines.flink.rest import Rest
 
 _THREAD = re.compile(
     r'^"(?P<name>[^\n]+)" (?:#(?P<number>\d+) )?(?:[^"\n]*? )?cpu=(?P<cpu>[\d.]+)ms '
-    r"elapsed=(?P<elapsed>[\d.]+)s",
+    r"elapsed=(?P<elapsed>[\d.]+)s(?: tid=\w+ nid=(?P<native>\w+))?",
     re.MULTILINE,
 )
 _LISTENS = "0A"
@@ -37,13 +38,16 @@ class JavaThread(NamedTuple):
     cpu
         Seconds of CPU that it has had.
     elapsed
-        Seconds since its start.
+        Seconds since its start, or since another moment that is the same for all looks at it.
+    native
+        Number that the kernel knows it by, in the container of its process; 0 where unknown.
     """
 
     number: int
     name: str
     cpu: float
     elapsed: float
+    native: int = 0
 
 
 class ThreadLoad(NamedTuple):
@@ -160,6 +164,30 @@ def _processes() -> Iterator[tuple[int, list[str]]]:
             yield int(folder.name), line.split("\0")
 
 
+def threads_again(process: int, before: Sequence[JavaThread]) -> list[JavaThread]:
+    """Threads of a Java process that was seen before; none where they cannot be seen.
+
+    Their CPU is the kernel's, which is had at once. Java itself answers a look after seconds where
+    a quota holds it back, and needs CPU for that. New threads have the names that the kernel knows,
+    of 15 letters.
+    """
+    by_native = {one.native: one for one in before if one.native}
+    if not by_native:
+        return []
+    threads = []
+    with suppress(OSError, ValueError, IndexError):  # it ended, belongs to others, or is not told
+        for folder in Path(f"/proc/{process}/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):  # the thread ended
+                status = (folder / "status").read_text()
+                native = int(status.partition("\nNSpid:")[2].partition("\n")[0].split()[-1])
+                cpu = int((folder / "schedstat").read_text().split()[0]) * 1e-9
+                name = status.partition("\n")[0].partition("\t")[2]
+                one = by_native.get(native, JavaThread(0, name, 0.0, 0.0, native))
+                threads.append(one._replace(cpu=cpu, elapsed=time.monotonic()))
+        return sorted(threads)
+    return []
+
+
 def java_threads(process: int) -> list[JavaThread]:
     """Threads of a Java process of this machine; none where they cannot be seen."""
     jcmd = shutil.which("jcmd")
@@ -167,14 +195,15 @@ def java_threads(process: int) -> list[JavaThread]:
         return []
     command = [jcmd, str(process), "Thread.print"]
     done = subprocess.run(command, capture_output=True, check=False)
-    return read_threads(done.stdout.decode(errors="replace"))
+    threads = read_threads(done.stdout.decode(errors="replace"))
+    return threads_again(process, threads) or threads
 
 
 def read_threads(dump: str) -> list[JavaThread]:
     """Threads in a Java thread dump, the oldest first.
 
-    >>> read_threads('"a (1/2)#0" #9 prio=5 os_prio=0 cpu=12.50ms elapsed=9.10s tid=1')
-    [JavaThread(number=9, name='a (1/2)#0', cpu=0.0125, elapsed=9.1)]
+    >>> read_threads('"a (1/2)#0" #9 prio=5 os_prio=0 cpu=12.50ms elapsed=9.10s tid=1 nid=0x1f')
+    [JavaThread(number=9, name='a (1/2)#0', cpu=0.0125, elapsed=9.1, native=31)]
     """
     return sorted(
         JavaThread(
@@ -182,6 +211,7 @@ def read_threads(dump: str) -> list[JavaThread]:
             match["name"],
             float(match["cpu"]) / 1000,
             float(match["elapsed"]),
+            int(match["native"] or "0", 0),
         )
         for match in _THREAD.finditer(dump)
     )
@@ -192,11 +222,15 @@ def spent_between(first: Iterable[JavaThread], second: Iterable[JavaThread]) -> 
 
     Every thread is measured against its own clock, as looking at a busy process can take seconds.
     """
-    before: Mapping[tuple[int, str], JavaThread] = {(t.number, t.name): t for t in first}
+    before: Mapping[tuple[int, str, int], JavaThread] = {_identity(t): t for t in first}
     loads = []
     for thread in second:
-        old = before.get((thread.number, thread.name))
+        old = before.get(_identity(thread))
         if old is not None and thread.elapsed > old.elapsed:
             cores = (thread.cpu - old.cpu) / (thread.elapsed - old.elapsed)
             loads.append(ThreadLoad(thread.number, thread.name, max(0.0, cores)))
     return loads
+
+
+def _identity(thread: JavaThread) -> tuple[int, str, int]:
+    return thread.number, thread.name, thread.native

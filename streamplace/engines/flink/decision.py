@@ -11,37 +11,29 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from streamplace.engines.flink.layouts import MODE_SETTING, Layout, Mode
-from streamplace.model.intervals import PredictionErrors, RateInterval
+from streamplace.model.intervals import RateInterval
 
 PREDICTED = 0.097
-"""Share by which predictions err where nothing is known of earlier ones."""
+"""Share by which 90 % of the predictions for layouts of one job err in docs/calibration.md.
+
+That is for comparing them. What one of them carries is less certain: the cost of an operator that
+was measured wrong is wrong in all of them.
+"""
 MEASURED = 0.03
 """Share by which runs of one placement differ in docs/calibration.md."""
 
 
-def interval(
-    predictions: Sequence[float], width: float | PredictionErrors = PREDICTED
-) -> RateInterval:
+def interval(predictions: Sequence[float], width: float = PREDICTED) -> RateInterval:
     """Interval of a layout that is predicted to carry this; or of layouts of which one comes about.
 
-    Parameters
-    ----------
-    width
-        Share by which a prediction may err, or what is known of earlier predictions.
-
-    Examples
-    --------
     >>> interval([100.0])
     RateInterval(low=90.3, value=100.0, high=109.7)
     >>> interval([80.0, 100.0, 120.0], 0.5)
     RateInterval(low=40.0, value=100.0, high=180.0)
     """
     middle = sorted(predictions)[(len(predictions) - 1) // 2]
-    if isinstance(width, PredictionErrors):
-        low, high = width.low, width.high
-    else:
-        low, high = 1 - width, 1 + width
-    return RateInterval(low * min(predictions), middle, high * max(predictions))
+    low, high = (1 - width) * min(predictions), (1 + width) * max(predictions)
+    return RateInterval(low, middle, high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +47,13 @@ class Candidate:
     layout
         Where its subtasks are; one of several where Flink decides.
     carries
-        Tuples/s.
+        Tuples/s, with the interval by which it is compared with the others.
     moves
         Number of subtasks that are not where they are now.
     mode
         The mode of Flink that leads there without pins.
+    is_configured
+        Whether the cluster is configured with that mode already.
     """
 
     name: str
@@ -67,11 +61,13 @@ class Candidate:
     carries: RateInterval
     moves: int = 0
     mode: Mode | None = None
+    is_configured: bool = False
 
     @property
     def line(self) -> str:
-        """The line of configuration that does it; empty where none does."""
-        return "" if self.mode is None else f"{MODE_SETTING}: {self.mode}"
+        """The line of configuration that does it; empty where none does or none is missing."""
+        is_missing = self.mode is not None and not self.is_configured
+        return f"{MODE_SETTING}: {self.mode}" if is_missing else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,30 +133,37 @@ class Decision:
         if chosen.mode is None:
             return [f"{chosen.name} should carry {chosen.carries}"]
         than = "" if best is chosen else f", and {best.name} {best.carries}, which may be the same"
+        text = f"{chosen.name} should carry {chosen.carries}{than}; it needs no pins, so nothing is"
+        if chosen.is_configured:
+            return [
+                f"{text} moved. The cluster is configured for it: submit the job again, with its "
+                "state and without a placement"
+            ]
         return [
-            f"{chosen.name} should carry {chosen.carries}{than}; it needs no pins, so nothing is "
-            "moved. Add this line to the configuration of the JobManager, restart it, and submit "
-            f"the job again: {chosen.line}"
+            f"{text} moved. Add this line to the configuration of the JobManager, restart it, and "
+            f"submit the job again: {chosen.line}"
         ]
 
 
 def decide(present: Candidate, others: Sequence[Candidate]) -> Decision:
     """Choose among layouts.
 
-    If the one that is chosen is not the present one, even the lower end of its interval is not
-    below what that carries.
+    The job stays unless one is better for sure, which that of the highest prediction need not be:
+    where Flink decides, one of several layouts comes about. If the one that is chosen is not the
+    present one, even the lower end of its interval is not below what that carries.
     """
     everything = sorted((present, *others), key=lambda one: -one.carries.value)
     best = max((present, *others), key=lambda one: one.carries.value)
-    equal = [
-        one
-        for one in everything
-        if one.carries.overlaps(best.carries) and one.carries.low >= present.carries.value
-    ]
-    if present.carries.overlaps(best.carries):
-        chosen = present
-    else:
+    better = [one for one in everything if one.carries.low > present.carries.high]
+    if better:
+        equal = [
+            one
+            for one in everything
+            if one.carries.overlaps(better[0].carries) and one.carries.low >= present.carries.value
+        ]
         chosen = min(equal, key=lambda one: (one.mode is None, one.moves, -one.carries.value))
+    else:
+        chosen = present
     return Decision(present, best, chosen, tuple(everything))
 
 

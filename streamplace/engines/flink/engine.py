@@ -14,6 +14,7 @@ from streamplace.engines.flink.dist import Flink, find_flink
 from streamplace.engines.flink.jobs import only_job, other_jobs
 from streamplace.engines.flink.move import FlinkMove, MovePlan, Tell
 from streamplace.engines.flink.outcomes import FlinkMoved
+from streamplace.engines.flink.pause import expected_pause
 from streamplace.engines.flink.pinning import Vectors, vectors_of
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import Rest
@@ -22,7 +23,6 @@ from streamplace.engines.flink.settling import Settling
 from streamplace.engines.flink.state import Savepoint, Saving
 from streamplace.engines.flink.verify import verify
 from streamplace.engines.flink.warm import PATIENCE_SECONDS, Warmth, warm_profile
-from streamplace.engines.flink.worth import Worth, worth_of
 from streamplace.engines.live import Measurement, Verification
 from streamplace.model.cluster import Cluster
 from streamplace.model.units import Quantity
@@ -31,6 +31,7 @@ from streamplace.model.units import mips as parsed_mips
 if TYPE_CHECKING:
     from streamplace.engines.flink.advice import Advice
     from streamplace.engines.flink.advise import AdviceSettings
+    from streamplace.engines.flink.proposal import Proposal
     from streamplace.planning.offers import Catalogue
 
 MIPS, BANDWIDTH = "2500 MIPS", "1000 Mbps"
@@ -118,7 +119,10 @@ class FlinkEngine:
         if cluster is None:
             java, sending = seen.background(len(self.rest.task_managers()))
             taken = self._taken(other_jobs(self.rest, job), seconds)
-            cluster = self._cluster(java, sending, taken).cluster()
+            measured = self._cluster(java, sending, taken)
+            if measured.unmeasured_sending and len(graph.streams):
+                seen.doubts.append(measured.unmeasured_sending)
+            cluster = measured.cluster()
         return Measurement(graph, cluster, seen.is_limited, tuple(seen.doubts))
 
     def cluster(
@@ -216,9 +220,21 @@ class FlinkEngine:
         plan = move.plan(job, _vectors(placement))
         return move.run(plan) if plan.is_needed else FlinkMoved(job, 0.0, None)
 
-    def worth(self, measured: Measurement, plan: MovePlan) -> Worth:
-        """What a planned move gains, and what it costs."""
-        return worth_of(self.rest, plan.job, measured, plan.before, plan.after)
+    def worth(self, measured: Measurement, plan: MovePlan, rate: float | None = None) -> "Proposal":
+        """What a planned move gains, and what it costs, by the rules of ``flink move``.
+
+        Parameters
+        ----------
+        rate
+            Tuples/s that all sources are offered together; None for as many as they emit, or as
+            much as possible where they are held back.
+        """
+        from streamplace.engines.flink.candidates import Question, judged
+        from streamplace.engines.flink.proposal import Proposal
+
+        question = Question(measured, plan.before, {}, spreads=True, rate=rate)
+        pause = expected_pause(self.rest, plan.job)
+        return Proposal(plan.job, measured, judged(question, plan.after), pause, plan)
 
     def cancel(self, job: str) -> None:
         """End a job and wait until its slots are free."""

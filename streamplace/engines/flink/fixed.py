@@ -1,18 +1,19 @@
 """Fixed parallelism: which operators have it by their program, whatever a job is submitted with."""
 
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
 from streamplace.engines.flink.answer_shapes import PlanNode
+from streamplace.engines.flink.chains import unfused
+from streamplace.engines.flink.fitting import check_upload
 from streamplace.engines.flink.identity import operators_of
+from streamplace.engines.flink.jars import jar_copy
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.uploads import own_name, uploaded
+from streamplace.io.files import spot
+from streamplace.model.messages import quoted
 
 TRIED = (1, 2)
 """Parallelisms that the job is planned with; every maximum parallelism but 1 allows both."""
@@ -31,7 +32,9 @@ def fixed_parallelism(rest: Rest, program: Program) -> dict[str, int]:
         When the program cannot be planned, or does not have the same operators both times.
     """
     program.check()
-    with uploaded(rest, lambda: _copy(program.jar)) as jar:
+    check_upload(rest)
+    name = own_name(f"planned-{program.jar.name}")
+    with uploaded(rest, lambda: jar_copy(program.jar, program.libraries, name)) as jar:
         low, high = (_planned(rest, jar.id, program, number) for number in TRIED)
     if low.keys() != high.keys():
         raise FlinkError(
@@ -41,11 +44,30 @@ def fixed_parallelism(rest: Rest, program: Program) -> dict[str, int]:
     return {name: number for name, number in low.items() if high[name] == number}
 
 
-@contextmanager
-def _copy(jar: Path) -> Iterator[Path]:
-    """Return a copy under a name of our own, with which no other upload is removed."""
-    with tempfile.TemporaryDirectory() as folder:
-        yield Path(shutil.copyfile(jar, Path(folder) / own_name(f"planned-{jar.name}")))
+def fixed_tasks(rest: Rest, program: Program, tasks: Mapping[str, int]) -> frozenset[str]:
+    """Tasks of a running job whose parallelism its program sets; Flink may have chained them.
+
+    Parameters
+    ----------
+    tasks
+        Name of each task, as a profile has it, → its parallelism.
+
+    Raises
+    ------
+    FlinkError
+        When the program sets another parallelism than the job has, so that it is not its program.
+    """
+    fixed, found = fixed_parallelism(rest, program), set[str]()
+    for task, parallelism in tasks.items():
+        for name in {task, *unfused(task, fixed)} & fixed.keys():
+            if fixed[name] != parallelism:
+                raise FlinkError(
+                    f"{spot(program.jar)} sets parallelism {fixed[name]} for operator "
+                    f"{quoted(name)}, which runs with {parallelism}; give the jar and the "
+                    "arguments that the job was submitted with"
+                )
+            found.add(task)
+    return frozenset(found)
 
 
 def _planned(rest: Rest, jar: str, program: Program, parallelism: int) -> Mapping[str, int]:
@@ -54,7 +76,7 @@ def _planned(rest: Rest, jar: str, program: Program, parallelism: int) -> Mappin
         "entryClass": program.entry,
         "programArgsList": [*program.arguments],
         "parallelism": parallelism,
-        "flinkConfiguration": {**program.settings, CHAINING: "false"},
+        "flinkConfiguration": program.flink_settings({CHAINING: "false"}),
     }
     answer = rest.post(f"/jars/{quote(jar, safe='')}/plan", request)
     nodes: list[PlanNode] = answer["plan"]["nodes"]

@@ -18,7 +18,7 @@ OBSERVATION = "being looked at"
 _OF_TASK = re.compile(r"(?:.* for |Legacy Source Thread - )?(.+ \(\d+/\d+\)#\d+)", re.DOTALL)
 _KINDS = (
     (re.compile(r"Flink Netty "), NETWORK),
-    (re.compile(r"C[12] CompilerThread|Sweeper thread"), COMPILERS),
+    (re.compile(r"C[12] CompilerThre|Sweeper thread"), COMPILERS),
     (re.compile(r"Attach Listener|JFR "), OBSERVATION),
     (re.compile(r"VM Thread$|GC Thread|G1 |ParGC|ZWorker|ZDriver|Concurrent Mark"), GARBAGE),
     (re.compile(r"flink-rate-limiter"), SOURCES),

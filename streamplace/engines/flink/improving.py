@@ -1,129 +1,38 @@
 """Improving: a running job measured, a place for it decided, the job moved there, and measured."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
-from streamplace.engines.flink.candidates import Question, can_spread, decision, slots_for
+from streamplace.engines.flink.candidates import (
+    Question,
+    can_spread,
+    configured_mode,
+    decision,
+    known_modes,
+    occupied_devices,
+    slots_for,
+)
 from streamplace.engines.flink.chains import unfused
-from streamplace.engines.flink.decision import PREDICTED, Candidate, Decision
+from streamplace.engines.flink.cluster import unpinnable
+from streamplace.engines.flink.decision import PREDICTED
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.layouts import Layout
-from streamplace.engines.flink.move import FlinkMove, MovePlan
-from streamplace.engines.flink.outcomes import FlinkMoved
+from streamplace.engines.flink.move import FlinkMove
+from streamplace.engines.flink.outcomes import FlinkMoved, Undecided
+from streamplace.engines.flink.pause import expected_pause
+from streamplace.engines.flink.proposal import Proposal
 from streamplace.engines.flink.settling import SourceFlow, source_flow
-from streamplace.engines.flink.state import last_checkpoint_seconds
+from streamplace.engines.flink.submission import chain_states
 from streamplace.engines.flink.tasks import job_operators
-from streamplace.engines.flink.worth import LEAST_GAIN, START_SECONDS
 from streamplace.engines.live import Measurement
-from streamplace.errors import FormatError
+from streamplace.errors import FormatError, StreamplaceError
 from streamplace.io.ledger import LedgerEntry, append_entries, errors_for
 from streamplace.model.cluster import Cluster
-from streamplace.model.intervals import PredictionErrors
-from streamplace.model.report import duration
 from streamplace.model.trust import check_trust
 
-STEPS = 2
-"""Moves of one command: the first, and one that corrects it."""
 BY = "flink move"
-
-
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """What was decided for a job that was measured.
-
-    Attributes
-    ----------
-    job
-        The job.
-    measured
-        As it was measured.
-    decision
-        Where it should run.
-    outage
-        Seconds for which a move is expected to stop it.
-    plan
-        How it would move; None where its program was not tried.
-    errors
-        What predictions for the job are off by; None where that is not known.
-    """
-
-    job: str
-    measured: Measurement
-    decision: Decision
-    outage: float
-    plan: MovePlan | None = None
-    errors: PredictionErrors | None = None
-
-    @property
-    def rate(self) -> float:
-        """Tuples/s that its sources emit now."""
-        return self.measured.graph.source_rate
-
-    @property
-    def gain(self) -> float:
-        """Tuples/s that it reads more at least, if the predictions hold."""
-        return self.decision.gain
-
-    def share_of_gain(self, rate: float) -> float:
-        """Return which share of the gain that was predicted has come true at a rate, 0 to 1."""
-        promised = self.decision.chosen.carries.value - self.rate
-        return min(1.0, max(0.0, (rate - self.rate) / promised)) if promised > 0 else 0.0
-
-    @property
-    def moves(self) -> bool:
-        """Whether the job should be moved: even the lower end of the gain pays."""
-        chosen = self.decision.chosen
-        is_placed = not self.decision.stays and chosen.mode is None
-        return is_placed and self.gain > LEAST_GAIN * self.rate
-
-    def sentences(self) -> Iterator[str]:
-        """Now, there, and the price; and the layouts that were judged."""
-        yield f"now: {self.rate:.4g} tuples/s (measured)"
-        for candidate in self.decision.candidates:
-            yield f"  {candidate.name}: {candidate.carries}"
-        if self.errors is not None:
-            yield f"predictions are told with {self.errors.words}"
-        if not self.measured.is_limited and self.decision.stays:
-            yield (
-                f"the job keeps up with its sources where it runs ({self.rate:.4g} tuples/s), so "
-                "moving it gains nothing; to place it for more, give --rate"
-            )
-            return
-        yield from self.decision.sentences()
-        if self.moves:
-            lost = self.outage * self.rate
-            yield (
-                f"moving it should gain at least {self.gain:.4g} tuples/s and stops it for about "
-                f"{duration(self.outage)}, in which {lost:.4g} tuples wait; that is made up for in "
-                f"{duration(lost / self.gain)}"
-            )
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what was decided as a JSON document."""
-        chosen = self.decision.chosen
-        return {
-            "measured": self.rate,
-            "predicted": chosen.carries.value,
-            "interval": chosen.carries._asdict(),
-            "errors": None if self.errors is None else self.errors.to_json(),
-            "layouts": [_row(candidate) for candidate in self.decision.candidates],
-            "chosen": chosen.name,
-            "configuration": chosen.line or None,
-            "moves": self.moves,
-            "outage": self.outage,
-        }
-
-
-def _row(candidate: Candidate) -> dict[str, Any]:
-    return {
-        "name": candidate.name,
-        **candidate.carries._asdict(),
-        "moves": candidate.moves,
-        "configuration": candidate.line or None,
-    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +42,8 @@ class JobImprover:
     Attributes
     ----------
     move
-        What moves the job; a job whose sources are held back goes back if it becomes slower.
+        What moves the job; a job whose sources are held back goes back if it becomes slower. None
+        where its program is not known, so that it can only be said where it should run.
     seconds
         How long the job is measured.
     rate
@@ -150,7 +60,7 @@ class JobImprover:
     """
 
     engine: FlinkEngine
-    move: FlinkMove
+    move: FlinkMove | None
     seconds: float = 10.0
     rate: float | None = None
     cluster: Cluster | None = None
@@ -177,18 +87,40 @@ class JobImprover:
         warning = check_trust(measured.graph, trusts=self.trusts_profile)
         if warning is not None:
             self.tell(f"warning: {warning}")
-        present = self._present(job)
-        spreads = can_spread(rest)
         errors = errors_for(measured.graph, self.confidence, self.ledger)
-        width = 0.0 if self.confidence == 0 else errors or PREDICTED
-        question = Question(measured, present, slots_for(rest, job), spreads, self.rate, width)
+        question = Question(
+            measured,
+            self._present(job),
+            slots_for(rest, job),
+            can_spread(rest),
+            self.rate,
+            occupied_devices(rest, job),
+            known_modes(rest),
+            configured_mode(rest),
+            0.0 if self.confidence == 0 else PREDICTED,
+        )
         answer = decision(question).damped(believed)
-        outage = START_SECONDS + last_checkpoint_seconds(rest, job)
-        proposal = Proposal(job, measured, answer, outage, errors=errors)
-        if proposal.moves:
-            return self._planned(proposal, answer.chosen.layout)
-        is_whole = all(len(set(devices)) == 1 for devices in present.values())
-        return self._planned(proposal, present) if spreads or is_whole else proposal
+        return Proposal(job, measured, answer, expected_pause(rest, job), errors=errors)
+
+    def planned(self, proposal: Proposal) -> Proposal:
+        """Try the program: what does not fit is told while the job runs.
+
+        A job that stays is tried where it is, if TaskManagers are configured for that.
+
+        Raises
+        ------
+        PlacementError, FlinkError
+            When the program is not that of the job, or TaskManagers are not configured for it.
+        """
+        if self.move is None:
+            return proposal
+        target = proposal.decision.chosen.layout if proposal.moves else self._present(proposal.job)
+        is_whole = all(len(set(devices)) == 1 for devices in target.values())
+        rest = self.engine.rest
+        if not proposal.moves and (unpinnable(rest) or not (is_whole or can_spread(rest))):
+            return proposal
+        vectors = {one: devices for name, devices in target.items() for one in unfused(name)}
+        return replace(proposal, plan=self.move.plan(proposal.job, vectors))
 
     def run(self, proposal: Proposal) -> FlinkMoved:
         """Move a job, and measure it there; correct the move once if it falls short."""
@@ -197,12 +129,26 @@ class JobImprover:
         if flow is None or not self._falls_short(proposal, flow):
             return moved
         self.tell("that is less than was predicted; measuring it there to correct the placement")
-        again = self.propose(moved.job, proposal.share_of_gain(flow.rate))
+        try:
+            again = self.propose(moved.job, proposal.share_of_gain(flow.rate))
+        except StreamplaceError as error:
+            self.tell(f"the placement is not corrected: {error}")
+            return moved
         for sentence in again.sentences():
             self.tell(sentence)
-        if not again.moves:
-            return moved
-        corrected = self._moved(again)
+        return self._corrected(moved, again) if again.moves else moved
+
+    def _corrected(self, moved: FlinkMoved, again: Proposal) -> FlinkMoved:
+        """Move a job once more; it may have returned to where it came to first."""
+        try:
+            corrected = self._moved(self.planned(again))
+        except StreamplaceError as error:
+            states = chain_states(self.engine.rest, moved.job)
+            running = [job for job, state in states.items() if state == "RUNNING"]
+            if isinstance(error, Undecided) or len(running) != 1:
+                raise
+            self.tell(f"the placement is not corrected: {error}")
+            return replace(moved, job=running[0])
         self._compared(again, corrected)
         return corrected
 
@@ -221,13 +167,8 @@ class JobImprover:
             present.update(dict.fromkeys(operators.names, devices))
         return present
 
-    def _planned(self, proposal: Proposal, target: Layout) -> Proposal:
-        """Try the program: what does not fit is told while the job runs."""
-        vectors = {one: devices for name, devices in target.items() for one in unfused(name)}
-        return replace(proposal, plan=self.move.plan(proposal.job, vectors))
-
     def _moved(self, proposal: Proposal) -> FlinkMoved:
-        if proposal.plan is None:
+        if proposal.plan is None or self.move is None:
             raise ValueError("nothing was planned")
         return self.move.run(proposal.plan)
 
@@ -236,7 +177,7 @@ class JobImprover:
         flow = source_flow(self.engine.rest, moved.job)
         if flow is None:
             return None
-        carries, errors = proposal.decision.chosen.carries, proposal.errors
+        carries, errors = proposal.interval, proposal.errors
         self.tell(f"there: {flow.rate:.4g} tuples/s (measured), predicted were {carries}")
         if self.ledger is not None and flow.rate > 0:
             entry = LedgerEntry(

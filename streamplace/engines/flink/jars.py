@@ -128,8 +128,6 @@ def placed_jar(
 ) -> Iterator[Path]:
     """Return a copy of a job's jar that pins it, with libraries in it, while the block runs.
 
-    Flink loads what lies under ``lib`` in a jar with it.
-
     Parameters
     ----------
     managed
@@ -137,14 +135,25 @@ def placed_jar(
     name
         Of the copy's file.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / (name or f"placed-{jar.name}")
-        shutil.copyfile(jar, copy)
+    with jar_copy(jar, libraries, name or f"placed-{jar.name}") as copy:
         with zipfile.ZipFile(copy, "a", zipfile.ZIP_DEFLATED) as opened:
             for name, content in _pinning_classes(flink.home, flink.version).items():
                 opened.writestr(name, content)
             for table, lines in _tables(pinning, managed).items():
                 opened.writestr(f"placed/{table}", "\n".join(lines))
+        yield copy
+
+
+@contextmanager
+def jar_copy(jar: Path, libraries: Sequence[Path], name: str) -> Iterator[Path]:
+    """Return a copy of a jar with libraries in it, while the block runs.
+
+    Flink loads what lies under ``lib`` in a jar with it.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / name
+        shutil.copyfile(jar, copy)
+        with zipfile.ZipFile(copy, "a", zipfile.ZIP_DEFLATED) as opened:
             for i, library in enumerate(libraries):
                 opened.write(library, f"lib/{i}-{library.name}")
         yield copy

@@ -162,7 +162,7 @@ def chain_saving(graph: StreamGraph) -> ChainSaving:
     rates = np.zeros(len(streams))
     rates[flow.stream_index] = flow.tuples
     saved = float((rates * streams.ipt)[can].sum())
-    whole = float((graph.charged_ipt * graph.input_rate).sum())
+    whole = float((graph.charged_ipt * graph.input_rate + 1e6 * graph.operators.constant).sum())
     labels = tuple(streams.label(e) for e in np.flatnonzero(can).tolist())
     return ChainSaving(labels, saved / (whole or 1.0))
 

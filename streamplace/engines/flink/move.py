@@ -1,12 +1,10 @@
 """Moving: a running job, with its state, to where it is placed; and back, if that fails."""
 
-import hashlib
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from streamplace.engines.flink.apply import check, placed_upload
 from streamplace.engines.flink.beginnings import check_first, jar_name
@@ -22,6 +20,7 @@ from streamplace.engines.flink.dist import Flink
 from streamplace.engines.flink.fitting import fitted, holds_whole, left_without
 from streamplace.engines.flink.folder import SavepointFolder, folder_uri, savepoint_folder
 from streamplace.engines.flink.holder import Holder
+from streamplace.engines.flink.job_ids import chain_of, successor
 from streamplace.engines.flink.jobs import only_job
 from streamplace.engines.flink.journal import (
     JobLocks,
@@ -48,7 +47,7 @@ from streamplace.engines.flink.resuming import resume_command, with_job
 from streamplace.engines.flink.returned_devices import await_devices
 from streamplace.engines.flink.settling import Settling, SourceFlow, source_flow
 from streamplace.engines.flink.state import Saving, stop_status
-from streamplace.engines.flink.submission import chain_of, successor
+from streamplace.engines.flink.submitted import digest, remember
 from streamplace.engines.flink.tasks import read_vertices
 from streamplace.engines.flink.transaction import Transaction, Way
 from streamplace.engines.flink.uploads import remove_left_jars
@@ -201,6 +200,7 @@ class FlinkMove:
                 transaction = stack.enter_context(self._transaction(folder, lock, rate))
             held = stack.pop_all()
         with held:
+            remember(plan.job, self.program)
             return transaction.begin()
 
     def _rate(self, job: str) -> SourceFlow | None:
@@ -226,7 +226,7 @@ class FlinkMove:
             name=plan.name,
             checkpoints=plan.checkpoints,
             jar=str(jar),
-            digest=_digest(jar),
+            digest=digest(jar),
             resume_by=self.resume_line(plan.job),
             began=now(),
             holder=Holder.current(),
@@ -252,7 +252,7 @@ class FlinkMove:
             lock = acquire(folder, journal, JobLocks.listed(folder, journal.job))
             with suppress(FlinkError):
                 remove_left_jars(folder.rest, time.time())
-            if journal.digest and journal.digest != _digest(self.program.jar):
+            if journal.digest and journal.digest != digest(self.program.jar):
                 self.tell(
                     f"note: {self.program.jar} differs from {journal.jar}, with which the move "
                     "was begun"
@@ -379,12 +379,6 @@ class FlinkMove:
                 f"an earlier move of job {journal.job} was interrupted after it had begun to stop "
                 f"the job; finish it with: {self.resume_line(journal.job)}"
             )
-
-
-def _digest(jar: Path) -> str:
-    """SHA-256 of a file."""
-    with jar.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _devices_of(vectors: Vectors, before: Mapping[str, list[str]]) -> DevicesOf:

@@ -1,9 +1,18 @@
-"""The pause of a job that is moved: how long it stood still, by Flink's own clock."""
+"""The pause of a job that is moved: how long it will stand still, and how long it did."""
 
 from contextlib import suppress
 from urllib.parse import quote
 
 from streamplace.engines.flink.rest import FlinkError, Rest
+from streamplace.engines.flink.state import last_checkpoint_seconds
+
+START_SECONDS = 1.0
+"""What a small job takes from its savepoint until it runs again (docs/how-to/flink.md)."""
+
+
+def expected_pause(rest: Rest, job: str) -> float:
+    """Seconds for which a job is expected to stand still if it is moved."""
+    return START_SECONDS + last_checkpoint_seconds(rest, job)
 
 
 def pause_of(rest: Rest, old: str, new: str) -> float | None:

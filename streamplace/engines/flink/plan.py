@@ -84,6 +84,12 @@ def read_plan(rest: Rest, job: str) -> JobPlan:
     return document["name"], tasks, _edges(nodes, {task.id: task.parallelism for task in tasks})
 
 
+def sources_of(tasks: Sequence[FlinkTask], edges: Sequence[Edge]) -> list[FlinkTask]:
+    """Tasks that read nothing from others."""
+    fed = {edge.target for edge in edges}
+    return [task for task in tasks if task.id not in fed]
+
+
 def reuses_objects(rest: Rest, job: str) -> bool:
     """Whether the chains of a job hand tuples on without copying them."""
     with suppress(FlinkError):  # by default they copy

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from streamplace.engines.flink.background import remote_flows
 from streamplace.engines.flink.consistency import Present, Usage
 from streamplace.engines.flink.helpers import NETWORK, cores_by_kind, java_itself
-from streamplace.engines.flink.limits import Throttling, cpu_limit, throttling
+from streamplace.engines.flink.limits import cpu_limit
 from streamplace.engines.flink.plan import Edge, FlinkTask
 from streamplace.engines.flink.sampling import Activity
 from streamplace.engines.flink.sending_cost import sending_cost
@@ -21,11 +21,14 @@ def present_of(
     interval: ClusterInterval,
     activity: Mapping[str, Activity],
     processes: Mapping[str, int],
-    held: Mapping[str, Throttling],
+    throttled: Mapping[str, float],
 ) -> Present | None:
     """Where a job ran, and what its TaskManagers took; None where Flink does not tell where.
 
-    ``held`` is from the first look.
+    Parameters
+    ----------
+    throttled
+        TaskManager → part of the periods of its quota in which it was held back.
     """
     own = sorted(one for one in interval.subtasks if one.job == job)
     devices = {task.id: [one.device for one in own if one.vertex == task.id] for task in tasks}
@@ -36,7 +39,7 @@ def present_of(
         device: Usage(
             cpu_limit(pid) or max(1.0, (os.cpu_count() or 1) // len(processes)),
             kinds[device],
-            held[device].share_until(throttling(pid)),
+            throttled[device],
         )
         for device, pid in processes.items()
     }

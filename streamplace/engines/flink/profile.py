@@ -8,31 +8,24 @@ from streamplace.engines.flink.answer_shapes import Job
 from streamplace.engines.flink.carried_tuples import CarriedTuples, carried_by_streams
 from streamplace.engines.flink.consistency import Present, consistency
 from streamplace.engines.flink.constant_loads import LoadWindow, constant_cores
-from streamplace.engines.flink.cpu import processes_of, python_workers
-from streamplace.engines.flink.flight_recorder import sampled_stacks, why_unsampled
-from streamplace.engines.flink.limits import throttling
+from streamplace.engines.flink.cpu import python_workers
+from streamplace.engines.flink.flight_recorder import why_unsampled
+from streamplace.engines.flink.job_watch import JobWatch
 from streamplace.engines.flink.local_cost import (
     LocalCost,
     StreamLoad,
     local_cost,
     with_local_cost,
 )
-from streamplace.engines.flink.plan import Edge, FlinkTask, JobPlan, read_plan, reuses_objects
+from streamplace.engines.flink.plan import Edge, FlinkTask, JobPlan, reuses_objects, sources_of
 from streamplace.engines.flink.present import present_of
 from streamplace.engines.flink.profile_doubts import doubts_of_cpu, doubts_of_names, uncounted
 from streamplace.engines.flink.profile_spread import spread_facts
 from streamplace.engines.flink.rest import FlinkError, Rest
-from streamplace.engines.flink.sampling import Activity, pending_of, sample_all, sent_by
+from streamplace.engines.flink.sampling import Activity, pending_of, sent_by
 from streamplace.engines.flink.sending_cost import SendingCost
 from streamplace.engines.flink.stack_samples import StackCounts
-from streamplace.engines.flink.task_cpu import (
-    PROCESS_CPU,
-    TaskCpu,
-    between,
-    snapshot,
-    stacks_by_task,
-    task_cpu,
-)
+from streamplace.engines.flink.task_cpu import PROCESS_CPU, TaskCpu, task_cpu
 from streamplace.model.graph import CONSISTENCY, CONSISTENCY_ERROR, CPU_OF, CULPRIT, StreamGraph
 from streamplace.model.messages import listed, quoted
 from streamplace.model.operators import Operator
@@ -110,7 +103,7 @@ class JobProfile:
     @property
     def sources(self) -> list[FlinkTask]:
         """Tasks that read nothing from others."""
-        return _sources(self.tasks, self.edges)
+        return sources_of(self.tasks, self.edges)
 
     @property
     def is_limited(self) -> bool:
@@ -252,7 +245,7 @@ class JobProfile:
     def check_sources(self) -> None:
         """Raise FlinkError for a source of which no rate is known."""
         for source in self.sources:
-            counts = {_generated(source), "numRecordsOut"}
+            counts = {sent_by(source.operators[0]), "numRecordsOut"}
             if not counts & self.activity[source.id].rates.keys():
                 raise FlinkError(
                     f"Flink does not report how many tuples source {quoted(source.name)} sends, so "
@@ -304,65 +297,66 @@ def profile(
     FlinkError
         When the job does not run, or does not any more.
     """
-    name, tasks, edges = plan or read_plan(rest, job)
-    generated = {task.id: _generated(task) for task in _sources(tasks, edges)}
-    processes = processes_of(rest)
-    with sampled_stacks(processes) as stop:
-        held = {device: throttling(pid) for device, pid in processes.items()}
-        first = snapshot(rest, job, processes)
-        devices = {one.device for one in first.subtasks if one.job == job}
-        activity, managers = sample_all(
-            rest,
-            job,
-            [task.id for task in tasks],
-            seconds,
-            {
-                task.id: (generated[task.id], pending_of(task.operators[0]))
-                for task in _sources(tasks, edges)
-            },
-            {
-                device: (PROCESS_CPU, *of_managers)
-                for device in devices - {""}
-                if of_managers or device not in processes
-            },
-        )
-        interval = between(first, snapshot(rest, job, processes), processes, generated)
-        stacks = stacks_by_task(interval, job, stop())
+    watch = JobWatch(rest, job, of_managers, plan)
+    watch.watch(seconds)
+    return profile_of(watch)
+
+
+def profile_of(watch: JobWatch, windows: int = 1) -> JobProfile:
+    """Profile of a job from so many of the last windows in which it was watched, taken as one."""
+    seen, tasks = watch.last(windows), watch.tasks
     whole = {
-        device: seen.rates[PROCESS_CPU] * 1e-9
-        for device, seen in managers.items()
-        if PROCESS_CPU in seen.rates
+        device: own.rates[PROCESS_CPU] * 1e-9
+        for device, own in seen.managers.items()
+        if PROCESS_CPU in own.rates
     }
-    cpu = task_cpu(job, interval, activity, whole)
-    doubts = [*uncounted(tasks, edges, activity), *doubts_of_cpu(tasks, cpu)]
-    document = rest.job(job)
-    _refuse_ended(document, tasks, generated)
-    age = document.get("duration", 0) / 1000
-    tuples = {
-        task.id: _taken_in(doubts, task, generated.get(task.id), activity[task.id])
-        or _held_back(doubts, task, generated.get(task.id), activity[task.id], age)
-        for task in tasks
-    }
+    cpu = task_cpu(watch.job, seen.interval, seen.activity, whole)
+    doubts = [*uncounted(tasks, watch.edges, seen.activity), *doubts_of_cpu(tasks, cpu)]
+    tuples = _tuples(watch, seen.activity, doubts)
     doubts.extend(doubts_of_names(tasks))
-    if python_workers(processes[device] for device in devices & processes.keys()):
+    if python_workers(watch.processes[one] for one in watch.devices & watch.processes.keys()):
         doubts.append(
             "ipt of Python operators: without the CPU of their Python processes; to measure it, "
             "run the job with python.execution-mode: thread"
         )
-    return JobProfile(
-        name,
+    present = present_of(
+        watch.job,
         tasks,
-        edges,
-        activity,
+        watch.edges,
+        seen.interval,
+        seen.activity,
+        watch.processes,
+        seen.throttled,
+    )
+    return JobProfile(
+        watch.name,
+        tasks,
+        watch.edges,
+        seen.activity,
         cpu,
         tuples,
         doubts,
-        present_of(job, tasks, edges, interval, activity, processes, held),
-        managers,
-        stacks,
-        bool(stacks) and reuses_objects(rest, job),
-        unsampled=why_unsampled(processes),
+        present,
+        seen.managers,
+        seen.stacks,
+        bool(seen.stacks) and reuses_objects(watch.rest, watch.job),
+        unsampled=why_unsampled(watch.processes),
     )
+
+
+def _tuples(
+    watch: JobWatch, activity: Mapping[str, Activity], doubts: list[str]
+) -> dict[str, float]:
+    """Tuples/s that each task works on."""
+    document = watch.rest.job(watch.job)
+    _refuse_ended(document, watch.tasks, watch.generated)
+    age = document.get("duration", 0) / 1000
+    answer = {}
+    for task in watch.tasks:
+        generated, seen = watch.generated.get(task.id), activity[task.id]
+        answer[task.id] = _taken_in(doubts, task, generated, seen)
+        answer[task.id] = answer[task.id] or _held_back(doubts, task, generated, seen, age)
+    return answer
 
 
 def _refuse_ended(document: Job, tasks: Sequence[FlinkTask], sources: Container[str]) -> None:
@@ -375,16 +369,6 @@ def _refuse_ended(document: Job, tasks: Sequence[FlinkTask], sources: Container[
             )
 
 
-def _sources(tasks: Sequence[FlinkTask], edges: Sequence[Edge]) -> list[FlinkTask]:
-    fed = {edge.target for edge in edges}
-    return [task for task in tasks if task.id not in fed]
-
-
-def _generated(source: FlinkTask) -> str:
-    """Metric that counts what a source lets into the job, be it fused to others."""
-    return sent_by(source.operators[0])
-
-
 def _taken_in(doubts: list[str], task: FlinkTask, generated: str | None, seen: Activity) -> float:
     """Tuples/s that a task works on."""
     if generated is None:
@@ -393,9 +377,9 @@ def _taken_in(doubts: list[str], task: FlinkTask, generated: str | None, seen: A
         return seen.rates[generated]
     if len(task.operators) > 1:
         doubts.append(
-            f"rate of {task.name}: measured at the output of operators that Flink chained, "
-            "because their input is not reported; profile with chaining off "
-            "(pipeline.operator-chaining.enabled: false)"
+            f"rate of {task.name}: that of the tuples that leave the chain, because Flink does not "
+            "report how many its first operator emits; rates that are given for it, such as "
+            "--rate, must be those, too"
         )
     return seen.records_out
 

@@ -27,8 +27,8 @@ def doubts_of_cpu(tasks: Sequence[FlinkTask], cpu: Mapping[str, TaskCpu]) -> Ite
 def doubts_of_names(tasks: Sequence[FlinkTask]) -> Iterator[str]:
     """Doubts about operators of one name in one chain."""
     return (
-        f"{name}: another operator bears its name, and which is which cannot be told; profile with "
-        "chaining off (pipeline.operator-chaining.enabled: false), or give both names of their own"
+        f"{name}: another operator bears its name, and which is which cannot be told, so a "
+        "placement may swap the two; to place them apart, give both names of their own"
         for task in tasks
         for name in task.unsure
     )

@@ -63,6 +63,15 @@ class Program:
         """Return the same program with further settings; its own count more."""
         return replace(self, settings={**settings, **self.settings})
 
+    def flink_settings(self, more: Mapping[str, str]) -> dict[str, str]:
+        """Return what Flink is told with the job: its settings, further ones, and its classpaths.
+
+        >>> Program(Path("job.jar"), classpaths=["file:///a.jar"]).flink_settings({"a": "b"})
+        {'a': 'b', 'pipeline.classpaths': 'file:///a.jar'}
+        """
+        paths = {"pipeline.classpaths": ";".join(self.classpaths)} if self.classpaths else {}
+        return {**self.settings, **more, **paths}
+
     def run_request(
         self, savepoint: Savepoint | None = None, more: Mapping[str, str] | None = None
     ) -> dict[str, object]:
@@ -78,10 +87,7 @@ class Program:
             "entryClass": MAIN,
             "programArgsList": [self.entry, *self.arguments],
         }
-        settings = {**self.settings, **(more or {})}
-        if self.classpaths:
-            settings["pipeline.classpaths"] = ";".join(self.classpaths)
-        if settings:
+        if settings := self.flink_settings(more or {}):
             request["flinkConfiguration"] = settings
         if self.parallelism is not None:
             request["parallelism"] = self.parallelism

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from streamplace.engines.flink.program import Program
 
-_NEW = ("--placement", "--output", "-o")
-"""Options that a resumed move does not take."""
+_NEW = ("--placement", "--rate", "--output", "-o")
+"""Options with a value that a resumed move does not take."""
+_FLAGS = ("--resume", "--json", "--probe")
 _FILES = (
     "--cluster",
     "--library",
@@ -44,7 +45,7 @@ def resume_words(words: Sequence[str], jar: Path) -> str:
 
 def _whole(options: Sequence[str], jar: str) -> Iterator[str]:
     for before, word in zip(("", *options), options, strict=False):
-        if word.startswith(_NEW) or before in _NEW or word in ("--resume", "--json"):
+        if word.startswith(_NEW) or before in _NEW or word in _FLAGS:
             continue
         word = _LOGIN.sub("NAME:PASSWORD@", word)
         option, equals, path = word.partition("=")

@@ -5,6 +5,7 @@ from contextlib import suppress
 
 from streamplace.engines.flink.endings import last_kept
 from streamplace.engines.flink.folder import SavepointFolder
+from streamplace.engines.flink.job_ids import return_trigger
 from streamplace.engines.flink.journal import Journal
 from streamplace.engines.flink.rest import ENDED, FINISHED, FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.state import (
@@ -15,7 +16,7 @@ from streamplace.engines.flink.state import (
     stopped_at,
     stopped_with,
 )
-from streamplace.engines.flink.submission import return_trigger, withdraw
+from streamplace.engines.flink.submission import withdraw
 
 
 def latest_of(

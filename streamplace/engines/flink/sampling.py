@@ -18,6 +18,8 @@ SILENCE_SECONDS = 10.0
 """After which a Flink that has told no metric of a job will not tell any."""
 YOUNG_MS = 60_000
 """Age up to which a job may have no metrics yet, for Flink fetches them every ten seconds."""
+LATE = 0.05
+"""Part of a window that may be missing because its ends were seen late."""
 MOST_WINDOWS, ALIKE = 12, 0.1
 COUNTS = ("numRecordsIn", "numRecordsOut", "numBytesIn", "numBytesOut")
 BUSY, BACK_PRESSURED = "accumulateBusyTimeMs", "accumulateBackPressuredTimeMs"
@@ -144,20 +146,20 @@ class _Watch:
         before = self.previous or {}
         return any(counters.get(name, math.inf) < before.get(name, 0.0) for name in COUNTS)
 
-    @property
-    def span(self) -> float:
-        """Seconds between the first look and the last."""
-        return self.looks[-1][0] - self.looks[0][0] if self.looks else 0.0
+    def span(self, since: int) -> float:
+        """Seconds from a look on; 0 where there is none."""
+        return self.looks[-1][0] - self.looks[since][0] if self.looks[since:] else 0.0
 
-    def activity(self) -> Activity:
-        """Rates between the first look and the last; 0 where nothing ever changed."""
-        if len(self.looks) < 2:
+    def activity(self, since: int, until: int) -> Activity:
+        """Rates between two looks; 0 where nothing changed meanwhile."""
+        looks = self.looks[since : until + 1]
+        if len(looks) < 2:
             totals = self.previous or {}
             return Activity(dict.fromkeys(totals, 0.0), 0.0, totals)
-        before, after = self.looks[0][1], self.looks[-1][1]
+        (start, before), (end, after) = looks[0], looks[-1]
         metrics = before.keys() & after.keys()
-        rates = {name: max(0.0, (after[name] - before[name]) / self.span) for name in metrics}
-        return Activity(rates, self.span, after, tuple(self.looks), self.unsure)
+        rates = {name: max(0.0, (after[name] - before[name]) / (end - start)) for name in metrics}
+        return Activity(rates, end - start, after, tuple(looks), self.unsure)
 
 
 def sample(
@@ -179,61 +181,101 @@ def sample(
     FlinkError
         When the job does not run, or does not any more.
     """
-    return sample_all(rest, job, vertices, seconds, further)[0]
+    sampler = Sampler(rest, job, vertices, further)
+    sampler.watch(seconds)
+    return sampler.between(0, 1)[0]
 
 
-def sample_all(
-    rest: Rest,
-    job: str,
-    vertices: Sequence[str],
-    seconds: float,
-    further: Mapping[str, Sequence[str]] | None = None,
-    managers: Mapping[str, Sequence[str]] | None = None,
-) -> tuple[dict[str, Activity], dict[str, Activity]]:
-    """Activity of vertices and of TaskManagers, each watched for at least ``seconds``.
+class Sampler:
+    """Vertices and TaskManagers that are watched window by window, without gaps.
 
     Flink answers with what it last fetched from the TaskManagers, which it does when asked and
     every ten seconds at most (``metrics.fetcher.update-interval``). So rates are taken between two
-    moments at which counters were seen to change: both answers are equally old.
+    moments at which counters were seen to change: both answers are equally old. A window begins
+    with the last such moment of the window before.
 
     Parameters
     ----------
+    further
+        Vertex → metrics that are wanted of it besides.
     managers
         TaskManager → metrics that are wanted of it.
     """
-    more = further or {}
-    root = f"/jobs/{quote(job, safe='')}/vertices"
-    tasks = {
-        v: _Watch(
-            f"{root}/{quote(v, safe='')}/subtasks/metrics?agg=sum&", (*_METRICS, *more.get(v, ()))
-        )
-        for v in vertices
-    }
-    processes = {
-        m: _Watch(f"/taskmanagers/{quote(m, safe='')}/metrics?", tuple(names))
-        for m, names in (managers or {}).items()
-    }
-    watches = [*tasks.values(), *processes.values()]
-    began = time.monotonic()
-    deadline = began + seconds + PATIENCE_SECONDS
-    while time.monotonic() < deadline and any(w.span < seconds for w in watches):
-        age = rest.running_job(job).get("duration", YOUNG_MS)
-        for watch in watches:
-            if time.monotonic() < deadline:
-                _look(rest, job, watch)
-        is_silent = all(watch.previous is None for watch in tasks.values())
-        if is_silent and age >= YOUNG_MS and time.monotonic() >= began + SILENCE_SECONDS:
-            raise FlinkError(
-                f"Flink has reported no metrics of job {shown(job)} for {SILENCE_SECONDS:g} s, so "
-                "nothing can be measured; check metrics.fetcher.update-interval, which must not be "
-                "0, and whether the JobManager reaches metrics.internal.query-service.port of its "
-                "TaskManagers"
+
+    def __init__(
+        self,
+        rest: Rest,
+        job: str,
+        vertices: Sequence[str],
+        further: Mapping[str, Sequence[str]] | None = None,
+        managers: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        more = further or {}
+        root = f"/jobs/{quote(job, safe='')}/vertices"
+        self._rest, self._job = rest, job
+        self._tasks = {
+            v: _Watch(
+                f"{root}/{quote(v, safe='')}/subtasks/metrics?agg=sum&",
+                (*_METRICS, *more.get(v, ())),
             )
-        time.sleep(POLL_SECONDS)
-    return (
-        {vertex: watch.activity() for vertex, watch in tasks.items()},
-        {manager: watch.activity() for manager, watch in processes.items()},
-    )
+            for v in vertices
+        }
+        self._processes = {
+            m: _Watch(f"/taskmanagers/{quote(m, safe='')}/metrics?", tuple(names))
+            for m, names in (managers or {}).items()
+        }
+        self._watches = [*self._tasks.values(), *self._processes.values()]
+        self._marks = [[0] * len(self._watches)]
+
+    def watch(self, seconds: float) -> None:
+        """Watch for one more window, of at least ``seconds`` for each vertex.
+
+        Raises
+        ------
+        FlinkError
+            When the job does not run, or does not any more.
+        """
+        began = time.monotonic()
+        deadline = began + seconds + PATIENCE_SECONDS
+        while time.monotonic() < deadline and self._is_short(seconds):
+            age = self._rest.running_job(self._job).get("duration", YOUNG_MS)
+            for watch in self._watches:
+                if time.monotonic() < deadline:
+                    _look(self._rest, self._job, watch)
+            is_silent = all(watch.previous is None for watch in self._tasks.values())
+            if is_silent and age >= YOUNG_MS and time.monotonic() >= began + SILENCE_SECONDS:
+                raise FlinkError(
+                    f"Flink has reported no metrics of job {shown(self._job)} for "
+                    f"{SILENCE_SECONDS:g} s, so nothing can be measured; check "
+                    "metrics.fetcher.update-interval, which must not be 0, and whether the "
+                    "JobManager reaches metrics.internal.query-service.port of its TaskManagers"
+                )
+            time.sleep(POLL_SECONDS)
+        self._marks.append([max(0, len(watch.looks) - 1) for watch in self._watches])
+
+    def between(self, first: int, last: int) -> tuple[dict[str, Activity], dict[str, Activity]]:
+        """Activity of vertices and of TaskManagers from the end of one window to that of another.
+
+        Windows are counted from 1; 0 is the beginning.
+        """
+        seen = iter(
+            watch.activity(since, until)
+            for watch, since, until in zip(
+                self._watches, self._marks[first], self._marks[last], strict=True
+            )
+        )
+        return (
+            {vertex: next(seen) for vertex in self._tasks},
+            {manager: next(seen) for manager in self._processes},
+        )
+
+    def _is_short(self, seconds: float) -> bool:
+        """Whether something was not watched for so long; moments of change are seen late."""
+        begins = zip(self._watches, self._marks[-1], strict=True)
+        return any(
+            watch.span(since) < seconds - min(watch.unsure, LATE * seconds)
+            for watch, since in begins
+        )
 
 
 def settled_rate(rest: Rest, job: str, vertex: str, seconds: float) -> float:

@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from streamplace.engines.flink.copies import maker, same_place
 from streamplace.engines.flink.folder import FileEntry, SavepointFolder
+from streamplace.engines.flink.job_ids import chain_of
 from streamplace.engines.flink.journal import Journal, file_name
-from streamplace.engines.flink.submission import chain_of
 
 CHAIN = 6
 """Jobs of a move whose state is looked for: the first, its successor, and returns."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote
 
-from streamplace.engines.flink.answer_shapes import CheckpointAnswer, Job, SavepointAnswer
+from streamplace.engines.flink.answer_shapes import Job
 from streamplace.engines.flink.answers import root_cause
 from streamplace.engines.flink.rest import (
     ENDED,
@@ -18,6 +18,7 @@ from streamplace.engines.flink.rest import (
     Refusal,
     Rest,
 )
+from streamplace.engines.flink.saving_shapes import CheckpointAnswer, SavepointAnswer
 from streamplace.engines.flink.tasks import job_operators
 from streamplace.model.messages import quoted, shown
 

@@ -1,15 +1,10 @@
-"""Submission: a job whose id is chosen before, so that it exists once however often it is sent.
+"""Submission: a job whose id is chosen before, so that it exists once however often it is sent."""
 
-Flink takes a job of an id that it knows from nobody, be that job running or ended. So the id of the
-job that follows another is made of the other's: whoever starts it, and whatever becomes of the
-answer, a job has one successor.
-"""
-
-import hashlib
 import time
 
 from streamplace.engines.flink.apply import explained
 from streamplace.engines.flink.folder import SavepointFolder
+from streamplace.engines.flink.job_ids import chain_of
 from streamplace.engines.flink.rest import ENDED, FlinkError, NoAnswer, Refusal, Rest
 from streamplace.engines.flink.uploads import ClusterJar
 
@@ -19,32 +14,10 @@ LOOK_SECONDS = 3.0
 """For which a job is looked for whose submission was not answered, before it is sent again."""
 
 
-def successor(job: str) -> str:
-    """Id of the job that takes the place of another.
-
-    >>> successor("0" * 32)
-    'cf11261d0af4f3b322e9c4b7ae85b901'
-    """
-    return hashlib.sha256(f"streamplace successor of {job}".encode()).hexdigest()[:32]
-
-
-def chain_of(job: str, length: int = 8) -> list[str]:
-    """Ids of a job and of those that take its place, one after the other."""
-    ids = [job]
-    while len(ids) < length:
-        ids.append(successor(ids[-1]))
-    return ids
-
-
 def chain_states(rest: Rest, job: str) -> dict[str, str]:
     """Those of a job and the ones that take its place that Flink knows, with their states."""
     states = rest.jobs()
     return {one: states[one] for one in chain_of(job) if one in states}
-
-
-def return_trigger(job: str) -> str:
-    """Id of the request that stops a job because it shall go back to where it ran."""
-    return hashlib.sha256(f"streamplace return of {job}".encode()).hexdigest()[:32]
 
 
 def submit(rest: Rest, jar: ClusterJar, request: dict[str, object], job: str) -> None:

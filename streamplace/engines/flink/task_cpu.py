@@ -4,12 +4,19 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote
 
 from streamplace.engines.flink.answer_shapes import Job
-from streamplace.engines.flink.cpu import JavaThread, ThreadLoad, java_threads, spent_between
+from streamplace.engines.flink.cpu import (
+    JavaThread,
+    ThreadLoad,
+    java_threads,
+    spent_between,
+    threads_again,
+)
 from streamplace.engines.flink.flight_recorder import Stacks
 from streamplace.engines.flink.helpers import shares_of_helpers, task_of
 from streamplace.engines.flink.received import ReceivedTask, owners, received_tasks
@@ -96,15 +103,33 @@ class ClusterInterval:
     sources: frozenset[str] = frozenset()
 
 
-def snapshot(rest: Rest, job: str, processes: Mapping[str, int]) -> ClusterSnapshot:
-    """Look at a cluster; Flink tells where a job's subtasks are a moment after they run."""
+def snapshot(
+    rest: Rest,
+    job: str,
+    processes: Mapping[str, int],
+    before: ClusterSnapshot | None = None,
+) -> ClusterSnapshot:
+    """Look at a cluster; Flink tells where a job's subtasks are a moment after they run.
+
+    Parameters
+    ----------
+    before
+        An earlier look at the same processes.
+    """
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not all(one.device for one in _subtasks(rest, job)) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
     subtasks = [one for other in rest.live_jobs() for one in _subtasks(rest, other)]
-    return ClusterSnapshot(
-        subtasks, {device: java_threads(pid) for device, pid in processes.items()}
-    )
+    earlier = {} if before is None else before.threads
+
+    def threads(device: str) -> list[JavaThread]:
+        pid = processes[device]
+        return threads_again(pid, earlier.get(device, ())) or java_threads(pid)
+
+    with ThreadPoolExecutor(max(1, len(processes))) as pool:  # Java may take seconds to answer
+        return ClusterSnapshot(
+            subtasks, dict(zip(processes, pool.map(threads, processes), strict=True))
+        )
 
 
 def between(

@@ -15,6 +15,7 @@ from streamplace.engines.flink.beginnings import goes_on
 from streamplace.engines.flink.copies import CopyRuns, alone
 from streamplace.engines.flink.endings import EndedByOthers, last_kept, refuse_ended
 from streamplace.engines.flink.folder import SavepointFolder
+from streamplace.engines.flink.job_ids import chain_of, successor
 from streamplace.engines.flink.journal import Journal, MoveLock
 from streamplace.engines.flink.outcomes import (
     ABANDONED,
@@ -43,7 +44,7 @@ from streamplace.engines.flink.state import (
     stopped_with,
 )
 from streamplace.engines.flink.stopping import steady_state
-from streamplace.engines.flink.submission import chain_of, chain_states, submit, successor, withdraw
+from streamplace.engines.flink.submission import chain_states, submit, withdraw
 from streamplace.engines.flink.uploads import ClusterJar
 from streamplace.engines.flink.verify import fault_of, verify
 from streamplace.model.messages import listed, shown

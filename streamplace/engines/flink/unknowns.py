@@ -47,7 +47,7 @@ class Unknown:
 
 def unknowns(plan: PlanResult, seen: JobProfile, cluster: MeasuredCluster) -> list[Unknown]:
     """Return what a plan rests on that is not known, what matters most first."""
-    found = []
+    reasons = []
     if cluster.sending.is_assumed:
         own, sending = plan.cluster, cluster.sending
         dearer = replace(
@@ -55,7 +55,7 @@ def unknowns(plan: PlanResult, seen: JobProfile, cluster: MeasuredCluster) -> li
             overhead_s=own.overhead_s + sending.per_tuple,
             overhead_s_per_byte=own.overhead_s_per_byte + sending.per_byte,
         )
-        found.append(
+        reasons.append(
             Unknown(
                 "what a tuple costs that leaves its TaskManager (assumed)",
                 _lost(plan, plan.graph, dearer),
@@ -64,7 +64,7 @@ def unknowns(plan: PlanResult, seen: JobProfile, cluster: MeasuredCluster) -> li
             )
         )
     if str(plan.graph.attributes.get(LOCAL_COST, "")).startswith(ASSUMED):
-        found.append(
+        reasons.append(
             Unknown(
                 "what a tuple costs between two threads of a TaskManager (assumed)",
                 _lost(plan, _with_dearer_streams(plan.graph), plan.cluster),
@@ -76,9 +76,10 @@ def unknowns(plan: PlanResult, seen: JobProfile, cluster: MeasuredCluster) -> li
     if isinstance(spread, float | int):
         error = ERRORS * float(spread) / np.sqrt(number)
         longer = f"watch the job for longer than {number} windows (--seconds)"
-        found.append(Unknown("the CPU per tuple, which varied while it was watched", error, longer))
+        varied = "the CPU per tuple, which varied while it was watched"
+        reasons.append(Unknown(varied, error, longer))
     if plan.errors is not None:
-        found.append(
+        reasons.append(
             Unknown(
                 "how far jobs are from their predictions at all, a job that runs elsewhere "
                 "included",
@@ -87,7 +88,7 @@ def unknowns(plan: PlanResult, seen: JobProfile, cluster: MeasuredCluster) -> li
                 "move), which writes the ledger",
             )
         )
-    return sorted((one for one in found if one.share >= LEAST_SHARE), key=lambda one: -one.share)
+    return sorted((one for one in reasons if one.share >= LEAST_SHARE), key=lambda one: -one.share)
 
 
 def _lost(plan: PlanResult, graph: StreamGraph, cluster: Cluster) -> float:

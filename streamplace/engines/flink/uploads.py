@@ -97,6 +97,15 @@ def own_name(name: str) -> str:
     return f"streamplace-{secrets.token_hex(8)}-{Holder.current().mark}_{name}"
 
 
+def is_own(name: str) -> bool:
+    """Whether a jar was uploaded by streamplace.
+
+    >>> is_own(own_name("job.jar")), is_own("job.jar")
+    (True, False)
+    """
+    return _NAME.match(name) is not None
+
+
 def left_jars(rest: Rest, now: float) -> dict[str, str]:
     """Jars on a cluster that commands have left which have ended: id → name.
 

@@ -84,8 +84,8 @@ class RayEngine:
 
     def apply(self, program: StreamGraph, placement: Mapping[str, str]) -> str:
         """Start a pipeline that runs a graph where its operators are placed; returns its id."""
-        devices = self._local()
         check_graph(program)
+        devices = self._local()
         pipeline = ActorPipeline.start(devices, program, self._placed(program, placement))
         self._started += 1
         job = f"pipeline-{self._started}"

@@ -51,6 +51,11 @@ def check_graph(graph: StreamGraph) -> None:
                 f"operator {quoted(operator.name)} does not fire for every tuple; Ray actors run "
                 "only operators without windows that fire 'each'"
             )
+        if operator.constant:
+            raise GraphError(
+                f"operator {quoted(operator.name)} has a constant load; Ray actors compute only "
+                "when tuples arrive, so run the graph without it"
+            )
 
 
 @dataclass(slots=True)

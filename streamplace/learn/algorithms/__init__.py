@@ -1,1 +1,1 @@
-"""How policies learn, whatever they are: what placements are compared with, kept, and tried."""
+"""Parts of learning that depend on no policy: baselines, memories, orders, draws, Q values."""

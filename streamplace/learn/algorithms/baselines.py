@@ -1,4 +1,4 @@
-"""Baselines: what the rewards of a problem's samples are compared with."""
+"""Baselines of the rewards of a problem's samples."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,7 @@ from streamplace.learn.algorithms.memory import RowMemory
 from streamplace.model.arrays import Bools, Floats, Longs
 
 Baseline = Callable[[Floats, Bools], Floats]
-"""Baseline [G, S] of every sample from the rewards [G, S] and which of them are there."""
+"""Baseline [G, S] of every sample from the rewards [G, S] and a mask of those that exist."""
 
 SPREAD = 1e-3
 """Added to the deviation of rewards, so that equal rewards give no advantage."""
@@ -25,12 +25,12 @@ def mean(rewards: Floats, valid: Bools) -> Floats:
 def others(rewards: Floats, valid: Bools) -> Floats:
     """Mean over the other samples of a problem, which leaves the gradient unbiased."""
     count = valid.sum(axis=1, keepdims=True)
-    whole = np.sum(rewards, axis=1, where=valid, keepdims=True)
-    return np.asarray(np.where(count > 1, (whole - rewards) / np.maximum(count - 1, 1), 0.0))
+    total = np.sum(rewards, axis=1, where=valid, keepdims=True)
+    return np.asarray(np.where(count > 1, (total - rewards) / np.maximum(count - 1, 1), 0.0))
 
 
 def nothing(rewards: Floats, valid: Bools) -> Floats:
-    """Compare with nothing."""
+    """Baseline 0."""
     return np.zeros((len(rewards), 1))
 
 

@@ -1,4 +1,4 @@
-"""Choices drawn from preferences."""
+"""Random choices by the softmax of logits."""
 
 import numpy as np
 from streamsim.jit import inlined_kernel, kernel
@@ -22,19 +22,19 @@ def drawn(logits: Floats, uniform: float) -> int:
     if uniform < 0:
         return likeliest(logits)
     weights = np.exp(logits - logits[likeliest(logits)])
-    left, last = uniform * weights.sum(), 0
+    remaining, last = uniform * weights.sum(), 0
     for a in range(len(weights)):
         if weights[a] > 0:
             last = a
-            left -= weights[a]
-            if left < 0:
+            remaining -= weights[a]
+            if remaining < 0:
                 break
     return last
 
 
 @kernel
 def drawn_open(score: Singles, is_open: Bools, uniform: float) -> int:
-    """Node drawn by the softmax of the scores of what is open, or the likeliest."""
+    """Open node drawn by the softmax of the scores, or the likeliest."""
     top, best = -np.inf, 0
     for i in range(len(score)):
         if is_open[i] and score[i] > top:
@@ -45,11 +45,11 @@ def drawn_open(score: Singles, is_open: Bools, uniform: float) -> int:
     for i in range(len(score)):
         if is_open[i]:
             total += np.exp(score[i] - top)
-    left, last = uniform * total, best
+    remaining, last = uniform * total, best
     for i in range(len(score)):
         if is_open[i]:
-            left -= np.exp(score[i] - top)
+            remaining -= np.exp(score[i] - top)
             last = i
-            if left < 0:
+            if remaining < 0:
                 break
     return last

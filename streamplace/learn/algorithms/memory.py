@@ -1,4 +1,4 @@
-"""What is remembered of every training problem, such as a few good placements of each."""
+"""Memories of training problems, such as a few good placements of each."""
 
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -16,14 +16,14 @@ EMPTY = -1.0
 
 
 class ProblemMemory(Protocol):
-    """What is remembered of training problems, and lasts from epoch to epoch."""
+    """Facts about training problems that last from epoch to epoch."""
 
     def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
         """Arrays to save, of some problems."""
         ...
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
-        """Take back what `state` returned."""
+        """Restore arrays that `state` returned."""
         ...
 
 
@@ -46,7 +46,7 @@ class RowMemory:
         return {name: array[rows].copy() for name, array in self.arrays.items()}
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
-        """Take back what `state` returned."""
+        """Restore arrays that `state` returned."""
         for name, array in self.arrays.items():
             if state[name].shape != array[rows].shape:
                 raise FormatError(f"the checkpoint: {name} belongs to other problems; train again")
@@ -89,7 +89,7 @@ class PlacementMemory(RowMemory):
         super().__init__({"memory.placements": self.placements, "memory.rewards": self.rewards})
 
     def add(self, row: int, placements: NDArray[Any], rewards: Floats) -> None:
-        """Keep the best of what is remembered of a problem and of placements [S, n]."""
+        """Keep the best of the remembered placements of a problem and of new ones [S, n]."""
         n, places = placements.shape[1], self.rewards.shape[1]
         least = self.rewards[row, -1]
         better = rewards > least
@@ -98,10 +98,10 @@ class PlacementMemory(RowMemory):
         candidates = np.concatenate(
             [self.placements[row, :, :n], placements[better].astype(np.int8)]
         )
-        worth = np.concatenate([self.rewards[row], rewards[better]])
-        best = _best_distinct(candidates, worth, places)
+        values = np.concatenate([self.rewards[row], rewards[better]])
+        best = _best_distinct(candidates, values, places)
         self.rewards[row] = EMPTY
-        self.rewards[row, : len(best)] = worth[best]
+        self.rewards[row, : len(best)] = values[best]
         self.placements[row, : len(best), :n] = candidates[best]
 
     def replay(
@@ -109,7 +109,7 @@ class PlacementMemory(RowMemory):
     ) -> tuple[Devices, Floats]:
         """Best placements [≤ most, n] of a problem with a reward of the threshold or more.
 
-        Where none has it, the single best; where nothing is remembered, none.
+        If none has it, the single best; none if nothing is remembered.
         """
         rewards = self.rewards[row, :most]
         good = int((rewards >= max(threshold, 0.0)).sum())
@@ -117,19 +117,19 @@ class PlacementMemory(RowMemory):
         return self.placements[row, :count, :operators], rewards[:count]
 
     def best(self, row: int) -> float:
-        """Best reward known of a problem, 0 where nothing is."""
+        """Best reward known of a problem, 0 if none is."""
         return max(float(self.rewards[row, 0]), 0.0)
 
 
 def _best_distinct(placements: Devices, rewards: Floats, most: int) -> Longs:
     """Rows of the best different placements, best first, of equals the first."""
-    seen: set[bytes] = set()
+    keys: set[bytes] = set()
     best: list[int] = []
     for i in np.argsort(-rewards, kind="stable").tolist():
         if rewards[i] == EMPTY or len(best) == most:
             break
         key = placements[i].tobytes()
-        if key not in seen:
-            seen.add(key)
+        if key not in keys:
+            keys.add(key)
             best.append(i)
     return np.array(best, np.int64)

@@ -94,7 +94,8 @@ def lexicographic(problem: Problem, rank: Longs) -> list[int]:
 def heaviest_first(problem: Problem, rank: Longs) -> list[int]:
     """Grow from the operator of the heaviest stream, always to whom most bytes/s lead.
 
-    What must not be torn apart is decided while there is room (maximum adjacency order).
+    Operators with heavy streams are placed early, while devices have room for both (maximum
+    adjacency order).
     """
     instance, n = problem.instance, problem.n_operators
     order: list[int] = _grown(instance.source, instance.target, instance.traffic, rank, n).tolist()
@@ -168,8 +169,8 @@ def _depth_first(problem: Problem, rank: Longs) -> tuple[list[int], list[int]]:
     """Operators when depth-first search meets them, and when it leaves them."""
     below = _downstream(problem, rank)
     met: list[int] = []
-    left: list[int] = []
-    seen = [False] * problem.n_operators
+    finished: list[int] = []
+    visited = [False] * problem.n_operators
     for source in _sources(problem, rank):
         met.append(source)
         path = [(source, iter(below[source]))]
@@ -177,10 +178,10 @@ def _depth_first(problem: Problem, rank: Longs) -> tuple[list[int], list[int]]:
             u, more = path[-1]
             v = next(more, None)
             if v is None:
-                left.append(u)
+                finished.append(u)
                 path.pop()
-            elif not seen[v]:
-                seen[v] = True
+            elif not visited[v]:
+                visited[v] = True
                 met.append(v)
                 path.append((v, iter(below[v])))
-    return met, left
+    return met, finished

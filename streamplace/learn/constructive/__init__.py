@@ -1,1 +1,1 @@
-"""Policies that build a placement from nothing: what they have in common, and how they learn."""
+"""Policies that build a whole placement: their contract, their learner and its replay memory."""

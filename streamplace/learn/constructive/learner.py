@@ -1,7 +1,6 @@
 """REINFORCE on placements that a policy builds: the learner of all constructive policies.
 
-With r_s the reward of sample s of a problem, b what it is compared with and w_s what the policy
-says that it counts, a step raises
+With r_s the reward of sample s of a problem, b its baseline and w_s its weight, a step raises
 
     Σ_s w_s (r_s - b) log π(p_s) / S  +  entropy bonus
 
@@ -27,7 +26,7 @@ from streamplace.model.arrays import Bools, Floats, Longs
 from streamplace.model.problem import Problem
 
 LEAST_REWARD = 1e-6
-"""Below it a root would be endless."""
+"""Smaller rewards are raised to this, since their inverse has no bound."""
 
 
 class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
@@ -58,7 +57,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
             for row, order, placements in zip(rows.tolist(), batch.orders, drawn, strict=True)
         ]
         rewards, valid = stacked(samples)
-        weights = self._weights(rows, rewards, valid) * batch.worth(rewards.shape[1])
+        weights = self._weights(rows, rewards, valid) * batch.weights(rewards.shape[1])
         likelihood = batch.likelihood([each.placements for each in samples])
         now = len(drawn[0])
         entropy = likelihood.entropy[:, :now].mean(1)
@@ -81,7 +80,7 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
         return [float(self.reward(problem, row[None])[0]) for problem, row in pairs]
 
     def features(self) -> dict[str, Any]:
-        """What the policy looks at."""
+        """Names of the policy's features, and their scale."""
         return self.policy.features()
 
     def _weights(self, rows: Longs, rewards: Floats, valid: Bools) -> Floats:

@@ -18,11 +18,11 @@ Order = Literal[
 """Orders of `streamplace.learn.algorithms.orders`."""
 
 Trait = Literal["kind", "structure", "position", "neighbours", "output", "work"]
-"""What a policy may look at; see `streamplace.learn.constructive.traits`."""
+"""Groups of features of a node; see `streamplace.papers.groups.traits`."""
 
 
 class ConstructiveConfig(Config):
-    """How sampled placements are learned from."""
+    """Options of learning from sampled placements."""
 
     on_policy: Annotated[int, Field(ge=1, le=1024, description="samples per problem")] = 8
     signal: Annotated[
@@ -46,7 +46,7 @@ class ConstructiveConfig(Config):
 
 
 class MemoryConfig(ConstructiveConfig):
-    """What a memory of good placements adds."""
+    """Further options of a memory of good placements."""
 
     replayed: Annotated[
         int, Field(ge=0, le=1024, description="maximum number of replayed samples")

@@ -1,4 +1,4 @@
-"""What the learner and the placer ask of a policy that builds placements.
+"""Contract of policies that build placements, with the learner and the placer.
 
 Shapes: G problems of a batch, S samples of each, N operators of one problem.
 """
@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from streamplace.errors import SettingError
 from streamplace.learn.learner import ALL, Selection
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.problem import Problem
@@ -21,26 +22,26 @@ Placements = NDArray[Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Likelihood:
-    """How likely given placements are."""
+    """Likelihood of placements."""
 
     log_probability: Tensor  # [G, S] of the whole placement
-    entropy: Tensor  # [G, S] mean entropy per decision on the way, in nats
+    entropy: Tensor  # [G, S] mean entropy of its decisions, in nats
 
 
 class EncodedBatch(Protocol):
-    """Selection problems, encoded once for all that is asked about them."""
+    """Problems that were encoded once, for samples and for likelihoods."""
 
     @property
     def orders(self) -> Sequence[Longs]:
-        """Operators of each problem in the order in which they are decided about."""
+        """Operators of each problem in the order of decision."""
         ...
 
     def drawn(self, samples: int, generator: torch.Generator) -> list[Placements]:
-        """Placements [S, N] of each problem; where rules are at odds, they need to be repaired."""
+        """Placements [S, N] of each problem; some may break constraints and need repair."""
         ...
 
-    def worth(self, samples: int) -> Floats:
-        """How much each of so many samples of a problem counts, [S]."""
+    def weights(self, samples: int) -> Floats:
+        """Weights [S] of the samples of a problem in the loss."""
         ...
 
     def likelihood(self, placements: Sequence[Placements]) -> Likelihood:
@@ -52,7 +53,7 @@ class PreparedProblems(Protocol):
     """Problems, prepared once for a policy."""
 
     def encoded(self, rows: Longs, rng: np.random.Generator) -> EncodedBatch:
-        """Encode some of the problems with the parameters as they are, as in training."""
+        """Encode some of the problems with the present parameters, as in training."""
         ...
 
     def greedy(self, rows: Selection = ALL) -> list[Ints]:
@@ -73,5 +74,15 @@ class ConstructivePolicy(Protocol):
         ...
 
     def features(self) -> dict[str, Any]:
-        """What it looks at, fit for JSON: ``names``, ``mean``, ``std``."""
+        """Features for JSON: ``names``, ``mean``, ``std``."""
         ...
+
+
+def check_devices(problem: Problem, most: int) -> None:
+    """Raise SettingError where there are more devices than a model knows."""
+    if problem.n_devices > most:
+        raise SettingError(
+            f"the cluster has {problem.n_devices} devices, but the model supports at most {most}; "
+            f"train it with 'devices = {problem.n_devices}' under [model] in a --config file, or "
+            "use the placer pilot, which supports any number"
+        )

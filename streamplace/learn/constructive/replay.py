@@ -1,14 +1,15 @@
-"""Samples to learn from: those of the moment, or also those that a memory replays."""
+"""Samples to learn from: drawn just now, replayed from a memory, or random ones that feed it."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from streamsim.canonical import canonical
 
 from streamplace.errors import FormatError
-from streamplace.learn.algorithms.exploration import canonical_along, exploration, neighbours
 from streamplace.learn.algorithms.memory import BestRewards, PlacementMemory, ProblemMemory
 from streamplace.learn.constructive.options import ConstructiveConfig, MemoryConfig
 from streamplace.learn.constructive.policy import Placements
@@ -28,12 +29,12 @@ class Sampled:
 
 
 class SampleReplay(ProblemMemory, Protocol):
-    """What is learned from, and the best reward met of every training problem."""
+    """Samples to learn from, and the best reward met of every training problem."""
 
     def samples(
         self, row: int, order: Longs, drawn: Placements, epoch: int, rng: np.random.Generator
     ) -> Sampled:
-        """Reward what was drawn of a problem, and add what is replayed."""
+        """Reward the samples of a problem, and add replayed ones."""
         ...
 
     def best(self, row: int) -> float:
@@ -44,14 +45,14 @@ class SampleReplay(ProblemMemory, Protocol):
 def replay_of(
     problems: Sequence[Problem], reward: Reward, config: ConstructiveConfig
 ) -> SampleReplay:
-    """What the options ask for."""
+    """A memory if the options have one, else none."""
     if isinstance(config, MemoryConfig):
         return MemoryReplay(problems, reward, config)
     return NoReplay(problems, reward)
 
 
 class NoReplay(BestRewards):
-    """Only the samples of the moment are learned from."""
+    """Only the present samples are learned from."""
 
     def __init__(self, problems: Sequence[Problem], reward: Reward) -> None:
         super().__init__(len(problems))
@@ -60,7 +61,7 @@ class NoReplay(BestRewards):
     def samples(
         self, row: int, order: Longs, drawn: Placements, epoch: int, rng: np.random.Generator
     ) -> Sampled:
-        """Reward what was drawn."""
+        """Reward the samples."""
         rewards = rewarded(self._problems[row], self._reward, drawn)[1]
         self.meet(row, rewards.max())
         return Sampled(drawn, rewards)
@@ -82,7 +83,7 @@ class MemoryReplay:
     def samples(
         self, row: int, order: Longs, drawn: Placements, epoch: int, rng: np.random.Generator
     ) -> Sampled:
-        """Reward samples, remember them and random ones, and add what is replayed."""
+        """Reward samples, remember them and random ones, and add replayed ones."""
         config = self._config
         rewards = self._remember(row, drawn)
         self._explore(row, order, epoch, rng)
@@ -99,7 +100,7 @@ class MemoryReplay:
         return self.memory.state(rows)
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
-        """Take memories back."""
+        """Restore the memories."""
         placements, most = state["memory.placements"], self._devices[rows][:, None, None]
         fits = len(placements) == len(most) and placements.ndim == 3
         if not fits or (placements < 0).any() or (placements >= most).any():
@@ -107,7 +108,7 @@ class MemoryReplay:
         self.memory.restore(state, rows)
 
     def _explore(self, row: int, order: Longs, epoch: int, rng: np.random.Generator) -> None:
-        """Put random samples into a memory, more where nothing good is known."""
+        """Put random samples into a memory, more while no good placement is known."""
         config, problem = self._config, self._problems[row]
         size = exploration(config.exploration, config.exploration_decay, epoch)
         if self.memory.best(row) < config.threshold:
@@ -121,7 +122,7 @@ class MemoryReplay:
             self._remember(row, neighbours(problem, order, bases, rng))
 
     def _remember(self, row: int, placements: Placements) -> Floats:
-        """Rewards [S] of placements [S, N]; what is better than what is known is remembered."""
+        """Rewards [S] of placements [S, N]; the good ones are remembered."""
         problem = self._problems[row]
         legal, rewards = rewarded(problem, self._reward, placements)
         good = rewards > self.memory.rewards[row, -1]
@@ -131,6 +132,38 @@ class MemoryReplay:
 
 
 def rewarded(problem: Problem, reward: Reward, placements: Placements) -> tuple[Ints, Floats]:
-    """Placements [S, N] made legal, as answers are, and their rewards [S]."""
+    """Placements [S, N] after repair, and their rewards [S]."""
     legal = problem.repaired(placements.astype(np.int32))
     return legal, reward(problem, legal)
+
+
+def exploration(first: float, decay: float, epoch: int) -> int:
+    """Number of random samples in an epoch, first · e^(-decay · epoch).
+
+    >>> [exploration(20, 1.0, epoch) for epoch in range(5)]
+    [20, 7, 3, 1, 0]
+    """
+    return round(first * math.exp(-decay * epoch))
+
+
+def neighbours(
+    problem: Problem, order: NDArray[Any], bases: NDArray[Any], rng: np.random.Generator
+) -> Ints:
+    """Legal placements that differ from given ones [S, N] in one run of operators.
+
+    A run is contiguous in the order; its length is geometric with mean 2.
+    """
+    size, n = bases.shape
+    start = rng.integers(n, size=(size, 1))
+    length = rng.geometric(0.5, size=(size, 1))
+    position = np.empty(n, np.int64)
+    position[order] = np.arange(n)
+    moved = (position >= start) & (position < start + length)
+    device = rng.integers(problem.n_devices, size=(size, 1), dtype=np.int32)
+    return problem.repaired(np.where(moved, device, bases))
+
+
+def canonical_along(problem: Problem, order: NDArray[Any], placements: NDArray[Any]) -> Ints:
+    """Placements [S, N] with interchangeable devices renumbered by first appearance in an order."""
+    rows = np.ascontiguousarray(placements, np.int32)
+    return canonical(rows, order.astype(np.int32), np.array(problem.interchangeable))

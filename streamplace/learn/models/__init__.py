@@ -1,4 +1,4 @@
-"""Models that can be trained: one folder for each, or for those of one paper.
+"""Models that people place with, one folder each; those of papers are in `streamplace.papers`.
 
 `model.py` registers a model and imports neither torch nor numba; weights that come with streamplace
 and their model cards lie beside it.

@@ -1,8 +1,11 @@
 """The fewest devices that still sustain a throughput: more and more devices until it is reached."""
 
 import numpy as np
+from streamsim import Instance
+from streamsim.filling import work_of_sources
 
 from streamplace.errors import StreamplaceError
+from streamplace.model.arrays import Floats
 from streamplace.model.constraints import Constraints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -60,15 +63,39 @@ def min_devices(
 
 def least_devices(problem: Problem, limit: float) -> int:
     """Devices without which the CPU cannot sustain a relative throughput, proven."""
+    if limit <= 0:
+        return 1
     instance = problem.instance
     share = instance.load[:, instance.device_type]  # of every device, per operator
     strength = 1 / np.maximum(share.sum(axis=0), 1e-300)
-    least = (share * strength).min(axis=1).sum() * limit
-    if len(instance.constant) and instance.n_groups == 1:
-        need = limit * share + instance.constant[:, instance.device_type]
+    if instance.n_groups > 1:
+        need = instance.full_load[:, instance.device_type]
+        least = _least_work(instance, (need * strength).min(axis=1), limit)
+    else:
+        need = limit * share
+        if len(instance.constant):
+            need = need + instance.constant[:, instance.device_type]
         least = (need * strength).min(axis=1).sum()
     power = np.cumsum(np.sort(strength)[::-1])
     return min(int(np.searchsorted(power, least * (1 - MET))) + 1, problem.n_devices)
+
+
+def _least_work(instance: Instance, work: Floats, limit: float) -> float:
+    """Least work with which the sources reach a relative throughput.
+
+    The throughput is the mean of what the sources reach, weighted by their rates, so the groups
+    that cause the least work per tuple go first. ``work`` [N] is that of the operators at full
+    rate, constant loads included. These are charged in proportion to the rate, which is never too
+    much: an operator that takes in anything has all of its constant load on a device that is not
+    full of such loads, and one that takes in nothing may be on a device that is.
+    """
+    rates = np.bincount(instance.group, instance.rate[instance.sources])
+    each = np.bincount(instance.group, work_of_sources(instance, work))
+    cheapest = np.argsort(each / rates)
+    weight = (rates / rates.sum())[cheapest]
+    before = np.cumsum(weight) - weight
+    reached = np.clip((limit - before) / weight, 0.0, 1.0)
+    return float(reached @ each[cheapest])
 
 
 def _strongest(problem: Problem) -> list[str]:

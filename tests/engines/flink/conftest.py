@@ -1,10 +1,13 @@
-"""A clock of their own for tests of profiles; programs for other interpreters are no tests."""
+"""A clock and a job for tests of profiles; programs for other interpreters are no tests."""
+
+from collections.abc import Callable
 
 import pytest
 from lazy_flink import Clock
+from shop_rest import ShopRest, shop_maker
 
-from streamplace.engines.flink import profile as profiling
-from streamplace.engines.flink import sampling, warm
+from streamplace.engines.flink import cluster as clusters
+from streamplace.engines.flink import job_watch, sampling, warm
 
 collect_ignore = ["python"]
 
@@ -15,5 +18,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(sampling, "time", made)
     monkeypatch.setattr(warm, "time", made)
-    monkeypatch.setattr(profiling, "processes_of", lambda rest: {})
+    monkeypatch.setattr(job_watch, "processes_of", lambda rest: {})
     return made
+
+
+@pytest.fixture
+def shop(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ShopRest]:
+    """A job of a source, a splitter and a sink on three TaskManagers of two cores each."""
+    monkeypatch.setattr(clusters, "processes_of", lambda rest: {})
+    return shop_maker(clock)

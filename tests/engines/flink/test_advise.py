@@ -2,128 +2,21 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_flink import ANSWERS, answering, server
-from lazy_flink import Clock, LazyRest, Vertex, rates
+from shop_rest import CPU, OFFERS, ShopRest, advised
 
-from streamplace.engines.flink import cluster as clusters
-from streamplace.engines.flink.advice import Advice
+from streamplace.engines.flink import fixed
 from streamplace.engines.flink.advise import AdviceSettings, advise
+from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import FlinkError
 from streamplace.engines.flink.sending_cost import SendingCost
 from streamplace.engines.flink.stack_samples import StackCounts
-from streamplace.engines.flink.steady import (
-    GARBAGE_TIME,
-    UnsteadyJob,
-    agree,
-    seconds_running,
-)
-from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model import Cluster
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
-
-CPU = {"v0": 0.01, "v1": 0.2, "v2": 0.05}
-OFFERS = Catalogue.of([Offer("small", 0.1), Offer("large", 0.25, cores=2)], overhead=1e-6)
-SETTINGS = AdviceSettings(budget=Budget(None, 20_000))
-OLD = 10 * 60_000
-
-
-@dataclass
-class ShopRest(LazyRest):
-    """A stock job of three operators, whose rates may bend.
-
-    Attributes
-    ----------
-    groups
-        Ids of the slot sharing groups of the vertices; none where Flink does not tell.
-    pinnable
-        Whether the TaskManagers are configured for placements.
-    garbage
-        TaskManager → share of its time that garbage collection takes.
-    facts
-        What else the job's document says.
-    bend
-        Second from which sources emit twice as much.
-    """
-
-    url = "http://flink:8081"
-    groups: tuple[str, ...] = ()
-    pinnable: bool = True
-    garbage: dict[str, float] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)
-    bend: float = 1e9
-    reads: int = 0
-
-    def _answer(self, path: str) -> Any:
-        if path.endswith("/checkpoints"):
-            latest = {"completed": {"end_to_end_duration": 2000}}
-            return {"counts": {"completed": 1}, "latest": latest}
-        if path == "/jobmanager/config":
-            return [{"key": "jobmanager.scheduler", "value": "adaptive"}]
-        answer = super()._answer(path)
-        if path == "/taskmanagers" and not self.pinnable:
-            for manager in answer["taskmanagers"]:
-                manager["totalResource"] = {"managedMemory": 100}
-        return answer | self.facts if path == "/jobs/job" else answer
-
-    def _vertex(self, v: str) -> dict[str, Any]:
-        group = dict(zip(self.vertices, self.groups, strict=False)).get(v)
-        told = {} if group is None else {"slotSharingGroupId": group}
-        return super()._vertex(v) | {"maxParallelism": 128} | told
-
-    def _of_process(self, device: str, wanted: str) -> list[dict[str, Any]]:
-        if not wanted:
-            return [{"id": "Status.JVM.CPU.Time"}, {"id": GARBAGE_TIME}]
-        milliseconds = self.garbage.get(device, 0.0) * self.clock.now * 1000
-        spent = round(self.process_cpu[device] * self.clock.now * 1e9)
-        return [
-            {"id": "Status.JVM.CPU.Time", "value": str(spent)},
-            {"id": GARBAGE_TIME, "value": str(round(milliseconds))},
-        ]
-
-    def _metrics(self, v: str, wanted: str) -> list[dict[str, Any]]:
-        at = self.fetched.get(v, 0.0)
-        rows = super()._metrics(v, wanted)
-        for row in rows:
-            if row["id"].endswith(".numRecordsOut") and "sum" in row:
-                row["sum"] += 100 * max(0.0, at - self.bend)
-        return rows
-
-
-@pytest.fixture
-def shop(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ShopRest]:
-    """A job of a source, a splitter and a sink on three TaskManagers of two cores each."""
-    monkeypatch.setattr(clusters, "processes_of", lambda rest: {})
-
-    def make(blocked: float = 0.0, pending: float | None = None, **facts: Any) -> ShopRest:
-        source = rates(0, 100, 0, 100 * 400, busy=CPU["v0"], blocked=blocked)
-        waiting = {} if pending is None else {"Source__src.pendingRecords": pending}
-        split = rates(100, 250, 100 * 400, 250 * 40, busy=CPU["v1"])
-        vertices = {
-            "v0": Vertex("Source: src", source | {"Source__src.numRecordsOut": 100} | waiting),
-            "v1": Vertex("split", split, [("v0", "HASH")]),
-            "v2": Vertex("out", rates(250, 0, 250 * 40, 0, busy=CPU["v2"]), [("v1", "REBALANCE")]),
-        }
-        devices = ("dev-0", "dev-1", "dev-2")
-        usual: dict[str, Any] = {
-            "devices": devices,
-            "duration": OLD,
-            "process_cpu": dict.fromkeys(devices, sum(CPU.values())),
-            "facts": {"schedulerType": "Default"},
-        }
-        return ShopRest(clock, vertices, **(usual | facts))
-
-    return make
-
-
-def advised(rest: ShopRest, rate: str = "2x", machines: Any = OFFERS) -> Advice:
-    """Advice on the job of a cluster."""
-    return advise(rest, "job", rate, machines, SETTINGS)
 
 
 def test_advice_is_the_truth(shop: Callable[..., ShopRest]) -> None:
@@ -195,81 +88,12 @@ def test_the_report_says_it_in_words(shop: Callable[..., ShopRest]) -> None:
         assert words in text
 
 
-def test_back_pressure_hides_the_rate_that_is_multiplied(shop: Callable[..., ShopRest]) -> None:
-    """A multiple is refused; a rate is planned for, and the unknown is named."""
-    with pytest.raises(SettingError, match=r"holds 'src' back.*give --rate in tuples/s"):
-        advised(shop(blocked=1.0))
-    advice = advised(shop(blocked=1.0), "200")
-    assert advice.offered is None
-    text = " ".join(str(advice).split())
-    assert "back-pressured 50.0 % of the time, so it is offered more than that" in text
-
-
 def test_pending_records_that_grow_are_offered_too(shop: Callable[..., ShopRest]) -> None:
     """What waits for the source grows by what it does not read of what arrives."""
     advice = advised(shop(blocked=1.0, pending=50.0))
     assert advice.offered == pytest.approx(150)
     assert advice.rate == pytest.approx(300)
     assert "records are pending and grow by 50 per second" in " ".join(str(advice).split())
-
-
-def test_a_young_job_is_not_measured(shop: Callable[..., ShopRest]) -> None:
-    """It says how long to wait, before it has watched anything."""
-    rest = shop(duration=20_000)
-    with pytest.raises(UnsteadyJob, match=r"has run for 20 s, .*wait 40 s, or lower --warm-up"):
-        advised(rest)
-    assert rest.asked == ["/jobs/job"]
-
-
-def test_a_restarted_job_is_as_old_as_its_restart() -> None:
-    """The job's duration counts from its first start."""
-    document: Any = {"duration": 900_000, "now": 50_000, "timestamps": {"RUNNING": 20_000.0}}
-    assert seconds_running(document) == 30.0
-    assert seconds_running(document | {"timestamps": {"RUNNING": 0.0}}) == 900.0
-
-
-def test_windows_that_differ_are_refused(shop: Callable[..., ShopRest]) -> None:
-    """A source that begins to emit twice as much in the second window."""
-    with pytest.raises(UnsteadyJob, match=r"source 'src' sent 1\d\d tuples/s and then"):
-        advised(shop(bend=172.0))  # in the last of the windows
-
-
-@pytest.mark.parametrize("late", [0.25, 1.0, 30.0])
-def test_windows_may_differ_by_when_they_were_counted_but_not_by_more(late: float) -> None:
-    """A constant source seemed to send 4351 and 3722 tuples/s in windows of 8 s."""
-    assert agree(4351.0, 3722.0, 8.0, late)
-    assert not agree(4351.0, 3722.0, 8.0, 0.0)
-    assert not agree(4351.0, 3000.0, 8.0, late)
-
-
-def test_commands_name_the_folder_that_the_plan_is_written_to(
-    folder: Path, run: Callable[..., Any], clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(clusters, "processes_of", lambda rest: {})
-    with server(answering(ANSWERS)) as url:
-        asked = ("flink", "advise", "--rest", url, "--offers", "offers.toml", "--warm-up", "0")
-        printed = run(*asked, "--rate", "1e5", "-o", "my plans/one")
-    assert "with the files that -o my plans/one/ writes" in " ".join(printed.out.split())
-    assert "--cluster 'my plans/one/cluster.toml'" in printed.out
-    assert "--placement 'my plans/one/placement.json'" in printed.out
-    assert (folder / "my plans/one/cluster.toml").exists()
-
-
-def test_counters_that_stand_still_are_no_two_windows(
-    shop: Callable[..., ShopRest], clock: Clock
-) -> None:
-    """Two windows need three moments."""
-    rest = shop()
-    rest.vertices["v0"].rates = {name: 0.0 for name in rest.vertices["v0"].rates}  # type: ignore[misc]
-    with pytest.raises(UnsteadyJob, match="watch for longer with --seconds"):
-        advised(rest)
-
-
-def test_garbage_collection_that_dominates_is_refused(shop: Callable[..., ShopRest]) -> None:
-    """One TaskManager of the job is enough."""
-    assert advised(shop(garbage={"dev-1": 0.1})).plan.machines
-    with pytest.raises(UnsteadyJob, match=r"garbage collection took 50% of the time .* 'dev-1'"):
-        advised(shop(garbage={"dev-1": 0.5}))
 
 
 def test_task_managers_are_matched_by_name_first(shop: Callable[..., ShopRest]) -> None:
@@ -373,7 +197,7 @@ def test_what_chains_would_save_is_named_where_it_is_measured(
 ) -> None:
     """The stream to the sink is a forward one, and takes a half of the CPU of the sink."""
     monkeypatch.setattr(
-        "streamplace.engines.flink.profile.stacks_by_task",
+        "streamplace.engines.flink.job_watch.stacks_by_task",
         lambda *_: {task: StackCounts(100, written=50, read=50) for task in CPU},
     )
     rest = shop()
@@ -382,22 +206,6 @@ def test_what_chains_would_save_is_named_where_it_is_measured(
     assert len(notes) == 1
     assert "split→out" in notes[0]
     assert "of the CPU of the operators would be saved" in notes[0]
-
-
-@pytest.mark.parametrize("rate", ["0x", "0", "-1", "fast", "2xx", "x", "1e99x", "nan"])
-def test_rates_that_are_none_are_refused(shop: Callable[..., ShopRest], rate: str) -> None:
-    """Before anything is asked."""
-    rest = shop()
-    with pytest.raises(StreamplaceError):
-        advised(rest, rate)
-    assert rest.asked == []
-
-
-def test_a_rate_that_nothing_carries_is_refused(shop: Callable[..., ShopRest]) -> None:
-    """The message names the largest rate."""
-    offers = Catalogue.of([Offer("small", 0.1, at_most=1)])
-    with pytest.raises(StreamplaceError, match="the largest rate with a plan is"):
-        advised(shop(), "100x", offers)
 
 
 def test_java_takes_its_part_of_every_offer(
@@ -414,50 +222,49 @@ def test_java_takes_its_part_of_every_offer(
         advised(shop(), machines=Catalogue.of([Offer("tiny", 0.1, mips=1000)]))
 
 
-OFFERS_TOML = '[[offers]]\nname = "dev"\nprice = 0.1\nmips = 2500\ncores = 2\n'
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Folder with offers."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "offers.toml").write_text(OFFERS_TOML)
-    return tmp_path
-
-
-def test_the_command_prints_advice_and_writes_the_plan(
-    folder: Path, run: Callable[..., Any], clock: Clock, monkeypatch: pytest.MonkeyPatch
+def test_the_plan_keeps_what_the_program_fixes(
+    shop: Callable[..., ShopRest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One JSON document; the placement is one for the planned cluster."""
-    monkeypatch.setattr(clusters, "processes_of", lambda rest: {})
-    with server(answering(ANSWERS)) as url:
-        asked = ("flink", "advise", "--rest", url, "--offers", "offers.toml", "--warm-up", "0")
-        document = json.loads(run(*asked, "--rate", "2x", "-o", "plan", "--json").out)
-        printed = run(*asked, "--rate", "1000")
-    assert document["rate"] == pytest.approx(2 * document["offered"])
-    assert document["current"]["machines"] == {"dev": 1}
-    assert document["plan"] == json.loads((folder / "plan/plan.json").read_text())
-    simulated = ("plan/graph.json", "plan/placement.json", "--cluster", "plan/cluster.toml")
-    carried = json.loads(run("simulate", *simulated, "--json").out)
-    assert carried["relative_throughput"] == pytest.approx(1.0)
-    assert "Today: 1 machine that cost 0.1 per hour." in printed.out
-    assert "note: " in printed.err
+    """Else it would take one subtask of each operator."""
+    monkeypatch.setattr(fixed, "fixed_parallelism", lambda *_: {"split": 2})
+    settings = AdviceSettings(budget=Budget(None, 20_000), program=Program(Path("shop.jar")))
+    advice = advise(shop(), "job", "2x", OFFERS, settings)
+    assert advice.plan.parallelism == {"src": 1, "split": 2, "out": 1}
+    assert (
+        "the program of the job sets the parallelism of 'split', so the plan keeps it"
+        in advice.notes
+    )
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (("--rate", "0x", "--offers", "offers.toml"), "the factor must be above 0"),
-        (("--rate", "fast", "--offers", "offers.toml"), "rate 'fast'"),
-        (("--rate", "2x", "--offers", "offers.toml", "--cluster", "offers.toml"), "exclude"),
-        (("--rate", "2x", "--offers", "no.toml"), "no.toml"),
-        (("--rate", "2x", "--rest", "http://127.0.0.1:1"), "no Flink answers"),
-    ],
-)
-def test_bad_input_is_one_line(
-    folder: Path, run: Callable[..., Any], options: tuple[str, ...], message: str
+def test_commands_name_no_program_that_is_remembered(
+    shop: Callable[..., ShopRest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And exit code 2."""
-    outcome = run("flink", "advise", *options)
-    assert outcome.status == 2
-    assert message in outcome.err
+    """It was submitted by streamplace on this machine."""
+    monkeypatch.setattr(fixed, "fixed_parallelism", lambda *_: {"split": 2})
+    program = Program(Path("shop.jar"))
+    monkeypatch.setattr("streamplace.engines.flink.advise.known_program", lambda rest, job: program)
+    advice = advised(shop())
+    assert advice.plan.parallelism["split"] == 2
+    assert advice.commands[-2] == (
+        "streamplace flink move --rest http://flink:8081 --job job --placement plan/placement.json "
+        "--savepoints SAVEPOINTS"
+    )
+
+
+def test_a_job_whose_program_is_not_known_is_planned_all_the_same(
+    shop: Callable[..., ShopRest],
+) -> None:
+    """And it is said what the plan does not know."""
+    advice = advised(shop())
+    assert advice.plan.parallelism["split"] == 1
+    (note,) = (one for one in advice.notes if one.startswith("the plan may change"))
+    assert "name its jar and arguments, as in: JAR -- ARGUMENTS" in note
+
+
+def test_another_program_than_the_jobs_is_refused(
+    shop: Callable[..., ShopRest], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fixed, "fixed_parallelism", lambda *_: {"split": 3})
+    settings = AdviceSettings(budget=Budget(None, 20_000), program=Program(Path("other.jar")))
+    with pytest.raises(FlinkError, match="give the jar and the arguments"):
+        advise(shop(), "job", "2x", OFFERS, settings)

@@ -1,18 +1,25 @@
 """Layouts that are judged for a job, in closed cases."""
 
+from typing import Any
+
 import pytest
+from scripted_flink import scripted_flink
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.candidates import (
     EVEN,
     FOUND,
     PRESENT,
+    Judge,
     Question,
+    configured_mode,
     decision,
+    judged,
+    known_modes,
     searched,
 )
 from streamplace.engines.flink.layouts import Layout
-from streamplace.engines.flink.worth import capacity
+from streamplace.engines.flink.rest import Rest
 from streamplace.engines.live import Measurement
 from streamplace.placers.registry import Budget
 
@@ -41,9 +48,11 @@ def asked(
     limited: bool = True,
     spreads: bool = True,
     slots: dict[str, int] = SLOTS,
+    **more: Any,
 ) -> Question:
     """A question about a job that reads 1,000 tuples/s."""
-    return Question(Measurement(job(), cluster, limited), present, slots, spreads, rate)
+    measured = Measurement(job(), cluster, limited)
+    return Question(measured, present, slots, spreads, rate, **more)
 
 
 def test_on_equal_machines_flinks_line_of_configuration_is_recommended() -> None:
@@ -104,13 +113,16 @@ def test_a_search_without_a_rate_goes_on_where_one_for_a_low_rate_ends() -> None
     streams = [Stream(f"o{i}", f"o{i + 1}", partitioning="rebalance") for i in range(5)]
     graph = StreamGraph.of("chain", operators, streams)
 
-    def carried(layout: Layout) -> float:
-        return graph.source_rate * capacity(graph, cluster, layout)
-
+    present = {f"o{i}": ["d0"] * 4 for i in range(6)}
     little = Budget(evaluations=300)
-    most = searched(graph, cluster, None, carried, True, budget=little)
-    enough = searched(graph, cluster, 100.0, carried, True, budget=little)
-    assert carried(most) > 1.01 * carried(enough) > 100.0
+
+    def found(rate: float | None) -> float:
+        question = Question(Measurement(graph, cluster, True), present, {}, True, rate)
+        judge = Judge(question)
+        return judge.carried(searched(question, judge, budget=little))
+
+    most, enough = found(None), found(100.0)
+    assert most > 1.01 * enough > 100.0
 
 
 def test_a_job_of_which_no_cpu_is_known_stays() -> None:
@@ -125,3 +137,91 @@ def test_a_job_of_which_no_cpu_is_known_stays() -> None:
 def test_a_job_on_the_only_taskmanager_stays() -> None:
     answer = decision(asked(Cluster.uniform(1), TOGETHER, slots={"d0": 4}), budget=BUDGET)
     assert answer.stays
+
+
+def test_a_job_that_keeps_up_is_not_moved_by_a_model_that_denies_it() -> None:
+    """The model allows the slow device 700 of the 1,000 tuples/s that it carries."""
+    slow = Cluster.of([Device(f"d{i}", mips=1750 if i == 0 else 2500) for i in range(4)])
+    answer = decision(asked(slow, TOGETHER, limited=False), budget=BUDGET)
+    assert answer.present.carries.value == pytest.approx(1000.0)
+    assert answer.stays
+
+
+def test_what_other_jobs_have_whole_gets_nothing() -> None:
+    """Of four equal devices two are left, which carry 2,000 tuples/s together."""
+    occupied = frozenset({"d2", "d3"})
+    answer = decision(asked(EQUAL, TOGETHER, slots={}, occupied=occupied), budget=BUDGET)
+    for candidate in answer.candidates:
+        assert occupied.isdisjoint(d for devices in candidate.layout.values() for d in devices)
+    assert answer.best.carries.value == pytest.approx(2000.0, rel=0.01)
+    none = decision(asked(EQUAL, TOGETHER, slots={}, occupied=frozenset(SLOTS)), budget=BUDGET)
+    assert [one.name for one in none.candidates] == [PRESENT]
+
+
+def test_a_line_that_the_cluster_has_is_not_recommended() -> None:
+    """The job was started on one device under SLOTS, say before the others joined."""
+    answer = decision(asked(EQUAL, TOGETHER, configured="SLOTS"), budget=BUDGET)
+    assert answer.chosen.mode == "SLOTS"
+    assert answer.chosen.line == ""
+    assert "The cluster is configured for it: submit the job again" in answer.sentences()[0]
+
+
+def test_where_cards_are_scarce_a_job_is_not_spread() -> None:
+    """Three quarters of the tuples, of 1,000 bytes, would pass cards of 0.2 MB/s."""
+    devices = [Device(f"d{i}", egress=1.6e6, ingress=1.6e6) for i in range(4)]
+    operators = [
+        Operator("src", ipt=5e5, payload=1000, rate=1000.0, parallelism=4),
+        Operator("work", ipt=2e6, parallelism=4),
+    ]
+    graph = StreamGraph.of("job", operators, [Stream("src", "work", partitioning="rebalance")])
+    question = Question(Measurement(graph, Cluster.of(devices), True), TOGETHER, SLOTS, True)
+    answer = decision(question, budget=BUDGET)
+    assert answer.stays
+    even = next(one for one in answer.candidates if one.name == EVEN)
+    assert even.carries.high < 1.2 * answer.present.carries.value
+
+
+def test_a_job_with_more_subtasks_than_taskmanagers_and_no_slot_left_is_judged() -> None:
+    """All 16 slots are taken by sixteen subtasks of each operator."""
+    operators = [
+        Operator("src", ipt=5e5, payload=10, rate=1000.0, parallelism=16),
+        Operator("work", ipt=2e6, parallelism=16),
+    ]
+    graph = StreamGraph.of("job", operators, [Stream("src", "work", partitioning="rebalance")])
+    present = {name: [f"d{i // 4}" for i in range(16)] for name in ("src", "work")}
+    question = Question(Measurement(graph, UNEQUAL, True), present, SLOTS, spreads=True)
+    answer = decision(question, budget=BUDGET)
+    assert answer.chosen.name == FOUND
+    assert {len(devices) for devices in answer.chosen.layout.values()} == {16}
+    slots = next(one for one in answer.candidates if one.mode == "SLOTS")
+    assert answer.chosen.carries.low > slots.carries.high
+
+
+def test_a_planned_layout_is_judged_as_all_others_are() -> None:
+    answer = judged(asked(EQUAL, TOGETHER), SPREAD)
+    assert answer.chosen.carries.value == pytest.approx(4000.0)
+    assert judged(asked(EQUAL, SPREAD), TOGETHER).stays
+
+
+@pytest.mark.parametrize(
+    ("settings", "mode"),
+    [
+        ({}, "NONE"),
+        ({"taskmanager.load-balance.mode": "slots"}, "SLOTS"),
+        ({"cluster.evenly-spread-out-slots": "true"}, "SLOTS"),
+        ({"taskmanager.load-balance.mode": "MIN_RESOURCES"}, None),
+    ],
+)
+def test_the_mode_of_a_cluster_is_read(settings: dict[str, str], mode: str | None) -> None:
+    rows = [{"key": key, "value": value} for key, value in settings.items()]
+    with scripted_flink({"GET /jobmanager/config": [rows]}) as flink:
+        assert configured_mode(Rest(flink.url)) == mode
+
+
+@pytest.mark.parametrize(
+    ("version", "modes"), [("2.3.0", {"NONE", "SLOTS", "TASKS"}), ("1.20.5", {"NONE", "SLOTS"})]
+)
+def test_only_modes_that_a_flink_knows_are_recommended(version: str, modes: set[str]) -> None:
+    """A JobManager with a mode that it does not know does not start."""
+    with scripted_flink({"GET /config": {"flink-version": version}}) as flink:
+        assert set(known_modes(Rest(flink.url))) == modes

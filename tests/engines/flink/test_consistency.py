@@ -112,6 +112,20 @@ def test_the_operator_that_is_charged_for_what_it_did_not_take_is_named() -> Non
     assert nothing.error > 1
 
 
+def test_the_dearest_operator_is_so_with_what_it_uses_at_any_rate() -> None:
+    """Operator b costs next to nothing per tuple, but three times as much as a at any rate."""
+    held = StreamGraph.of(
+        "pipe",
+        [Operator("a", ipt=1e6, rate=RATE, parallelism=2), Operator("b", ipt=1, constant=300)],
+        [Stream("a", "b")],
+        {"mips": MIPS},
+    )
+    present = Present({"a": ["t", "t"], "b": ["t"]}, {"t": usage(1.0)}, 0.0)
+    answer = consistency(held, present, TUPLES, is_blocked=True)
+    assert answer is not None
+    assert answer.culprit == "b"
+
+
 @pytest.mark.slow
 @pytest.mark.xdist_group("flink")
 def test_a_saturated_job_is_predicted_as_it_runs(flink: Flink, graph_jar: Path) -> None:

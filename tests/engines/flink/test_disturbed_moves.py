@@ -14,13 +14,13 @@ import pytest
 from flink_proxy import FaultyProxy, faulty_proxy
 
 from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.job_ids import successor
 from streamplace.engines.flink.journal import MoveUnderWay
 from streamplace.engines.flink.move import FlinkMove, MovePlan
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import ENDED, FlinkError, Rest
 from streamplace.engines.flink.settling import Settling
 from streamplace.engines.flink.state import stop
-from streamplace.engines.flink.submission import successor
 from streamplace.errors import SettingError, StreamplaceError
 
 pytestmark = pytest.mark.xdist_group("flink")

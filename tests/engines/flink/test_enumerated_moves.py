@@ -16,11 +16,11 @@ from move_trials import Outcome, Trial, nth
 
 from streamplace.engines.flink.config import Settings
 from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.job_ids import successor
 from streamplace.engines.flink.local import LocalCluster, local_cluster
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.returned_devices import await_devices
 from streamplace.engines.flink.state import stop
-from streamplace.engines.flink.submission import successor
 
 pytestmark = pytest.mark.xdist_group("flink")
 DEVICES = tuple(f"dev-{i}" for i in range(5))

@@ -1,21 +1,26 @@
 """What a decided move says beforehand, and what it does where it falls short."""
 
 from dataclasses import replace
+from math import log
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from streamplace import Cluster, Operator, StreamGraph
+from streamplace import Cluster, Operator, Stream, StreamGraph
 from streamplace.engines.flink import improving
 from streamplace.engines.flink.decision import Candidate, decide, interval
 from streamplace.engines.flink.engine import FlinkEngine
-from streamplace.engines.flink.improving import JobImprover, Proposal
+from streamplace.engines.flink.improving import JobImprover
 from streamplace.engines.flink.move import FlinkMove, MovePlan
-from streamplace.engines.flink.outcomes import FlinkMoved
+from streamplace.engines.flink.outcomes import FlinkMoved, Undecided
+from streamplace.engines.flink.pinning import Vectors
+from streamplace.engines.flink.proposal import Proposal
+from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.settling import SourceFlow
 from streamplace.engines.live import Measurement
 from streamplace.io.ledger import read_ledger
+from streamplace.model.intervals import PredictionErrors
 
 GRAPH = StreamGraph.of("job", [Operator("src", rate=100.0)])
 PRESENT = Candidate("the present layout", {"src": ["a"]}, interval([100.0], 0.03))
@@ -31,14 +36,21 @@ def proposal(job: str, *others: Candidate, limited: bool = True) -> Proposal:
 
 
 class Moves:
-    """Stands for what moves a job: notes which it moved."""
+    """Stands for what moves a job: notes which it moved, and fails for some."""
 
     def __init__(self) -> None:
         self.jobs: list[str] = []
+        self.failures: dict[str, Exception] = {}
+
+    def plan(self, job: str, vectors: Vectors) -> MovePlan:
+        """Whatever is placed fits."""
+        return MovePlan(job, {"src": ["a"]}, {"src": [*vectors["src"]]})
 
     def run(self, plan: MovePlan) -> FlinkMoved:
         """The job has a new id."""
         self.jobs.append(plan.job)
+        if plan.job in self.failures:
+            raise self.failures[plan.job]
         return FlinkMoved(f"{plan.job}+", 1.0, None)
 
 
@@ -52,13 +64,15 @@ def run(
     moves: Moves,
     monkeypatch: pytest.MonkeyPatch,
     there: SourceFlow,
-    again: Proposal,
+    again: Proposal | Exception,
     ledger: Path | None = None,
 ) -> tuple[FlinkMoved, list[str]]:
     """Move a job that reads so much where it comes to, for which this is proposed then."""
     told: list[str] = []
 
     def propose(_: JobImprover, job: str, believed: float = 1.0) -> Proposal:
+        if isinstance(again, Exception):
+            raise again
         return replace(again, decision=again.decision.damped(believed))
 
     monkeypatch.setattr(improving, "source_flow", lambda *_: there)
@@ -101,6 +115,57 @@ def test_a_move_that_falls_short_stays_where_nothing_better_is_found(
     assert "no layout was found that carries more" in told[-1]
 
 
+def test_a_moved_job_that_cannot_be_measured_again_stays_moved(
+    moves: Moves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may not be warm in time; the first move has succeeded all the same."""
+    short = SourceFlow(120.0, is_limited=True)
+    moved, told = run(moves, monkeypatch, short, FlinkError("the job is not warm"))
+    assert moved.job == "job+"
+    assert told[-1] == "the placement is not corrected: the job is not warm"
+
+
+def test_a_correction_that_is_undone_leaves_the_job_where_it_was_moved_to(
+    moves: Moves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job that returned has another id."""
+    moves.failures["job+"] = FlinkError("slower; the job runs on its previous devices again")
+    states = {"job+": "FINISHED", "job++": "CANCELED", "back": "RUNNING"}
+    monkeypatch.setattr(improving, "chain_states", lambda *_: states)
+    short = SourceFlow(120.0, is_limited=True)
+    moved, told = run(moves, monkeypatch, short, proposal("job+", FOUND))
+    assert moved.job == "back"
+    assert "runs on its previous devices again" in told[-1]
+
+
+@pytest.mark.parametrize(
+    ("failure", "state"), [(Undecided("no answer"), "RUNNING"), (FlinkError("it failed"), "FAILED")]
+)
+def test_a_correction_of_which_the_end_is_not_known_fails(
+    moves: Moves, monkeypatch: pytest.MonkeyPatch, failure: FlinkError, state: str
+) -> None:
+    """Flink answers no more, or nothing runs."""
+    moves.failures["job+"] = failure
+    monkeypatch.setattr(improving, "chain_states", lambda *_: {"job++": state})
+    short = SourceFlow(120.0, is_limited=True)
+    with pytest.raises(FlinkError, match=str(failure)):
+        run(moves, monkeypatch, short, proposal("job+", FOUND))
+
+
+@pytest.mark.parametrize(("unpinnable", "is_tried"), [([], True), (["a"], False)])
+def test_the_program_of_a_job_that_stays_is_tried_where_that_is_possible(
+    moves: Moves, monkeypatch: pytest.MonkeyPatch, unpinnable: list[str], is_tried: bool
+) -> None:
+    """On a stock cluster, what was decided needs no program and is told all the same."""
+    monkeypatch.setattr(improving, "unpinnable", lambda *_: unpinnable)
+    monkeypatch.setattr(JobImprover, "_present", lambda *_: {"src": ["a"]})
+    engine: Any = type("Engine", (), {"rest": None})()
+    improver = JobImprover(cast("FlinkEngine", engine), cast("FlinkMove", moves))
+    made = replace(proposal("job", SLOTS), plan=None)
+    assert (improver.planned(made).plan is not None) is is_tried
+    assert replace(improver, move=None).planned(made).plan is None
+
+
 def test_now_there_and_the_price_are_told() -> None:
     """200 tuples wait in two seconds, and 80 more are read in each second after."""
     text = [*proposal("job", FOUND).sentences()]
@@ -125,6 +190,23 @@ def test_a_job_that_keeps_up_is_told_how_to_ask_for_more() -> None:
     assert [*made.sentences()][-1].endswith(
         "moving it gains nothing; to place it for more, give --rate"
     )
+
+
+def test_a_planned_move_is_worth_what_the_command_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The Python door judges by the same rules: two halves of a job of 100 tuples/s apart."""
+    operators = [Operator("src", ipt=1e7, rate=100.0), Operator("out", ipt=1e7)]
+    graph = StreamGraph.of("job", operators, [Stream("src", "out")])
+    measured = Measurement(graph, Cluster.uniform(2), is_limited=True)
+    plan = MovePlan("job", {"src": ["d0"], "out": ["d0"]}, {"src": ["d0"], "out": ["d1"]})
+    monkeypatch.setattr("streamplace.engines.flink.engine.expected_pause", lambda *_: 2.0)
+    made = FlinkEngine(Rest("http://flink:8081")).worth(measured, plan)
+    assert made.moves
+    assert made.decision.chosen.carries.value == pytest.approx(200.0)
+    assert made.gain == pytest.approx(0.903 * 200 - 100)
+    back = FlinkEngine(Rest("http://flink:8081")).worth(
+        measured, MovePlan("job", plan.after, plan.before)
+    )
+    assert not back.moves
 
 
 def test_a_correction_that_would_overshoot_is_not_made(
@@ -160,3 +242,16 @@ def test_a_ledger_that_cannot_be_written_does_not_stop_a_move(
     moved, told = run(moves, monkeypatch, SourceFlow(190.0), proposal("job+"), tmp_path)
     assert moved.job == "job+"
     assert any(line.startswith("warning: ") for line in told)
+
+
+def test_the_interval_that_is_told_is_wider_than_what_layouts_are_compared_by() -> None:
+    """Whatever is wrong with the model of a job is wrong with all of its layouts."""
+    errors = PredictionErrors.of({str(i): [log(0.8)] for i in range(9)}, 0.9, "9 jobs")
+    made = replace(proposal("job", FOUND), errors=errors)
+    assert made.decision.chosen.carries == pytest.approx((180.0, 200.0, 220.0))
+    assert made.to_json()["interval"] == pytest.approx(
+        {"low": 160.0, "value": 200.0, "high": 250.0}
+    )
+    assert any(
+        "the layout that was found carries 200 tuples/s (160 to 250)" in s for s in made.sentences()
+    )

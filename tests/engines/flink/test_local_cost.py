@@ -9,6 +9,7 @@ from streamplace.engines.flink.local_cost import (
     ASSUMED_PER_BYTE,
     LocalCost,
     StreamLoad,
+    chain_saving,
     local_cost,
     with_local_cost,
 )
@@ -101,6 +102,15 @@ def test_operators_cost_with_their_streams_what_they_cost_before(
     assert (split.operators.ipt >= 0).all()
     assert (split.streams.ipt <= np.array(seconds) * MIPS * 1e6).all()
     assert split.attributes["local cost"] == "measured"
+
+
+def test_what_a_chain_saves_is_a_part_of_all_cpu() -> None:
+    """20 instructions/s of 80 per tuple and second, and of the 120 with what is used always."""
+    ends = [Operator("a", ipt=30, rate=1.0), Operator("b", ipt=30)]
+    stream = Stream("a", "b", partitioning="forward", ipt=20)
+    assert chain_saving(StreamGraph.of("two", ends, [stream])).share == pytest.approx(20 / 80)
+    held = [ends[0], Operator("b", ipt=30, constant=40e-6)]
+    assert chain_saving(StreamGraph.of("two", held, [stream])).share == pytest.approx(20 / 120)
 
 
 def test_a_chain_saves_the_cost_of_its_stream() -> None:

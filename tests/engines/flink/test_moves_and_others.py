@@ -15,11 +15,11 @@ from scripted_flink import ScriptedFlink, job, scripted_flink
 from streamplace.engines.flink.copies import CopyRuns, free_id, refuse_copy, refuse_other
 from streamplace.engines.flink.endings import EndedByOthers, last_kept, refuse_ended
 from streamplace.engines.flink.holder import Holder
+from streamplace.engines.flink.job_ids import chain_of
 from streamplace.engines.flink.pause import pause_of
 from streamplace.engines.flink.program import Program
 from streamplace.engines.flink.rest import Rest
 from streamplace.engines.flink.resuming import resume_command, resume_words, with_job
-from streamplace.engines.flink.submission import chain_of
 from streamplace.engines.flink.uploads import left_jars, own_name, uploaded
 
 OLD = "0123456789abcdef" * 2

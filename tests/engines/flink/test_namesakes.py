@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streamplace.engines.flink import profile as profiling
-from streamplace.engines.flink import task_cpu
+from streamplace.engines.flink import job_watch, task_cpu
 from streamplace.engines.flink.profile import JobProfile, profile
 from streamplace.engines.flink.rest import Rest
 
@@ -64,7 +63,7 @@ def test_task_managers_on_other_machines_have_their_cpu_dealt_out(
     rest: Rest, jobs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """REST tells what whole TaskManagers took; no operator has more than it was busy."""
-    monkeypatch.setattr(profiling, "processes_of", lambda rest: {})
+    monkeypatch.setattr(job_watch, "processes_of", lambda rest: {})
     seen = profiled(rest, jobs, {"pipeline.operator-chaining.enabled": "true"})
     assert {one.source for one in seen.cpu.values()} == {task_cpu.OF_PROCESS}
     for task in seen.tasks:

@@ -8,7 +8,7 @@ import pytest
 from lazy_flink import MIPS, START, Clock, LazyRest, Vertex, doubts, rates
 
 from streamplace.engines.flink import cpu as processes
-from streamplace.engines.flink import present, task_cpu
+from streamplace.engines.flink import job_watch, present, task_cpu
 from streamplace.engines.flink import profile as profiling
 from streamplace.engines.flink.cpu import JavaThread
 from streamplace.engines.flink.profile import profile
@@ -52,7 +52,7 @@ def threads(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Clock:
         clock.sleep(3.0 if clock.now > START else 1.0)
         return made_threads(shop(clock).vertices, CPU, clock.now)
 
-    monkeypatch.setattr(profiling, "processes_of", lambda rest: {"dev-0": 7})
+    monkeypatch.setattr(job_watch, "processes_of", lambda rest: {"dev-0": 7})
     monkeypatch.setattr(profiling, "python_workers", lambda processes: 0)
     monkeypatch.setattr(task_cpu, "java_threads", seen)
     monkeypatch.setattr(task_cpu, "received_tasks", lambda process: [])
@@ -177,7 +177,7 @@ def test_python_processes_are_told(
     """What they take is not in the CPU of their TaskManager; others are none of its business."""
     manager = os.getpid() if is_ours else 2**22  # larger than any process id
     monkeypatch.setattr(profiling, "python_workers", processes.python_workers)
-    monkeypatch.setattr(profiling, "processes_of", lambda rest: {"dev-0": manager})
+    monkeypatch.setattr(job_watch, "processes_of", lambda rest: {"dev-0": manager})
     monkeypatch.setattr(task_cpu, "java_threads", lambda process: [])
     code = "import time; time.sleep(60)"
     command = [sys.executable, "-c", code, "pyflink.fn_execution.beam.beam_boot"]

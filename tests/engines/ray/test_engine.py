@@ -113,14 +113,15 @@ def test_a_pipeline_that_cannot_move_goes_on_where_it_ran(
     [
         (Operator("a", rate=1, parallelism=2), "'a' has 2 subtasks"),
         (Operator("a", rate=1, fires="all"), "'a' does not fire for every tuple"),
+        (Operator("a", rate=1, constant=50), "'a' has a constant load; Ray actors compute only"),
     ],
 )
-def test_graphs_that_actors_cannot_run_are_refused(
-    ray_engine: RayEngine, operator: Operator, fault: str
-) -> None:
+def test_graphs_that_actors_cannot_run_are_refused(operator: Operator, fault: str) -> None:
+    """Before Ray is asked for anything."""
+    engine = RayEngine(Cluster.uniform(2))
     with pytest.raises(GraphError, match=fault):
-        ray_engine.apply(StreamGraph.of("g", [operator], []), {"a": "dev-0"})
-    assert ray_engine.jobs() == []
+        engine.apply(StreamGraph.of("g", [operator], []), {"a": "d0"})
+    assert engine.jobs() == []
 
 
 @pytest.mark.slow

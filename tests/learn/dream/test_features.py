@@ -7,7 +7,7 @@ from problems import PROBLEMS, chain, diamond, lone
 from strategies import problems
 
 from streamplace.errors import FormatError
-from streamplace.learn.models.dream.features import (
+from streamplace.learn.models.dream.graphs import (
     LEAST,
     FeatureScale,
     operator_features,

@@ -1,5 +1,6 @@
 """Placing with trained weights."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,24 @@ from problems import PROBLEMS as EVERY
 from problems import chain, constrained
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.io.weights import read_weights, write_weights
-from streamplace.learn.models.dream.placing import CELLS, alike, place_many, trained, trained_from
+from streamplace.io.weights import Weights, read_weights, write_weights
+from streamplace.learn.models.dream.policy import (
+    CELLS,
+    batches_by_size,
+    trained,
+    trained_from,
+)
 from streamplace.learn.parameters import arrays_of
-from streamplace.model import Cluster, Problem
+from streamplace.model import Cluster, Placement, Problem
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import PLACERS, Budget
 
 THROUGHPUT = OBJECTIVES["throughput"]
+
+
+def place_many(weights: Weights, problems: Sequence[Problem]) -> list[Placement]:
+    """Place every problem greedily with these weights."""
+    return trained_from(weights, "the weights").place_many(problems)
 
 
 def saved(folder: Path, model: str = "dream", changes: dict[str, Any] | None = None) -> Path:
@@ -125,7 +136,7 @@ def test_weights_of_other_models_are_refused(tmp_path: Path) -> None:
 def test_batches_hold_problems_of_like_sizes() -> None:
     """None has too many cells, unless it is one problem; all are there once."""
     sizes = np.random.default_rng(0).integers(1, 3 * CELLS // 2, 50)
-    found = alike(sizes)
+    found = batches_by_size(sizes)
     assert sorted(np.concatenate(found).tolist()) == list(range(50))
     for rows in found:
         assert len(rows) == 1 or len(rows) * sizes[rows].max() <= CELLS

@@ -5,9 +5,8 @@ import pytest
 from pilots import draw, explore, pilot_network, tangle, torn, uneven
 from problems import PROBLEMS, constrained
 
-from streamplace.learn.models.pilot.alternatives import alternatives
 from streamplace.learn.models.pilot.features import features_of
-from streamplace.learn.models.pilot.rollout import RolloutRecord
+from streamplace.learn.models.pilot.rollout import RolloutRecord, alternatives
 from streamplace.model import Problem
 
 NETWORK = pilot_network()
@@ -80,7 +79,7 @@ def test_where_there_is_one_device_nothing_can_be_tried() -> None:
     _, chosen, record = sampled(PROBLEMS["long chain on one device"])
     found = tried(chosen, record)
     assert found.given.shape == (0, chosen.shape[1])
-    assert np.isnan(found.worth(np.empty(0))).all()
+    assert np.isnan(found.q_values(np.empty(0))).all()
 
 
 def test_values_stand_where_their_alternative_was_tried() -> None:
@@ -88,10 +87,10 @@ def test_values_stand_where_their_alternative_was_tried() -> None:
     _, chosen, record = sampled(CASES["free"])
     found = tried(chosen, record)
     values = np.arange(len(found.device)) / 7
-    worth = found.worth(values)
-    assert worth.shape == record.open.shape
-    assert worth[found.rollout, found.step, found.device] == pytest.approx(values)
-    assert np.isfinite(worth).sum() == len(values)
+    q_values = found.q_values(values)
+    assert q_values.shape == record.open.shape
+    assert q_values[found.rollout, found.step, found.device] == pytest.approx(values)
+    assert np.isfinite(q_values).sum() == len(values)
 
 
 @pytest.mark.parametrize("problem", [*CASES.values(), torn()])

@@ -5,7 +5,7 @@ import pytest
 from problems import PROBLEMS, chain, constrained
 from streamsim import throughput
 
-from streamplace.learn.models.pilot.variety import elsewhere
+from streamplace.learn.models.pilot.learner import elsewhere
 from streamplace.model import Cluster, Problem
 
 

@@ -12,8 +12,11 @@ from numpy.typing import NDArray
 from pilot_makespan_reference import ScheduleInProgress, measured, preferences
 
 from streamplace.learn.models.pilot_makespan.features import before_of, features_of, staying
-from streamplace.learn.models.pilot_makespan.learner import PilotMakespanLearner
-from streamplace.learn.models.pilot_makespan.module import PilotMakespanModule, ScheduleSteps
+from streamplace.learn.models.pilot_makespan.learner import (
+    PilotMakespanLearner,
+    PilotMakespanModule,
+    ScheduleSteps,
+)
 from streamplace.learn.models.pilot_makespan.network import network_of
 from streamplace.learn.models.pilot_makespan.placing import (
     TrainedPilotMakespan,

@@ -14,12 +14,12 @@ from makespan_cases import MAKESPAN, problems
 
 from streamplace.api import simulate
 from streamplace.errors import PlacementError
-from streamplace.families.giph import Giph
 from streamplace.families.registry import FAMILIES
 from streamplace.io.problems import write_problem
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.model.relocation import Relocation
 from streamplace.objectives.registry import named_objective
+from streamplace.papers.families.giph import Giph
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.scheduling.insertion import by_upward_rank
 from streamplace.scheduling.tasks import tasks_of

@@ -1,6 +1,6 @@
 """The three models of the DREAM paper (Ni et al., AAAI 2020).
 
-`features` and `graphs` turn problems into tensors; `graph_encoder`, `sequence_encoder`,
-`decisions`, `decoder` and `module` are the models in torch; `policy` hands them to the learner of
-all constructive policies; `placing` places with trained weights.
+`graphs` turns problems into tensors; `module` (the encoders and the whole model) and `decoder` are
+the models in torch; `policy` places with them, for the learner of all constructive policies and
+with trained weights.
 """

@@ -1,14 +1,16 @@
 """Graph-aware decoder of the DREAM paper (§3.2): an LSTM over decisions, attention, an MLP.
 
-Shapes: G graphs, N operators, S samples per graph, R = G · S rows, W width, D devices.
+Shapes: G graphs, N operators, T steps, S samples per graph, R = G · S rows, W width, D devices.
 
 s_t = LSTM(s_{t-1}, [h_v : D^(up)(v) : e(d_{t-1})]), where s_0 is the graph's vector, e embeds
 devices and D^(up)(v) is the mean of e over the devices of v's upstream operators;
 α_j = s_t · h_j, α̃ = softmax(α) over the operators of the graph;
 P(d_v) = softmax(MLP([s_t : Σ_j α̃_j h_j])) over the devices that are open.
 
-Linear maps of an operator are computed once per graph: its part of the LSTM's input, and its part
-of the MLP's first layer, which goes through the attention's sum because both are linear.
+The inputs from earlier decisions are linear maps of these in one-hot form, so the same function
+serves a single step and all steps at once. Linear maps of an operator are computed once per graph:
+its part of the LSTM's input, and its part of the MLP's first layer, which can be moved out of the
+attention's sum because both are linear.
 """
 
 from dataclasses import dataclass
@@ -17,8 +19,65 @@ import torch
 from torch import Tensor, nn
 
 from streamplace.learn.constructive.recurrence import lstm_states, lstm_step
-from streamplace.learn.models.dream.decisions import EarlierDecisions, StepInputs
 from streamplace.learn.models.dream.graphs import GraphBatch
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StepInputs:
+    """Inputs of T steps from earlier decisions."""
+
+    previous: Tensor  # [G, T, S, D] one-hot decision of the step before, zero at the first
+    upstream: Tensor  # [G, T, S, D] share of the upstream operators on each device
+    used: Tensor  # [G, T, S, D] operators on each device so far
+    open: Tensor  # [G, T, S, D] whether the decision may fall on a device
+
+
+class EarlierDecisions:
+    """Linear maps from decisions to the inputs of later steps."""
+
+    def __init__(self, batch: GraphBatch) -> None:
+        n, like = batch.n_operators, batch.upstream
+        before = torch.ones(n, n, dtype=like.dtype, device=like.device).tril(-1)
+        previous = before.triu(-1)
+        maps = [previous.expand_as(like), like, before.expand_as(like)]
+        if batch.mates is not None and batch.rivals is not None:
+            maps += [batch.mates, batch.rivals]
+        self.batch = batch
+        self.before = before
+        self.maps = torch.stack(maps, dim=1)
+
+    def inputs(self, chosen: Tensor, steps: slice) -> StepInputs:
+        """Inputs of these steps from the decisions ``chosen`` [G, N, S, D] made before them."""
+        maps = self.maps[:, :, steps]
+        mapped = maps.flatten(1, 2) @ chosen.flatten(2)
+        previous, upstream, used, *rules = mapped.view(*maps.shape[:3], *chosen.shape[2:]).unbind(1)
+        return StepInputs(previous, upstream, used, self._open(used, rules, steps))
+
+    def device_state(self, chosen: Tensor, steps: slice) -> Tensor:
+        """Load of every device so far and transfer from it to this operator, [G, T, S, 2 D]."""
+        load = self.batch.load[:, :, None] * chosen
+        loads = self.before[steps] @ load.flatten(2)
+        inbound = self.batch.inbound[:, steps] @ chosen.flatten(2)
+        shape = (*loads.shape[:2], *chosen.shape[2:])
+        return torch.cat([loads.view(shape), inbound.view(shape)], dim=-1)
+
+    def _open(self, used: Tensor, rules: list[Tensor], steps: slice) -> Tensor:
+        """Open devices: allowed, and of interchangeable unused ones only the first.
+
+        An operator follows a mate that is placed, and avoids the devices of its rivals. If no
+        device remains, all allowed ones are open and the placement has to be repaired.
+        """
+        allowed = self.batch.allowed[:, steps, None]
+        idle = (used == 0).to(used.dtype)
+        earlier_idle = idle.flatten(1, 2) @ self.batch.lower
+        opened = allowed & (earlier_idle.view_as(used) == 0)
+        if not rules:
+            return opened
+        mates, rivals = rules
+        opened = torch.where((mates > 0).any(-1, keepdim=True), mates > 0, opened)
+        opened = opened & (rivals == 0)
+        return torch.where(opened.any(-1, keepdim=True), opened, allowed)
+
 
 CLOSED = -1e9
 
@@ -36,11 +95,11 @@ class DecoderShape:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Encoded:
-    """What the decoder needs of encoded graphs, computed once for all samples and steps."""
+    """Encoded graphs for the decoder, computed once for all samples and steps."""
 
     earlier: EarlierDecisions
     inputs: Tensor  # [G, N, 4W] operators' part of the LSTM's input, and its bias
-    weight: Tensor  # [4W, W + K] what the state and earlier decisions add to it
+    weight: Tensor  # [4W, W + K] maps the state and earlier decisions to the rest of the input
     keys: Tensor  # [G, W, N] operators, transposed
     values: Tensor  # [G, N, W] operators' part of the MLP's first layer
     hidden_from: Tensor  # [G, 1, N] 0 for operators, -∞ for padding
@@ -48,7 +107,7 @@ class Encoded:
 
 
 class Decoder(nn.Module):
-    """Decides operator after operator."""
+    """Chooses devices operator by operator."""
 
     def __init__(self, shape: DecoderShape) -> None:
         super().__init__()
@@ -71,7 +130,7 @@ class Decoder(nn.Module):
         return Encoded(
             earlier=EarlierDecisions(batch),
             inputs=self.read(nodes),
-            weight=torch.cat([self.recurrent, *self._choices()], dim=1),
+            weight=torch.cat([self.recurrent, *self._input_weights()], dim=1),
             keys=nodes.transpose(1, 2),
             values=self.context_layer(nodes),
             hidden_from=padding.masked_fill(~batch.present, -torch.inf)[:, None],
@@ -82,27 +141,27 @@ class Decoder(nn.Module):
         self, encoded: Encoded, chosen: Tensor, t: int, state: Tensor, cell: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Log-probabilities [G, S, D] of decision t, and the state and cell [R, W] after it."""
-        seen = encoded.earlier.seen(chosen, slice(t, t + 1))
-        read = self._read(encoded, seen, chosen, slice(t, t + 1)).flatten(0, 2)
+        inputs = encoded.earlier.inputs(chosen, slice(t, t + 1))
+        read = self._read(encoded, inputs, chosen, slice(t, t + 1)).flatten(0, 2)
         gates = encoded.inputs[:, t].repeat_interleave(chosen.shape[2], dim=0)
         gates.addmm_(torch.cat([state, read], dim=1), encoded.weight.t())
         state, cell = lstm_step(gates, cell)
         states = state.view(chosen.shape[0], chosen.shape[2], -1)
-        return self._log_probabilities(encoded, states, seen.open.squeeze(1)), state, cell
+        return self._log_probabilities(encoded, states, inputs.open.squeeze(1)), state, cell
 
     def all_steps(self, encoded: Encoded, chosen: Tensor) -> Tensor:
         """Log-probabilities [G, N, S, D] of all decisions, given those before each."""
         (graphs, n, samples, _), every = chosen.shape, slice(None)
-        seen = encoded.earlier.seen(chosen, every)
-        read = self._read(encoded, seen, chosen, every).transpose(0, 1)
+        inputs = encoded.earlier.inputs(chosen, every)
+        read = self._read(encoded, inputs, chosen, every).transpose(0, 1)
         start = encoded.start.repeat_interleave(samples, dim=0)
         states = lstm_states(encoded.inputs.transpose(0, 1), read, start, encoded.weight)
         by_graph = states.reshape(n, graphs, samples, -1).transpose(0, 1).flatten(1, 2)
-        log_p = self._log_probabilities(encoded, by_graph, seen.open.flatten(1, 2))
+        log_p = self._log_probabilities(encoded, by_graph, inputs.open.flatten(1, 2))
         return log_p.view(graphs, n, samples, -1)
 
-    def _choices(self) -> list[Tensor]:
-        """What the device decided before, upstream devices and the devices' state add: [4W, ·]."""
+    def _input_weights(self) -> list[Tensor]:
+        """Weights [4W, ·] of the previous device, upstream devices and the devices' state."""
         parts = [self.read_previous(self.devices).t()]
         if self.read_upstream is not None:
             parts.append(self.read_upstream(self.devices).t())
@@ -110,11 +169,11 @@ class Decoder(nn.Module):
             parts.append(self.read_state.weight)
         return parts
 
-    def _read(self, encoded: Encoded, seen: StepInputs, chosen: Tensor, steps: slice) -> Tensor:
-        """What the LSTM reads of earlier decisions [G, T, S, K], see `Encoded.weight`."""
-        parts = [seen.previous]
+    def _read(self, encoded: Encoded, inputs: StepInputs, chosen: Tensor, steps: slice) -> Tensor:
+        """The LSTM's inputs from earlier decisions [G, T, S, K], see `Encoded.weight`."""
+        parts = [inputs.previous]
         if self.shape.upstream:
-            parts.append(seen.upstream)
+            parts.append(inputs.upstream)
         if self.shape.device_state:
             parts.append(encoded.earlier.device_state(chosen, steps))
         return torch.cat(parts, dim=-1)

@@ -1,11 +1,11 @@
-"""Many problems as padded tensors, and batches of them in the order of decision.
+"""Problems as tensors: standardised features, padded, and batches in the order of decision.
 
-Shapes: P problems, G graphs of a batch, N operators and M streams (each the most), D devices that
-the model knows. Position t of a graph is its t-th decision; what is padding may only be put on the
-first device, so that deciding about it costs no probability.
+Shapes: P problems, G graphs of a batch, N operators and M streams (of the largest), D devices that
+the model supports. Position t of a graph is its t-th decision. Padding may only be put on the first
+device, so its probability is 1 and its log-probability adds nothing.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -14,11 +14,92 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from streamplace.errors import SettingError
-from streamplace.learn.constructive.nodes import check_devices
-from streamplace.learn.models.dream.features import FeatureScale, stream_transfers
-from streamplace.model.arrays import Longs
+from streamplace.errors import FormatError, SettingError
+from streamplace.learn.constructive.policy import check_devices
+from streamplace.model.arrays import Floats, Longs
 from streamplace.model.problem import Problem
+
+LEAST = 1e-4
+"""Smaller shares of a device or link are raised to this before the logarithm."""
+
+OPERATOR_FEATURES = ("log load", "log transfer", "load", "transfer")
+STREAM_FEATURES = ("log stream transfer",)
+FEATURES = OPERATOR_FEATURES + STREAM_FEATURES
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureScale:
+    """Mean and standard deviation [F] of every feature over a training set.
+
+    Operators have the features `OPERATOR_FEATURES`, streams `STREAM_FEATURES`; F counts both.
+    """
+
+    mean: Floats
+    std: Floats
+
+    @classmethod
+    def of(cls, problems: Sequence[Problem]) -> "FeatureScale":
+        """Measure the scale on the operators and streams of these problems."""
+        columns = [np.concatenate([operator_features(p) for p in problems])]
+        columns.append(np.concatenate([stream_features(p) for p in problems]))
+        columns = [rows if len(rows) else np.zeros((1, rows.shape[1])) for rows in columns]
+        mean = np.concatenate([rows.mean(axis=0) for rows in columns])
+        std = np.concatenate([rows.std(axis=0) for rows in columns])
+        return cls(mean, np.where(std > 0, std, 1.0))
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any], where: str) -> "FeatureScale":
+        """Read a scale from its `document`; ``where`` names the file in errors."""
+        try:
+            mean, std = (np.array(document[key], np.float64) for key in ("mean", "std"))
+        except (KeyError, ValueError, TypeError):
+            mean = std = np.empty(0)
+        if list(document.get("names", ())) != list(FEATURES):
+            raise FormatError(f"{where}: was trained on other features; train again")
+        if not (mean.shape == std.shape == (len(FEATURES),) and (std > 0).all()):
+            raise FormatError(f"{where}: lacks a mean and std for every feature; fetch it again")
+        return cls(mean, std)
+
+    def document(self) -> dict[str, Any]:
+        """Names, means and standard deviations, fit for JSON."""
+        mean, std = self.mean.tolist(), self.std.tolist()
+        return {"names": list(FEATURES), "mean": mean, "std": std}
+
+    def operators(self, problem: Problem) -> Floats:
+        """Standardised features [N, F] of operators."""
+        n = len(OPERATOR_FEATURES)
+        return np.asarray((operator_features(problem) - self.mean[:n]) / self.std[:n])
+
+    def streams(self, problem: Problem) -> Floats:
+        """Standardised features [M, F] of streams."""
+        n = len(OPERATOR_FEATURES)
+        return np.asarray((stream_features(problem) - self.mean[n:]) / self.std[n:])
+
+
+def operator_features(problem: Problem) -> Floats:
+    """Load of each operator and transfer of its output: logarithms, then shares; [N, 4].
+
+    The load is the share of a device, λ · seconds, as the mean over the devices. The transfer is
+    the share of a link, λ · Σ selectivity · payload · seconds per byte, as the mean over the links.
+    """
+    instance = problem.instance
+    load = instance.full_load[:, instance.device_type].mean(axis=1)
+    sent = np.bincount(instance.source, stream_transfers(problem), problem.n_operators)
+    shares = np.stack([load, sent], axis=1)
+    return np.concatenate([np.log(np.maximum(shares, LEAST)), shares], axis=1)
+
+
+def stream_features(problem: Problem) -> Floats:
+    """Logarithm [M, 1] of the share of a link that a stream would need."""
+    return np.log(np.maximum(stream_transfers(problem), LEAST))[:, None]
+
+
+def stream_transfers(problem: Problem) -> Floats:
+    """Share [M] of a link that each stream would need, as the mean over the links."""
+    d = problem.n_devices
+    wire: float = problem.instance.seconds_per_byte.sum() / max(d * (d - 1), 1)
+    return problem.instance.traffic * wire
+
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -53,7 +134,7 @@ class GraphBatch:
 
     @property
     def n_devices(self) -> int:
-        """Devices that the model knows, D."""
+        """Devices that the model supports, D."""
         return self.allowed.shape[2]
 
 

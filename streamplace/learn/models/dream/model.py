@@ -29,7 +29,7 @@ def paper_model(name: str, summary: str, fast: AllocatorConfig) -> LearnedModel:
 
 def _learner(name: str, task: LearningTask, config: AllocatorConfig) -> Learner:
     from streamplace.learn.constructive.learner import ConstructiveLearner
-    from streamplace.learn.models.dream.features import FeatureScale
+    from streamplace.learn.models.dream.graphs import FeatureScale
     from streamplace.learn.models.dream.module import built_module
     from streamplace.learn.models.dream.policy import DreamPolicy
 
@@ -42,7 +42,7 @@ def _learner(name: str, task: LearningTask, config: AllocatorConfig) -> Learner:
 
 
 def _allocator(name: str, path: Path) -> Allocator:
-    from streamplace.learn.models.dream.placing import trained
+    from streamplace.learn.models.dream.policy import trained
 
     return trained(path, name)
 

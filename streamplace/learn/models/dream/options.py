@@ -9,7 +9,7 @@ from streamplace.learn.constructive.options import MemoryConfig, Order
 
 
 class AllocatorConfig(MemoryConfig):
-    """What the three models have in common."""
+    """Options of all three models."""
 
     width: Annotated[
         int, Field(ge=2, le=4096, multiple_of=2, description="width of all vectors")
@@ -36,7 +36,7 @@ class AllocatorConfig(MemoryConfig):
 
 
 class GraphAllocatorConfig(AllocatorConfig):
-    """What models with a graph encoder add."""
+    """Further options of models with a graph encoder."""
 
     hops: Annotated[int, Field(ge=1, le=16, description="rounds of messages, K")] = 2
     shared: Annotated[bool, Field(description="share the weights of both views")] = True
@@ -73,4 +73,4 @@ OPTIONS: dict[str, type[AllocatorConfig]] = {
 }
 """Kind of options of each model."""
 UPSTREAM = ("dream",)
-"""Models whose decoder sees the devices of upstream operators (F2)."""
+"""Models whose decoder gets the devices of upstream operators (F2)."""

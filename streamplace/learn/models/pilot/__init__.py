@@ -1,8 +1,7 @@
 """Pilot: a policy that places operators one by one, seeing what every device already carries.
 
-`features` says what it sees of a problem before it begins, `order` in which order it decides,
-`measures` what placing an operator on a device would do, `rollout` how it goes from decision to
-decision. `network` holds the weights and their arithmetic in numpy, `module` the same in torch.
-`learner` says how the weights come about, with `alternatives` to what was decided and `variety` in
-clusters. Placing (`placing`) needs no torch.
+`features` describes a problem before the first decision and fixes the order of the decisions,
+`measures` computes the effect of placing an operator on a device, `rollout` goes from decision to
+decision. `network` is the network in numpy, `module` the same in torch, with gradients; `learner`
+trains it. Placing (`placing`) needs no torch.
 """

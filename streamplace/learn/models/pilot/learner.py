@@ -1,26 +1,27 @@
-"""How pilot learns: it imitates good placements, then what its own answers could have been.
+"""Training of pilot: it imitates good placements, then improves its own decisions.
 
 Rollouts are sampled from the policy. At some of their decisions every open device a is tried and
-the placement completed greedily, which gives a value Q(a): what this very decision is worth, free
-of the luck of the others. The policy then moves towards π(a) · exp(Q(a) / τ), normalised: the best
-policy that stays near the present one (an advantage over the mean of the alternatives, as in
-equation 4 of the paper, but per decision). Besides, the best placement known is imitated.
+the placement is completed greedily, which gives a value Q(a) of this decision alone, whatever the
+later decisions of the rollout were. The policy then moves towards π(a) · exp(Q(a) / τ), normalised:
+the best policy that stays near the present one (an advantage over the mean of the alternatives, as
+in equation 4 of the paper, but per decision). Besides, the best placement known is imitated. A
+share of the rollouts runs on random clusters.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from streamsim.canonical import canonical
 from torch import Tensor
 
-from streamplace.learn.algorithms.worth import mean_entropy, side_by_side, towards_worth
-from streamplace.learn.learner import StepReport
-from streamplace.learn.models.pilot.alternatives import alternatives
+from streamplace.errors import FormatError
+from streamplace.learn.algorithms.q_values import mean_entropy, side_by_side, towards_q_values
+from streamplace.learn.learner import ALL, Selection, StepReport
 from streamplace.learn.models.pilot.features import PilotFeatures, features_of
-from streamplace.learn.models.pilot.memory import LEAST, BestPlacements
 from streamplace.learn.models.pilot.module import PilotModule, ProblemBatch, StepBatch
 from streamplace.learn.models.pilot.network import PilotNetwork, heads_of, network_of
 from streamplace.learn.models.pilot.options import PilotConfig
@@ -29,31 +30,33 @@ from streamplace.learn.models.pilot.rollout import (
     NOTHING,
     PilotHeads,
     RolloutRecord,
+    alternatives,
     new_record,
     places_after,
     rollouts,
 )
-from streamplace.learn.models.pilot.variety import elsewhere
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.policy_learner import PolicyLearner
 from streamplace.learn.registry import LearningTask
 from streamplace.model.arrays import Floats, Ints, Longs, Singles
+from streamplace.model.cluster import Cluster
+from streamplace.model.devices import Device
 from streamplace.model.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
 class WeighedRollouts:
-    """Rollouts of one problem, and what the loss makes of them."""
+    """Rollouts of one problem, and their weights in the loss."""
 
     record: RolloutRecord
     chosen: Ints  # [S, T]
     imitation: float  # weight of −log π(rollout)
-    worth: Singles  # [S, T, D] of every alternative, relative to the best; NaN where not tried
+    q_values: Singles  # [S, T, D] of every alternative, relative to the best; NaN where not tried
 
 
 @dataclass(frozen=True, slots=True)
 class StudiedProblem:
-    """What was tried on one problem."""
+    """The rollouts of one problem."""
 
     features: PilotFeatures
     studies: tuple[WeighedRollouts, ...]
@@ -86,7 +89,7 @@ class PilotLearner(PolicyLearner[PilotConfig]):
         return np.array([features.level.n_units for features in self._features], np.int64)
 
     def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
-        """Roll out these problems, and weigh what came out."""
+        """Loss of rollouts of these problems."""
         rng, network = np.random.default_rng(seed), network_of(arrays_of(self.module))
         studied = [self._study(row, epoch, rng, network) for row in rows.tolist()]
         loss, entropy = self._loss(studied)
@@ -103,11 +106,11 @@ class PilotLearner(PolicyLearner[PilotConfig]):
         return [float(self.reward(p, pilot.greedy(p, WALKS, LOOKS)).max()) for p in problems]
 
     def features(self) -> dict[str, Any]:
-        """Names of what pilot looks at; it measures in yardsticks, so there is no mean to keep."""
+        """Names of the features; they are in yardsticks, so no mean or deviation is stored."""
         return {"names": FEATURES}
 
     def _loss(self, studied: Sequence[StudiedProblem]) -> tuple[Tensor, float]:
-        """Loss of what was tried, and the sum over problems of the mean entropy per decision."""
+        """Loss of the rollouts, and the sum over problems of the mean entropy per decision."""
         features, device = [each.features for each in studied], self.task.device
         studies = [(i, study) for i, each in enumerate(studied) for study in each.studies]
         if not studies:
@@ -120,8 +123,10 @@ class PilotLearner(PolicyLearner[PilotConfig]):
         taken = log_p.gather(1, steps.chosen[:, None])[:, 0]
         imitation = [np.full(study.chosen.size, study.imitation) for _, study in studies]
         weight = torch.from_numpy(np.concatenate(imitation).astype(np.float32)).to(device)
-        worth = side_by_side([study.worth for _, study in studies], log_p.shape[1])
-        gain = towards_worth(log_p, torch.from_numpy(worth).to(device), self.config.temperature)
+        q_values = side_by_side([study.q_values for _, study in studies], log_p.shape[1])
+        gain = towards_q_values(
+            log_p, torch.from_numpy(q_values).to(device), self.config.temperature
+        )
         return gain - (taken * weight).sum(), mean_entropy(log_p, batch.graph[steps.unit])
 
     def _value(self, row: int, placement: Ints | None) -> float:
@@ -147,7 +152,9 @@ class PilotLearner(PolicyLearner[PilotConfig]):
             studies.append(_imitated(features, heads, best, weight))
         best_reward = float(self._best.rewards[row])
         if imitating:
-            luck = np.random.default_rng((row, epoch))  # what is only reported changes nothing else
+            luck = np.random.default_rng(
+                (row, epoch)
+            )  # reported rewards must not use up training's numbers
             chosen, _ = self._sampled(features, heads, luck)
             values = self._values(problem, features, chosen[chosen[:, 0] >= 0])
             reward = float(values.mean()) if len(values) else 0.0
@@ -178,7 +185,7 @@ class PilotLearner(PolicyLearner[PilotConfig]):
         values = self.reward(problem, places)
         gained = np.zeros(len(ends))
         gained[through] = values[len(chosen) :] / max(float(values.max(initial=0)), LEAST)
-        return WeighedRollouts(record, chosen, 0.0, tried.worth(gained)), places, values
+        return WeighedRollouts(record, chosen, 0.0, tried.q_values(gained)), places, values
 
     def _sampled(
         self, features: PilotFeatures, heads: PilotHeads, rng: np.random.Generator
@@ -205,7 +212,92 @@ def _canonical(features: PilotFeatures, placement: Ints) -> Ints:
 def _imitated(
     features: PilotFeatures, heads: PilotHeads, placement: Ints, weight: float
 ) -> WeighedRollouts:
-    """Follow a placement."""
+    """Rollout that follows a placement."""
     given, record = placement[features.order][None], new_record(1, features)
     chosen, _ = rollouts(features, heads, given, np.zeros(given.shape, np.float32), record)
     return WeighedRollouts(record, chosen, weight, np.full(record.open.shape, np.nan, np.float32))
+
+
+LEAST = 1e-9
+"""Smallest gain in reward that replaces a placement."""
+
+
+class BestPlacements:
+    """Devices of all units of every problem, None as long as there is no placement.
+
+    Parameters
+    ----------
+    sizes
+        [P, 2] units and devices of every problem.
+    """
+
+    def __init__(
+        self, placements: Sequence[Ints | None], rewards: Sequence[float], sizes: Longs
+    ) -> None:
+        self.placements, self._sizes = list(placements), sizes
+        self.rewards: Floats = np.array(rewards, np.float64)
+
+    def meet(self, row: int, placement: Ints, reward: float) -> None:
+        """Remember a placement that is better than the best so far."""
+        if reward > self.rewards[row] + LEAST:
+            self.rewards[row], self.placements[row] = reward, placement
+
+    def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
+        """Rewards, and the placements one after the other."""
+        chosen = [self.placements[i] for i in np.arange(len(self.placements))[rows].tolist()]
+        parts = [np.empty(0, np.int32) if part is None else part for part in chosen]
+        ends = np.cumsum([len(part) for part in parts])
+        return {"best": self.rewards[rows].copy(), "known": np.concatenate(parts), "ends": ends}
+
+    def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
+        """Take back what `state` returned."""
+        places, ends, best = state["known"], state["ends"], state["best"]
+        numbers, (units, devices) = np.arange(len(self.placements))[rows], self._sizes[rows].T
+        sizes = np.diff(ends, prepend=0)
+        fits = (
+            best.shape == ends.shape == units.shape
+            and bool(((sizes == 0) | (sizes == units)).all())
+            and ends[-1] == len(places)
+            and bool(((places >= 0) & (places < np.repeat(devices, sizes))).all())
+        )
+        if not fits:
+            raise FormatError(
+                "the checkpoint: its placements belong to other problems; train again"
+            )
+        self.rewards[rows] = best
+        for i, part in zip(numbers.tolist(), np.split(places, ends[:-1]), strict=True):
+            self.placements[i] = part.copy() if len(part) else None
+
+
+FEWEST, MOST = 2, 5
+UNEVEN = 0.5
+"""Share of the random clusters whose devices and links differ among themselves."""
+SPREAD = 2.0
+"""Speeds and bandwidths lie between the usual ones divided and multiplied by this."""
+
+
+def elsewhere(problem: Problem, rng: np.random.Generator) -> Problem:
+    """Put the same graph on a random cluster of two to five devices; constraints are dropped.
+
+    Every device has all tags that operators require.
+    """
+    usual = problem.cluster.devices
+    bandwidth = problem.cluster.bandwidth_bps
+    between = bandwidth[~np.eye(len(bandwidth), dtype=bool)]
+    n = int(rng.integers(FEWEST, MOST, endpoint=True))
+    mips = np.full(n, usual.mips.mean()) * _factors(rng, 1)
+    wires = np.full((n, n), between.mean() if len(between) else 1e9) * _factors(rng, 1)
+    if rng.random() < UNEVEN:
+        mips *= _factors(rng, n)
+        wires *= _factors(rng, (n, n))
+    cores = int(np.median(usual.cores))
+    tags = frozenset().union(*problem.graph.operators.requires)
+    devices = [
+        Device(f"d{i}", mips=float(speed), cores=cores, tags=tags) for i, speed in enumerate(mips)
+    ]
+    return Problem(problem.graph, Cluster.of(devices, bandwidth=wires))
+
+
+def _factors(rng: np.random.Generator, size: int | tuple[int, int]) -> np.ndarray:
+    """Factors between 1 / SPREAD and SPREAD, their logarithms uniform."""
+    return np.exp(rng.uniform(-np.log(SPREAD), np.log(SPREAD), size))

@@ -1,7 +1,7 @@
-"""What placing a unit on a device would do, measured while a placement comes about.
+"""Features of devices for one unit: the effect of placing it there, given the placement so far.
 
-All loads are in the yardsticks of `features`. The networks, in numpy and in torch, see these
-numbers and nothing else of the devices.
+All loads are in the yardsticks of `features`. These numbers are the only inputs about devices that
+the networks, in numpy and in torch, have.
 """
 
 from typing import NamedTuple
@@ -37,11 +37,44 @@ DEVICE_FEATURES = (
 )
 STEP_FEATURES = ("coming", "coming-over-room", "peak", "devices-used", "most-room", "position")
 N_DEVICE, N_STEP = len(DEVICE_FEATURES), len(STEP_FEATURES)
+(
+    LOAD,
+    LOAD_AFTER,
+    EXCESS_AFTER,
+    LINK_AFTER,
+    LINK_EXCESS_AFTER,
+    HOME_SHARE,
+    HOME_FLOW,
+    CUT_FLOW,
+    LOOSE_FLOW,
+    IS_EMPTY,
+    IS_LAST,
+    SPEED,
+    PEAK_GROWTH,
+    ROOM_OVER_COMING,
+    MISFIT,
+    OWN_LOAD,
+    LESS_ROOM,
+    IS_NEIGHBOUR,
+    FULLEST_LINK,
+    FLOW,
+) = range(N_DEVICE)
+"""Columns of `DEVICE_FEATURES`, in this order."""
+(
+    STEP_COMING,
+    STEP_COMING_OVER_ROOM,
+    STEP_PEAK,
+    STEP_DEVICES_USED,
+    STEP_MOST_ROOM,
+    STEP_POSITION,
+) = range(N_STEP)
+"""Columns of `STEP_FEATURES`, in this order."""
 MOST = 4.0
+"""Largest value of a feature that has no bound of its own."""
 
 
 class RolloutState(NamedTuple):
-    """A placement in the making; loads in yardsticks."""
+    """A partial placement; loads in yardsticks."""
 
     place: Ints  # [U] device of every unit, -1 while it has none
     load: Floats  # [D]
@@ -53,17 +86,17 @@ class RolloutState(NamedTuple):
     totals: Floats  # [4] peak, CPU load still to come, whole CPU load, last device
 
 
-PEAK, COMING, WHOLE, LAST = range(4)
+PEAK, COMING, ALL_LOAD, LAST = range(4)
 
 
 @kernel
 def begin(features: PilotFeatures) -> RolloutState:
-    """No unit has a device."""
+    """State in which no unit has a device."""
     u, d = len(features.order), len(features.group)
     totals = np.zeros(4)
     for v in range(u):
-        totals[WHOLE] += _least(features.level, v) / features.yardstick
-    totals[COMING] = totals[WHOLE]
+        totals[ALL_LOAD] += _least(features.level, v) / features.yardstick
+    totals[COMING] = totals[ALL_LOAD]
     totals[LAST] = -1
     return RolloutState(
         np.full(u, -1, np.int32),
@@ -96,7 +129,7 @@ def look(
     steps: Singles,
     is_open: Bools,
 ) -> bool:
-    """Measure every device for unit u; False where none is open."""
+    """Write the features of every device for unit u; False if none is open."""
     level, d = features.level, len(features.group)
     out, back, loose = _flows(features, state, u)
     most_free, free, used = 0.0, 0.0, 0
@@ -117,32 +150,34 @@ def look(
         home = out[a] + back[a]
         wire = _wire(features, a)
         peak = max(state.totals[PEAK], after, worst)
-        row[0] = min(MOST, state.load[a])
-        row[1] = min(MOST, after)
-        row[2] = min(MOST, max(0.0, after - 1))
-        row[3] = min(MOST, worst)
-        row[4] = min(MOST, max(0.0, worst - 1))
-        row[5] = home / flow if flow > 0 else 0.0
-        row[6] = min(MOST, home * wire)
-        row[7] = min(MOST, cut)
-        row[8] = min(MOST, state.loose[a] * wire)
-        row[9] = state.units[a] == 0
-        row[10] = a == state.totals[LAST]
-        row[11] = least / own if own > 0 else 1.0
-        row[12] = min(MOST, peak - state.totals[PEAK])
-        row[13] = min(MOST, (1 - after) / (state.totals[COMING] + 1e-3)) if after < 1 else 0.0
-        row[14] = min(MOST, abs(1 - after) * 10)
-        row[15] = min(MOST, own)
-        row[16] = most_free - max(0.0, 1 - state.load[a])
-        row[17] = home > 0
-        row[18] = min(MOST, max(_most(state.link[a]), _most(state.link[:, a])))
-        row[19] = min(MOST, wire * flow)
-    steps[0] = state.totals[COMING] / (state.totals[WHOLE] + 1e-9)
-    steps[1] = min(MOST, state.totals[COMING] / (free + 1e-3))
-    steps[2] = min(MOST, state.totals[PEAK])
-    steps[3] = used / d
-    steps[4] = min(MOST, most_free)
-    steps[5] = (t % len(features.order)) / len(features.order)
+        row[LOAD] = min(MOST, state.load[a])
+        row[LOAD_AFTER] = min(MOST, after)
+        row[EXCESS_AFTER] = min(MOST, max(0.0, after - 1))
+        row[LINK_AFTER] = min(MOST, worst)
+        row[LINK_EXCESS_AFTER] = min(MOST, max(0.0, worst - 1))
+        row[HOME_SHARE] = home / flow if flow > 0 else 0.0
+        row[HOME_FLOW] = min(MOST, home * wire)
+        row[CUT_FLOW] = min(MOST, cut)
+        row[LOOSE_FLOW] = min(MOST, state.loose[a] * wire)
+        row[IS_EMPTY] = state.units[a] == 0
+        row[IS_LAST] = a == state.totals[LAST]
+        row[SPEED] = least / own if own > 0 else 1.0
+        row[PEAK_GROWTH] = min(MOST, peak - state.totals[PEAK])
+        row[ROOM_OVER_COMING] = (
+            min(MOST, (1 - after) / (state.totals[COMING] + 1e-3)) if after < 1 else 0.0
+        )
+        row[MISFIT] = min(MOST, abs(1 - after) * 10)
+        row[OWN_LOAD] = min(MOST, own)
+        row[LESS_ROOM] = most_free - max(0.0, 1 - state.load[a])
+        row[IS_NEIGHBOUR] = home > 0
+        row[FULLEST_LINK] = min(MOST, max(_most(state.link[a]), _most(state.link[:, a])))
+        row[FLOW] = min(MOST, wire * flow)
+    steps[STEP_COMING] = state.totals[COMING] / (state.totals[ALL_LOAD] + 1e-9)
+    steps[STEP_COMING_OVER_ROOM] = min(MOST, state.totals[COMING] / (free + 1e-3))
+    steps[STEP_PEAK] = min(MOST, state.totals[PEAK])
+    steps[STEP_DEVICES_USED] = used / d
+    steps[STEP_MOST_ROOM] = min(MOST, most_free)
+    steps[STEP_POSITION] = (t % len(features.order)) / len(features.order)
     return any_open
 
 
@@ -187,12 +222,12 @@ def _open(features: PilotFeatures, state: RolloutState, u: int, is_open: Bools) 
 def _close_full(features: PilotFeatures, state: RolloutState, u: int, is_open: Bools) -> None:
     """Close the devices that have too little memory left for unit u."""
     level = features.level
-    left = level.room.copy()
+    free = level.room.copy()
     for v in range(len(level.memory)):
         if state.place[v] >= 0:
-            left[state.place[v]] -= level.memory[v]
-    for a in range(len(left)):
-        if level.memory[u] > left[a]:
+            free[state.place[v]] -= level.memory[v]
+    for a in range(len(free)):
+        if level.memory[u] > free[a]:
             is_open[a] = False
 
 
@@ -200,7 +235,7 @@ def _close_full(features: PilotFeatures, state: RolloutState, u: int, is_open: B
 def _links_after(
     features: PilotFeatures, state: RolloutState, a: int, out: Floats, back: Floats
 ) -> tuple[float, float]:
-    """Fullest link or NIC that the streams of a unit on device a would use, and what they add."""
+    """Fullest link or NIC that the streams of a unit on device a would use, and their load."""
     level, worst, cut = features.level, 0.0, 0.0
     sent, taken = 0.0, 0.0
     for b in range(len(out)):
@@ -242,7 +277,7 @@ def _most(values: Floats) -> float:
 
 @kernel
 def put(features: PilotFeatures, state: RolloutState, u: int, a: int, sign: int) -> None:
-    """Place unit u on device a, or with sign -1 take it away."""
+    """Place unit u on device a, or with sign -1 remove it."""
     level, unit = features.level, sign / features.yardstick
     state.place[u] = a if sign > 0 else -1
     state.load[a] += level.load[u, level.device_type[a]] * unit

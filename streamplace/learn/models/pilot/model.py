@@ -1,4 +1,4 @@
-"""Pilot: our own policy, for any number of devices of any speed."""
+"""Pilot: streamplace's own policy, for any number of devices of any speed."""
 
 from streamplace.learn.config import Preset, TrainingConfig
 from streamplace.learn.learner import Learner

@@ -31,7 +31,7 @@ class ProblemBatch:
 
     @classmethod
     def of(cls, views: Sequence[PilotFeatures], device: str = "cpu") -> "ProblemBatch":
-        """Put views side by side."""
+        """Concatenate problems."""
         sizes = np.array([features.level.n_units for features in views])
         base = np.concatenate(([0], np.cumsum(sizes)[:-1]))
         degrees = [np.diff(features.level.start) for features in views]
@@ -55,19 +55,19 @@ class ProblemBatch:
 
 @dataclass(frozen=True, slots=True)
 class StepBatch:
-    """Every decision in the first look of many rollouts (R rollouts, P decisions, D devices).
+    """All decisions in the first look of many rollouts (R rollouts, P decisions, D devices).
 
-    Rollouts are padded to T decisions for what accumulates along them; all else is packed.
+    Rollouts are padded to T decisions for sums along them; all else is packed.
     """
 
     devices: Tensor  # [P, D, 20]
     steps: Tensor  # [P, 6]
     open: Tensor  # [P, D]
-    unit: Tensor  # [P] among the units of all views
+    unit: Tensor  # [P] among the units of all problems
     chosen: Tensor  # [P] device
     at: Tensor  # [P] position of the decision in [R · T]
     placed: Tensor  # [R, T] unit of every decision, the one behind the last for padding
-    went: Tensor  # [R, T, D] 1 where it went
+    went: Tensor  # [R, T, D] 1 at its device
 
     @classmethod
     def of(
@@ -76,7 +76,7 @@ class StepBatch:
         rollouts: Sequence[tuple[int, RolloutRecord, Ints]],
         device: str,
     ) -> "StepBatch":
-        """Decisions [S, U] in rollouts of these views, as they were recorded."""
+        """Decisions [S, U] of recorded rollouts of these problems."""
         most_d = max(len(features.group) for features in views)
         bases = np.concatenate(([0], np.cumsum([len(features.order) for features in views])))
         longest = max(chosen.shape[1] for _, _, chosen in rollouts)
@@ -115,9 +115,9 @@ class RoundLayer(nn.Module):
         """States of the units [U, H] after the round."""
         message = (self.peer(h)[views.peer] + self.pair(views.pairs)).relu()
         mean = torch.zeros_like(h).index_add(0, views.owner, message) / views.degree
-        whole = pooled_mean(h, views)[views.graph]
-        coming = coming_mean(h, views)
-        return h + self.update(torch.cat([h, mean, whole, coming], 1)).relu()
+        problem_mean = pooled_mean(h, views)[views.graph]
+        unplaced = mean_of_unplaced(h, views)
+        return h + self.update(torch.cat([h, mean, problem_mean, unplaced], 1)).relu()
 
 
 class PilotModule(nn.Module):
@@ -136,7 +136,7 @@ class PilotModule(nn.Module):
         self.out = nn.Linear(width, 1, bias=False)
 
     def encoded(self, views: ProblemBatch) -> tuple[Tensor, Tensor]:
-        """What a choice starts from, and what a unit adds to its device; both [U, H]."""
+        """First layer's part of a unit to be placed, and of a unit on its device; [U, H]."""
         h = self.enter(views.units).relu()
         for turn in self.rounds:
             h = turn(h, views)
@@ -152,9 +152,9 @@ class PilotModule(nn.Module):
         none = content.new_zeros(1, content.shape[1])
         carried = torch.cat([content, none])[steps.placed][:, :, None] * steps.went[..., None]
         contents = carried.cumsum(1) - carried
-        seen = contents.flatten(0, 1)[steps.at]
+        carried_before = contents.flatten(0, 1)[steps.at]
         base = unit[steps.unit] + self.step(steps.steps)
-        first = (base[:, None] + seen + self.device(steps.devices)).relu()
+        first = (base[:, None] + carried_before + self.device(steps.devices)).relu()
         is_open = steps.open[..., None]
         mean = (first * is_open).sum(1) / is_open.sum(1)
         second = (self.own(first) + self.mean(mean)[:, None]).relu()
@@ -168,7 +168,7 @@ def pooled_mean(h: Tensor, views: ProblemBatch) -> Tensor:
     return sums / views.sizes[:, None]
 
 
-def coming_mean(h: Tensor, views: ProblemBatch) -> Tensor:
+def mean_of_unplaced(h: Tensor, views: ProblemBatch) -> Tensor:
     """Mean state [U, H] of the units that are placed after each unit; 0 where there is none."""
     g, longest = len(views.sizes), int(views.sizes.max())
     slots = h.new_zeros(g * longest, h.shape[1]).index_copy(0, views.slot, h)

@@ -1,4 +1,4 @@
-"""The weights of pilot and their arithmetic in numpy: from the features of a problem to its heads.
+"""The network of pilot in numpy and numba: from the features of a problem to `PilotHeads`.
 
 Units pass messages along their streams a few times. With h the state of a unit, x_e the pair
 features of an entry e from unit u to its peer p, and the mean over u's entries,
@@ -54,7 +54,7 @@ def network_of(tensors: Mapping[str, Singles]) -> PilotNetwork:
     Raises
     ------
     KeyError, ValueError
-        When a tensor is missing or of another shape, naming it.
+        If a tensor is missing or has another shape; the message names it.
     """
     width = tensors["enter.bias"].size
 
@@ -96,7 +96,7 @@ def network_of(tensors: Mapping[str, Singles]) -> PilotNetwork:
 
 
 def heads_of(network: PilotNetwork, features: PilotFeatures) -> PilotHeads:
-    """What the network says about the units of a problem."""
+    """Evaluate the network on the units of a problem."""
     h = _relu(product(features.units, network.enter) + network.enter_bias)
     for turn in network.rounds:
         messages = _mean_messages(
@@ -105,8 +105,10 @@ def heads_of(network: PilotNetwork, features: PilotFeatures) -> PilotHeads:
             features.level.start,
             features.level.peer,
         )
-        whole = np.broadcast_to(h.mean(axis=0), h.shape)
-        joined = np.concatenate([h, messages, whole, _coming_mean(h, features.order)], axis=1)
+        problem_mean = np.broadcast_to(h.mean(axis=0), h.shape)
+        joined = np.concatenate(
+            [h, messages, problem_mean, _mean_of_unplaced(h, features.order)], axis=1
+        )
         h = h + _relu(product(joined, turn.update) + turn.bias)
     pooled = np.concatenate([h.mean(axis=0), h.max(axis=0)])
     both = np.concatenate([h, np.broadcast_to(pooled, (len(h), len(pooled)))], axis=1)
@@ -157,7 +159,7 @@ def _mean_messages(of_peer: Singles, of_pair: Singles, start: Longs, peer: Ints)
 
 
 @kernel
-def _coming_mean(h: Singles, order: Ints) -> Singles:
+def _mean_of_unplaced(h: Singles, order: Ints) -> Singles:
     """Mean state of the units that are placed after each unit."""
     mean, total = np.zeros_like(h), np.zeros(h.shape[1], np.float32)
     for t in range(len(order) - 1, -1, -1):

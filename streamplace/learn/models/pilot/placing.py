@@ -30,10 +30,10 @@ FEATURES = [
     *(f"device {name}" for name in DEVICE_FEATURES),
     *(f"step {name}" for name in STEP_FEATURES),
 ]
-"""What pilot looks at; weights fit only the features that they were trained on."""
+"""Features of pilot; weights only fit those that they were trained on."""
 
 WALKS, LOOKS = 2, 3
-"""Beginnings, and times that every operator is decided about in each, by default."""
+"""Default numbers of walks, and of decisions about every operator in each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +50,14 @@ class TrainedPilot:
         """Devices [looks, N] of one walk after the other, at every decision the likeliest."""
         features = features_of(problem)
         for walk in count():
-            seen = on_walk(features, walk) if walk else features
-            chosen = self._chosen(seen, np.full((1, looks * len(seen.order)), -1, np.float32))
+            begun = on_walk(features, walk) if walk else features
+            chosen = self._chosen(begun, np.full((1, looks * len(begun.order)), -1, np.float32))
             yield np.concatenate(
-                [_legal(problem, places_after(seen, chosen, look + 1)) for look in range(looks)]
+                [_legal(problem, places_after(begun, chosen, look + 1)) for look in range(looks)]
             )
 
     def sampled(self, problem: Problem, samples: int, seed: int) -> Ints:
-        """Devices [samples, N] drawn from the policy, looked at once."""
+        """Devices [samples, N] drawn from the policy, with one decision per operator."""
         features, rng = features_of(problem), np.random.default_rng(seed)
         chosen = self._chosen(features, rng.random((samples, len(features.order)), np.float32))
         return _legal(problem, places_after(features, chosen, 1))
@@ -84,7 +84,7 @@ def _read(path: Path) -> TrainedPilot:
 
 
 def _legal(problem: Problem, places: Ints) -> Ints:
-    """Where the rules left no choice, take the rules' own example."""
+    """Replace rollouts that the rules stopped by the rules' witness, a legal placement."""
     if problem.rules is not None:
         places[places[:, 0] < 0] = problem.rules.witness[problem.rules.unit]
     return places

@@ -1,8 +1,10 @@
-"""The walk through the operators: at every step the devices are measured, and one is chosen.
+"""Rollouts: at every step the devices are measured for one unit, and one of them is chosen.
 
-A rollout can follow given choices, which is how good placements and alternatives are looked at.
+A rollout can follow given choices, which is how good placements and alternatives are evaluated.
+`alternatives` tries every open device at some steps of rollouts.
 """
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -16,10 +18,10 @@ from streamplace.model.arrays import Bools, Floats, Ints, Singles
 
 
 class PilotHeads(NamedTuple):
-    """What the network has to say about the units of one problem, and how it weighs devices."""
+    """Outputs of the network for the units of one problem, and its weights of devices."""
 
-    unit: Singles  # [U, H] what the choice for a unit starts from
-    content: Singles  # [U, H] what a unit adds to its device for later choices
+    unit: Singles  # [U, H] first layer's part of a unit that is to be placed
+    content: Singles  # [U, H] added to the first layer of its device for later choices
     device: Singles  # [20, H] of `DEVICE_FEATURES`
     step: Singles  # [6, H] of `STEP_FEATURES`
     own: Singles  # [H, H] second layer, of the device itself
@@ -29,7 +31,7 @@ class PilotHeads(NamedTuple):
 
 
 class RolloutRecord(NamedTuple):
-    """What was seen on the way (S rollouts); of length 0 where nothing is to be recorded."""
+    """Inputs of every decision (S rollouts); of length 0 where nothing is to be recorded."""
 
     devices: Singles  # [S, T, D, 20]
     steps: Singles  # [S, T, 6]
@@ -37,7 +39,7 @@ class RolloutRecord(NamedTuple):
 
 
 def new_record(rollouts: int, features: PilotFeatures) -> RolloutRecord:
-    """Room for what so many rollouts see in one look."""
+    """Empty record of so many rollouts of one look."""
     t, d = features.level.n_units, len(features.group)
     return RolloutRecord(
         np.zeros((rollouts, t, d, N_DEVICE), np.float32),
@@ -59,8 +61,8 @@ def rollouts(
 ) -> tuple[Ints, Floats]:
     """Place all units, once per row of ``given``.
 
-    With T = L · U decisions everything is looked at L times: after the first look every unit in
-    turn is taken from its device, and decided anew while all others stay where they are.
+    T = L · U decisions are L looks: after the first look every unit in turn is removed from its
+    device and placed again, while all others stay where they are.
 
     Parameters
     ----------
@@ -71,8 +73,8 @@ def rollouts(
 
     Returns
     -------
-    The devices [S, T], -1 all along where the rules left no choice at some decision, and the
-    log-probabilities [S]; without a record, given decisions are not judged and add none.
+    The devices [S, T], all -1 if the rules left no device at some decision, and the
+    log-probabilities [S]; without a record, given decisions are not evaluated and add none.
     """
     s, n_steps = given.shape
     u, d, h = len(features.order), len(features.group), len(heads.out)
@@ -177,3 +179,49 @@ def _add(row: Singles, other: Singles, factor: np.float32) -> None:
 def _log_probability(logits: Floats, a: int) -> float:
     top = logits[likeliest(logits)]
     return logits[a] - top - np.log(np.exp(logits - top).sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Alternatives:
+    """Prefixes of rollouts that differ from the sampled ones in their last decision.
+
+    Attributes
+    ----------
+    given
+        [K, T] devices up to that decision, -1 after it.
+    rollout, step, device
+        [K] number of the rollout, of the decision in it, and the device that is tried.
+    shape
+        Numbers of rollouts, steps and devices.
+    """
+
+    given: Ints
+    rollout: Ints
+    step: Ints
+    device: Ints
+    shape: tuple[int, int, int]
+
+    def q_values(self, values: Floats) -> Singles:
+        """Table [S, T, D] of the values [K] of the alternatives; NaN where nothing was tried."""
+        table = np.full(self.shape, np.nan, np.float32)
+        table[self.rollout, self.step, self.device] = values
+        return table
+
+
+def alternatives(
+    record: RolloutRecord, chosen: Ints, forks: int, rng: np.random.Generator
+) -> Alternatives:
+    """Try every open device at up to ``forks`` steps of each of these rollouts [S, T]."""
+    n_steps = chosen.shape[1]
+    tries = [
+        (rollout, step, device)
+        for rollout in range(len(chosen))
+        for step in rng.permutation(n_steps)[:forks].tolist()
+        if record.open[rollout, step].sum() > 1
+        for device in np.flatnonzero(record.open[rollout, step]).tolist()
+    ]
+    table = np.array(tries, np.int32).reshape(-1, 3)
+    steps = np.arange(n_steps)[None]
+    given = np.where(steps < table[:, 1:2], chosen[table[:, 0]], -1)
+    given = np.where(steps == table[:, 1:2], table[:, 2:3], given).astype(np.int32, order="C")
+    return Alternatives(given, table[:, 0], table[:, 1], table[:, 2], record.open.shape)

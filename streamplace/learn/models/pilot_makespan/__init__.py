@@ -1,7 +1,6 @@
-"""Pilot for one pass. A schedule is made anew, task by task, in sight of the one before.
+"""Pilot for one pass: it rebuilds a schedule task by task, knowing the previous one.
 
-`features` says what it sees of a problem and of a schedule before it begins, `measures` what
-running a task on a device would do, `rollout` how it goes from task to task. `network` holds the
-weights, `module` the same in torch, `learner` says how they come about. Placing (`placing`) needs
-no torch.
+`features` describes a problem and a schedule before the first decision, `measures` computes the
+effect of running a task on a device, `rollout` goes from task to task. `network` is the network in
+numba; `learner` has the same in torch and trains it. Placing (`placing`) needs no torch.
 """

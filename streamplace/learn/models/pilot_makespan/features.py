@@ -1,4 +1,4 @@
-"""What is known before a schedule is rebuilt: the problem, and the schedule that there is."""
+"""Features of a problem and of the previous schedule, computed before the schedule is rebuilt."""
 
 from typing import NamedTuple
 
@@ -25,9 +25,9 @@ class PilotMakespanFeatures(NamedTuple):
 
 
 class CompleteSchedule(NamedTuple):
-    """A complete schedule, and how much room it leaves."""
+    """A complete schedule, with the slack of its tasks."""
 
-    order: Ints  # [N] in which the tasks are decided about
+    order: Ints  # [N] order of the decisions
     place: Ints  # [N]
     latest: Floats  # [N] start of every task when all are as late as can be
     span: float  # seconds that the pass takes
@@ -50,9 +50,9 @@ def features_of(problem: Problem) -> PilotMakespanFeatures:
 
 @kernel
 def before_of(tasks: Tasks, schedule: ListSchedule, noise: Floats) -> CompleteSchedule:
-    """What a schedule tells; who has to start early is decided about early, but for the noise [N].
+    """Features of a schedule; tasks with the earliest latest start are decided first.
 
-    Noise is in shares of the span.
+    Noise [N], in shares of the span, moves tasks in that order.
     """
     latest, span = latest_starts(tasks, schedule), schedule.finish.max()
     order = by_rank(tasks, span - latest + span * noise)

@@ -1,12 +1,13 @@
-"""How the policy learns: from good placements, how worse schedules should have been rebuilt.
+"""Training of the policy that rebuilds schedules, from good placements; and its network in torch.
 
-A schedule is taken, now and then rebuilt by the policy as it is, and all its tasks are decided
-about. Some of those before are where the good placement has them, some where the schedule has them,
-for a search meets both. What is learned is where the good placement has the task at hand,
+A schedule is taken, sometimes rebuilt by the present policy, and all its tasks are decided again.
+The tasks before the one at hand are partly where the good placement has them and partly where the
+schedule has them, since a search meets both. The label is the device of the task at hand in the
+good placement,
 
-    maximise  Σ log π(good device of v | what is seen of v, the schedule, and the tasks before v)
+    maximise  Σ log π(good device of v | features of v, the schedule, and the tasks before v)
 
-so that the policy says how likely a device is to be right, not only which is likeliest.
+so that the policy learns how likely every device is to be right, not only which is likeliest.
 """
 
 from collections.abc import Sequence
@@ -15,17 +16,18 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from numpy.typing import NDArray
+from torch import Tensor, nn
 
 from streamplace.learn.algorithms.memory import BestRewards
-from streamplace.learn.algorithms.worth import mean_entropy
+from streamplace.learn.algorithms.q_values import mean_entropy
 from streamplace.learn.learner import StepReport
 from streamplace.learn.models.pilot_makespan.features import (
     PilotMakespanFeatures,
     before_of,
     features_of,
 )
-from streamplace.learn.models.pilot_makespan.module import PilotMakespanModule, ScheduleSteps
+from streamplace.learn.models.pilot_makespan.measures import AHEAD, N_DEVICE, N_STEP
 from streamplace.learn.models.pilot_makespan.network import network_of
 from streamplace.learn.models.pilot_makespan.options import PilotMakespanConfig
 from streamplace.learn.models.pilot_makespan.placing import (
@@ -46,12 +48,12 @@ from streamplace.objectives.makespan.bound import least_makespan
 from streamplace.scheduling.insertion import ListSchedule
 
 JUDGED = 30
-"""Samples that the policy is judged by besides what is likeliest."""
+"""Samples of the validation, besides the likeliest schedules."""
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedSchedule:
-    """What was seen of one schedule, and where the tasks should have been."""
+    """Inputs of the decisions about one schedule, and the right device of every task."""
 
     record: ScheduleRecord
     right: Ints  # [1, N] by step
@@ -74,7 +76,7 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
         self.memories = (self._best,)
 
     def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
-        """Look at schedules of these problems, and tell what should have been decided."""
+        """Cross-entropy of the decisions about schedules of these problems with the good ones."""
         rng, policy = np.random.default_rng(seed), self._policy()
         pairs = [(row, self._study(row, rng, policy)) for row in rows.tolist()]
         studies = [(row, study) for row, study in pairs if study is not None]
@@ -109,7 +111,7 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
         return rewards
 
     def features(self) -> dict[str, Any]:
-        """Names of what the policy looks at: shares of a schedule's span, which have no scale."""
+        """Names of the features: shares of a schedule's span, which need no scale."""
         return {"names": FEATURES}
 
     def _policy(self) -> TrainedPilotMakespan:
@@ -118,7 +120,7 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
     def _study(
         self, row: int, rng: np.random.Generator, policy: TrainedPilotMakespan
     ) -> JudgedSchedule | None:
-        """Look at a schedule of a problem; None where nothing good is known, or rules forbid it."""
+        """Decide about a schedule; None if no good placement is known or the rules forbid it."""
         features, target, first = self._features[row], self._targets[row], self._first[row]
         if target is None or not first or not span(first[0]) > 0:
             return None
@@ -131,7 +133,7 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
         likeliest = np.full((1, n), -1, np.float32)
         rollouts(features, before, policy.network, given, likeliest, record)
         right = target[before.order][None].astype(np.int32)
-        if not record.open[0, np.arange(n), right[0]].all():  # what stays together was torn apart
+        if not record.open[0, np.arange(n), right[0]].all():  # colocated tasks were separated
             return None
         return JudgedSchedule(record, right, span(schedule))
 
@@ -149,3 +151,62 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
             if rebuilt.complete:
                 schedule = rebuilt
         return schedule
+
+
+FORESIGHT = -10.0
+"""Initial weight of the feature that the foresight heuristic minimises."""
+OTHERS = 0.1
+"""Initial deviation of the last layer's weights."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduleSteps:
+    """P decisions about up to D devices."""
+
+    devices: Tensor  # [P, D, 14]
+    steps: Tensor  # [P, 10]
+    open: Tensor  # [P, D]
+
+    @classmethod
+    def of(cls, records: Sequence[ScheduleRecord], device: str) -> "ScheduleSteps":
+        """All decisions of some records, one after the other."""
+        most = max(record.open.shape[2] for record in records)
+
+        def wide(parts: Sequence[NDArray[Any]]) -> Tensor:
+            rows = [part.reshape(-1, *part.shape[2:]) for part in parts]
+            room = ((0, 0),) * (rows[0].ndim - 2)
+            rows = [np.pad(row, ((0, 0), (0, most - row.shape[1]), *room)) for row in rows]
+            return torch.from_numpy(np.concatenate(rows)).to(device)
+
+        steps = np.concatenate([record.steps.reshape(-1, N_STEP) for record in records])
+        return cls(
+            wide([record.devices for record in records]),
+            torch.from_numpy(steps).to(device),
+            wide([record.open for record in records]),
+        )
+
+
+class PilotMakespanModule(nn.Module):
+    """The policy; parameters carry the names that `network_of` reads."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.device = nn.Linear(N_DEVICE, width)
+        self.step = nn.Linear(N_STEP, width, bias=False)
+        self.own = nn.Linear(width, width)
+        self.mean = nn.Linear(width, width, bias=False)
+        self.out = nn.Linear(width, 1, bias=False)
+        self.skip = nn.Linear(N_DEVICE, 1, bias=False)
+        with torch.no_grad():
+            self.out.weight.normal_(std=OTHERS)
+            self.skip.weight.zero_()
+            self.skip.weight[0, AHEAD] = FORESIGHT
+
+    def forward(self, decisions: ScheduleSteps) -> Tensor:
+        """Log-probabilities [P, D]; -inf where a device was not open."""
+        is_open = decisions.open[..., None]
+        first = (self.device(decisions.devices) + self.step(decisions.steps)[:, None]).relu()
+        mean = (first * is_open).sum(1) / is_open.sum(1)
+        second = (self.own(first) + self.mean(mean)[:, None]).relu()
+        logits = (self.out(second) + self.skip(decisions.devices)).squeeze(-1)
+        return logits.masked_fill(~decisions.open, -torch.inf).log_softmax(-1)

@@ -1,7 +1,7 @@
-"""What running a task on a device would do, measured while a schedule comes about.
+"""Features of devices for one task: the effect of running it there, given the schedule so far.
 
-All times are shares of the span of the schedule before. The networks, in numba and in torch, see
-these numbers and nothing else.
+All times are shares of the span of the previous schedule. These numbers are the only inputs of the
+networks, in numba and in torch.
 """
 
 from typing import NamedTuple
@@ -52,22 +52,50 @@ STEP_FEATURES = (
     "load",
 )
 N_DEVICE, N_STEP = len(DEVICE_FEATURES), len(STEP_FEATURES)
-AHEAD = 1
-"""Column of what foresight chooses by."""
+(
+    FINISH,
+    AHEAD,
+    WAIT,
+    READY,
+    WORK,
+    LATE,
+    LATER,
+    BUSY_UNTIL,
+    COMING_LOAD,
+    WAS_HERE,
+    INPUT_SHARE,
+    OUTPUT_SHARE,
+    PARTNER_SHARE,
+    WAY_TO_END,
+) = range(N_DEVICE)
+"""Columns of `DEVICE_FEATURES`, in this order; foresight minimises `AHEAD`."""
+(
+    STEP_SLACK,
+    STEP_POSITION,
+    STEP_OUTPUTS,
+    STEP_INPUTS,
+    STEP_WORK,
+    STEP_SENDING,
+    STEP_TASKS,
+    STEP_DEVICES,
+    STEP_OPEN,
+    STEP_LOAD,
+) = range(N_STEP)
+"""Columns of `STEP_FEATURES`, in this order."""
 MOST = 4.0
 
 
 class ScheduleState(NamedTuple):
-    """A schedule in the making."""
+    """A partial schedule."""
 
     place: Ints  # [N] device of every task, -1 while it has none
     start: Floats  # [N]
     finish: Floats  # [N]
     home: Ints  # [U] device of what stays together, -1 while it has none
     used: Floats  # [D] memory
-    coming: Floats  # [D] seconds that tasks still to come worked there before
-    may: Bools  # [D] whether the task at hand may run there
-    ready: Floats  # [D] when its inputs are there
+    coming: Floats  # [D] seconds there, in the previous schedule, of tasks not yet decided
+    may: Bools  # [D] whether the present task may run there
+    ready: Floats  # [D] time at which its inputs are there
     core: Ints  # [D] where it would run
     gap: Ints  # [D]
     begin: Floats  # [D] and when
@@ -75,7 +103,7 @@ class ScheduleState(NamedTuple):
 
 @kernel
 def empty(features: PilotMakespanFeatures, before: CompleteSchedule) -> tuple[ScheduleState, Gaps]:
-    """Nothing is decided."""
+    """State before the first decision, and free cores."""
     n, d = features.tasks.work.shape
     state = ScheduleState(
         np.full(n, NOWHERE, np.int32),
@@ -118,7 +146,7 @@ def run(
     v: int,
     a: int,
 ) -> Gaps:
-    """Run a task on a device; gaps may move to a wider place."""
+    """Run a task on a device; returns the gaps, which may be a larger copy."""
     tasks, u, was = features.tasks, features.tasks.unit[v], before.place[v]
     if state.home[u] < 0:
         state.home[u] = a
@@ -145,9 +173,9 @@ def look(
     rows: Singles,
     row: Singles,
 ) -> None:
-    """Measure the open devices [D, 14] and the step [10] of a task that `find` has found."""
+    """Write features of the open devices [D, 14] and of the step [10], after `find`."""
     tasks, span, d = features.tasks, before.span, len(state.may)
-    least = np.full(6, np.inf)  # finish, ahead, ready, work, late, busy
+    least = np.full(N_DEVICE, np.inf)  # of the columns that are relative to the best device
     late, busy = np.zeros(d), np.zeros(d)
     begin, count, load = np.inf, 0, 0.0
     for a in range(d):
@@ -158,38 +186,38 @@ def look(
         finish = state.begin[a] + tasks.work[v, a]
         late[a], busy[a] = _late(features, before, v, a, finish), _busy_until(features, gaps, a)
         begin = min(begin, state.begin[a])
-        least[0] = min(least[0], finish)
-        least[1] = min(least[1], finish + features.after[v, a])
-        least[2] = min(least[2], state.ready[a])
-        least[3] = min(least[3], tasks.work[v, a])
-        least[4] = min(least[4], late[a])
-        least[5] = min(least[5], busy[a])
+        least[FINISH] = min(least[FINISH], finish)
+        least[AHEAD] = min(least[AHEAD], finish + features.after[v, a])
+        least[READY] = min(least[READY], state.ready[a])
+        least[WORK] = min(least[WORK], tasks.work[v, a])
+        least[LATE] = min(least[LATE], late[a])
+        least[BUSY_UNTIL] = min(least[BUSY_UNTIL], busy[a])
     for a in range(d):
         rows[a] = 0
         if not state.may[a]:
             continue
         finish = state.begin[a] + tasks.work[v, a]
-        rows[a, 0] = _share(finish - least[0], span)
-        rows[a, 1] = _share(finish + features.after[v, a] - least[1], span)
-        rows[a, 2] = _share(state.begin[a] - state.ready[a], span)
-        rows[a, 3] = _share(state.ready[a] - least[2], span)
-        rows[a, 4] = _share(tasks.work[v, a] - least[3], span)
-        rows[a, 5] = _share(late[a], span)
-        rows[a, 6] = _share(late[a] - least[4], span)
-        rows[a, 7] = _share(busy[a] - least[5], span)
-        rows[a, 8] = _share(state.coming[a], span)
-        rows[a, 9] = before.place[v] == a
-        rows[a, 13] = _share(features.after[v, a], span)
+        rows[a, FINISH] = _share(finish - least[FINISH], span)
+        rows[a, AHEAD] = _share(finish + features.after[v, a] - least[AHEAD], span)
+        rows[a, WAIT] = _share(state.begin[a] - state.ready[a], span)
+        rows[a, READY] = _share(state.ready[a] - least[READY], span)
+        rows[a, WORK] = _share(tasks.work[v, a] - least[WORK], span)
+        rows[a, LATE] = _share(late[a], span)
+        rows[a, LATER] = _share(late[a] - least[LATE], span)
+        rows[a, BUSY_UNTIL] = _share(busy[a] - least[BUSY_UNTIL], span)
+        rows[a, COMING_LOAD] = _share(state.coming[a], span)
+        rows[a, WAS_HERE] = before.place[v] == a
+        rows[a, WAY_TO_END] = _share(features.after[v, a], span)
     _homes(features, before, state, v, rows)
-    row[0] = _share(before.latest[v] - begin, span)
-    row[1] = t / len(state.place)
-    row[2] = np.log1p(tasks.out_end[v] - tasks.out_start[v]) / 3
-    row[3] = np.log1p(tasks.in_start[v + 1] - tasks.in_start[v]) / 3
-    row[4] = _share(features.least[v], span)
-    row[5] = _share(features.after[v].min(), span)
-    row[6], row[7] = np.log(len(state.place)) / 5, np.log(d) / 3
-    row[8] = count / d
-    row[9] = _share(load, span)
+    row[STEP_SLACK] = _share(before.latest[v] - begin, span)
+    row[STEP_POSITION] = t / len(state.place)
+    row[STEP_OUTPUTS] = np.log1p(tasks.out_end[v] - tasks.out_start[v]) / 3
+    row[STEP_INPUTS] = np.log1p(tasks.in_start[v + 1] - tasks.in_start[v]) / 3
+    row[STEP_WORK] = _share(features.least[v], span)
+    row[STEP_SENDING] = _share(features.after[v].min(), span)
+    row[STEP_TASKS], row[STEP_DEVICES] = np.log(len(state.place)) / 5, np.log(d) / 3
+    row[STEP_OPEN] = count / d
+    row[STEP_LOAD] = _share(load, span)
 
 
 @kernel
@@ -226,20 +254,20 @@ def _homes(
     v: int,
     rows: Singles,
 ) -> None:
-    """Shares of the bytes received and sent whose other end is there, or was there before.
+    """Shares of the bytes received and sent whose other end is on each device, or was before.
 
-    And of the bytes that go where its own do: who feeds the same tasks is a partner.
+    Partners are tasks that feed the same tasks; their bytes count as a third share.
     """
     tasks, partners = features.tasks, 0.0
     if features.coming[v] > 0:
         for i in range(tasks.in_start[v], tasks.in_start[v + 1]):
             e = tasks.in_stream[i]
-            rows[state.place[tasks.source[e]], 10] += tasks.size[e] / features.coming[v]
+            rows[state.place[tasks.source[e]], INPUT_SHARE] += tasks.size[e] / features.coming[v]
     for e in range(tasks.out_start[v], tasks.out_end[v]):
         u = tasks.target[e]
         partners += features.coming[u] - tasks.size[e]
         if features.going[v] > 0:
-            rows[before.place[u], 11] += tasks.size[e] / features.going[v]
+            rows[before.place[u], OUTPUT_SHARE] += tasks.size[e] / features.going[v]
     if partners > 0:
         for e in range(tasks.out_start[v], tasks.out_end[v]):
             _add_partners(features, before, state, v, tasks.target[e], partners, rows)
@@ -252,7 +280,7 @@ def _add_partners(
     state: ScheduleState,
     v: int,
     u: int,
-    whole: float,
+    total: float,
     rows: Singles,
 ) -> None:
     tasks = features.tasks
@@ -261,4 +289,4 @@ def _add_partners(
         w = tasks.source[e]
         if w != v:
             a = state.place[w] if state.place[w] >= 0 else before.place[w]
-            rows[a, 12] += tasks.size[e] / whole
+            rows[a, PARTNER_SHARE] += tasks.size[e] / total

@@ -1,4 +1,4 @@
-"""The weights of the policy that rebuilds schedules, and what it prefers.
+"""The network of the policy that rebuilds schedules, in numba: a logit for every device.
 
 With x_a the features of device a, s those of the step, the mean over the open devices, and all
 weights learned,
@@ -75,7 +75,7 @@ def preferences(
 ) -> None:
     """Write the preference for every device [D], -inf where it is not open.
 
-    ``first`` [D, H] is room to work in.
+    ``first`` [D, H] is a buffer.
     """
     base, mean = net.bias.copy(), np.zeros(len(net.out), np.float32)
     for f in range(N_STEP):
@@ -96,7 +96,7 @@ def preferences(
 
 
 @kernel
-def _preference(net: PilotMakespanNetwork, seen: Singles, first: Singles, base: Singles) -> float:
+def _preference(net: PilotMakespanNetwork, device: Singles, first: Singles, base: Singles) -> float:
     second, total = base.copy(), np.float32(0)
     for j in range(len(first)):
         _add(second, net.own[j], first[j])
@@ -104,7 +104,7 @@ def _preference(net: PilotMakespanNetwork, seen: Singles, first: Singles, base: 
     for k in range(len(second)):
         total += second[k] * net.out[k]
     for f in range(N_DEVICE):
-        total += seen[f] * net.skip[f]
+        total += device[f] * net.skip[f]
     return float(total)
 
 

@@ -27,21 +27,21 @@ FEATURES = [
     *(f"device {name}" for name in DEVICE_FEATURES),
     *(f"step {name}" for name in STEP_FEATURES),
 ]
-"""What the policy looks at; weights fit only the features that they were trained on."""
+"""Features of the policy; weights only fit those that they were trained on."""
 
 
 NOISE = 0.2
-"""Share of the span by which the order is disturbed, at most."""
+"""Largest share of the span by which the order is perturbed."""
 ACCEPTED = 0.03
-"""Share by which a schedule that the next one is made from may be worse, at most."""
+"""Largest share by which the schedule that is rebuilt may be worse than the best."""
 DRAWN = 8
-"""Schedules of critical paths in which equals are drawn: many tasks and devices are alike."""
+"""Critical-path schedules with random ties: many tasks and devices are alike."""
 
 
 class Chance(NamedTuple):
-    """What is left to chance when a schedule is rebuilt."""
+    """Random parts of the rebuilding of a schedule."""
 
-    noise: Floats  # [N] by which a task comes earlier, in multiples of `NOISE`
+    noise: Floats  # [N] shift of every task in the order, in multiples of `NOISE`
     uniform: Singles  # [N] numbers to draw choices with; below 0, the likeliest is taken
     stays: Bools  # [N] tasks that stay where they are
 
@@ -56,18 +56,18 @@ class TrainedPilotMakespan:
         self,
         features: PilotMakespanFeatures,
         first: Iterable[ListSchedule],
-        worth: Callable[[ListSchedule], float],
+        value: Callable[[ListSchedule], float],
         looks: int,
         samples: int,
         seed: int,
     ) -> Iterator[ListSchedule]:
         """First schedules; so many rebuilt greedily; some drawn; so many with drawn choices.
 
-        Each look is in sight of the best schedule before, and decides about everything. Samples
-        keep a share of what there is, and go on from a little worse schedules, too. What is best
-        says ``worth``, the less the better, which is asked once for every schedule in turn.
+        Each look rebuilds the best schedule so far and decides about every task. Samples keep a
+        share of the devices, and also start from schedules that are slightly worse. ``value`` is
+        called once for every schedule in turn; the lowest is best.
         """
-        rng, base = np.random.default_rng(seed), _PresentSchedule(worth)
+        rng, base = np.random.default_rng(seed), _PresentSchedule(value)
         for schedule in first:
             yield base.offered(schedule)
         if base.present is None:
@@ -83,7 +83,7 @@ class TrainedPilotMakespan:
     def rebuilt(
         self, features: PilotMakespanFeatures, schedule: ListSchedule, chance: Chance
     ) -> ListSchedule:
-        """One more schedule, in sight of a complete one."""
+        """Rebuild a complete schedule."""
         before = before_of(features.tasks, schedule, NOISE * chance.noise)
         given = staying(before, chance.stays)[None]
         _, rows = rollouts(features, before, self.network, given, chance.uniform[None], NOTHING)
@@ -91,28 +91,28 @@ class TrainedPilotMakespan:
 
 
 class _PresentSchedule:
-    """The schedule that the next one is made in sight of."""
+    """The schedule that is rebuilt next."""
 
-    def __init__(self, worth: Callable[[ListSchedule], float]) -> None:
+    def __init__(self, value: Callable[[ListSchedule], float]) -> None:
         self.present: ListSchedule | None = None
-        self._worth, self._least = worth, np.inf
+        self._value, self._least = value, np.inf
 
     def offered(self, schedule: ListSchedule, worse: float = 0.0) -> ListSchedule:
-        """Take a complete schedule that is better, or worse by less than this share."""
-        reached = self._worth(schedule)
+        """Keep a complete schedule that is better, or worse by at most this share."""
+        reached = self._value(schedule)
         if schedule.complete and reached <= self._least * (1 + worse):
             self.present, self._least = schedule, reached
         return schedule
 
 
 def even(features: PilotMakespanFeatures) -> Chance:
-    """Everything is decided anew, and nothing left to chance."""
+    """All tasks are decided again, nothing at random."""
     n = features.tasks.n_tasks
     return Chance(np.zeros(n), np.full(n, -1, np.float32), np.zeros(n, np.bool_))
 
 
 def chance(features: PilotMakespanFeatures, rng: np.random.Generator) -> Chance:
-    """How much stays, is drawn and is disturbed is a matter of chance itself."""
+    """The shares that stay, are drawn and are perturbed are random themselves."""
     n, most = features.tasks.n_tasks, rng.random(3)
     uniform = np.where(rng.random(n) < most[0], rng.random(n), -1).astype(np.float32)
     return Chance(most[1] * rng.random(n), uniform, rng.random(n) < most[2])
@@ -124,7 +124,7 @@ def span(schedule: ListSchedule) -> float:
 
 
 def first_schedules(features: PilotMakespanFeatures) -> Iterator[ListSchedule]:
-    """Schedules to begin with: those that cost little, and everything together."""
+    """Schedules to begin with: quick heuristics, and all tasks on the quickest device."""
     tasks = features.tasks
     yield from quick_lists(tasks, features.after)
     quickest = quickest_device(tasks)

@@ -1,6 +1,6 @@
-"""The walk through the tasks: at every step the devices are measured, and one is chosen.
+"""Rollouts: at every step the devices are measured for one task, and one of them is chosen.
 
-A rollout can follow given choices, which is how alternatives are looked at.
+A rollout can follow given choices, which is how training evaluates good placements.
 """
 
 from typing import NamedTuple
@@ -24,7 +24,7 @@ from streamplace.scheduling.insertion import ListSchedule
 
 
 class ScheduleRecord(NamedTuple):
-    """What was seen on the way (S rollouts); of length 0 where nothing is to be recorded."""
+    """Inputs of every decision (S rollouts); of length 0 where nothing is to be recorded."""
 
     devices: Singles  # [S, N, D, 14]
     steps: Singles  # [S, N, 10]
@@ -32,7 +32,7 @@ class ScheduleRecord(NamedTuple):
 
 
 def new_record(rollouts: int, features: PilotMakespanFeatures) -> ScheduleRecord:
-    """Room for what so many rollouts see."""
+    """Empty record of so many rollouts."""
     n, d = features.tasks.work.shape
     return ScheduleRecord(
         np.zeros((rollouts, n, d, N_DEVICE), np.float32),
@@ -68,7 +68,8 @@ def rollouts(
 
     Returns
     -------
-    The devices [S, N] by step, -1 from where the rules left no choice, and the schedules [S, N].
+    The devices [S, N] by step, -1 from the step at which the rules left none, and the schedules
+    [S, N].
     """
     s, n = given.shape
     d, keep = len(before.loads), len(record.open) > 0

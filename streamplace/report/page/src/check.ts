@@ -1,10 +1,12 @@
 /** Problems on which the models differ from Python, and how: at once and move by move. */
 
 import type { ProblemPart } from "./document";
+import { Facts } from "./facts";
 import { Filling, throughputOf } from "./model/filling";
 import { instanceOf } from "./model/instance";
 import { Loads } from "./model/loads";
 import { problemData } from "./read";
+import { situationOfDocument } from "./situation";
 import { differenceOfLoads, firstDifference } from "./verify";
 
 export function differences(problems: readonly ProblemPart[]): string[] {
@@ -37,4 +39,9 @@ export function throughputsAt(problems: readonly ProblemPart[], rate: number, sp
     const instance = instanceOf(data, { rate, speed: factors });
     return throughputOf(new Loads(instance, problem.placements[0].place), new Filling(instance));
   });
+}
+
+/** What the page says of the first placement of every problem. */
+export function sentences(problems: readonly ProblemPart[]): string[] {
+  return problems.map((problem) => new Facts(problem).sentence(situationOfDocument(problem.placements[0])));
 }

@@ -3,7 +3,11 @@
 import { type LimitPart, type ProblemPart, at } from "./document";
 import { type Instance, instanceOf, pressure } from "./model/instance";
 import { problemData } from "./read";
+import type { Situation } from "./situation";
 import { percent, shown } from "./text";
+
+/** Operators that are named where each of them fills a core. */
+const MOST_NAMED = 4;
 
 export class Facts {
   readonly devices: readonly string[];
@@ -81,15 +85,43 @@ export class Facts {
     return `the ${limit.kind === "egress" ? "outgoing" : "incoming"} network card of ${name}`;
   }
 
+  /** Operators a subtask of which fills the core that limits first, the heaviest first. */
+  filling({ bottleneck, place }: Situation): number[] {
+    if (bottleneck.kind !== "core" || bottleneck.load <= 1 || !this.instance) return [];
+    const rows = Array.from(place, (_, v) => v).filter((v) => place[v] === bottleneck.device);
+    const shares = rows.map((v) => this.core(v, bottleneck.device));
+    const full = shares.reduce((most, share) => Math.max(most, share), 0) * (1 - 1e-9);
+    const chosen = rows.filter((_, i) => shares[i] >= full);
+    return chosen.sort((u, v) => this.coreUse(v, bottleneck.device) - this.coreUse(u, bottleneck.device));
+  }
+
   /** What limits the throughput, in a sentence. */
-  sentence(limit: LimitPart): string {
+  sentence(situation: Situation): string {
+    const limit = situation.bottleneck;
     const resource = this.resource(limit);
     if (!(limit.load > 0)) return "No resource is used.";
     if (limit.load <= 1) {
       return `Every source runs at its full rate. The fullest resource is ${resource}, ${percent(limit.load)} busy.`;
     }
     const first = resource[0].toUpperCase() + resource.slice(1);
-    return `${first} is the bottleneck: the full rate would need ${percent(limit.load)} of it.`;
+    const who = this.whoFills(this.filling(situation));
+    return `${first} is the bottleneck: the full rate would need ${percent(limit.load)} of it${who}.`;
+  }
+
+  /** Share of its core that the busiest subtask of an operator takes at full rate. */
+  private coreUse(v: number, device: number): number {
+    const { instance } = this;
+    if (!instance) return 0;
+    const i = v * instance.d + device;
+    return instance.coreLoad[i] + (instance.coreConstant[i] ?? 0);
+  }
+
+  /** Which operators fill a core, as part of a sentence; nothing where none do. */
+  private whoFills(rows: readonly number[]): string {
+    const names = rows.slice(0, MOST_NAMED).map((v) => this.name(v));
+    if (names.length === 0) return "";
+    if (names.length === 1) return `, which ${names[0]} fills alone`;
+    return `, which each of ${names.join(", ")} fills`;
   }
 
   private trafficOf(): Float64Array {

@@ -3,7 +3,7 @@
 import { comparisonSection } from "./comparison";
 import { choice, h, put, replace } from "./dom";
 import type { ProblemPart, ReportDocument } from "./document";
-import { differences, throughputsAt } from "./check";
+import { differences, sentences, throughputsAt } from "./check";
 import { forgetTheme } from "./palette";
 import { movesSection, planSection, trainingSection } from "./results";
 import { counted, shown } from "./text";
@@ -138,7 +138,7 @@ class Problems {
   }
 }
 
-if (typeof document === "undefined") Object.assign(globalThis, { differences, throughputsAt });
+if (typeof document === "undefined") Object.assign(globalThis, { differences, sentences, throughputsAt });
 else {
   Object.assign(window, { streamplace: { differences } });
   start();

@@ -34,15 +34,5 @@ export function marksOf(
     const { operators, streams } = placement?.marks ?? { operators: [], streams: [] };
     return { marked: new Set(operators), markedStreams: new Set(streams), byLoad: false };
   }
-  return { ...none, marked: fullCores(facts, situation), byLoad: true };
-}
-
-/** Operators whose busiest subtask needs more than a core, if that is the bottleneck. */
-function fullCores(facts: Facts, situation: Situation): Set<number> {
-  const limit = situation.bottleneck;
-  if (limit.kind !== "core" || limit.load <= 1) return new Set();
-  const rows = Array.from({ length: situation.place.length }, (_, v) => v);
-  const shares = rows.map((v) => facts.core(v, situation.place[v]));
-  const full = shares.reduce((most, share) => Math.max(most, share), 0) * (1 - 1e-9);
-  return new Set(rows.filter((v) => shares[v] >= full));
+  return { ...none, marked: new Set(facts.filling(situation)), byLoad: true };
 }

@@ -45,7 +45,7 @@ export class Verdict {
     const byPass = isPass(this.problem) && times;
     this.sentence.textContent = byPass
       ? `The critical path of one pass: ${spentOn(times)}.`
-      : this.facts.sentence(now.situation.bottleneck);
+      : this.facts.sentence(now.situation);
     this.sentence.classList.toggle("over", !byPass && now.situation.bottleneck.load > 1);
   }
 

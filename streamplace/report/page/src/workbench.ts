@@ -329,9 +329,9 @@ export class Workbench {
       return;
     }
     whatif.move(box.operators, device, `${shown(box.name, 24)} to ${facts.device(device)}`);
-    const { throughput, bottleneck } = whatif.situation;
+    const { situation } = whatif;
     this.say(
-      `${shown(box.name)} is on ${facts.device(device)}. Throughput ${percent(throughput)}. ${facts.sentence(bottleneck)}`,
+      `${shown(box.name)} is on ${facts.device(device)}. Throughput ${percent(situation.throughput)}. ${facts.sentence(situation)}`,
     );
   }
 

@@ -1,0 +1,121 @@
+"""The options of ``streamplace flink move``, and what they make."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from streamplace.cli._output import say
+from streamplace.errors import SettingError
+
+if TYPE_CHECKING:
+    from streamplace.engines.flink.engine import FlinkEngine
+    from streamplace.engines.flink.improving import JobImprover
+    from streamplace.engines.flink.move import FlinkMove
+    from streamplace.engines.flink.program import Program
+    from streamplace.engines.flink.rest import Rest
+
+
+@dataclass(frozen=True, slots=True)
+class MoveRequest:
+    """The options of ``flink move``, beside where Flink is and what the job was submitted with."""
+
+    job: str | None
+    placement: Path | None
+    cluster_file: Path | None
+    rate: str | None
+    probe: bool
+    seconds: float
+    patience: float
+    accept_cold: bool
+    trust_profile: bool
+    confidence: float | None
+    ledger: Path | None
+    mips: str
+    folder: str | None
+    savepoint_timeout: float
+    native: bool
+    trial_savepoint: bool
+    allow_non_restored: bool
+    timeout: float
+    settle: float
+    least_rate: float
+    resume: bool
+    dry_run: bool
+    as_json: bool
+    output: Path | None
+
+    def check(self) -> None:
+        """Raise SettingError for options that exclude each other."""
+        if self.resume and any((self.placement, self.rate, self.probe, self.dry_run, self.output)):
+            raise SettingError(
+                "--resume uses the placement of the interrupted move; drop --placement, --rate, "
+                "--probe, --dry-run and -o"
+            )
+        if self.placement is not None and (self.rate is not None or self.probe):
+            option = "--probe" if self.probe else "--rate"
+            raise SettingError(
+                f"{option} is for a job that is placed anew; drop --placement or {option}"
+            )
+        if self.probe and self.dry_run:
+            raise SettingError("--probe moves the job; drop --dry-run or --probe")
+
+    def engine(self, rest: "Rest", home: Path | None) -> "FlinkEngine":
+        """Return what measures and moves the job."""
+        from streamplace.engines.flink.engine import FlinkEngine
+        from streamplace.engines.flink.settling import Settling
+        from streamplace.engines.flink.state import Saving
+
+        return FlinkEngine(
+            rest,
+            home,
+            self.mips,
+            savepoints=self.folder,
+            allow_non_restored=self.allow_non_restored,
+            seconds=self.timeout,
+            saving=Saving(self.savepoint_timeout, self.native, self.trial_savepoint),
+            settling=Settling(self.settle, self.least_rate, never_slower=self.placement is None),
+            tell=say,
+            patience=self.patience,
+            accept_cold=self.accept_cold,
+        )
+
+    def program(self, engine: "FlinkEngine", given: "Program | None") -> "Program | None":
+        """Return what the job was submitted with; None where a trial can do without it."""
+        from streamplace.engines.flink.submitted import known_program
+
+        if given is not None:
+            return given
+        if self.resume and self.job is None:
+            raise SettingError("--resume without JAR needs --job; name the job that was moved")
+        try:
+            program = known_program(engine.rest, engine.job(self.job))
+        except SettingError as error:
+            if not self.dry_run or self.placement is not None:
+                raise
+            say(f"note: {error}")
+            return None
+        say(f"the job was submitted with {program.jar}; its options and arguments are used again")
+        return program
+
+    def improver(self, engine: "FlinkEngine", move: "FlinkMove | None") -> "JobImprover":
+        """Return what decides where the job should run."""
+        from streamplace.engines.flink.improving import JobImprover
+        from streamplace.engines.flink.probing import Prober
+        from streamplace.io.clusters import read_cluster
+        from streamplace.io.ledger import usual_ledger
+        from streamplace.model.units import tuple_rate
+
+        cluster = None if self.cluster_file is None else read_cluster(self.cluster_file)
+        offered = None if self.rate is None else tuple_rate(self.rate)
+        kind = Prober if self.probe else JobImprover
+        return kind(
+            engine,
+            move,
+            self.seconds,
+            offered,
+            cluster,
+            self.trust_profile,
+            say,
+            self.confidence,
+            self.ledger or usual_ledger(),
+        )

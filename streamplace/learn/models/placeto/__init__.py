@@ -1,7 +1,0 @@
-"""Placeto: a policy that visits every operator once and decides where it goes.
-
-After Addanki et al. (2019), and Wang et al. (2022) for the six orders of the visits. `network`
-holds the weights and their arithmetic, `walk` goes from visit to visit, `placing` does so with
-trained weights; `module` is the network in torch, and `policy` hands it to the learner of all
-improving policies. Placing needs no torch.
-"""

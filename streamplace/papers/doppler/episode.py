@@ -1,0 +1,338 @@
+"""Episodes: the next task, its device, and again until all tasks are placed.
+
+The networks are evaluated before the first step (`DopplerHeads`). SEL's score of a task is fixed
+for the episode and only the set of ready tasks changes; PLC's first layer is linear in its inputs,
+
+    score(v, d) = out · LeakyReLU(start_v + Σ over tasks u on d of carried_u + x_(v,d) · seen)
+
+where x are the five `DEVICE_FEATURES`, so that a step costs a few hundred multiplications. Times
+are those of a list scheduler that appends: each core runs one task after the other, and transfers
+do not wait for one another.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from streamsim.jit import borrowing_kernel, kernel
+from streamsim.rows import copy_row, copy_rows
+
+from streamplace.learn.algorithms.drawing import drawn_open
+from streamplace.model.arrays import Bools, Floats, Ints, Singles
+from streamplace.model.devices import SLACK
+from streamplace.papers.doppler.features import FLAT, N_DEVICE, DopplerFeatures
+from streamplace.scheduling.tasks import Tasks, transfer
+
+SLOPE = 0.1
+"""Of LeakyReLU below 0."""
+LIKELIEST = -1.0
+
+
+class DopplerHeads(NamedTuple):
+    """Outputs of the networks for a problem (N tasks, H hidden units)."""
+
+    score: Singles  # [N] SEL's
+    start: Singles  # [N, H] PLC's first layer, of the task alone
+    carried: Singles  # [N, H] added to the first layer of its device for later choices
+    seen: Singles  # [5, H] of `DEVICE_FEATURES`
+    out: Singles  # [H]
+
+
+class DecisionRules(NamedTuple):
+    """Who decides: 1 for the policies, 0 for the rules of the critical path."""
+
+    select: int
+    place: int
+    taught: int  # 1 if the record holds the critical path's choices, 0 for the actual ones
+
+
+class EpisodeRecord(NamedTuple):
+    """Labelled choices of T = N steps of S episodes; of length 0 where nothing is recorded."""
+
+    ready: Bools  # [S, T, N] tasks that could come next
+    task: Ints  # [S, T] the one that should
+    open: Bools  # [S, T, D] devices that this one could go to
+    device: Ints  # [S, T] the one that it should
+    looks: Singles  # [S, T, D, 5] of the devices
+    done_task: Ints  # [S, T] the task that was placed
+    done_device: Ints  # [S, T]
+
+
+class EpisodeState(NamedTuple):
+    """An episode between two steps (N tasks, D devices, K cores, U units)."""
+
+    place: Ints  # [N] -1 where not yet placed
+    start: Floats  # [N]
+    finish: Floats  # [N]
+    waiting: Ints  # [N] inputs that are not yet placed
+    ready: Bools  # [N]
+    free: Floats  # [K] when each core is free
+    load: Floats  # [D] seconds of all tasks there
+    tasks: Ints  # [D] how many of them
+    home: Ints  # [U] device of every unit, -1 for none
+    used: Floats  # [D] bytes, [0] where memory does not limit
+
+
+class StepBuffers(NamedTuple):
+    """Work arrays of a step."""
+
+    open: Bools  # [D]
+    plain: Floats  # [D, 5]
+    looks: Singles  # [D, 5]
+    carried: Singles  # [D, H]
+    score: Singles  # [D]
+
+
+def new_record(features: DopplerFeatures, episodes: int) -> EpisodeRecord:
+    """Empty record of so many episodes."""
+    n, d = features.tasks.work.shape
+    return EpisodeRecord(
+        ready=np.zeros((episodes, n, n), np.bool_),
+        task=np.zeros((episodes, n), np.int32),
+        open=np.zeros((episodes, n, d), np.bool_),
+        device=np.zeros((episodes, n), np.int32),
+        looks=np.zeros((episodes, n, d, N_DEVICE), np.float32),
+        done_task=np.zeros((episodes, n), np.int32),
+        done_device=np.zeros((episodes, n), np.int32),
+    )
+
+
+@kernel
+def episodes(
+    features: DopplerFeatures,
+    heads: DopplerHeads,
+    rules: DecisionRules,
+    numbers: Floats,
+    record: EpisodeRecord,
+) -> Ints:
+    """Devices [S, N] that all tasks are given in S episodes.
+
+    Parameters
+    ----------
+    numbers
+        [S, N, 2] for the task and the device of every step: in [0, 1) the policy's choice is drawn
+        with it, in [1, 2) any choice is, and below 0 the likeliest is taken.
+    """
+    s, n = numbers.shape[:2]
+    d, h = features.tasks.work.shape[1], len(heads.out)
+    places = np.empty((s, n), np.int32)
+    buffers = StepBuffers(
+        np.zeros(d, np.bool_),
+        np.zeros((d, N_DEVICE)),
+        np.zeros((d, N_DEVICE), np.float32),
+        np.zeros((d, h), np.float32),
+        np.zeros(d, np.float32),
+    )
+    for i in range(s):
+        state = _begin(features)
+        buffers.carried[:] = 0.0
+        for t in range(n):
+            v = _next(features, heads, rules.select, state, numbers[i, t, 0])
+            if len(record.task):
+                judged = _longest(features, state) if rules.taught else v
+                _look(features, state, buffers, judged)
+                copy_row(record.ready[i, t], state.ready)
+                record.task[i, t] = judged
+                copy_row(record.open[i, t], buffers.open)
+                copy_rows(record.looks[i, t], buffers.looks)
+                record.device[i, t] = _soonest(buffers)
+            _look(features, state, buffers, v)
+            a = _device(heads, rules.place, buffers, v, numbers[i, t, 1])
+            if len(record.task):
+                record.done_task[i, t], record.done_device[i, t] = v, a
+                if not rules.taught:
+                    record.device[i, t] = a
+            _put(features, state, buffers, v, a)
+            for k in range(h):
+                buffers.carried[a, k] += heads.carried[v, k]
+        copy_row(places[i], state.place)
+    return places
+
+
+@kernel
+def _begin(features: DopplerFeatures) -> EpisodeState:
+    tasks = features.tasks
+    n, d = tasks.work.shape
+    state = EpisodeState(
+        np.full(n, -1, np.int32),
+        np.zeros(n),
+        np.zeros(n),
+        (tasks.in_start[1:] - tasks.in_start[:-1]).astype(np.int32),
+        np.zeros(n, np.bool_),
+        np.zeros(features.tasks.core_start[d]),
+        np.zeros(d),
+        np.zeros(d, np.int32),
+        np.full(len(tasks.member_start) - 1, -1, np.int32),
+        np.zeros(len(tasks.room)),
+    )
+    for v in range(n):
+        state.ready[v] = state.waiting[v] == 0
+    return state
+
+
+@kernel
+def _next(
+    features: DopplerFeatures, heads: DopplerHeads, learned: int, state: EpisodeState, number: float
+) -> int:
+    """Task that comes next."""
+    if not learned:
+        return _first(heads.score, state.ready)
+    return _decided(heads.score, state.ready, number)
+
+
+@borrowing_kernel
+def _first(score: Singles, ready: Bools) -> int:
+    best = -1
+    for v in range(len(score)):
+        if ready[v] and (best < 0 or score[v] > score[best]):
+            best = v
+    return best
+
+
+@borrowing_kernel
+def _longest(features: DopplerFeatures, state: EpisodeState) -> int:
+    """Ready task of the longest path to an exit."""
+    best = -1
+    for v in range(len(state.ready)):
+        if state.ready[v] and (best < 0 or features.to_exit[v] > features.to_exit[best]):
+            best = v
+    return best
+
+
+@kernel
+def _decided(score: Singles, is_open: Bools, number: float) -> int:
+    """Choice among the open ones; see `episodes`."""
+    if number < 1.0:
+        return drawn_open(score, is_open, number)
+    left = int((number - 1.0) * is_open.sum())
+    for i in range(len(is_open)):
+        if is_open[i]:
+            if left == 0:
+                return i
+            left -= 1
+    return -1
+
+
+@borrowing_kernel
+def _look(features: DopplerFeatures, state: EpisodeState, buffers: StepBuffers, v: int) -> None:
+    """Find the devices that are open for task v, and measure all of them."""
+    tasks = features.tasks
+    _find_open(features, state, tasks.unit[v], buffers.open)
+    for a in range(len(buffers.open)):
+        free = np.inf
+        for c in range(features.tasks.core_start[a], features.tasks.core_start[a + 1]):
+            free = min(free, state.free[c])
+        inputs, first, last, ready = 0.0, np.inf, 0.0, free
+        for i in range(tasks.in_start[v], tasks.in_start[v + 1]):
+            e = tasks.in_stream[i]
+            u = tasks.source[e]
+            b = state.place[u]
+            if a == b:
+                inputs += tasks.work[u, a]
+                first, last = min(first, state.start[u]), max(last, state.finish[u])
+                ready = max(ready, state.finish[u])
+            else:
+                ready = max(ready, state.finish[u] + transfer(tasks, e, b, a))
+        buffers.plain[a, 0] = state.load[a]
+        buffers.plain[a, 1] = inputs
+        buffers.plain[a, 2] = 0.0 if first == np.inf else first
+        buffers.plain[a, 3] = last
+        buffers.plain[a, 4] = ready
+    _compare(features.unit, buffers)
+
+
+@borrowing_kernel
+def _find_open(features: DopplerFeatures, state: EpisodeState, unit: int, is_open: Bools) -> None:
+    """Devices that rules allow, of interchangeable empty ones the first; all allowed if none."""
+    tasks, d, some = features.tasks, len(is_open), False
+    for a in range(d):
+        may = _allowed(tasks, unit, a) and (state.home[unit] == a or state.home[unit] < 0)
+        if may and state.home[unit] < 0:
+            for i in range(tasks.rival_start[unit], tasks.rival_start[unit + 1]):
+                may = may and state.home[tasks.rivals[i]] != a
+            if len(tasks.memory):
+                may = may and state.used[a] + tasks.memory[unit] <= tasks.room[a] * (1 + SLACK)
+            for b in range(a):
+                twins = features.group[a] == features.group[b]
+                may = may and not (twins and state.tasks[a] == 0 and state.tasks[b] == 0)
+        is_open[a] = may
+        some = some or may
+    if not some:
+        for a in range(d):
+            is_open[a] = _allowed(tasks, unit, a)
+
+
+@borrowing_kernel
+def _allowed(tasks: Tasks, unit: int, a: int) -> bool:
+    """Whether a unit may run on a device as far as that is a matter of these two alone."""
+    may: bool = tasks.work[tasks.members[tasks.member_start[unit]], a] < np.inf
+    return may
+
+
+@borrowing_kernel
+def _compare(unit: float, buffers: StepBuffers) -> None:
+    """Measurements of the devices as differences from their mean, in units or deviations."""
+    d = len(buffers.open)
+    for f in range(N_DEVICE):
+        mean, most = 0.0, 0.0
+        for a in range(d):
+            mean += buffers.plain[a, f] / d
+            most = max(most, abs(buffers.plain[a, f]))
+        spread = 0.0
+        for a in range(d):
+            spread += (buffers.plain[a, f] - mean) ** 2 / d
+        scale = unit if unit > 0 else np.sqrt(spread)
+        flat = np.sqrt(spread) <= FLAT * most
+        for a in range(d):
+            buffers.looks[a, f] = 0.0 if flat else (buffers.plain[a, f] - mean) / scale
+
+
+@borrowing_kernel
+def _soonest(buffers: StepBuffers) -> int:
+    """Open device with the earliest start."""
+    best = -1
+    for a in range(len(buffers.open)):
+        if buffers.open[a] and (best < 0 or buffers.plain[a, 4] < buffers.plain[best, 4]):
+            best = a
+    return best
+
+
+@kernel
+def _device(heads: DopplerHeads, learned: int, buffers: StepBuffers, v: int, number: float) -> int:
+    """Device that task v goes to."""
+    if not learned:
+        return _soonest(buffers)
+    for a in range(len(buffers.open)):
+        total = np.float32(0)
+        for k in range(len(heads.out)):
+            x = heads.start[v, k] + buffers.carried[a, k]
+            for f in range(N_DEVICE):
+                x += buffers.looks[a, f] * heads.seen[f, k]
+            total += heads.out[k] * (x if x > 0 else np.float32(SLOPE) * x)
+        buffers.score[a] = total
+    return _decided(buffers.score, buffers.open, number)
+
+
+@borrowing_kernel
+def _put(
+    features: DopplerFeatures, state: EpisodeState, buffers: StepBuffers, v: int, a: int
+) -> None:
+    """Place task v, measured just now, on device a."""
+    tasks, core = features.tasks, features.tasks.core_start[a]
+    for c in range(core, features.tasks.core_start[a + 1]):
+        if state.free[c] < state.free[core]:
+            core = c
+    state.place[v], state.ready[v] = a, False
+    state.start[v] = buffers.plain[a, 4]
+    state.finish[v] = state.start[v] + tasks.work[v, a]
+    state.free[core] = state.finish[v]
+    state.load[a] += tasks.work[v, a]
+    state.tasks[a] += 1
+    unit = tasks.unit[v]
+    if state.home[unit] < 0:
+        state.home[unit] = a
+        if len(tasks.memory):
+            state.used[a] += tasks.memory[unit]
+    for e in range(features.tasks.out_start[v], features.tasks.out_end[v]):
+        w = tasks.target[e]
+        state.waiting[w] -= 1
+        state.ready[w] = state.waiting[w] == 0

@@ -1,0 +1,1 @@
+"""Benchmark families of papers, one file each, and the parts that several of them share."""

@@ -1,0 +1,70 @@
+"""Neural networks in Placeto's units, for `cifar10`, `nmt` and `ptb`.
+
+A task is a group of operations, forward and backward, as these papers place them. Its time in
+microseconds is its ipt, on devices of 1 MIPS; it is estimated from FLOPs, since the measured
+graphs are lost. The output of a task is one message, whatever the number of its readers, and every
+device sends at 7600 bytes per microsecond. The rest of Placeto's rules (one transfer at a time out
+of a device, pauses) are those of the objective, ``makespan:preset=placeto``.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from streamplace.families.parameters import check, parameter
+from streamplace.model.cluster import Cluster
+from streamplace.model.graph import Attribute
+from streamplace.model.problem import Problem
+from streamplace.papers.families.tasks import ELEMENT_BYTES, TaskList
+
+FLOPS_PER_US = 1e6
+"""FLOPs that one of a K80's two processors executes in a microsecond on such tasks."""
+TRAINING = 3
+"""Backward passes take twice as long as forward ones."""
+LAUNCH_US = 20
+BUS = "7.6 GB/s"
+
+
+def microseconds(flops: float) -> int:
+    """Time of a group of operations; one that only stores or forwards data takes none."""
+    return round(LAUNCH_US + TRAINING * flops / FLOPS_PER_US) if flops else 0
+
+
+@dataclass(frozen=True, slots=True)
+class NeuralNets:
+    """Parameters of a family of neural networks on equal devices."""
+
+    count: int = parameter(32, "number of graphs", least=1, most=100_000)
+    devices: int = parameter(
+        5, "number of equal devices; the papers use 3, 5 and 8", least=1, most=1024
+    )
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @property
+    def n_graphs(self) -> int:
+        """Number of problems."""
+        return self.count
+
+
+class NeuralNet:
+    """A neural network as it is written down, group by group."""
+
+    def __init__(self) -> None:
+        self._tasks = TaskList()
+
+    @property
+    def longest_path(self) -> int:
+        """Edges of the longest path, which the traversal-order study calls the diameter."""
+        return self._tasks.longest_path
+
+    def add(self, name: str, kind: str, inputs: Iterable[int], flops: float, elements: int) -> int:
+        """Row of a new group of operations, from its FLOPs forward and the elements it puts out."""
+        size = ELEMENT_BYTES * elements
+        time_us = microseconds(flops)
+        return self._tasks.add(name, kind, inputs, time_us, size, memory=size)
+
+    def problem(self, name: str, devices: int, attributes: Mapping[str, Attribute]) -> Problem:
+        """The problem of placing it on equal devices."""
+        cluster = Cluster.uniform(devices, mips=1, bandwidth=BUS)
+        return Problem(self._tasks.graph(name, attributes), cluster)

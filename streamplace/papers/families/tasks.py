@@ -1,0 +1,125 @@
+"""Task graphs: stream graphs whose operators all fire "all", so one pass is one run of each."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from streamplace.model.graph import Attribute, StreamGraph, rated
+from streamplace.model.operators import Operators
+from streamplace.model.streams import Streams
+
+NOTHING: Mapping[str, frozenset[str]] = MappingProxyType({})
+ELEMENT_BYTES = 4
+"""Bytes of a number in a tensor, in single precision."""
+INSTRUCTIONS = 1e6
+"""Instructions that a device of 1 MIPS executes in a second: the ipt of a task of one second."""
+
+
+def task_graph(
+    name: str,
+    tasks: Operators,
+    edges: ArrayLike,
+    payload: ArrayLike | None = None,
+    attributes: Mapping[str, Attribute] | None = None,
+) -> StreamGraph:
+    """Graph of tasks and the edges between them.
+
+    Parameters
+    ----------
+    tasks
+        Operators that fire "all"; those that nothing feeds become sources of 1 tuple/s.
+    edges
+        Rows of sender and receiver, [M, 2].
+    payload
+        Bytes of every edge; None where each sends what its sender puts out.
+    """
+    ends = np.asarray(edges, np.int32).reshape(-1, 2)
+    streams = Streams(tasks, ends[:, 0], ends[:, 1], payload=payload)
+    return StreamGraph(name, *rated(tasks, streams), attributes or {})
+
+
+class TaskList:
+    """A task graph as it is written down, task by task.
+
+    Examples
+    --------
+    >>> tasks = TaskList()
+    >>> load = tasks.add("load", "input", [], ipt=1e6, payload=100)
+    >>> _ = tasks.add("use", "work", [load], ipt=2e6, payload=0)
+    >>> tasks.graph("two", {}).streams.label(0)
+    'load→use'
+    """
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._kinds: list[str] = []
+        self._ipt: list[float] = []
+        self._payload: list[float] = []
+        self._memory: list[float] = []
+        self._edges: list[tuple[int, int]] = []
+        self._depth: list[int] = []
+
+    @property
+    def longest_path(self) -> int:
+        """Edges of the longest path."""
+        return max(self._depth)
+
+    def add(
+        self,
+        name: str,
+        kind: str,
+        inputs: Iterable[int],
+        ipt: float,
+        payload: float,
+        memory: float = 0.0,
+    ) -> int:
+        """Row of a new task, which reads the outputs of some rows, each once."""
+        row = len(self._names)
+        self._names.append(name)
+        self._kinds.append(kind)
+        self._ipt.append(ipt)
+        self._payload.append(payload)
+        self._memory.append(memory)
+        sources = list(dict.fromkeys(inputs))
+        self._edges += [(source, row) for source in sources]
+        self._depth.append(1 + max((self._depth[source] for source in sources), default=-1))
+        return row
+
+    def graph(
+        self,
+        name: str,
+        attributes: Mapping[str, Attribute],
+        requires: Mapping[str, frozenset[str]] = NOTHING,
+    ) -> StreamGraph:
+        """Graph of all tasks; each puts out one message of its payload.
+
+        Parameters
+        ----------
+        requires
+            Tags that tasks of a kind require.
+        """
+        tags = [requires.get(kind, frozenset()) for kind in self._kinds]
+        tasks = tasks_of(self._names, self._ipt, self._payload, self._kinds, tags, self._memory)
+        return task_graph(name, tasks, self._edges, attributes=attributes)
+
+
+def tasks_of(
+    names: Sequence[str],
+    ipt: ArrayLike,
+    payload: ArrayLike | None = None,
+    kind: Sequence[str] | None = None,
+    requires: Sequence[frozenset[str]] | None = None,
+    memory: ArrayLike | None = None,
+) -> Operators:
+    """Operators that all fire "all"."""
+    return Operators(
+        names,
+        ipt=ipt,
+        payload=payload,
+        kind=kind,
+        requires=requires,
+        memory=memory,
+        fires_all=np.ones(len(names), bool),
+    )

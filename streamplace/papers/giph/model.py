@@ -1,0 +1,37 @@
+"""GiPH (Hu et al. 2023), and its variant that chooses tasks alone (appendix B.6)."""
+
+from pathlib import Path
+
+from streamplace.learn.config import Preset
+from streamplace.learn.learner import Learner
+from streamplace.learn.registry import LearnedModel, LearningTask, register
+from streamplace.learn.walker import Improver
+from streamplace.papers.giph.options import PAPER_TRAINING, TRAINING, GiphConfig
+from streamplace.papers.walks.options import PAPER_LEARNING
+
+
+def giph_model(name: str, summary: str, fast: GiphConfig) -> LearnedModel:
+    """Register a variant by its fast options."""
+    paper = fast.model_copy(update=PAPER_LEARNING)
+    presets = {"fast": Preset(fast, TRAINING), "paper": Preset(paper, PAPER_TRAINING)}
+
+    def learner(task: LearningTask, config: GiphConfig) -> Learner:
+        from streamplace.papers.giph.policy import GiphPolicy
+        from streamplace.papers.walks.learner import ImprovingLearner
+
+        return ImprovingLearner(task, config, GiphPolicy(config))
+
+    def improver(path: Path) -> Improver:
+        from streamplace.papers.giph.placing import trained
+
+        return trained(path, name)
+
+    return register(LearnedModel(name, summary, GiphConfig, presets, learner, improver=improver))
+
+
+giph_model("giph", "Improves a placement by moving tasks to chosen devices (GiPH).", GiphConfig())
+giph_model(
+    "giph-task-eft",
+    "Improves a placement by moving chosen tasks to the devices where they finish first (GiPH).",
+    GiphConfig(pairs=False),
+)

@@ -1,0 +1,113 @@
+"""GiPH in torch: log-probabilities of all steps of many walks in one pass, for training."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from streamplace.learn.parameters import arrays_of
+from streamplace.learn.walker import Walked
+from streamplace.papers.giph.features import N_EDGE
+from streamplace.papers.giph.network import HIDDEN, SAGE, Form, n_features, network_of
+from streamplace.papers.giph.options import GiphConfig
+from streamplace.papers.giph.placing import FEATURES, GiphImprover, GiphWalker
+from streamplace.papers.walks.direction import WIDTH
+from streamplace.papers.walks.module import DirectionLayer, NodeGraphBatch, begin, mean_of
+
+
+class SageLayer(nn.Module):
+    """One layer of GraphSAGE."""
+
+    def __init__(self, size: int, out: int) -> None:
+        super().__init__()
+        self.own = nn.Linear(size, out)
+        self.others = nn.Linear(size, out, bias=False)
+
+    def forward(self, h: Tensor, source: Tensor, target: Tensor) -> Tensor:
+        """States of the nodes after the layer."""
+        return torch.relu(self.own(h) + self.others(mean_of(h[source], target, len(h))))
+
+
+class GiphModule(nn.Module):
+    """The policy; parameters carry the names that `network_of` reads.
+
+    Parameters
+    ----------
+    rounds
+        Of messages, 0 for once through the graph.
+    edges
+        Whether messages carry features of their edges.
+    """
+
+    def __init__(self, form: Form, rounds: int, edges: bool) -> None:
+        super().__init__()
+        features, carried = n_features(form, edges), N_EDGE if edges else 0
+        self.form, self.rounds, self.carries = form, rounds, edges
+        size = features
+        if form == "two-way":
+            self.along, self.against = (
+                DirectionLayer(features, carried),
+                DirectionLayer(features, carried),
+            )
+            size = 2 * WIDTH
+        elif form == "sage":
+            sizes = (features, *SAGE)
+            self.layers = nn.ModuleList(map(SageLayer, sizes[:-1], sizes[1:]))
+            size = SAGE[-1]
+        self.hidden = nn.Linear(size, HIDDEN)
+        self.out = nn.Linear(HIDDEN, 1)
+        self.apply(begin)
+
+    def scores(self, steps: NodeGraphBatch) -> Tensor:
+        """Score of every node [X]."""
+        summary = steps.nodes
+        if self.form == "two-way":
+            edges = steps.edges if self.carries else steps.edges[:, :0]
+            directions = (
+                self.along(steps.nodes, edges, steps.along, self.rounds),
+                self.against(steps.nodes, edges, steps.against, self.rounds),
+            )
+            summary = torch.cat(directions, 1)
+        elif self.form == "sage":
+            for layer in self.layers:
+                summary = layer(summary, steps.source, steps.target)
+        return self.out(self.hidden(summary).relu())[:, 0]
+
+    def forward(self, steps: NodeGraphBatch) -> Tensor:
+        """Log-probability [X] of choosing every node at its step; -inf where it is not open."""
+        score = self.scores(steps).masked_fill(~steps.open, -torch.inf)
+        n = len(steps.chosen)
+        top = torch.full((n,), -torch.inf, device=score.device)
+        top = top.scatter_reduce(0, steps.step, score.detach(), "amax")
+        less = score - top[steps.step]
+        total = less.new_zeros(n).index_add(0, steps.step, less.exp())
+        return less - total.log()[steps.step]
+
+
+class GiphPolicy:
+    """GiPH with parameters; see `streamplace.papers.walks.learner.ImprovingPolicy`."""
+
+    def __init__(self, config: GiphConfig) -> None:
+        self._config = config
+        self.module = GiphModule(config.form, config.steps, config.edges)
+
+    def improver(self) -> GiphImprover:
+        """Return the policy with its present parameters."""
+        network = network_of(arrays_of(self.module), self._config.form, self._config.steps)
+        return GiphImprover(network, self._config)
+
+    def choices(self, walked: Sequence[tuple[GiphWalker, Walked]]) -> tuple[Tensor, Tensor]:
+        """Log-probability and entropy [P] of all choices."""
+        device = next(self.module.parameters()).device
+        records = [(walker.graph, walk.record) for walker, walk in walked]
+        steps = NodeGraphBatch.of(records, str(device))
+        log_p = self.module(steps)
+        entropy_terms = -log_p.exp() * log_p.masked_fill(~steps.open, 0.0)
+        entropy = entropy_terms.new_zeros(len(steps.chosen))
+        entropy = entropy.index_add(0, steps.step, entropy_terms)
+        return log_p[steps.chosen], entropy
+
+    def features(self) -> dict[str, Any]:
+        """Names of the features."""
+        return {"names": FEATURES}

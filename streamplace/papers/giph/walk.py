@@ -1,0 +1,182 @@
+"""The walk through placements: at every step the present one is simulated and one task is moved.
+
+An action is a node (v, d) of the gpNet: task v and the tasks colocated with it go to device d.
+In the first N + 1 steps a walk may neither choose the present device of a task nor move the same
+task twice in a row, so that it visits many tasks; after that it may do both. Only legal actions are
+open. If only tasks are chosen, the device is the one on which the task finishes first.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from streamsim.jit import borrowing_kernel, kernel
+from streamsim.passes import GIPH
+from streamsim.passes.makespans import new_buffers
+from streamsim.passes.run import run
+from streamsim.passes.state import State
+
+from streamplace.learn.algorithms.drawing import drawn_open
+from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.papers.giph.features import (
+    N_EDGE,
+    earliest,
+    first_criticality,
+    look,
+    update_criticality,
+)
+from streamplace.papers.giph.network import GiphNetwork, scores
+from streamplace.papers.walks.graph import NodeFeatures, NodeGraph, WalkRecord, new_features
+from streamplace.papers.walks.moves import may, memory_used, put
+
+NOTHING = -1
+STEP, LAST = range(2)
+"""Counters of a walk: steps so far, and the unit that was moved last."""
+
+
+class WalkState(NamedTuple):
+    """State of a walk."""
+
+    place: Ints  # [N]
+    device: Ints  # [H] of every node
+    criticality: Floats  # [E]
+    counters: Longs  # [2] by the names above
+    ones: Floats  # [N] priorities and noise, of which there is none
+    state: State
+    features: NodeFeatures
+
+
+def begin(graph: NodeGraph, place: Ints, of_node: int) -> WalkState:
+    """Start a walk at a placement; nodes have so many features."""
+    return WalkState(
+        place=np.array(place, np.int32),
+        device=graph.device.copy(),
+        criticality=first_criticality(graph),
+        counters=np.array([0, NOTHING], np.int64),
+        ones=np.ones(graph.n_tasks),
+        state=new_buffers(graph.compiled, GIPH)[0],
+        features=new_features(graph, of_node, N_EDGE),
+    )
+
+
+def new_record(graph: NodeGraph, steps: int, of_node: int) -> WalkRecord:
+    """Empty record of so many steps."""
+    h, m = graph.n_nodes, graph.n_edges
+    return WalkRecord(
+        nodes=np.zeros((steps, h, of_node), np.float32),
+        edges=np.zeros((steps, m, N_EDGE), np.float32),
+        source=np.zeros((steps, m), np.int32),
+        target=np.zeros((steps, m), np.int32),
+        open=np.zeros((steps, h), np.bool_),
+        chosen=np.zeros(steps, np.int32),
+    )
+
+
+@kernel
+def go(
+    graph: NodeGraph,
+    network: GiphNetwork,
+    with_potential: bool,
+    walk: WalkState,
+    uniform: Floats,
+    record: WalkRecord,
+) -> Ints:
+    """Take T steps and return the placements [T, N] after each.
+
+    Parameters
+    ----------
+    uniform
+        [T] numbers in [0, 1) that choices are drawn with; below 0, the likeliest is taken.
+    record
+        Written if its length is not 0.
+    """
+    places = np.empty((len(uniform), len(walk.place)), np.int32)
+    for t in range(len(uniform)):
+        _simulate(graph, walk)
+        update_criticality(graph, walk.state, walk.criticality)
+        _stand(graph, walk)
+        look(
+            graph,
+            walk.place,
+            walk.device,
+            walk.state,
+            walk.criticality,
+            with_potential,
+            walk.features,
+        )
+        _unlock(graph, walk)
+        chosen = drawn_open(scores(network, graph, walk.features), walk.features.open, uniform[t])
+        if t < len(record.chosen):
+            _keep(walk.features, chosen, record, t)
+        _move(graph, walk, chosen)
+        places[t] = walk.place
+    return places
+
+
+@borrowing_kernel
+def _simulate(graph: NodeGraph, walk: WalkState) -> None:
+    run(graph.compiled, graph.case, walk.place, walk.ones, walk.ones, walk.state, None)
+
+
+@borrowing_kernel
+def _stand(graph: NodeGraph, walk: WalkState) -> None:
+    """Update the devices of nodes that represent a task alone."""
+    if not graph.pairs:
+        for v in range(len(walk.place)):
+            walk.device[v] = walk.place[v]
+
+
+@kernel
+def _unlock(graph: NodeGraph, walk: WalkState) -> None:
+    """Open the nodes that a walk may choose; if there are none, all legal ones."""
+    used = memory_used(graph.tasks, walk.place)
+    early = walk.counters[STEP] <= len(walk.place)
+    unlocked = False
+    for i in range(len(graph.task)):
+        v, d = graph.task[i], walk.device[i]
+        legal = may(graph.tasks, walk.place, used, graph.tasks.unit[v], d)
+        masked = early and (
+            graph.tasks.unit[v] == walk.counters[LAST] or (graph.pairs and walk.place[v] == d)
+        )
+        walk.features.open[i] = legal and not masked
+        unlocked |= walk.features.open[i]
+    for i in range(0 if unlocked else len(graph.task)):
+        unit = graph.tasks.unit[graph.task[i]]
+        walk.features.open[i] = may(graph.tasks, walk.place, used, unit, walk.device[i])
+
+
+@borrowing_kernel
+def _keep(features: NodeFeatures, chosen: int, record: WalkRecord, t: int) -> None:
+    for i in range(len(features.nodes)):
+        record.open[t, i] = features.open[i]
+        for f in range(features.nodes.shape[1]):
+            record.nodes[t, i, f] = features.nodes[i, f]
+    for k in range(len(features.edges)):
+        record.source[t, k], record.target[t, k] = features.source[k], features.target[k]
+        for f in range(features.edges.shape[1]):
+            record.edges[t, k, f] = features.edges[k, f]
+    record.chosen[t] = chosen
+
+
+@kernel
+def _move(graph: NodeGraph, walk: WalkState, chosen: int) -> None:
+    """Move the task of a node, and with it its unit."""
+    v = graph.task[chosen]
+    unit, d = graph.tasks.unit[v], walk.device[chosen]
+    if not graph.pairs:
+        d = _soonest(graph, walk, v)
+    put(graph.tasks, walk.place, v, d)
+    walk.counters[STEP] += 1
+    walk.counters[LAST] = unit
+
+
+@kernel
+def _soonest(graph: NodeGraph, walk: WalkState, v: int) -> int:
+    """Device on which task v would finish first, ignoring other tasks there."""
+    used = memory_used(graph.tasks, walk.place)
+    best, soonest = walk.place[v], np.inf
+    for d in range(graph.tasks.work.shape[1]):
+        if may(graph.tasks, walk.place, used, graph.tasks.unit[v], d):
+            finish = earliest(graph, walk.place, walk.state, v, d) + graph.tasks.work[v, d]
+            if finish < soonest:
+                best, soonest = d, finish
+    return best

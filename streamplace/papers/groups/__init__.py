@@ -1,0 +1,1 @@
+"""Policies that place groups of operators (HDP, HSDAG): the groups, their features, placing."""

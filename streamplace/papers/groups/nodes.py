@@ -1,0 +1,187 @@
+"""Operators, or groups of them, as the nodes of a graph that a policy decides about."""
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from streamsim.jit import kernel
+from streamsim.topology import group_by
+
+from streamplace.model.arrays import Bools, Floats, Longs
+from streamplace.model.problem import Problem
+from streamplace.papers.families.grouping import grouped
+
+
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """Groups of the operators of a problem; V of them.
+
+    Attributes
+    ----------
+    label
+        [N] node of every operator.
+    """
+
+    problem: Problem
+    label: Longs
+
+    @classmethod
+    def units(cls, problem: Problem) -> "Nodes":
+        """Nodes that are operators, or groups of colocated ones."""
+        n, rules = problem.n_operators, problem.rules
+        return cls(problem, np.arange(n) if rules is None else rules.unit.astype(np.int64))
+
+    @classmethod
+    def at_most(cls, problem: Problem, size: int) -> "Nodes":
+        """Nodes as `units`, or if these are more than so many, groups of them.
+
+        The cheapest units join their only predecessors, as long as any has just one; the remaining
+        groups are cut into runs along the topological order.
+        """
+        units = cls.units(problem)
+        forward = units.position[units.edges[0]] < units.position[units.edges[1]]
+        source, target = units.edges[:, forward].tolist()
+        between = dict.fromkeys(zip(source, target, strict=True), 1.0)
+        labels = np.array(grouped(units.work.tolist(), between, size).of)
+        nodes = cls(problem, labels[units.label])
+        if nodes.n_nodes <= size:
+            return nodes
+        return cls(problem, (nodes.position * size // nodes.n_nodes)[nodes.label])
+
+    @cached_property
+    def n_nodes(self) -> int:
+        """Number of nodes, V."""
+        return int(self.label.max()) + 1
+
+    @cached_property
+    def edges(self) -> Longs:
+        """[2, E] pairs of different nodes with a stream from the first to the second, each once."""
+        instance = self.problem.instance
+        pairs = np.stack([self.label[instance.source], self.label[instance.target]])
+        return np.unique(pairs[:, pairs[0] != pairs[1]], axis=1)
+
+    @cached_property
+    def first(self) -> Longs:
+        """[V] first operator of every node."""
+        return np.unique(self.label, return_index=True)[1]
+
+    @cached_property
+    def members(self) -> Longs:
+        """[V] operators of every node."""
+        return np.bincount(self.label, minlength=self.n_nodes)
+
+    @cached_property
+    def allowed(self) -> Bools:
+        """[V, D] devices that all operators of a node may use, or if there is none that any may."""
+        rules = self.problem.rules
+        if rules is None:
+            return np.ones((self.n_nodes, self.problem.n_devices), bool)
+        of_operator = rules.allowed[rules.unit]
+        count = np.zeros((self.n_nodes, self.problem.n_devices), np.int64)
+        np.add.at(count, self.label, of_operator)
+        all_may = count == self.members[:, None]
+        return np.where(all_may.any(axis=1, keepdims=True), all_may, count > 0)
+
+    @cached_property
+    def in_degree(self) -> Longs:
+        """[V] nodes that send to each."""
+        return np.bincount(self.edges[1], minlength=self.n_nodes)
+
+    @cached_property
+    def out_degree(self) -> Longs:
+        """[V] nodes that each sends to."""
+        return np.bincount(self.edges[0], minlength=self.n_nodes)
+
+    @cached_property
+    def position(self) -> Longs:
+        """[V] place of each in the order in which their first operators come topologically."""
+        earliest = np.full(self.n_nodes, self.problem.n_operators)
+        order = self.problem.graph.order
+        np.minimum.at(earliest, self.label[order], np.arange(len(order)))
+        return earliest.argsort(kind="stable").argsort(kind="stable")
+
+    @cached_property
+    def fractal(self) -> Floats:
+        """[V] fractal dimension, see `fractal_dimensions`."""
+        return fractal_dimensions(self.edges, self.n_nodes)
+
+    @cached_property
+    def work(self) -> Floats:
+        """[V] load on a device, as the mean over the devices."""
+        instance = self.problem.instance
+        load = instance.full_load[:, instance.device_type].mean(axis=1)
+        return np.asarray(np.bincount(self.label, load, self.n_nodes), np.float64)
+
+    @cached_property
+    def output(self) -> Floats:
+        """[V] bytes/s on the largest stream that leaves each, 0 where none does."""
+        instance = self.problem.instance
+        away = self.label[instance.source] != self.label[instance.target]
+        largest = np.zeros(self.n_nodes)
+        np.maximum.at(largest, self.label[instance.source][away], instance.traffic[away])
+        return largest
+
+    def share(self, kind: str) -> Floats:
+        """[V] share of the operators of each that are of a kind."""
+        alike = np.array([k == kind for k in self.problem.graph.operators.kind], np.float64)
+        return np.asarray(np.bincount(self.label, alike, self.n_nodes) / self.members)
+
+    @cached_property
+    def kinds(self) -> list[str]:
+        """Kinds of operators that occur."""
+        return sorted(Counter(self.problem.graph.operators.kind))
+
+
+def fractal_dimensions(edges: Longs, n_nodes: int) -> Floats:
+    """How fast the mass around every node grows with the distance, [V].
+
+    With r_1 … r_m the distances from v to other nodes along edges [2, E] in either direction, and
+    N(v, r) the nodes within distance r, the slope of log N over log r:
+
+        D(v) = Σ_k (log r_k - mean log r)(log N(v, r_k) - mean log N) / Σ_k (log r_k - mean log r)²
+
+    and 0 where all other nodes are equally far.
+
+    >>> fractal_dimensions(np.array([[0, 1, 2, 3], [1, 2, 3, 4]]), 5).round(3).tolist()
+    [0.657, 0.46, 0.737, 0.46, 0.657]
+    """
+    return _slopes(edges[0], edges[1], n_nodes)
+
+
+@kernel
+def _slopes(source: Longs, target: Longs, n: int) -> Floats:
+    m = len(source)
+    start, entry = group_by(np.concatenate((source, target)), n)
+    dimension = np.zeros(n)
+    far, queue = np.empty(n, np.int64), np.empty(n, np.int64)
+    for v in range(n):
+        far[:] = -1
+        far[v], queue[0] = 0, v
+        end, at = 1, 0
+        while at < end:
+            u = queue[at]
+            at += 1
+            for i in range(start[u], start[u + 1]):
+                e = entry[i]
+                w = target[e] if e < m else source[e - m]
+                if far[w] < 0:
+                    far[w], queue[end] = far[u] + 1, w
+                    end += 1
+        dimension[v] = _slope(far[queue[:end]])
+    return dimension
+
+
+@kernel
+def _slope(distance: Longs) -> float:
+    """Slope of log N over log r for distances in ascending order, the node's own 0 first."""
+    most = distance[-1]
+    if most < 2:
+        return 0.0
+    log_r = np.log(np.arange(1.0, most + 1))
+    mass = np.zeros(most)
+    for r in distance:
+        mass[max(r, 1) - 1] += 1
+    log_n = np.log(np.cumsum(mass))
+    along = log_r - log_r.mean()
+    return float((along * (log_n - log_n.mean())).sum() / (along * along).sum())

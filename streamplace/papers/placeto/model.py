@@ -1,0 +1,37 @@
+"""Placeto: visits every operator once and decides where it goes (Addanki et al. 2019)."""
+
+from pathlib import Path
+
+from streamplace.learn.config import Preset
+from streamplace.learn.learner import Learner
+from streamplace.learn.registry import LearnedModel, LearningTask, register
+from streamplace.learn.walker import Improver
+from streamplace.papers.placeto.options import PAPER, PAPER_TRAINING, TRAINING, PlacetoConfig
+
+
+def _learner(task: LearningTask, config: PlacetoConfig) -> Learner:
+    from streamplace.papers.placeto.policy import PlacetoPolicy
+    from streamplace.papers.walks.learner import ImprovingLearner
+
+    return ImprovingLearner(task, config, PlacetoPolicy(config))
+
+
+def _improver(path: Path) -> Improver:
+    from streamplace.papers.placeto.placing import trained
+
+    return trained(path)
+
+
+register(
+    LearnedModel(
+        "placeto",
+        "Improves a placement by visiting every operator once, in one of six orders (Placeto).",
+        PlacetoConfig,
+        {
+            "fast": Preset(PlacetoConfig(), TRAINING),
+            "paper": Preset(PlacetoConfig().model_copy(update=PAPER), PAPER_TRAINING),
+        },
+        _learner,
+        improver=_improver,
+    )
+)

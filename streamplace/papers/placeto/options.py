@@ -1,0 +1,45 @@
+"""Options of Placeto; light, so that the registry imports no torch."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from streamplace.learn.config import TrainingConfig
+from streamplace.papers.walks.options import ImprovingConfig
+
+Order = Literal[
+    "lexicographic",
+    "topological",
+    "reversed-topological",
+    "dfs-preorder",
+    "dfs-postorder",
+    "bfs",
+]
+
+
+class PlacetoConfig(ImprovingConfig):
+    """Options of Placeto."""
+
+    order: Annotated[Order, Field(description="order in which operators are visited")] = (
+        "topological"
+    )
+    devices: Annotated[
+        int, Field(ge=1, le=256, description="largest number of devices that the model supports")
+    ] = 32
+
+
+TRAINING = TrainingConfig(
+    epochs=40, batch=8, learning_rate=0.01, final_learning_rate=1e-3, clip=10.0
+)
+PAPER_TRAINING = TrainingConfig(
+    epochs=50, batch=1, learning_rate=1e-3, final_learning_rate=1e-3, clip=1.25
+)
+PAPER = {
+    "discount": 1.0,
+    "entropy": 1.0,
+    "walks": 1,
+    "start": "best",
+    "cost": "logarithm",
+    "comparison": "earlier",
+}
+"""As in the study of traversal orders, which trains for one graph at a time."""

@@ -1,0 +1,88 @@
+"""Placeto with fixed weights: on a problem, and from a weights file; needs no torch."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from streamplace.errors import SettingError
+from streamplace.learn.loading import check_shapes, loaded, read_model
+from streamplace.learn.walker import Walked
+from streamplace.model.arrays import Floats, Ints
+from streamplace.model.problem import Problem
+from streamplace.papers.placeto.network import PlacetoNetwork, network_of, shapes
+from streamplace.papers.placeto.options import PlacetoConfig
+from streamplace.papers.placeto.walk import (
+    N_OPERATOR,
+    OPERATOR_FEATURES,
+    Tour,
+    Visit,
+    begin,
+    go,
+    new_record,
+    tour_of,
+)
+
+FEATURES = [*OPERATOR_FEATURES, "device"]
+"""Features of Placeto; weights only fit those that they were trained on."""
+
+
+@dataclass(slots=True)
+class PlacetoWalker:
+    """Placeto on one problem."""
+
+    network: PlacetoNetwork
+    tour: Tour
+    devices: int
+    visit: Visit | None = None
+
+    @property
+    def length(self) -> int:
+        """Steps of a whole walk, one per operator."""
+        return self.tour.graph.n_tasks
+
+    def begin(self, place: Ints) -> None:
+        """Start a walk at a placement."""
+        self.visit = begin(self.tour, place, self.devices)
+
+    def go(self, uniform: Floats) -> Ints:
+        """Make visits, one per number; below 0 the likeliest device is chosen."""
+        return self._go(uniform, recorded=0).places
+
+    def recorded(self, place: Ints, uniform: Floats) -> Walked:
+        """Walk from a placement and record the inputs of every visit."""
+        self.begin(place)
+        return self._go(uniform, recorded=len(uniform))
+
+    def _go(self, uniform: Floats, recorded: int) -> Walked:
+        assert self.visit is not None
+        record = new_record(self.tour, recorded, self.devices)
+        return Walked(go(self.tour, self.network, self.visit, uniform, record), record)
+
+
+@dataclass(frozen=True, slots=True)
+class PlacetoImprover:
+    """Placeto with fixed weights."""
+
+    network: PlacetoNetwork
+    config: PlacetoConfig
+
+    def on(self, problem: Problem) -> PlacetoWalker:
+        """Return the policy on one problem."""
+        most = self.config.devices
+        if problem.n_devices > most:
+            raise SettingError(
+                f"the cluster has {problem.n_devices} devices, but the model supports at most "
+                f"{most}; train one with devices = {problem.n_devices}, or use giph, which "
+                "supports any number"
+            )
+        return PlacetoWalker(self.network, tour_of(problem, self.config.order), most)
+
+
+def trained(path: Path) -> PlacetoImprover:
+    """Placeto from a weights file."""
+    return loaded(path, _read)
+
+
+def _read(path: Path) -> PlacetoImprover:
+    weights, config, where = read_model(path, "placeto", PlacetoConfig, FEATURES)
+    check_shapes(weights.tensors, shapes(N_OPERATOR + config.devices, config.devices), where)
+    return PlacetoImprover(network_of(weights.tensors), config)

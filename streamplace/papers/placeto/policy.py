@@ -1,0 +1,126 @@
+"""Placeto in torch: log-probabilities of all visits of many tours in one pass, for training."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from streamplace.learn.parameters import arrays_of
+from streamplace.learn.walker import Walked
+from streamplace.papers.placeto.network import GROUPS, HIDDEN, SUMMARY, network_of
+from streamplace.papers.placeto.options import PlacetoConfig
+from streamplace.papers.placeto.placing import FEATURES, PlacetoImprover, PlacetoWalker
+from streamplace.papers.placeto.walk import N_OPERATOR, Tour, VisitRecord
+from streamplace.papers.walks.graph import WalkRecord
+from streamplace.papers.walks.module import DirectionLayer, NodeGraphBatch, begin, mean_of
+
+
+@dataclass(frozen=True, slots=True)
+class Visits:
+    """P visits side by side (X operators in all)."""
+
+    steps: NodeGraphBatch  # the graphs, and of each the current operator
+    group: Tensor  # [X] upstream, downstream, beside the current operator, or that itself
+    open: Tensor  # [P, D]
+    chosen: Tensor  # [P] devices
+
+    @classmethod
+    def of(cls, tours: Sequence[tuple[Tour, VisitRecord]], device: str = "cpu") -> "Visits":
+        """Concatenate the visits of tours."""
+        steps = NodeGraphBatch.of(
+            [(tour.graph, _as_walk(tour, record)) for tour, record in tours], device
+        )
+        groups = []
+        for tour, record in tours:
+            above, below = tour.upstream[record.current], tour.upstream.T[record.current]
+            group = np.where(above, 0, np.where(below, 1, 2))
+            group[np.arange(len(group)), record.current] = len(GROUPS)
+            groups.append(group.ravel())
+        columns = (
+            np.concatenate(groups),
+            np.concatenate([record.open for _, record in tours]),
+            np.concatenate([record.chosen for _, record in tours]).astype(np.int64),
+        )
+        return cls(steps, *(torch.from_numpy(column).to(device) for column in columns))
+
+
+class PoolLayer(nn.Module):
+    """How operators are pooled."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.each = nn.Linear(SUMMARY, SUMMARY)
+        self.pooled = nn.Linear(SUMMARY, SUMMARY)
+
+    def forward(self, states: Tensor, of_visit: Tensor, visits: int) -> Tensor:
+        """Pool [P, 10] of operators that belong to these visits."""
+        return self.pooled(mean_of(self.each(states).relu(), of_visit, visits)).relu()
+
+
+class PlacetoModule(nn.Module):
+    """The policy; parameters carry the names that `network_of` reads."""
+
+    def __init__(self, devices: int) -> None:
+        super().__init__()
+        features = N_OPERATOR + devices
+        self.along, self.against = DirectionLayer(features, 0), DirectionLayer(features, 0)
+        self.upstream, self.downstream, self.beside = PoolLayer(), PoolLayer(), PoolLayer()
+        self.hidden = nn.Linear((1 + len(GROUPS)) * SUMMARY, HIDDEN)
+        self.out = nn.Linear(HIDDEN, devices)
+        self.apply(begin)
+
+    def forward(self, visits: Visits) -> Tensor:
+        """Log-probabilities [P, D] of all devices; -inf where a device was not open."""
+        steps = visits.steps
+        none = steps.edges[:, :0]
+        directions = (
+            self.along(steps.nodes, none, steps.along),
+            self.against(steps.nodes, none, steps.against),
+        )
+        states = torch.cat(directions, 1)
+        parts = [states[steps.chosen]]
+        for number, part in enumerate((self.upstream, self.downstream, self.beside)):
+            here = visits.group == number
+            parts.append(part(states[here], steps.step[here], len(steps.chosen)))
+        logits = self.out(self.hidden(torch.cat(parts, 1)).relu())
+        return logits.masked_fill(~visits.open, -torch.inf).log_softmax(-1)
+
+
+def _as_walk(tour: Tour, record: VisitRecord) -> WalkRecord:
+    """Record of a walk through the operators alone, with the same streams at every visit."""
+    t, graph = len(record.chosen), tour.graph
+    return WalkRecord(
+        nodes=record.nodes,
+        edges=np.zeros((t, graph.n_edges, 0), np.float32),
+        source=np.tile(graph.tasks.source, (t, 1)),
+        target=np.tile(graph.tasks.target, (t, 1)),
+        open=np.ones((t, graph.n_nodes), np.bool_),
+        chosen=record.current,
+    )
+
+
+class PlacetoPolicy:
+    """Placeto with parameters; see `streamplace.papers.walks.learner.ImprovingPolicy`."""
+
+    def __init__(self, config: PlacetoConfig) -> None:
+        self._config = config
+        self.module = PlacetoModule(config.devices)
+
+    def improver(self) -> PlacetoImprover:
+        """Return the policy with its present parameters."""
+        return PlacetoImprover(network_of(arrays_of(self.module)), self._config)
+
+    def choices(self, walked: Sequence[tuple[PlacetoWalker, Walked]]) -> tuple[Tensor, Tensor]:
+        """Log-probability and entropy [P] of all choices."""
+        device = next(self.module.parameters()).device
+        visits = Visits.of([(walker.tour, walk.record) for walker, walk in walked], str(device))
+        log_p = self.module(visits)
+        entropy_terms = -log_p.exp() * log_p.masked_fill(~visits.open, 0.0)
+        return log_p.gather(1, visits.chosen[:, None])[:, 0], entropy_terms.sum(1)
+
+    def features(self) -> dict[str, Any]:
+        """Names of the features."""
+        return {"names": FEATURES}

@@ -1,0 +1,137 @@
+"""gpNet: a node for every task on every device that may run it, and the features of its nodes.
+
+With p the current placement there is an edge between two nodes of tasks u and v for every stream
+from u to v, wherever at least one of the two is where the placement has its task:
+
+    (u, p(u)) → (v, b) for every device b of v;    (u, a) → (v, p(v)) for every other device a of u
+
+so that the edges of a node show the neighbourhood that its task would have after that move. Which
+nodes an edge joins depends on the placement, the number of edges does not: the edges of stream e
+are the rows ``edge_start[e]`` to ``edge_start[e + 1]``.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from streamsim.jit import kernel
+from streamsim.passes import GIPH
+from streamsim.passes.compiled import Pass
+from streamsim.passes.makespans import new_case
+from streamsim.passes.state import Case
+
+from streamplace.model.arrays import Bools, Floats, Ints, Singles
+from streamplace.model.problem import Problem
+from streamplace.scheduling.tasks import Tasks, tasks_of
+
+
+class NodeGraph(NamedTuple):
+    """gpNet of a problem: N tasks, E streams, D devices, H nodes, U units of tasks.
+
+    If ``pairs`` is false there is one node per task, which represents it on its present device.
+    """
+
+    tasks: Tasks
+    compiled: Pass
+    case: Case
+    pairs: bool
+    compute: Floats  # [N] mean seconds over the devices
+    slowness: Floats  # [D] mean seconds over the tasks
+    task: Ints  # [H]
+    device: Ints  # [H]
+    node_start: Ints  # [N + 1] the nodes of v are node_start[v]:node_start[v + 1]
+    node_of: Ints  # [N, D] node of a task on a device, -1 where it may not run
+    edge_start: Ints  # [E + 1]
+
+    @property
+    def n_tasks(self) -> int:
+        """Number of tasks, N."""
+        return len(self.compute)
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes, H."""
+        return len(self.task)
+
+    @property
+    def n_edges(self) -> int:
+        """Number of edges."""
+        return int(self.edge_start[-1])
+
+
+def node_graph_of(problem: Problem, *, pairs: bool = True) -> NodeGraph:
+    """Graph of a problem, by pairs of tasks and devices or by tasks alone."""
+    compiled, tasks = problem.one_pass, tasks_of(problem)
+    work = np.ascontiguousarray(compiled.work[:, compiled.devices["type"]])
+    task, device, node_of = _nodes(np.isfinite(tasks.work), pairs)
+    node_start = np.searchsorted(task, np.arange(tasks.n_tasks + 1)).astype(np.int32)
+    nodes = np.diff(node_start)
+    edges = nodes[tasks.source] + nodes[tasks.target] - 1
+    return NodeGraph(
+        tasks=tasks,
+        compiled=compiled,
+        case=new_case(compiled, GIPH),
+        pairs=pairs,
+        compute=work.mean(axis=1),
+        slowness=work.mean(axis=0),
+        task=task,
+        device=device,
+        node_start=node_start,
+        node_of=node_of,
+        edge_start=np.concatenate(([0], np.cumsum(edges))).astype(np.int32),
+    )
+
+
+def _nodes(allowed: Bools, pairs: bool) -> tuple[Ints, Ints, Ints]:
+    """Task and device of every node, and the node of every pair."""
+    n, d = allowed.shape
+    if not pairs:
+        tasks = np.arange(n, dtype=np.int32)
+        return tasks, np.zeros(n, np.int32), np.repeat(tasks[:, None], d, axis=1)
+    task, device = (column.astype(np.int32) for column in np.nonzero(allowed))
+    node_of = np.full((n, d), -1, np.int32)
+    node_of[task, device] = np.arange(len(task))
+    return task, device, node_of
+
+
+class NodeFeatures(NamedTuple):
+    """A node graph under a placement (H nodes, M edges, F features of a node)."""
+
+    nodes: Singles  # [H, F]
+    edges: Singles  # [M, features of an edge]
+    source: Ints  # [M] nodes
+    target: Ints  # [M]
+    open: Bools  # [H] nodes that may be chosen
+
+
+class WalkRecord(NamedTuple):
+    """Inputs and choices of T steps; of length 0 where nothing is to be recorded."""
+
+    nodes: Singles  # [T, H, F]
+    edges: Singles  # [T, M, features of an edge]
+    source: Ints  # [T, M]
+    target: Ints  # [T, M]
+    open: Bools  # [T, H]
+    chosen: Ints  # [T]
+
+
+def new_features(graph: NodeGraph, of_node: int, of_edge: int) -> NodeFeatures:
+    """Zero features, so many of every node and edge."""
+    return NodeFeatures(
+        nodes=np.zeros((graph.n_nodes, of_node), np.float32),
+        edges=np.zeros((graph.n_edges, of_edge), np.float32),
+        source=np.zeros(graph.n_edges, np.int32),
+        target=np.zeros(graph.n_edges, np.int32),
+        open=np.zeros(graph.n_nodes, np.bool_),
+    )
+
+
+@kernel
+def scale(table: Singles) -> None:
+    """Scale every column to [-1, 1]; to 0 where all its values are equal."""
+    for f in range(table.shape[1]):
+        least, largest = np.inf, -np.inf
+        for i in range(len(table)):
+            least, largest = min(least, table[i, f]), max(largest, table[i, f])
+        for i in range(len(table)):
+            span = largest - least
+            table[i, f] = (table[i, f] - least) * 2.0 / span - 1.0 if span > 0 else 0.0

@@ -1,0 +1,221 @@
+"""REINFORCE on walks through placements: the learner of all policies that improve them.
+
+With c_t the cost of the placement after step t, by the objective and in multiples of a yardstick of
+the problem, the reward of a step is c_(t-1) - c_t and its return G_t the discounted sum of the
+rewards from there on. A walk raises the log-probability of its choices by their advantages,
+
+    ∇ Σ_t (G_t - b_t) log π(a_t | s_t)
+
+where b_t is the mean of the rewards before t, or the mean return at t of other walks: of those from
+the same placement, or of all earlier ones.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from streamplace.learn.algorithms.baselines import more_than_others
+from streamplace.learn.algorithms.memory import RowMemory
+from streamplace.learn.learner import StepReport
+from streamplace.learn.policy_learner import PolicyLearner
+from streamplace.learn.registry import LearningTask
+from streamplace.learn.reward import Reward, costs_of
+from streamplace.learn.walker import (
+    STEPS_PER_OPERATOR,
+    Improver,
+    Walked,
+    Walker,
+    walks,
+)
+from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.model.problem import Problem
+from streamplace.model.sampling import random_placements
+from streamplace.papers.walks.options import ImprovingConfig
+
+LEAST = 1e-12
+"""Smallest reward whose logarithm is taken."""
+
+
+class ImprovingPolicy(Protocol):
+    """A policy whose parameters are trained."""
+
+    @property
+    def module(self) -> Any:
+        """The parameters."""
+        ...
+
+    def improver(self) -> Improver:
+        """Return the policy with its present parameters."""
+        ...
+
+    def choices(self, walked: Sequence[tuple[Any, Walked]]) -> tuple[Any, Any]:
+        """Log-probability and entropy [P] of all choices, walk after walk, step after step."""
+        ...
+
+    def features(self) -> dict[str, Any]:
+        """Features for JSON: ``names``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedWalks:
+    """Walks [S] of one problem from one placement, and the weights [S, T] of their choices."""
+
+    walked: tuple[tuple[Walker, Walked], ...]
+    weights: Floats
+    rewards: Floats  # [S] of the best placement of each walk
+
+
+class ImprovingLearner(PolicyLearner[ImprovingConfig]):
+    """A policy on its training problems; see `streamplace.learn.policy_learner`."""
+
+    def __init__(
+        self, task: LearningTask, config: ImprovingConfig, policy: ImprovingPolicy
+    ) -> None:
+        super().__init__(task, config, policy.module)
+        self._policy = policy
+        self._costs: Reward = costs_of(task.objective, task.reward)
+        largest = int(self.sizes.max(initial=0))
+        self._past = WalkMemory(self.n_problems, largest, STEPS_PER_OPERATOR * largest)
+        self.memories = (self._past,)
+
+    def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[Tensor, StepReport]:
+        """Loss of walks on these problems."""
+        rng, improver = np.random.default_rng(seed), self._policy.improver()
+        parts = [self._walks(row, improver, rng) for row in rows.tolist()]
+        chosen, entropy = self._policy.choices([walk for part in parts for walk in part.walked])
+        weights = np.concatenate([part.weights.ravel() for part in parts])
+        gained = chosen * torch.from_numpy(weights.astype(np.float32)).to(chosen.device)
+        bonus = self.config.entropy * entropy.sum() / self.config.walks
+        owner = np.repeat(np.arange(len(rows)), [part.weights.size for part in parts])
+        mean = np.bincount(owner, entropy.detach().cpu().double().numpy()) / np.bincount(owner)
+        return -(gained.sum() + bonus), StepReport(
+            len(rows),
+            float(sum(part.rewards.mean() for part in parts)),
+            float(self._past.rewards[rows].sum()),
+            float(mean.sum()),
+        )
+
+    def judged(self, problems: Sequence[Problem], numbers: Sequence[int]) -> list[float]:
+        """Reward of the best placement that one walk meets."""
+        improver = self._policy.improver()
+        pairs = zip(numbers, problems, strict=True)
+        return [self._best_of_walk(number, problem, improver) for number, problem in pairs]
+
+    def features(self) -> dict[str, Any]:
+        """Names of the features; all are scaled under each placement."""
+        return self._policy.features()
+
+    def _best_of_walk(self, number: int, problem: Problem, improver: Improver) -> float:
+        rng = np.random.default_rng(number)
+        place, walker = random_placements(problem, 1, rng)[0], improver.on(problem)
+        met = np.concatenate([place[None], *walks(walker, place, rng, walker.length)])
+        return float(self.reward(problem, met).max())
+
+    def _walks(self, row: int, improver: Improver, rng: np.random.Generator) -> WeightedWalks:
+        problem = self.task.training[row]
+        place, walker = self._start(row, rng), improver.on(problem)
+        size = (self.config.walks, walker.length)
+        walked = [walker.recorded(place, uniform) for uniform in rng.random(size)]
+        met = np.stack([np.concatenate([place[None], walk.places]) for walk in walked])
+        rewards = np.stack([self.reward(problem, places) for places in met])
+        self._past.meet(row, met.reshape(-1, problem.n_operators), rewards.ravel())
+        weights = self._advantages(row, self._drops(problem, met, rewards)) / size[0]
+        return WeightedWalks(tuple((walker, walk) for walk in walked), weights, rewards.max(axis=1))
+
+    def _start(self, row: int, rng: np.random.Generator) -> Ints:
+        """Placement that the walks of a problem begin with."""
+        problem = self.task.training[row]
+        if self.config.start == "random":
+            return random_placements(problem, 1, rng)[0]
+        return problem.repaired(self._past.best(row, problem.n_operators)[None])[0]
+
+    def _drops(self, problem: Problem, met: Ints, rewards: Floats) -> Floats:
+        """Fall of the cost [S, T] at every step of walks [S, T + 1, N] with these rewards."""
+        if self.config.cost == "logarithm":
+            return np.diff(np.log(np.maximum(rewards, LEAST)), axis=1)
+        costs = np.stack([self._costs(problem, places) for places in met])
+        return -np.diff(costs, axis=1)
+
+    def _advantages(self, row: int, drops: Floats) -> Floats:
+        """Advantage [S, T] of every step of walks of a problem."""
+        returns = discounted(drops, self.config.discount)
+        if self.config.comparison == "running-mean":
+            return returns - running_mean(drops)
+        if self.config.comparison == "earlier":
+            return returns - self._past.mean_return(row, returns)
+        return returns if len(returns) < 2 else more_than_others(returns)
+
+
+class WalkMemory(RowMemory):
+    """The best placement and reward met of every problem, and the mean return of every step.
+
+    Shapes: P problems, N operators of the largest, T steps of the longest walk.
+
+    Examples
+    --------
+    >>> memory = WalkMemory(problems=1, operators=2, steps=1)
+    >>> memory.meet(0, np.array([[0, 1], [1, 1]]), np.array([0.5, 0.4]))
+    >>> memory.best(0, 2).tolist(), memory.rewards.tolist()
+    ([0, 1], [0.5])
+    >>> memory.mean_return(0, np.array([[4.0]])), memory.mean_return(0, np.array([[1.0], [1.0]]))
+    (array([4.]), array([2.]))
+    """
+
+    def __init__(self, problems: int, operators: int, steps: int) -> None:
+        self.rewards: Floats = np.zeros(problems)
+        self._places: Ints = np.zeros((problems, operators), np.int32)
+        self._returns: Floats = np.zeros((problems, steps))
+        self._walks: Longs = np.zeros(problems, np.int64)
+        super().__init__(
+            {
+                "past.rewards": self.rewards,
+                "past.places": self._places,
+                "past.returns": self._returns,
+                "past.walks": self._walks,
+            }
+        )
+
+    def meet(self, row: int, places: Ints, rewards: Floats) -> None:
+        """Remember the best of placements [B, n], the first of equal ones."""
+        best = int(rewards.argmax())
+        if rewards[best] > self.rewards[row]:
+            self.rewards[row] = rewards[best]
+            self._places[row, : places.shape[1]] = places[best]
+
+    def best(self, row: int, operators: int) -> Ints:
+        """Best placement [n] met; all operators on the first device if none was."""
+        return self._places[row, :operators]
+
+    def mean_return(self, row: int, returns: Floats) -> Floats:
+        """Mean return [t] of every step of walks [S, t] and of all before them."""
+        steps = returns.shape[1]
+        self._returns[row, :steps] += returns.sum(axis=0)
+        self._walks[row] += len(returns)
+        return np.asarray(self._returns[row, :steps] / self._walks[row])
+
+
+def discounted(rewards: Floats, gamma: float) -> Floats:
+    """Returns G_t = Σ over t' ≥ t of γ^(t' - t) · r_t' of episodes [S, T].
+
+    >>> discounted(np.array([[1.0, 0.0, 4.0]]), 0.5).tolist()
+    [[2.0, 2.0, 4.0]]
+    """
+    returns = np.array(rewards, np.float64)
+    for t in range(returns.shape[1] - 2, -1, -1):
+        returns[:, t] += gamma * returns[:, t + 1]
+    return returns
+
+
+def running_mean(rewards: Floats) -> Floats:
+    """Mean of the rewards before each step of episodes [S, T], 0 before the first.
+
+    >>> running_mean(np.array([[1.0, 3.0, 8.0]])).tolist()
+    [[0.0, 1.0, 2.0]]
+    """
+    before = np.cumsum(rewards, axis=1) - rewards
+    return np.asarray(before / np.maximum(np.arange(rewards.shape[1]), 1))

@@ -1,0 +1,270 @@
+"""Messages through many gpNets side by side, with gradients: an autograd function in numba.
+
+The state k_j of a node is computed from the messages m_ij of its senders i:
+
+    m_ij = relu(N k_i + a_ij)                     a_ij is the edge's own part
+    k_j  = o_j + relu(U mean m_ij + b)        o_j is the node's own part; only that without edges
+
+once through the graph, every node after its senders, or in rounds for all nodes at once. Tensor
+operations would copy all nodes for every level of the graph.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
+from streamsim.rows import copy_rows
+from streamsim.topology import group_by
+from torch import Tensor
+
+from streamplace.model.arrays import Floats, Ints, Singles
+
+
+class Senders(NamedTuple):
+    """Edges by receiver (X nodes, Y edges)."""
+
+    order: Ints  # [X] every node after its senders
+    start: Ints  # [X + 1] the edges to node j are edge[start[j]:start[j + 1]]
+    edge: Ints  # [Y]
+    sender: Ints  # [Y]
+
+
+class MessageWeights(NamedTuple):
+    """Matrices as [out, in]."""
+
+    node: Singles  # N
+    update: Singles  # U
+    update_bias: Singles  # b
+
+
+class MessageGradients(NamedTuple):
+    """Gradients of the nodes' own parts, of the edges' own parts, and of the weights."""
+
+    own: Singles  # [X, C]
+    added: Singles  # [Y, M]
+    node: Floats
+    update: Floats
+    update_bias: Floats
+
+
+def senders_of(order: Ints, sender: Ints, receiver: Ints) -> Senders:
+    """Group edges by the node that they lead to."""
+    return Senders(order, *group_by(receiver, len(order)), sender)
+
+
+class Messages(torch.autograd.Function):
+    """Final states [X, C] of all nodes from their own parts [X, C]."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        own: Tensor,
+        added: Tensor,
+        node: Tensor,
+        update: Tensor,
+        update_bias: Tensor,
+        senders: Senders,
+        rounds: int,
+    ) -> Tensor:
+        """Send messages; ``added`` [Y, M] are the edges' own parts."""
+        own_rows, added_rows, *matrices = map(_rows, (own, added, node, update, update_bias))
+        weights = MessageWeights(*matrices)
+        states, sent = passed(senders, weights, own_rows, added_rows, rounds)
+        ctx.passed = senders, weights, added_rows, states, sent
+        return torch.from_numpy(states[-1].copy()).to(own.device)
+
+    @staticmethod
+    def backward(ctx: Any, *outputs: Tensor) -> Any:
+        """Gradients of the first five arguments."""
+        (output,) = outputs
+        senders, weights, added, states, sent = ctx.passed
+        sums = gradients(senders, weights, added, states, sent, _rows(output).copy())
+        return (
+            *(torch.from_numpy(part).to(output.device, output.dtype) for part in sums),
+            None,
+            None,
+        )
+
+
+def _rows(tensor: Tensor) -> Singles:
+    return np.ascontiguousarray(tensor.detach().cpu().numpy())
+
+
+@kernel
+def passed(
+    senders: Senders, weights: MessageWeights, own: Singles, added: Singles, rounds: int
+) -> tuple[Singles, Singles]:
+    """States [rounds + 1, X, C] and N k [rounds + 1, X, M] of all nodes; 0 rounds: once through."""
+    states = np.empty((rounds + 1, *own.shape), np.float32)
+    sent = np.empty((rounds + 1, len(own), len(weights.node)), np.float32)
+    copy_rows(states[0], own)
+    for i in range(len(own)):
+        _send(weights, states[0], sent[0], i)
+    total = np.empty(len(weights.node), np.float32)
+    for t in range(max(1, rounds)):
+        into = t + 1 if rounds else 0
+        _forth(senders, weights, own, added, sent[t], states[into], sent[into], total)
+    return states, sent
+
+
+@borrowing_kernel
+def _forth(
+    senders: Senders,
+    weights: MessageWeights,
+    own: Singles,
+    added: Singles,
+    outgoing: Singles,
+    states: Singles,
+    sent: Singles,
+    total: Singles,
+) -> None:
+    """Propagate one round of messages."""
+    for j in senders.order:
+        count = _receive(senders, outgoing, added, j, total)
+        for c in range(own.shape[1]):
+            states[j, c] = own[j, c]
+            if count:
+                states[j, c] += max(_updated(weights, total, count, c), np.float32(0))
+        _send(weights, states, sent, j)
+
+
+@kernel
+def gradients(
+    senders: Senders,
+    weights: MessageWeights,
+    added: Singles,
+    states: Singles,
+    sent: Singles,
+    g: Singles,
+) -> tuple[Singles, Singles, Floats, Floats, Floats]:
+    """Gradients of own, added, node, update and update_bias; g [X, C] is that of the result."""
+    rounds = len(states) - 1
+    sums = MessageGradients(
+        np.zeros_like(g),
+        np.zeros_like(added),
+        np.zeros(weights.node.shape),
+        np.zeros(weights.update.shape),
+        np.zeros(len(weights.update_bias)),
+    )
+    g_sent, total = np.zeros_like(sent[0]), np.empty((2, sent.shape[2]), np.float32)
+    for t in range(max(1, rounds) - 1, -1, -1):
+        _back(senders, weights, added, states[0], sent[t], g, sums, g_sent, total, rounds == 0)
+        if rounds:
+            g[:] = 0.0
+            for i in range(len(g)):
+                _send_back(weights, states[t], g_sent, g, sums, i)
+            g_sent[:] = 0.0
+    if rounds:
+        sums.own[:] += g
+    return sums.own, sums.added, sums.node, sums.update, sums.update_bias
+
+
+@borrowing_kernel
+def _back(
+    senders: Senders,
+    weights: MessageWeights,
+    added: Singles,
+    states: Singles,
+    outgoing: Singles,
+    g: Singles,
+    sums: MessageGradients,
+    g_sent: Singles,
+    total: Singles,
+    once: bool,
+) -> None:
+    """Gradients of `_forth`; once through the graph, those of a node's messages come first."""
+    for at in range(len(senders.order) - 1, -1, -1):
+        j = senders.order[at]
+        if once:
+            _send_back(weights, states, g_sent, g, sums, j)
+        for c in range(g.shape[1]):
+            sums.own[j, c] += g[j, c]
+        count = _receive(senders, outgoing, added, j, total[0])
+        if count:
+            _update_back(weights, total, count, g, sums, j)
+            _receive_back(senders, outgoing, added, total[1], sums, g_sent, j)
+
+
+@inlined_kernel
+def _send(weights: MessageWeights, states: Singles, sent: Singles, i: int) -> None:
+    """N k of node i."""
+    for c in range(sent.shape[1]):
+        total = np.float32(0)
+        for k in range(states.shape[1]):
+            total += weights.node[c, k] * states[i, k]
+        sent[i, c] = total
+
+
+@inlined_kernel
+def _send_back(
+    weights: MessageWeights,
+    states: Singles,
+    g_sent: Singles,
+    g: Singles,
+    sums: MessageGradients,
+    i: int,
+) -> None:
+    """Gradients of `_send`."""
+    for c in range(g_sent.shape[1]):
+        for k in range(states.shape[1]):
+            g[i, k] += weights.node[c, k] * g_sent[i, c]
+            sums.node[c, k] += states[i, k] * g_sent[i, c]
+
+
+@inlined_kernel
+def _receive(senders: Senders, outgoing: Singles, added: Singles, j: int, total: Singles) -> int:
+    """Sum of the messages to node j; returns their number."""
+    for c in range(len(total)):
+        total[c] = 0.0
+    first, last = senders.start[j], senders.start[j + 1]
+    for at in range(first, last):
+        e = senders.edge[at]
+        i = senders.sender[e]
+        for c in range(len(total)):
+            total[c] += max(outgoing[i, c] + added[e, c], np.float32(0))
+    return last - first
+
+
+@inlined_kernel
+def _receive_back(
+    senders: Senders,
+    outgoing: Singles,
+    added: Singles,
+    each: Singles,
+    sums: MessageGradients,
+    g_sent: Singles,
+    j: int,
+) -> None:
+    """Gradients of `_receive`, where each is that of every message to node j."""
+    for at in range(senders.start[j], senders.start[j + 1]):
+        e = senders.edge[at]
+        i = senders.sender[e]
+        for c in range(len(each)):
+            if outgoing[i, c] + added[e, c] > 0:
+                g_sent[i, c] += each[c]
+                sums.added[e, c] += each[c]
+
+
+@inlined_kernel
+def _updated(weights: MessageWeights, total: Singles, count: int, c: int) -> float:
+    """Row c of U mean m + b."""
+    row = weights.update_bias[c]
+    for k in range(len(total)):
+        row += weights.update[c, k] * total[k] / np.float32(count)
+    return row
+
+
+@inlined_kernel
+def _update_back(
+    weights: MessageWeights, total: Singles, count: int, g: Singles, sums: MessageGradients, j: int
+) -> None:
+    """Gradients of relu(U mean m + b) at node j; that of every message goes into total[1]."""
+    for k in range(total.shape[1]):
+        total[1, k] = 0.0
+    for c in range(g.shape[1]):
+        if _updated(weights, total[0], count, c) > 0:
+            sums.update_bias[c] += g[j, c]
+            for k in range(total.shape[1]):
+                sums.update[c, k] += total[0, k] / np.float32(count) * g[j, c]
+                total[1, k] += weights.update[c, k] / np.float32(count) * g[j, c]

@@ -1,0 +1,102 @@
+"""The request for a training: the model, the problems, the folder and the options."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import compress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamplace.errors import SettingError
+from streamplace.model.messages import quoted
+from streamplace.model.problem import Problem
+from streamplace.objectives.registry import DEFAULT
+
+if TYPE_CHECKING:
+    from streamplace.learn.reward import Measure
+
+REAL = "ray"
+REWARDS = ("steady", "engine", REAL)
+DEVICES = ("cpu", "cuda")
+PRESET = "fast"
+SHIPPED = "shipped"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainRequest:
+    """A training as it was asked for, from the command line or from Python.
+
+    Attributes
+    ----------
+    folder
+        Folder of the run: weights, checkpoint, history and curve.
+    rates
+        Total source rates: a problem at two rates counts as two. Empty for every graph's own rate.
+    objective
+        Objective by name. `streamplace.learn.reward` turns its values into rewards.
+    config
+        TOML file that changes options of the preset.
+    epochs
+        Number of epochs; None for the preset's.
+    reward
+        Judge of sampled placements: the ``steady`` state, the queueing ``engine``, ``ray``, which
+        measures passes (`streamplace.engines.ray.passes`), or a function that measures them.
+    start
+        Weights file to begin from, or ``shipped`` for the weights that come with streamplace.
+    resume
+        Whether to continue the run in the folder; all other values must then be as they were.
+    command
+        Command that the user typed; it is recorded in the weights file.
+    """
+
+    model: str
+    problems: tuple[Problem, ...]
+    folder: Path
+    rates: tuple[float, ...] = ()
+    preset: str = PRESET
+    config: Path | None = None
+    epochs: int | None = None
+    device: str = "cpu"
+    objective: str = DEFAULT
+    reward: "str | Measure" = "steady"
+    seed: int = 0
+    start: str | None = None
+    resume: bool = False
+    command: str = ""
+
+    def __post_init__(self) -> None:
+        if isinstance(self.reward, str):
+            _check_choice("reward", self.reward, REWARDS)
+        _check_choice("device", self.device, DEVICES)
+        if not self.problems:
+            raise SettingError("there is no graph to train on; give at least one")
+
+    def at_rates(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
+        """Every problem at every rate."""
+        return tuple(
+            problem if rate is None else problem.at_rate(rate)
+            for problem in problems
+            for rate in self.rates or (None,)
+        )
+
+    def named_objective(self) -> dict[str, str]:
+        """The objective as an entry of a document, which the default objective leaves out."""
+        return {} if self.objective == DEFAULT else {"objective": self.objective}
+
+    def split(self, share: float) -> tuple[tuple[Problem, ...], tuple[Problem, ...]]:
+        """Problems to train on, and those held out: a share of all, chosen by the seed."""
+        n = len(self.problems)
+        count = min(n - 1, max(1, round(share * n))) if share > 0 else 0
+        random = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(0, 0, 0, 0)))
+        out = np.zeros(n, bool)
+        out[random.permutation(n)[:count]] = True
+        return (
+            tuple(compress(self.problems, ~out)),
+            tuple(compress(self.problems, out)),
+        )
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise SettingError(f"{name} is {quoted(value)}; it must be {' or '.join(choices)}")

@@ -1,0 +1,75 @@
+"""Constant loads count wherever the work per tuple does."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from engine_deployments import GENERAL
+
+from streamplace.engines.deployment import Deployment
+from streamplace.engines.registry import EXPORTS
+from streamplace.io.graphs import graph_to_dict
+from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.objectives.registry import OBJECTIVES
+
+LEFT_OUT = {"latency", "makespan"}
+"""Objectives of one pass that has the devices for itself."""
+
+
+def asked(constant: float = 0.0, ipt: float = 2e5) -> Problem:
+    """A pipe on two devices that draw power, whose second operator differs."""
+    operators = [
+        Operator("src", ipt=1e5, payload=100, rate=1e4),
+        Operator("commit", ipt=ipt, constant=constant),
+    ]
+    devices = [Device("d0", mips=2500, cores=2, watts=5), Device("d1", mips=2000, watts=9)]
+    graph = StreamGraph.of("pipe", operators, [Stream("src", "commit")])
+    return Problem(graph, Cluster.of(devices, bandwidth=1e9))
+
+
+def deployment(problem: Problem) -> Deployment:
+    return Deployment.of(problem, {"src": "d0", "commit": "d1"})
+
+
+@pytest.mark.parametrize("name", list(OBJECTIVES))
+def test_objectives_count_constant_loads_with_the_work_per_tuple(name: str) -> None:
+    judge, places = OBJECTIVES[name], np.array([[0, 1]], np.int32)
+    plain, held, heavier = (
+        judge.evaluate(problem, places)[0]
+        for problem in (asked(), asked(constant=1500), asked(ipt=9e5))
+    )
+    if plain == heavier:
+        pytest.skip("it does not depend on work")
+    assert (held != plain) == (name not in LEFT_OUT)
+
+
+@pytest.mark.parametrize("name", GENERAL)
+def test_exports_that_tell_the_work_per_tuple_tell_constant_loads(name: str) -> None:
+    written = EXPORTS[name].files
+    plain, held, heavier = (
+        written(deployment(problem)) for problem in (asked(), asked(constant=1500), asked(ipt=9e5))
+    )
+    assert (held != plain) or (heavier == plain)
+
+
+def native(graph: StreamGraph) -> Any:
+    return graph_to_dict(graph)
+
+
+def of_networkx(graph: StreamGraph) -> Any:
+    from streamplace.io.networkx import to_networkx
+
+    return dict(to_networkx(graph).nodes(data=True))
+
+
+def of_torch_geometric(graph: StreamGraph) -> Any:
+    pytest.importorskip("torch_geometric")
+    from streamplace.io.torch_geometric import to_torch_geometric
+
+    return to_torch_geometric(graph)["constant"].tolist()
+
+
+@pytest.mark.parametrize("form", [native, of_networkx, of_torch_geometric])
+def test_forms_of_graphs_carry_constant_loads(form: Callable[[StreamGraph], Any]) -> None:
+    assert form(asked(constant=1500).graph) != form(asked().graph)

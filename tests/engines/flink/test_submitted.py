@@ -1,0 +1,206 @@
+"""What jobs were submitted with, remembered on this machine."""
+
+import json
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flink_graphs import pipeline
+from scripted_flink import scripted_flink
+
+from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.job_ids import successor
+from streamplace.engines.flink.program import Program
+from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.submitted import (
+    MOST,
+    known_program,
+    remember,
+    remembered_program,
+)
+from streamplace.engines.flink.verify import verify
+from streamplace.errors import SettingError
+from streamplace.io.caches import user_state
+
+JOB = "0" * 32
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Folder of a user who has submitted nothing yet."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return tmp_path
+
+
+@pytest.fixture
+def program(folder: Path) -> Program:
+    """A program with everything that one may have."""
+    return Program(
+        jar_of(folder / "job.jar"),
+        "my.Main",
+        ("--in", "x y"),
+        [jar_of(folder / "more.jar")],
+        ("file:///c.jar",),
+        {"a": "b=c"},
+        3,
+        64,
+    )
+
+
+def jar_of(path: Path, text: str = "") -> Path:
+    """A jar."""
+    with zipfile.ZipFile(path, "w") as made:
+        made.writestr("A.class", text)
+    return path
+
+
+def test_what_a_job_was_submitted_with_is_known_later(program: Program) -> None:
+    """Whole, and of the jobs that take its place, too."""
+    remember(JOB, program)
+    for job in (JOB, successor(JOB), successor(successor(JOB))):
+        known = remembered_program(job)
+        assert known is not None
+        assert known.run_request() == program.run_request()
+        assert (known.jar, known.libraries) == (program.jar, program.libraries)
+        assert known.managed_mb == 64
+    assert remembered_program("1" * 32) is None
+
+
+def test_of_several_submissions_the_last_of_a_job_counts(program: Program, folder: Path) -> None:
+    """A job was moved with other arguments than it was submitted with."""
+    remember(JOB, program)
+    remember(successor(JOB), Program(jar_of(folder / "new.jar"), "my.Main"))
+    known = remembered_program(successor(successor(JOB)))
+    assert known is not None
+    assert known.jar.name == "new.jar"
+
+
+def test_nobody_else_can_read_arguments(program: Program) -> None:
+    """They may be secret."""
+    remember(JOB, program)
+    (path,) = (user_state() / "flink-jobs").iterdir()
+    assert path.stat().st_mode & 0o077 == 0
+    assert path.parent.stat().st_mode & 0o077 == 0
+
+
+def test_a_jar_that_was_changed_is_not_used(program: Program) -> None:
+    remember(JOB, program)
+    jar_of(program.libraries[0], "changed")
+    with pytest.raises(SettingError, match=r"more.jar is not the jar any more .* JAR -- ARGUMENTS"):
+        remembered_program(JOB)
+
+
+def test_a_folder_that_cannot_be_written_to_is_no_error(
+    program: Program, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "file"))
+    remember(JOB, program)
+    assert remembered_program(JOB) is None
+
+
+def test_a_damaged_file_is_no_error(program: Program) -> None:
+    remember(JOB, program)
+    (user_state() / "flink-jobs" / f"{JOB}.json").write_text('{"digests": 3}')
+    assert remembered_program(JOB) is None
+
+
+def test_old_jobs_are_forgotten(program: Program) -> None:
+    remember(JOB, program)
+    files = user_state() / "flink-jobs"
+    for i in range(MOST):
+        (files / f"{i}.json").write_text("{}")
+    remember("1" * 32, program)
+    assert len([*files.iterdir()]) == MOST
+    assert remembered_program("1" * 32) is not None
+
+
+def uploads(*names: str, **settings: str) -> dict[str, Any]:
+    """Answers of a cluster with uploaded jars."""
+    return {
+        "GET /jars": {
+            "files": [{"id": f"1_{name}", "name": name, "uploaded": 0} for name in names]
+        },
+        "GET /jobmanager/config": [
+            [{"key": key.replace("_", "."), "value": value} for key, value in settings.items()]
+        ],
+    }
+
+
+def test_a_job_that_is_not_known_is_asked_for_in_one_line(folder: Path) -> None:
+    """With the jars that were uploaded; those of streamplace itself are none of the job."""
+    own = "streamplace-0000000000000000-000000000000.1.1_placed-job.jar"
+    with (
+        scripted_flink(uploads("shop.jar", own)) as flink,
+        pytest.raises(SettingError) as raised,
+    ):
+        known_program(Rest(flink.url), JOB)
+    text = str(raised.value)
+    assert text.endswith(
+        "name its jar and arguments, as in: JAR -- ARGUMENTS. Jars that were uploaded: 'shop.jar'"
+    )
+    assert len(text.splitlines()) == 1
+
+
+def test_an_uploaded_jar_that_lies_on_this_machine_is_named_by_its_path(folder: Path) -> None:
+    """Flink's REST interface gives no jar back, but the JobManager's folder may be readable."""
+    place = folder / "flink-web-upload"
+    place.mkdir()
+    jar = jar_of(place / "1_shop.jar")
+    with (
+        scripted_flink(uploads("shop.jar", web_tmpdir=str(folder))) as flink,
+        pytest.raises(SettingError, match=f"uploaded lie in {jar}$"),
+    ):
+        known_program(Rest(flink.url), JOB)
+
+
+def test_a_cluster_that_takes_no_jars_names_none(folder: Path) -> None:
+    with scripted_flink({}) as flink, pytest.raises(SettingError, match=r"JAR -- ARGUMENTS$"):
+        known_program(Rest(flink.url), JOB)
+
+
+@pytest.mark.parametrize("command", ["move", "advise", "watch"])
+def test_options_of_a_submission_without_a_jar_are_refused(
+    run: Callable[..., Any], folder: Path, command: str
+) -> None:
+    """They would be ignored."""
+    (folder / "p.json").write_text(json.dumps({"assignment": {}}))
+    more = {
+        "move": (),
+        "advise": ("--rate", "2x"),
+        "watch": ("--placement", str(folder / "p.json"), "--spare", "a"),
+    }[command]
+    job = ("--job", JOB, "--rest", "http://127.0.0.1:1")
+    answer = run("flink", command, *job, *more, "--entry-class", "my.Main")
+    assert answer.status == 2
+    assert "name JAR, too" in answer.err
+
+
+def test_a_resumed_move_without_a_jar_needs_its_job(run: Callable[..., Any], folder: Path) -> None:
+    answer = run("flink", "move", "--resume", "--rest", "http://127.0.0.1:1")
+    assert answer.status == 2
+    assert "--resume without JAR needs --job" in answer.err
+
+
+@pytest.mark.xdist_group("flink")
+def test_a_job_that_streamplace_submitted_is_moved_without_its_jar(
+    run: Callable[..., Any], rest: Rest, flink: Flink, graph_jar: Path, folder: Path
+) -> None:
+    """Twice, for the job that takes its place is known, too."""
+    where = ("--rest", rest.url, "--flink-home", str(flink.home))
+
+    def placed(device: str) -> tuple[str, str]:
+        path = folder / f"{device}.json"
+        path.write_text(json.dumps({"assignment": {"op0": device, "op1": device}}))
+        return "--placement", str(path)
+
+    given = (str(graph_jar), "--entry-class", "GraphJob", *where, *placed("dev-0"))
+    assert run("flink", "apply", *given, "--", json.dumps(pipeline(1, 1))).status == 0
+    for device in ("dev-1", "dev-2"):
+        saved = ("--savepoints", folder.as_uri(), "--settle", "0")
+        answer = run("flink", "move", *where, *placed(device), *saved)
+        assert answer.status == 0, answer.err
+        assert "its options and arguments are used again" in answer.err
+        assert verify(rest, answer.out.strip(), {"op0": [device], "op1": [device]}).fine

@@ -1,0 +1,155 @@
+"""A move of a job on a Flink that answers what it is told to."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from scripted_flink import ScriptedFlink, healthy, job, scripted_flink
+
+from streamplace.engines.flink import stopping, transaction
+from streamplace.engines.flink.folder import FileEntry, SavepointFolder
+from streamplace.engines.flink.holder import Holder
+from streamplace.engines.flink.job_ids import successor
+from streamplace.engines.flink.journal import Journal, MoveLock
+from streamplace.engines.flink.program import Program
+from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.settling import Settling
+from streamplace.engines.flink.state import Saving
+from streamplace.engines.flink.transaction import Transaction, Way
+from streamplace.engines.flink.uploads import ClusterJar
+from streamplace.engines.live import Verification
+
+OLD = "old"
+NEW = successor(OLD)
+BACK = successor(NEW)
+AGAIN = successor(BACK)
+STOP = f"GET /jobs/{OLD}/savepoints/t1"
+SAVED = {"status": {"id": "COMPLETED"}, "operation": {"location": "file:/s/savepoint-1"}}
+UNDER_WAY = {"status": {"id": "IN_PROGRESS"}}
+FAILED = {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": {"stack-trace": "no disk"}}}
+RETAINED = {"counts": {"completed": 3}, "latest": {"completed": {"external_path": "s3://b/chk-3"}}}
+KEPT = {"externalization": {"enabled": True, "delete_on_cancellation": True}}
+KEPT_ALWAYS = {"externalization": {"enabled": True, "delete_on_cancellation": False}}
+UNKNOWN = {"errors": ["Could not find Flink job (…)"]}
+Started = list[tuple[str, str, str]]
+RUNNING, FINISHED = job(OLD, "RUNNING", {}), job(OLD, "FINISHED", {})
+
+
+class MemoryFolder(SavepointFolder):
+    """A folder of savepoints in memory."""
+
+    files: ClassVar[dict[str, str]] = {}
+
+    def create(self, name: str, text: str) -> bool:
+        """Write a file that does not exist yet."""
+        return self.files.setdefault(name, text) is text
+
+    def write(self, name: str, text: str) -> None:
+        """Write a file."""
+        self.files[name] = text
+
+    def read(self, name: str) -> str:
+        """Text of a file."""
+        return self.files.get(name, "")
+
+    def delete(self, name: str) -> None:
+        """Delete a file."""
+        self.files.pop(name, None)
+
+    def entries(self, prefix: str) -> list[FileEntry]:
+        """Files whose names begin with a prefix; all are a minute old."""
+        return [FileEntry(name, 60.0) for name in self.files if name.startswith(prefix)]
+
+    def complete(self, uri: str, prefix: str) -> list[FileEntry]:
+        """Savepoints that a test has put there, with their age as text."""
+        names = [name.removeprefix(f"{uri}/") for name in self.files if name.startswith(f"{uri}/")]
+        return [
+            FileEntry(name, float(self.files[f"{uri}/{name}"]))
+            for name in names
+            if name.startswith(prefix)
+        ]
+
+    def spend(self, job: str) -> None:
+        """Use up the id of a job."""
+        self.files[f"spent {job}"] = ""
+
+
+def jobs(states: Mapping[str, str]) -> dict[str, Any]:
+    """The list of all jobs."""
+    return {"jobs": [{"id": name, "status": state} for name, state in states.items()]}
+
+
+def cluster_jar(rest: Rest, name: str) -> ClusterJar:
+    """A jar that is on the cluster."""
+    return ClusterJar(rest, lambda: nullcontext(Path(name)), name, name)
+
+
+@contextmanager
+def answering_flink() -> Iterator[ScriptedFlink]:
+    """A cluster on which the job ends with a savepoint when it is asked to."""
+    answers: dict[str, Any] = healthy("dev-0", "dev-1") | {
+        f"POST /jobs/{OLD}/stop": {"request-id": "t1"},
+        STOP: SAVED,
+        f"GET /jobs/{OLD}": [RUNNING, FINISHED],
+        f"GET /jobs/{OLD}/checkpoints": {"counts": {"completed": 0}},
+        f"GET /jobs/{NEW}": UNKNOWN,
+        f"GET /jobs/{BACK}": UNKNOWN,
+        f"GET /jobs/{AGAIN}": UNKNOWN,
+        "GET /jobs": jobs({OLD: "FINISHED"}),
+    }
+    with scripted_flink(answers) as answering:
+        yield answering
+
+
+def move_maker(
+    flink: ScriptedFlink, started: Started, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Transaction]:
+    """A move whose starts fail as told, one after the other."""
+
+    def made(*failures: BaseException) -> Transaction:
+        left = [*failures]
+
+        def submit(rest: Rest, jar: ClusterJar, request: dict[str, Any], job_id: str) -> None:
+            started.append((job_id, jar.id, request["savepointPath"]))
+            if left:
+                raise left.pop(0)
+
+        monkeypatch.setattr(transaction, "submit", submit)
+        monkeypatch.setattr(transaction, "wait_started", lambda *_: None)
+        monkeypatch.setattr(transaction, "verify", lambda *_: Verification((), (), ()))
+        monkeypatch.setattr(stopping, "STEADY_SECONDS", 0.2)
+        monkeypatch.setattr(Program, "run_request", lambda _, saved: {"savepointPath": saved.path})
+        rest, moment = Rest(flink.url), datetime(2020, 1, 1, tzinfo=UTC)
+        journal = Journal(
+            job=OLD,
+            trigger="t1",
+            successor=NEW,
+            before={"map": ["dev-0"]},
+            after={"map": ["dev-1"]},
+            began=moment,
+            holder=Holder.current(),
+        )
+        folder = MemoryFolder(rest, "file:///s", cluster_jar(rest, "jar-files"))
+        program = Program(Path("a.jar"))
+        ways = (
+            Way(cluster_jar(rest, "there"), program, journal.after),
+            Way(cluster_jar(rest, "here"), program, journal.before),
+        )
+        folder.files.clear()
+        return Transaction(
+            rest,
+            folder,
+            MoveLock(folder, journal, []),
+            ways,
+            lambda _: None,
+            5.0,
+            Saving(),
+            Settling(0.0),
+            None,
+            "move --resume",
+        )
+
+    return made

@@ -1,0 +1,169 @@
+"""How DopplerModule learns, in all three stages."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from streamplace.errors import FormatError, SettingError
+from streamplace.learn.config import configured
+from streamplace.learn.registry import MODELS, LearningTask
+from streamplace.objectives.registry import OBJECTIVES, named_objective
+from streamplace.papers.doppler.features import FEATURES
+from streamplace.papers.doppler.learner import DopplerLearner
+from streamplace.papers.doppler.options import DopplerConfig
+from streamplace.papers.families.chainmm import ChainMM, chainmm
+from streamplace.papers.families.giph import Giph, giph
+
+PAPER = tuple(giph(Giph("multiple_networks", 2), seed=3))
+CHAIN = next(iter(chainmm(ChainMM(shards=1, devices=3), seed=0)))
+LINKS = "makespan:preset=doppler"
+SMALL: dict[str, Any] = {"width": 8, "hidden": 8, "rounds": 2, "steps": 1}
+
+
+def learner(problems: Any = PAPER, task: Any = None, **options: Any) -> DopplerLearner:
+    """Doppler on problems, some of them to judge by."""
+    known = {"objective": LINKS, **(task or {})}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(4)
+        return DopplerLearner(
+            LearningTask(problems, problems[:1], seed=0, **known),
+            DopplerConfig(**{**SMALL, **options}),
+        )
+
+
+def rows(*numbers: int) -> Any:
+    """Rows of training problems."""
+    return np.array(numbers, np.int64)
+
+
+def taught(one: DopplerLearner, steps: int, epoch: int, rate: float = 0.01) -> list[Any]:
+    """Losses and reports of steps of Adam."""
+    adam, found = torch.optim.Adam(one.module.parameters(), rate), []
+    for step in range(steps):
+        loss, report = one.loss(rows(0), epoch, step)
+        adam.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(one.module.parameters(), 5.0)
+        adam.step()
+        found.append((float(loss.detach()), report))
+    return found
+
+
+def test_a_running_mean_wants_one_problem_after_the_other(tmp_path: Path) -> None:
+    """Else threads would decide what comes before."""
+    file = tmp_path / "c.toml"
+    file.write_text("[training]\nbatch = 2\n")
+    with pytest.raises(SettingError, match="batch is 2 and must be 1"):
+        configured(MODELS["doppler"], "paper", file)
+    assert configured(MODELS["doppler"], "fast", file).training.batch == 2
+
+
+def test_imitation_leads_to_what_the_critical_path_would_do() -> None:
+    """Its choices become likelier, wherever the policies lead."""
+    found = taught(learner((CHAIN,)), 40, epoch=0)
+    losses = [loss for loss, _ in found]
+    assert np.mean(losses[-5:]) < 0.75 * np.mean(losses[:5])
+
+
+def test_trial_leads_to_shorter_passes() -> None:
+    """From nothing, without a teacher."""
+    found = taught(learner((CHAIN,), imitation=0), 50, epoch=0)
+    rewards = [report.reward for _, report in found]
+    assert np.mean(rewards[-10:]) > np.mean(rewards[:10]) + 0.02
+
+
+def test_the_loss_weighs_choices_by_what_their_placements_cost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Against the mean cost before, in multiples of the least makespan, discounted."""
+    from streamplace.papers.doppler import learner as module
+
+    seen: list[Any] = []
+    choices = module.choices
+
+    def kept(*arguments: Any) -> Any:
+        seen.append((choices(*arguments), arguments[1]))
+        return seen[-1][0]
+
+    monkeypatch.setattr(module, "choices", kept)
+    one = learner(imitation=0, episodes=1, comparison="running-mean", discount=0.9, entropy=0.25)
+    bound = OBJECTIVES["makespan"].bound(PAPER[1])
+    costs = []
+    for step in range(3):
+        loss, report = one.loss(rows(1), 0, step)
+        found, record = seen[-1]
+        place = np.empty((1, PAPER[1].n_operators), np.int32)
+        place[0, record.done_task[0]] = record.done_device[0]
+        costs.append(named_objective(LINKS).values(PAPER[1], place)[0] / bound)
+        gain = np.mean(costs[:-1]) - costs[-1] if step else 0.0
+        n = place.shape[1]
+        weights = gain * 0.9 ** np.arange(n)[::-1]
+        wanted = (weights * found.log_p[0].detach().numpy()).sum()
+        wanted += 0.25 * float(found.entropy.detach().sum())
+        assert float(loss.detach()) == pytest.approx(-wanted, rel=1e-4)
+        assert report.reward == pytest.approx(1 / costs[-1])
+
+
+def test_equal_costs_teach_nothing() -> None:
+    """Nobody is better than the episodes beside it."""
+    one = learner(
+        task={"reward": lambda problem, places: np.ones(len(places))}, imitation=0, entropy=0.0
+    )
+    assert float(one.loss(rows(0), 0, 1)[0].detach()) == pytest.approx(0.0, abs=1e-6)
+
+
+def test_measured_passes_are_what_is_learned_from() -> None:
+    """Stage III: whoever measures is asked once for every episode, and its seconds count."""
+    asked = []
+
+    def measure(problem: Any, places: Any) -> Any:
+        asked.append((problem, places))
+        return 2 * OBJECTIVES["makespan"].bound(problem) * np.ones(len(places))
+
+    one = learner(task={"reward": measure, "features": {"names": FEATURES}})
+    _, report = one.loss(rows(1), 0, 0)
+    assert [(problem, len(places)) for problem, places in asked] == [(PAPER[1], 8)]
+    assert report.reward == pytest.approx(0.5)
+
+
+def test_who_begins_with_weights_has_imitated_enough() -> None:
+    """The first epoch of a run that goes on from weights is trial."""
+    fresh, begun = learner(), learner(task={"features": {"names": FEATURES}})
+    fresh.module.load_state_dict(begun.module.state_dict())
+    trial = learner(imitation=0)
+    trial.module.load_state_dict(begun.module.state_dict())
+    losses = [float(one.loss(rows(0), 0, 3)[0].detach()) for one in (begun, trial, fresh)]
+    assert losses[0] == losses[1] != losses[2]
+
+
+def test_exploration_falls_in_a_line_in_either_stage() -> None:
+    """From straying to nothing, then from exploration to nothing."""
+    one = learner(imitation=4, straying=1.0, exploration=0.2, exploring=10)
+    found = [one._exploration(epoch) for epoch in (0, 1, 4, 9, 14, 99)]
+    assert found == pytest.approx([1.0, 0.75, 0.2, 0.1, 0.0, 0.0])
+
+
+@pytest.mark.parametrize("objective", ["throughput", "latency", "makespan"])
+def test_it_learns_for_any_objective(objective: str) -> None:
+    """Rewards are shares, whatever is measured, and validation is the same every time."""
+    one = learner((CHAIN, *PAPER[:2]), {"objective": objective}, steps=2)
+    assert one.n_problems == 6
+    loss, report = one.loss(rows(0, 4), 50, 0)
+    assert torch.isfinite(loss)
+    assert 0 < report.mean.reward <= report.mean.best <= 1
+    assert one.validate() == pytest.approx(one.validate(), abs=0)
+
+
+def test_what_is_known_survives_a_stop() -> None:
+    """Best rewards and the mean so far; a learner of other problems refuses them."""
+    one, other = (learner(imitation=0, comparison="running-mean") for _ in "ab")
+    one.loss(rows(0), 0, 0)
+    other.restore(one.state())
+    for name, array in one.state().items():
+        assert (other.state()[name] == array).all()
+        assert array.any()
+    with pytest.raises(FormatError, match="other problems"):
+        learner(PAPER[:1]).restore(one.state())

@@ -1,0 +1,200 @@
+"""GiPH's benchmark."""
+
+from collections import Counter, defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passes_cases import golden
+from streamsim.passes import GIPH, makespans
+
+from streamplace.errors import SettingError
+from streamplace.io.problems import problem_line
+from streamplace.model import Problem
+from streamplace.papers.families.giph import SETTINGS, Giph, giph
+from streamplace.papers.families.giph_networks import (
+    TYPES,
+    DeviceNetwork,
+    NetworkShape,
+    draw_network,
+)
+from streamplace.papers.families.giph_programs import ProgramShape, draw_layers, draw_program
+from streamplace.papers.families.tasks import INSTRUCTIONS, task_graph, tasks_of
+
+PAPER = {
+    (10, 0.1): 34,
+    (10, 0.2): 22,
+    (10, 0.3): 18,
+    (15, 0.1): 41,
+    (15, 0.2): 29,
+    (15, 0.3): 25,
+}
+"""Mean tasks of the published data sets by v and alpha."""
+
+
+@pytest.fixture(scope="module")
+def several() -> list[Problem]:
+    """The default setting."""
+    return list(giph(Giph(), 0))
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_graphs_have_as_many_tasks_as_the_papers(setting: str) -> None:
+    """Within 5 % for each v and alpha, in training and in testing together."""
+    sizes = defaultdict(list)
+    for problem in giph(Giph(setting), 0):
+        facts = problem.graph.attributes
+        sizes[facts["v"], facts["alpha"]].append(problem.n_operators)
+    assert {key: np.mean(size) for key, size in sizes.items()} == {
+        key: pytest.approx(mean, rel=0.05) for key, mean in PAPER.items()
+    }
+
+
+def test_splits_have_the_seeds_of_the_paper(several: list[Problem]) -> None:
+    """Names carry the seeds of the task graph and of the network."""
+    for problem in several:
+        program, network = (int(part[1:]) for part in problem.graph.name.split("-")[-2:])
+        seeds = range(10) if problem.graph.attributes["split"] == "train" else range(25, 35)
+        assert program in seeds
+        assert network in range(10)
+    assert Counter(p.graph.attributes["split"] for p in several) == {"train": 120, "test": 120}
+
+
+def test_equal_numbers_are_equal_networks(several: list[Problem]) -> None:
+    clusters = defaultdict(set)
+    for problem in several:
+        clusters[problem.graph.name[-3:]].add(problem.cluster)
+    assert {len(same) for same in clusters.values()} == {1}
+    assert len(clusters) == 10
+
+
+def test_asking_for_more_problems_puts_the_same_graphs_on_other_networks(
+    several: list[Problem],
+) -> None:
+    """The first of each split stay as they are."""
+    more = list(giph(Giph(problems=121), 0))
+    assert [problem_line(p) for p in more[:120]] == [problem_line(p) for p in several[:120]]
+    first, again = more[0], more[120]
+    assert first.graph.operators == again.graph.operators
+    assert first.graph.streams == again.graph.streams
+    assert first.cluster != again.cluster
+
+
+def test_networks_of_the_last_setting_differ_in_size_and_between_the_splits() -> None:
+    sizes = defaultdict(set)
+    for problem in giph(Giph("multiple_networks_diff"), 0):
+        assert 15 <= problem.n_devices <= 24
+        sizes[problem.graph.attributes["split"]].add(problem.graph.name[-3:])
+    assert not sizes["train"] & sizes["test"]
+
+
+def test_a_problem_takes_as_long_as_in_the_simulator_of_the_paper() -> None:
+    """Compute over speed and bytes over bandwidth are seconds, but for the digits left out."""
+    for case in golden("giph"):
+        size = len(case["tasks"])
+        operators = tasks_of(
+            [f"t{i}" for i in range(size)],
+            ipt=[task["compute"] * INSTRUCTIONS for task in case["tasks"]],
+        )
+        graph = task_graph(
+            case["id"],
+            operators,
+            [edge[:2] for edge in case["edges"]],
+            [edge[2] for edge in case["edges"]],
+        )
+        has = np.ones((len(case["comp_rate"]), TYPES), bool)
+        names = tuple(f"d{d}" for d in range(len(has)))
+        matrices = (np.array(case[name]) for name in ("delay", "inv_bw"))
+        cluster = DeviceNetwork(names, 1 / np.array(case["comp_rate"]), has, *matrices).cluster()
+        mappings = [placement["mapping"] for placement in case["placements"]]
+        latencies = [placement["latency"] for placement in case["placements"]]
+        answers = makespans(Problem(graph, cluster).one_pass, mappings, GIPH)
+        np.testing.assert_allclose(answers, latencies, rtol=1e-3)
+
+
+def test_values_have_the_paper_s_means_and_spreads(several: list[Problem]) -> None:
+    compute = np.concatenate([p.graph.operators.ipt / INSTRUCTIONS for p in several])
+    sent = np.concatenate([p.graph.streams.payload for p in several])
+    speed = np.concatenate([p.cluster.devices.mips for p in several])
+    remote = ~np.eye(20, dtype=bool)
+    per_byte = np.concatenate([8 / p.cluster.bandwidth_bps[remote] for p in several])
+    delay = np.concatenate([p.cluster.latency_s[remote] for p in several])
+    for values, low, high in (
+        (compute, 80, 120),
+        (sent, 80, 120),
+        (speed, 3, 7),
+        (per_byte, 0.006, 0.014),
+        (delay, 0, 20),
+    ):
+        assert low - 1e-4 <= values.min() <= low + 0.05 * (high - low)
+        assert high - 0.05 * (high - low) <= values.max() <= high + 1e-4
+        assert values.mean() == pytest.approx((low + high) / 2, rel=0.05)
+
+
+@given(
+    st.integers(1, 30),
+    st.sampled_from([0.1, 0.3, 1.0, 5.0, 10.0]),
+    st.floats(0, 1),
+    st.integers(0, 2**32),
+)
+def test_task_graphs_have_one_entry_one_exit_and_a_path_through_all_layers(
+    v: int, alpha: float, p: float, seed: int
+) -> None:
+    """Edges go to later layers, so there is no cycle."""
+    rng, shape = np.random.default_rng(seed), ProgramShape(v, alpha, p)
+    layer = draw_layers(shape, rng)
+    graph = draw_program("any", shape, layer, rng, {})
+    source, target = graph.streams.source, graph.streams.target
+    assert (layer[source] < layer[target]).all()
+    assert (graph.sources.tolist(), graph.sinks.tolist()) == ([0], [len(layer) - 1])
+    steps = layer[target] - layer[source] == 1
+    assert set(layer[target][steps]) == set(range(1, layer[-1] + 1))
+    assert {len(tags) for tags in graph.operators.requires} == {1}
+
+
+@given(st.integers(1, 30), st.sampled_from([0.0, 0.2, 0.6]), st.integers(0, 2**32))
+def test_every_device_has_hardware_and_all_hardware_has_a_device(
+    devices: int, support: float, seed: int
+) -> None:
+    """So every task can run somewhere, which the paper does not promise."""
+    network = draw_network(NetworkShape(devices, support), np.random.default_rng(seed))
+    assert network.has.any(axis=0).all()
+    assert network.has.any(axis=1).all()
+    assert (network.delay == network.delay.T).all()
+    assert (network.seconds_per_byte == network.seconds_per_byte.T).all()
+
+
+def test_the_grid_is_wider() -> None:
+    """Sizes, computing and bytes cover the ranges of the notebook."""
+    problems = list(giph(Giph("grid", problems=60), 0))
+    assert len(problems) == 120
+    sizes = [problem.n_operators for problem in problems]
+    assert 3 <= min(sizes) <= 6
+    assert 60 <= max(sizes) <= 70
+    assert {problem.n_devices for problem in problems} == {5, 10, 20}
+    for name, values in (("compute", {5.0, 50.0, 100.0}), ("bytes", {100.0, 1000.0, 10_000.0})):
+        assert {problem.graph.attributes[name] for problem in problems} == values
+
+
+def test_another_seed_gives_other_problems(several: list[Problem]) -> None:
+    other = next(giph(Giph(), 1))
+    assert other.graph.operators != several[0].graph.operators
+    assert other.cluster not in [problem.cluster for problem in several]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"setting": "many"}, "no setting 'many'. Known: single_network, multiple_networks, "),
+        ({"problems": 0}, "problems is 0; it must be between 1"),
+        (
+            {"problems": 1201},
+            "multiple_networks has 1200 for the split train .every task graph on every",
+        ),
+    ],
+)
+def test_parameters_that_make_no_sense_are_refused(values: dict[Any, Any], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        Giph(**values)

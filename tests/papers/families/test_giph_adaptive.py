@@ -1,0 +1,80 @@
+"""GiPH's changing networks."""
+
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamplace.errors import SettingError
+from streamplace.io.problems import problem_line
+from streamplace.model.problem import Problem
+from streamplace.papers.families.giph_adaptive import GiphAdaptive, giph_adaptive
+
+FEW = GiphAdaptive(programs=2)
+
+
+@pytest.fixture(scope="module")
+def walk() -> list[Problem]:
+    """Two task graphs through 20 changes."""
+    return list(giph_adaptive(FEW, 0))
+
+
+def test_every_task_graph_walks_through_all_steps(walk: list[Problem]) -> None:
+    """Numbered in the attributes and in the names."""
+    steps = [(p.graph.attributes["program"], p.graph.attributes["step"]) for p in walk]
+    assert steps == [(program, step) for program in range(2) for step in range(21)]
+    assert walk[22].graph.name == "p01-step01"
+    assert GiphAdaptive().n_graphs == 420
+
+
+def test_two_leave_then_four_then_two_join_then_four(walk: list[Problem]) -> None:
+    """By name: who leaves does not come back, and who stays keeps speed, hardware and links."""
+    sizes = [problem.n_devices for problem in walk[:21]]
+    assert sizes == [20, 18, 14, 16, 20] + [18, 14, 16, 20] * 4
+    seen = set()
+    for before, after in pairwise(problem.cluster for problem in walk[:21]):
+        old, new = before.devices, after.devices
+        stayed = [name for name in new.name if name in old]
+        assert {old[name] for name in stayed} == {new[name] for name in stayed}
+        rows = [[devices.index(name) for name in stayed] for devices in (old, new)]
+        links = [c.bandwidth_bps[np.ix_(r, r)] for c, r in zip((before, after), rows, strict=True)]
+        assert (links[0] == links[1]).all()
+        seen |= set(old.name)
+        assert not (set(new.name) - set(old.name)) & seen
+
+
+def test_the_task_graph_stays_the_same(walk: list[Problem]) -> None:
+    assert all(problem.graph.operators == walk[0].graph.operators for problem in walk[:21])
+    assert walk[0].graph.operators != walk[21].graph.operators
+
+
+def test_the_same_networks_are_those_of_every_task_graph(walk: list[Problem]) -> None:
+    assert [p.cluster for p in walk[:21]] == [p.cluster for p in walk[21:]]
+
+
+def test_new_devices_are_weaker(walk: list[Problem]) -> None:
+    """After 20 changes few of the first devices are left, so speeds and bandwidths fall."""
+    first, last = walk[0].cluster, walk[20].cluster
+    assert last.devices.mips.mean() < 0.75 * first.devices.mips.mean()
+    remote = ~np.eye(20, dtype=bool)
+    assert last.bandwidth_bps[remote].mean() < 0.75 * first.bandwidth_bps[remote].mean()
+    new = [device.mips for device in last.devices if int(device.name[1:]) >= 20]
+    assert 0.5 * 3 - 1e-3 <= min(new) <= max(new) <= 0.5 * 7 + 1e-3
+
+
+def test_fewer_changes_and_programs_are_the_beginning_of_more(walk: list[Problem]) -> None:
+    less = list(giph_adaptive(GiphAdaptive(programs=1, changes=3), 0))
+    assert [problem_line(p) for p in less] == [problem_line(p) for p in walk[:4]]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"capacity": 0.0}, "capacity is 0"),
+        ({"changes": -1}, "changes is -1; it must be between 0"),
+    ],
+)
+def test_parameters_out_of_range_are_refused(values: dict[Any, Any], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        GiphAdaptive(**values)

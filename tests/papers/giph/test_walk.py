@@ -1,0 +1,280 @@
+"""GiPH's gpNet, forward pass and walk, against what the paper says literally."""
+
+from itertools import islice
+from typing import Any
+
+import giph_reference as literal
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from problems import PROBLEMS
+from strategies import problems
+
+from streamplace.learn.parameters import arrays_of
+from streamplace.learn.walker import walks
+from streamplace.model import Problem
+from streamplace.model.sampling import random_placements
+from streamplace.papers.families.giph import Giph, giph
+from streamplace.papers.giph.features import EDGE_FEATURES, N_EDGE, N_NODE, first_criticality
+from streamplace.papers.giph.network import network_of, scores, shapes
+from streamplace.papers.giph.options import GiphConfig
+from streamplace.papers.giph.placing import GiphImprover, GiphWalker
+from streamplace.papers.giph.policy import GiphModule
+from streamplace.papers.walks.graph import WalkRecord, node_graph_of
+from streamplace.papers.walks.module import NodeGraphBatch
+
+PAPER = tuple(islice(giph(Giph("multiple_networks", 2), seed=3), 2))[1]
+"""Of the first, a chain with shortcuts, no two tasks could run at the same time."""
+SOME = {name: PROBLEMS[name] for name in ("diamond", "heterogeneous", "constrained", "joined")}
+ALL = [*SOME.values(), PAPER]
+CONFIGS = {
+    "giph": GiphConfig(),
+    "giph-3": GiphConfig(steps=3),
+    "giph-ne": GiphConfig(edges=False),
+    "no potential": GiphConfig(potential=False),
+    "sage": GiphConfig(form="sage", edges=False),
+    "plain": GiphConfig(form="plain", edges=False),
+    "tasks alone": GiphConfig(pairs=False),
+}
+
+
+def module_of(config: GiphConfig, seed: int = 1) -> GiphModule:
+    """A network with parameters that are nowhere zero."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        module = GiphModule(config.form, config.steps, config.edges)
+        for parameter in module.parameters():
+            torch.nn.init.normal_(parameter, std=0.5)
+    return module
+
+
+def walker_of(problem: Problem, config: GiphConfig, module: GiphModule | None = None) -> GiphWalker:
+    """GiPH on a problem, with random weights."""
+    tensors = arrays_of(module or module_of(config))
+    return GiphImprover(network_of(tensors, config.form, config.steps), config).on(problem)
+
+
+def seen(
+    problem: Problem, config: GiphConfig, steps: int | None = None, module: GiphModule | None = None
+) -> tuple[GiphWalker, Any, WalkRecord, Any]:
+    """Who walked from a random placement, the placements before each step, what was seen."""
+    rng = np.random.default_rng(5)
+    walker = walker_of(problem, config, module)
+    place = random_placements(problem, 1, rng)[0]
+    walked = walker.recorded(place, rng.random(steps or walker.length))
+    return walker, np.concatenate([place[None], walked.places[:-1]]), walked.record, walked.places
+
+
+def pairs_of(walker: GiphWalker, place: Any) -> list[tuple[int, int]]:
+    """Task and device of every node."""
+    graph = walker.graph
+    devices = graph.device if graph.pairs else place
+    return list(zip(graph.task.tolist(), devices.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("pairs", [True, False])
+@pytest.mark.parametrize("problem", ALL)
+def test_a_walk_sees_the_gpnet_of_every_placement(problem: Problem, pairs: bool) -> None:
+    """Nodes, edges and features, with the criticality that the walk has learned so far."""
+    walker, places, record, _ = seen(problem, GiphConfig(pairs=pairs), steps=4)
+    criticality = literal.first_criticality(problem)
+    assert first_criticality(walker.graph) == pytest.approx(criticality)
+    for t, place in enumerate(places):
+        criticality = literal.heeded(problem, place, criticality)
+        net = literal.gp_net(problem, place, criticality, pairs=pairs)
+        nodes = pairs_of(walker, place)
+        wanted = literal.scaled(net.nodes)
+        assert set(nodes) == set(wanted)
+        found = dict(zip(nodes, record.nodes[t], strict=True))
+        for node, features in wanted.items():
+            assert found[node] == pytest.approx(features, abs=1e-4), (t, node)
+        edges = sorted(
+            (nodes[i], nodes[j], *features.round(3).tolist())
+            for i, j, features in zip(
+                record.source[t], record.target[t], record.edges[t], strict=True
+            )
+        )
+        of_paper = sorted(
+            (i, j, *x.round(3).tolist()) for (i, j, _), x in literal.scaled(net.edges).items()
+        )
+        assert len(edges) == len(of_paper)
+        for mine, theirs in zip(edges, of_paper, strict=True):
+            assert mine[:2] == theirs[:2]
+            assert mine[2:] == pytest.approx(theirs[2:], abs=2e-3)
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 3])
+@pytest.mark.parametrize("problem", ALL)
+def test_scores_are_those_of_the_papers_equations(problem: Problem, rounds: int) -> None:
+    """Equation 1 once through the graph, equation 4 in rounds."""
+    config = GiphConfig(steps=rounds)
+    module = module_of(config)
+    walker, places, record, _ = seen(problem, config, steps=1, module=module)
+    criticality = literal.heeded(problem, places[0], literal.first_criticality(problem))
+    net = literal.gp_net(problem, places[0], criticality)
+    wanted = literal.scores(net, arrays_of(module), problem.graph.order.tolist(), rounds)
+    found = scores(walker.network, walker.graph, walker.walk.features)
+    assert found == pytest.approx([wanted[p] for p in pairs_of(walker, places[0])], abs=1e-4)
+    in_torch = module.scores(NodeGraphBatch.of([(walker.graph, record)]))
+    assert in_torch.detach().numpy() == pytest.approx(found, abs=1e-4)
+
+
+def test_scores_of_graphsage_are_those_of_three_layers_along_the_streams() -> None:
+    """On the features of giph-ne."""
+    config = CONFIGS["sage"]
+    module = module_of(config)
+    walker, places, _, _ = seen(SOME["heterogeneous"], config, steps=1, module=module)
+    problem = SOME["heterogeneous"]
+    criticality = literal.heeded(problem, places[0], literal.first_criticality(problem))
+    wanted = literal.sage_scores(literal.gp_net(problem, places[0], criticality), arrays_of(module))
+    found = scores(walker.network, walker.graph, walker.walk.features)
+    assert found == pytest.approx([wanted[p] for p in pairs_of(walker, places[0])], abs=1e-4)
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_torch_says_of_all_walks_at_once_what_numpy_says_step_by_step(config: GiphConfig) -> None:
+    """Problems of all sizes side by side."""
+    module = module_of(config)
+    runs = [seen(problem, config, module=module) for problem in ALL]
+    steps = NodeGraphBatch.of([(walker.graph, record) for walker, _, record, _ in runs])
+    log_p = module(steps).detach()
+    total = torch.zeros(len(steps.chosen)).index_add(0, steps.step, log_p.exp())
+    assert total.numpy() == pytest.approx(1, abs=1e-5)
+    assert steps.open[steps.chosen].all()
+    found = module.scores(steps).detach().numpy()
+    step_by_step = [
+        scores(walker.network, walker.graph, features)
+        for walker, _, record, _ in runs
+        for features in (
+            walker.walk.features._replace(**{n: getattr(record, n)[t] for n in SEEN})
+            for t in range(len(record.chosen))
+        )
+    ]
+    assert found == pytest.approx(np.concatenate(step_by_step), abs=1e-3)
+
+
+SEEN = ("nodes", "edges", "source", "target", "open")
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_gradients_reach_every_parameter(config: GiphConfig) -> None:
+    """Nothing is in the network that cannot be learned."""
+    module = module_of(config)
+    walker, _, record, _ = seen(PAPER, config, module=module)
+    steps = NodeGraphBatch.of([(walker.graph, record)])
+    weight = torch.linspace(-1, 1, len(steps.chosen))
+    (module(steps)[steps.chosen] * weight).sum().backward()
+    for name, parameter in module.named_parameters():
+        if not name.endswith("out.bias"):  # a constant added to all scores changes no probability
+            assert parameter.grad.abs().sum() > 0, name
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+def test_shapes_are_those_of_the_module(config: GiphConfig) -> None:
+    """A weights file is checked without torch."""
+    found = {n: a.shape for n, a in arrays_of(module_of(config)).items()}
+    assert found == shapes(config.form, config.edges)
+
+
+def test_nodes_without_edge_features_have_the_mean_of_the_edges_out_of_them() -> None:
+    """Zero where there is none."""
+    _, _, record, _ = seen(PAPER, CONFIGS["giph-ne"], steps=3)
+    for t in range(3):
+        for node, row in enumerate(record.nodes[t]):
+            out = record.edges[t][record.source[t] == node]
+            mean = out.mean(axis=0) if len(out) else np.zeros(N_EDGE)
+            assert row[N_NODE:] == pytest.approx(mean, abs=1e-5)
+
+
+def test_without_the_potential_its_feature_says_nothing() -> None:
+    """All others are as they were."""
+    _, _, record, _ = seen(PAPER, CONFIGS["no potential"], steps=1)
+    _, _, whole, _ = seen(PAPER, GiphConfig(), steps=1)
+    assert (record.nodes[..., 3] == 0).all()
+    others = [0, 1, 2, 4]
+    assert (record.nodes[..., others] == whole.nodes[..., others]).all()
+    assert len(EDGE_FEATURES) == N_EDGE
+
+
+@pytest.mark.parametrize("problem", [PAPER, PROBLEMS["heterogeneous"], PROBLEMS["fork-join"]])
+def test_early_steps_neither_stay_nor_move_the_same_task_twice(problem: Problem) -> None:
+    """For as many steps as there are tasks and one; afterwards everything is open."""
+    walker, places, record, after = seen(problem, GiphConfig())
+    n, graph = problem.n_operators, walker.graph
+    tasks = graph.task[record.chosen]
+    for t in range(len(places)):
+        current = places[t][graph.task] == graph.device
+        if t <= n:
+            last = graph.task == tasks[t - 1] if t else np.zeros(len(graph.task), bool)
+            assert (record.open[t] == ~(current | last)).all()
+            assert (after[t] != places[t]).sum() == 1
+        else:
+            assert record.open[t].all()
+        assert after[t][tasks[t]] == graph.device[record.chosen[t]]
+
+
+@pytest.mark.parametrize("config", [GiphConfig(), GiphConfig(pairs=False)], ids=["pairs", "tasks"])
+@settings(max_examples=25)
+@given(problem=problems(most=5))
+def test_all_placements_on_the_way_are_legal(config: GiphConfig, problem: Problem) -> None:
+    """Whatever rules and memory there are."""
+    _, _, _, after = seen(problem, config)
+    assert problem.legal(after).all()
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_named_problems_are_walked_legally(name: str) -> None:
+    """Little memory, rivals, groups, one device, one operator."""
+    _, _, record, after = seen(PROBLEMS[name], GiphConfig())
+    assert PROBLEMS[name].legal(after).all()
+    assert record.open[np.arange(len(after)), record.chosen].all()
+
+
+def test_a_walk_is_the_same_in_pieces() -> None:
+    """The placer looks at the clock in between."""
+    walker = walker_of(PAPER, GiphConfig())
+    place = random_placements(PAPER, 1, np.random.default_rng(0))[0]
+    steps = walker.length
+    uniform = np.random.default_rng(2).random(steps)
+    whole = walker.recorded(place, uniform).places
+    pieces = np.concatenate([*walks(walker, place, np.random.default_rng(2), steps)])
+    assert (pieces == whole).all()
+
+
+def test_the_likeliest_is_taken_where_nothing_is_drawn() -> None:
+    """A number below 0 stands for no draw."""
+    walker = walker_of(PAPER, GiphConfig())
+    place = random_placements(PAPER, 1, np.random.default_rng(0))[0]
+    record = walker.recorded(place, np.full(3, -1.0)).record
+    for t in range(3):
+        features = walker.walk.features._replace(**{n: getattr(record, n)[t] for n in SEEN})
+        score = np.where(record.open[t], scores(walker.network, walker.graph, features), -np.inf)
+        assert record.chosen[t] == np.argmax(score)
+
+
+def test_tasks_alone_go_where_they_are_done_first() -> None:
+    """By the finish of their inputs and the transfers, whatever else runs on the device."""
+    walker, places, record, after = seen(PAPER, CONFIGS["tasks alone"], steps=10)
+    for t, place in enumerate(places):
+        v = int(walker.graph.task[record.chosen[t]])
+        done = {a: finish_on(place, v, a) for a in literal.devices_of(PAPER, v)}
+        assert after[t][v] == min(done, key=lambda a, done=done: done[a])
+
+
+def finish_on(place: Any, v: int, a: int) -> float:
+    """When task v of the paper's problem would be done on device a."""
+    run = literal.schedule(PAPER.one_pass, place, literal.GIPH)
+    arrivals = [
+        run.finish[u] + literal.sending(PAPER, e, place[u], a)
+        for e, (u, w) in enumerate(literal.ends(PAPER))
+        if w == v
+    ]
+    return float(max(arrivals, default=0.0) + literal.seconds(PAPER)[v, a])
+
+
+def test_a_view_without_pairs_has_a_node_per_task() -> None:
+    """And an edge per stream."""
+    graph = node_graph_of(PAPER, pairs=False)
+    assert graph.n_nodes == PAPER.n_operators
+    assert graph.n_edges == len(PAPER.graph.streams)

@@ -1,0 +1,194 @@
+"""HSDAG: groups, rounds, and their two forms."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from constructive_cases import ALL, PAPER, SMALL, hsdag_policy
+from dream_reference import linear, sigmoid
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from problems import PROBLEMS
+from strategies import problems as any_problem
+
+from streamplace.learn.constructive.learner import ConstructiveLearner
+from streamplace.learn.registry import LearningTask
+from streamplace.learn.threads import one_thread
+from streamplace.model import Problem
+from streamplace.papers.hsdag.module import ALONE, HsdagModule, parse
+from streamplace.papers.hsdag.policy import DescribedNodes, GroupingRounds
+
+Floats = NDArray[np.float64]
+Groups = list[set[int]]
+
+
+def grown(edges: list[tuple[int, int]], scores: list[float], n: int) -> Groups:
+    """Groups as Algorithm 2 makes them: grown from the best edge left, until nothing joins."""
+    left = set()
+    for v in range(n):
+        touching = [e for e, pair in enumerate(edges) if v in pair]
+        if touching:
+            left.add(max(touching, key=lambda e: (scores[e], -e)))
+    groups: Groups = []
+    while left:
+        group = set(edges[max(left, key=lambda e: scores[e])])
+        while more := {e for e in left if group & set(edges[e])}:
+            left -= more
+            group |= {v for e in more for v in edges[e]}
+        groups.append(group)
+    alone = set(range(n)).difference(*groups)
+    return sorted([*groups, *({v} for v in alone)], key=min)
+
+
+def perceptron(layers: Any, x: Floats) -> Floats:
+    """Two layers."""
+    return linear(layers[2], np.maximum(linear(layers[0], x), 0))
+
+
+def literally(
+    module: HsdagModule, part: DescribedNodes, kept: Any
+) -> list[tuple[Groups, list[Floats]]]:
+    """Groups and their distributions [D] in every round, by the module's equations."""
+    nodes, n, width = part.nodes, part.nodes.n_nodes, module.config.width
+    edges = list(zip(*nodes.edges.tolist(), strict=True))
+    h = [perceptron(module.enter, x) for x in part.features]
+    degree = [1 + sum(u == v for u, _ in edges) for v in range(n)]
+    found = []
+    for there in kept:
+        z = [(x - x.mean()) / np.sqrt(x.var() + 1e-5) for x in h]
+        for hop in module.hops:
+            sent = [linear(hop, x) for x in z]
+            z = [
+                np.maximum(
+                    sum(
+                        (
+                            sent[u] / math.sqrt(degree[v] * degree[u])
+                            for u in [v, *(w for s, w in edges if s == v)]
+                        ),
+                        np.zeros(width),
+                    ),
+                    0,
+                )
+                for v in range(n)
+            ]
+        some = [pair for pair, there_is in zip(edges, there, strict=True) if there_is]
+        scores = [sigmoid(perceptron(module.score, z[v] * z[u])).item() for v, u in some]
+        groups, best = grown(some, scores, n), [1.0] * n
+        for v in range(n):
+            best[v] = max((s for s, pair in zip(scores, some, strict=True) if v in pair), default=1)
+        pooled = [np.mean([best[v] * z[v] for v in sorted(group)], axis=0) for group in groups]
+        rows = []
+        for group, x in zip(groups, pooled, strict=True):
+            may = np.zeros(module.config.devices, bool)
+            may[: nodes.problem.n_devices] = nodes.allowed[sorted(group)].all(axis=0)
+            if not may.any():
+                may[: nodes.problem.n_devices] = nodes.allowed[sorted(group)].any(axis=0)
+            logits = np.where(may, perceptron(module.place, x), -np.inf)
+            rows.append(logits - np.log(np.exp(logits).sum()))
+        found.append((groups, rows))
+        of = {v: x for group, x in zip(groups, pooled, strict=True) for v in group}
+        h = [h[v] + of[v] for v in range(n)]
+    return found
+
+
+def episode(dropout: float = 0.3, rounds: int = 3) -> tuple[HsdagModule, GroupingRounds, Any]:
+    """All problems side by side, and which of their edges are there in every round."""
+    of = hsdag_policy(dropout=dropout, rounds=rounds)
+    made = of.on(ALL).encoded(np.arange(len(ALL)), np.random.default_rng(4))
+    size = rounds, sum(part.nodes.edges.shape[1] for part in made.parts)
+    return of.module, made, np.random.default_rng(4).random(size) >= dropout
+
+
+@settings(max_examples=50)
+@given(st.data())
+def test_groups_grow_as_in_the_paper(data: st.DataObject) -> None:
+    """From the best edge left, along the edges that somebody keeps, until nothing joins."""
+    n = data.draw(st.integers(1, 9))
+    pairs = [(v, u) for v in range(n) for u in range(v + 1, n)]
+    edges = data.draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    scores = data.draw(st.lists(st.sampled_from([0.1, 0.2, 0.5, 0.9]), min_size=len(edges)))
+    scores = scores[: len(edges)]
+    ends = np.array(edges, np.int64).reshape(-1, 2).T.copy()
+    found = parse(ends, np.array(scores, np.float32), n)
+    groups = [set(np.flatnonzero(found.group == g)) for g in range(found.group.max() + 1)]
+    assert groups == grown(edges, [float(np.float32(s)) for s in scores], n)
+    lonely = set(range(n)).difference(*map(set, edges))
+    assert {v for v in range(n) if found.edge[v] == ALONE} == lonely
+
+
+def test_choices_have_the_probabilities_of_the_equations() -> None:
+    """Groups and distributions of every round, and what samples of each round are worth."""
+    module, made, kept = episode()
+    drawn = made.drawn(7, torch.Generator().manual_seed(3))
+    likely, at = made.likelihood(drawn), 0
+    for g, part in enumerate(made.parts):
+        here = slice(at, at := at + part.nodes.edges.shape[1])
+        wanted = literally(module, part, kept[:, here])
+        for t, (groups, rows) in enumerate(wanted):
+            nodes = slice(made.start[g], made.start[g + 1])
+            group = made.rounds[t].group[nodes].numpy()
+            assert groups == [set(np.flatnonzero(group == c)) for c in np.unique(group)]
+            for s in range(t, 7, 3):
+                by_node = drawn[g][s][part.nodes.first]
+                taken = sum(row[by_node[min(c)]] for c, row in zip(groups, rows, strict=True))
+                assert likely.log_probability[g, s].item() == pytest.approx(taken, abs=1e-3)
+                some = [row[np.isfinite(row)] for row in rows]
+                entropy = np.mean([-(np.exp(row) * row).sum() for row in some])
+                assert likely.entropy[g, s].item() == pytest.approx(entropy, abs=1e-3)
+    assert made.weights(4).tolist() == pytest.approx([1, 0.95, 0.95**2, 1])
+
+
+def test_operators_of_a_group_go_together() -> None:
+    """In the round that a sample is of; no operator with a stream is alone."""
+    _, made, _ = episode(dropout=0.0)
+    (drawn, *_) = made.drawn(6, torch.Generator().manual_seed(0))
+    for s, placement in enumerate(drawn):
+        group = made.rounds[s % 3].group[: PAPER.n_operators].numpy()
+        assert np.bincount(group).min() >= 2
+        for c in np.unique(group):
+            assert len(set(placement[group == c])) == 1
+
+
+@settings(max_examples=15)
+@given(problem=any_problem(most=5))
+def test_answers_are_legal(problem: Problem) -> None:
+    """Whatever rules and memory there are."""
+    (found,) = hsdag_policy([problem]).on([problem]).greedy()
+    assert problem.legal(found)[0]
+
+
+def test_problems_side_by_side_are_placed_as_one_by_one() -> None:
+    """Nothing passes from one to another."""
+    of, every = hsdag_policy(list(PROBLEMS.values())), list(PROBLEMS.values())
+    together = of.on(every).greedy()
+    for problem, found in zip(every, together, strict=True):
+        assert found.tolist() == of.on([problem]).greedy()[0].tolist()
+
+
+def test_a_short_training_shortens_passes() -> None:
+    """Of one problem; samples and the likeliest answer get better."""
+    of = hsdag_policy([SMALL], width=32, dropout=0.0)
+    task = LearningTask((SMALL,), (SMALL,), seed=0, objective="makespan")
+    one = ConstructiveLearner(task, of.module.config.model_copy(update={"on_policy": 16}), of)
+    before = one.loss(np.array([0]), 0, 0)[1].reward
+    first = one.validate()[0]
+    adam = torch.optim.Adam(of.module.parameters(), 5e-3)
+    with one_thread():
+        for step in range(40):
+            adam.zero_grad()
+            one.loss(np.array([0]), step, step)[0].backward()
+            adam.step()
+    assert one.loss(np.array([0]), 40, 40)[1].reward > before + 0.1
+    assert one.validate()[0] >= first
+
+
+def test_traits_can_be_left_out() -> None:
+    """As in the ablations of Table 3."""
+    whole = hsdag_policy().traits.names
+    without = hsdag_policy(traits=("kind", "position", "output")).traits.names
+    assert {name.split(" ")[0] for name in set(whole) - set(without)} == {
+        *("in", "out", "fractal", "work")
+    }

@@ -1,0 +1,160 @@
+"""Placeto: what it sees at every visit, and its two forms."""
+
+from itertools import islice
+from typing import Any
+
+import giph_reference as literal
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from problems import PROBLEMS
+from strategies import problems
+from streamsim.passes import GIPH, schedule
+
+from streamplace.learn.algorithms.orders import decision_order
+from streamplace.learn.parameters import arrays_of
+from streamplace.learn.walker import Walked
+from streamplace.model import Problem
+from streamplace.model.sampling import random_placements
+from streamplace.papers.families.giph import Giph, giph
+from streamplace.papers.placeto.network import shapes
+from streamplace.papers.placeto.options import PlacetoConfig
+from streamplace.papers.placeto.placing import PlacetoWalker
+from streamplace.papers.placeto.policy import PlacetoPolicy
+from streamplace.papers.placeto.walk import N_OPERATOR
+
+PAPER = tuple(islice(giph(Giph("multiple_networks", 2), seed=3), 2))[1]
+"""Of the first, a chain with shortcuts, no two tasks could run at the same time."""
+ALL = [PAPER, *(PROBLEMS[n] for n in ("diamond", "heterogeneous", "constrained", "disconnected"))]
+ORDERS = (
+    "lexicographic",
+    "topological",
+    "reversed-topological",
+    "dfs-preorder",
+    "dfs-postorder",
+    "bfs",
+)
+
+
+def policy(order: Any = "topological", devices: int = 24) -> PlacetoPolicy:
+    """Random parameters that are nowhere zero."""
+    found = PlacetoPolicy(PlacetoConfig(order=order, devices=devices))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(1)
+        for name, parameter in found.module.named_parameters():
+            mean = 0.5 if name.endswith("bias") else 0.0
+            torch.nn.init.normal_(parameter, mean, 0.25)
+    return found
+
+
+def toured(problem: Problem, of: PlacetoPolicy) -> tuple[PlacetoWalker, Walked, Any]:
+    """One tour from a random placement, and the placements before each visit."""
+    rng = np.random.default_rng(5)
+    place, walker = random_placements(problem, 1, rng)[0], of.improver().on(problem)
+    walked = walker.recorded(place, rng.random(walker.length))
+    return walker, walked, np.concatenate([place[None], walked.places[:-1]])
+
+
+def log_probabilities(problem: Problem, of: PlacetoPolicy, nodes: Any, v: int, may: Any) -> Any:
+    """What the module's equations say of one visit, literally."""
+    tensors, streams = arrays_of(of.module), literal.ends(problem)
+    order = problem.graph.order.tolist()
+    edges = {((u, 0), (w, 0), e): np.zeros(0) for e, (u, w) in enumerate(streams)}
+    back = {(j, i, e): x for (i, j, e), x in edges.items()}
+    rows = {(u, 0): nodes[u] for u in range(len(nodes))}
+    along = literal.known_by(rows, edges, tensors, "along", order)
+    against = literal.known_by(rows, back, tensors, "against", order[::-1])
+    known = [np.concatenate([along[u, 0], against[u, 0]]) for u in range(len(nodes))]
+    above, below = upstream(problem, v, streams), downstream(problem, v, streams)
+    beside = set(range(len(nodes))) - above - below - {v}
+    parts = [known[v]]
+    for name, group in (("upstream", above), ("downstream", below), ("beside", beside)):
+        each = [literal.relu(literal.linear(tensors, f"{name}.each", known[u])) for u in group]
+        mean = np.mean(each, axis=0) if each else np.zeros(10)
+        parts.append(literal.relu(literal.linear(tensors, f"{name}.pooled", mean)))
+    hidden = literal.relu(literal.linear(tensors, "hidden", np.concatenate(parts)))
+    score = np.where(may, literal.linear(tensors, "out", hidden), -np.inf)
+    return score - score.max() - np.log(np.exp(score - score.max()).sum())
+
+
+def upstream(problem: Problem, v: int, streams: Any) -> set[int]:
+    """Operators from which something leads to v."""
+    direct = {u for u, w in streams if w == v}
+    return direct.union(*(upstream(problem, u, streams) for u in direct))
+
+
+def downstream(problem: Problem, v: int, streams: Any) -> set[int]:
+    """Operators to which something leads from v."""
+    return upstream(problem, v, [(w, u) for u, w in streams])
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_every_operator_is_visited_once_in_the_order(order: str) -> None:
+    """Only it and what must share its device may move."""
+    for problem in ALL:
+        _, walked, before = toured(problem, policy(order))
+        assert walked.record.current.tolist() == decision_order(problem, order).tolist()
+        unit = np.arange(problem.n_operators) if problem.rules is None else problem.rules.unit
+        for v, then, now in zip(walked.record.current, before, walked.places, strict=True):
+            assert set(unit[then != now]) <= {unit[v]}
+
+
+@pytest.mark.parametrize("problem", ALL)
+def test_a_visit_sees_costs_bits_start_and_device(problem: Problem) -> None:
+    """Costs and starts between -1 and 1, the device as a place of its own."""
+    _, walked, before = toured(problem, policy())
+    streams, size = literal.ends(problem), problem.one_pass.streams["size"]
+    n = problem.n_operators
+    out = [[size[e] for e, (u, _) in enumerate(streams) if u == v] for v in range(n)]
+    for t, place in enumerate(before):
+        start = schedule(problem.one_pass, place, GIPH).start
+        visited, current = walked.record.current[:t], walked.record.current[t]
+        plain = {
+            v: np.array([literal.seconds(problem)[v].mean(), np.mean(out[v] or [0]), start[v]])
+            for v in range(n)
+        }
+        for v, (cost, sent, begun) in literal.scaled(plain).items():
+            row = walked.record.nodes[t, v]
+            wanted = [cost, sent, float(v in visited), float(v == current), begun]
+            assert row[:N_OPERATOR] == pytest.approx(wanted, abs=1e-4)
+            assert row[N_OPERATOR:].tolist() == [float(a == place[v]) for a in range(24)]
+
+
+@pytest.mark.parametrize("problem", ALL)
+def test_choices_have_the_probabilities_of_the_equations(problem: Problem) -> None:
+    """Torch for all visits at once, numpy when it drew, and the equations agree."""
+    of = policy()
+    walker, walked, _ = toured(problem, of)
+    chosen, entropy = (part.detach().numpy() for part in of.choices([(walker, walked)]))
+    for t in range(0, len(chosen), 5):
+        nodes, v = walked.record.nodes[t].astype(float), int(walked.record.current[t])
+        wanted = log_probabilities(problem, of, nodes, v, walked.record.open[t])
+        assert chosen[t] == pytest.approx(wanted[walked.record.chosen[t]], abs=1e-4)
+        some = wanted[walked.record.open[t]]
+        assert entropy[t] == pytest.approx(-(np.exp(some) * some).sum(), abs=1e-4)
+    likeliest = of.improver().on(problem)
+    likeliest.begin(toured(problem, of)[2][0])
+    first = int(likeliest.go(np.array([-1.0]))[0][walked.record.current[0]])
+    nodes, v = walked.record.nodes[0].astype(float), int(walked.record.current[0])
+    wanted = log_probabilities(problem, of, nodes, v, walked.record.open[0])
+    assert wanted[first] == pytest.approx(wanted.max(), abs=1e-4)
+
+
+@settings(max_examples=25)
+@given(problem=problems(most=5))
+def test_all_placements_on_the_way_are_legal(problem: Problem) -> None:
+    """Whatever rules and memory there are."""
+    assert problem.legal(toured(problem, policy())[1].places).all()
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_named_problems_are_toured_legally(name: str) -> None:
+    """Little memory, rivals, groups, one device, one operator."""
+    assert PROBLEMS[name].legal(toured(PROBLEMS[name], policy())[1].places).all()
+
+
+def test_shapes_are_those_of_the_module() -> None:
+    """A weights file is checked without torch."""
+    found = {name: array.shape for name, array in arrays_of(policy(devices=7).module).items()}
+    assert found == shapes(N_OPERATOR + 7, 7)

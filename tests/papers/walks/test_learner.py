@@ -1,0 +1,163 @@
+"""The learner of policies that improve placements."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from problems import PROBLEMS, joined, many_sources
+
+from streamplace.errors import FormatError
+from streamplace.learn.registry import LearningTask
+from streamplace.learn.reward import costs_of, reward_of
+from streamplace.model import Cluster, Problem
+from streamplace.model.sampling import random_placements
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.papers.families.giph import Giph, giph
+from streamplace.papers.giph.options import GiphConfig
+from streamplace.papers.giph.placing import GiphWalker
+from streamplace.papers.giph.policy import GiphPolicy
+from streamplace.papers.walks.learner import ImprovingLearner
+
+PAPER = tuple(giph(Giph("multiple_networks", 2), seed=3))
+FAIR = Problem(many_sources(), Cluster.uniform(3))
+
+
+def learner(objective: str = "makespan", problems: Any = PAPER, **options: Any) -> ImprovingLearner:
+    """GiPH on problems, some of them to judge by."""
+    task = LearningTask(problems, problems[:1], seed=0, objective=objective)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(4)
+        config = GiphConfig(**options)
+        return ImprovingLearner(task, config, GiphPolicy(config))
+
+
+def rows(*numbers: int) -> Any:
+    """Rows of training problems."""
+    return np.array(numbers, np.int64)
+
+
+def test_the_loss_raises_choices_by_what_the_cost_falls_by_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Discounted, less the mean of the drops before, in multiples of the least makespan."""
+    seen: list[Any] = []
+    choices = GiphPolicy.choices
+
+    def kept(self: GiphPolicy, walked: Any) -> Any:
+        seen.extend((walked[0][1].places, choices(self, walked)))
+        return seen[-1]
+
+    monkeypatch.setattr(GiphPolicy, "choices", kept)
+    one = learner(walks=1, comparison="running-mean", discount=0.9)
+    loss, report = one.loss(rows(1), 0, 3)
+    places, (chosen, _) = seen
+    start = random_placements(PAPER[1], 1, np.random.default_rng(3))
+    bound = OBJECTIVES["makespan"].bound(PAPER[1])
+    costs = OBJECTIVES["makespan"].values(PAPER[1], np.concatenate([start, places])) / bound
+    drops = costs[:-1] - costs[1:]
+    wanted = 0.0
+    for t, log_p in enumerate(chosen.detach().numpy()):
+        later = sum(0.9**k * drop for k, drop in enumerate(drops[t:]))
+        wanted -= log_p * (later - (drops[:t].mean() if t else 0.0))
+    assert float(loss.detach()) == pytest.approx(wanted, rel=1e-4)
+    assert report.reward == pytest.approx(1 / costs.min())
+
+
+def test_walks_may_begin_with_the_best_met_and_be_compared_with_earlier_ones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """First with everything on one device; costs are logarithms, as in the study of orders."""
+    seen: list[Any] = []
+    choices, walk = GiphPolicy.choices, GiphWalker.recorded
+
+    def kept(self: GiphPolicy, walked: Any) -> Any:
+        seen.append((walked[0][1].places, choices(self, walked)))
+        return seen[-1][1]
+
+    def begun(self: GiphWalker, place: Any, uniform: Any) -> Any:
+        starts.append(place)
+        return walk(self, place, uniform)
+
+    starts: list[Any] = []
+    monkeypatch.setattr(GiphPolicy, "choices", kept)
+    monkeypatch.setattr(GiphWalker, "recorded", begun)
+    one = learner(walks=1, comparison="earlier", start="best", cost="logarithm", discount=1.0)
+    losses = [float(one.loss(rows(1), 0, seed)[0].detach()) for seed in (3, 4)]
+    met = [
+        np.concatenate([begin[None], places])
+        for begin, (places, _) in zip(starts, seen, strict=True)
+    ]
+    values = [OBJECTIVES["makespan"].values(PAPER[1], places) for places in met]
+    together = PAPER[1].repaired(np.zeros((1, PAPER[1].n_operators), np.int32))[0]
+    assert starts[0].tolist() == together.tolist()
+    assert starts[1].tolist() == met[0][values[0].argmin()].tolist()
+    returns = [np.log(v[:-1] / v[-1]) for v in values]
+    assert losses[0] == pytest.approx(0, abs=1e-4)
+    log_p = seen[1][1][0].detach().numpy()
+    assert losses[1] == pytest.approx(-(log_p * (returns[1] - returns[0]) / 2).sum(), rel=1e-3)
+
+
+def test_equal_walks_teach_nothing_where_they_are_compared_with_each_other() -> None:
+    """On one device there is one placement."""
+    one = learner(problems=(PROBLEMS["long chain on one device"],), walks=3)
+    loss, report = one.loss(rows(0), 0, 1)
+    assert float(loss.detach()) == pytest.approx(0, abs=1e-6)
+    assert report.entropy == pytest.approx(np.log(9), rel=1e-3)  # nine nodes, none makes a change
+
+
+def test_an_entropy_bonus_lowers_the_loss_by_the_entropy_of_the_choices() -> None:
+    """Summed over the steps, the mean over the walks."""
+    plain, bonus = (learner(entropy=weight).loss(rows(0), 0, 5) for weight in (0.0, 0.5))
+    lower = float((plain[0] - bonus[0]).detach())
+    assert lower == pytest.approx(0.5 * 2 * PAPER[0].n_operators * plain[1].entropy, rel=1e-3)
+
+
+def test_a_few_steps_of_training_lead_to_better_placements() -> None:
+    """On one of the paper's problems."""
+    one = learner(problems=PAPER[:1], walks=4)
+    adam = torch.optim.Adam(one.module.parameters(), 0.02)
+    rewards = []
+    for step in range(25):
+        loss, report = one.loss(rows(0), 0, step)
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        rewards.append(report.reward)
+    assert np.mean(rewards[-5:]) > np.mean(rewards[:5]) + 0.05
+
+
+@pytest.mark.parametrize("objective", ["throughput", "latency", "makespan"])
+def test_it_learns_for_any_objective(objective: str) -> None:
+    """Rewards are shares, whatever is measured, and validation is the same every time."""
+    one = learner(objective, (FAIR, Problem(joined(), Cluster.uniform(2))))
+    loss, report = one.loss(rows(0, 1), 0, 0)
+    assert torch.isfinite(loss)
+    assert 0 < report.mean.reward <= report.mean.best <= 1
+    assert one.validate() == pytest.approx(one.validate(), abs=0)
+    assert ((one.validate() > 0) & (one.validate() <= 1)).all()
+
+
+@pytest.mark.parametrize("objective", ["throughput", "makespan", "devices"])
+def test_costs_fall_where_rewards_rise(objective: str) -> None:
+    """The one is squeezed into 0…1, the other is in proportion to the value."""
+    places = np.random.default_rng(0).integers(0, 3, (20, FAIR.n_operators)).astype(np.int32)
+    reward, cost = reward_of(objective, "steady"), costs_of(objective, "steady")
+    rewards, costs = reward(FAIR, places), cost(FAIR, places)
+    order = np.argsort(costs, kind="stable")
+    assert (np.diff(rewards[order]) <= 1e-9).all()
+    values = OBJECTIVES[objective].values(FAIR, places)
+    assert np.ptp(np.abs(costs) / values) == pytest.approx(0, abs=1e-9)
+
+
+def test_the_best_known_survives_a_stop() -> None:
+    """And is refused by a learner of other problems."""
+    one, other = (learner(comparison="earlier") for _ in range(2))
+    one.loss(rows(0), 0, 0)
+    other.restore(one.state())
+    assert one.state().keys() == other.state().keys()
+    for name, array in one.state().items():
+        assert array.any()
+        assert (other.state()[name] == array).all()
+    with pytest.raises(FormatError, match="other problems"):
+        learner(problems=PAPER[:1]).restore(one.state())

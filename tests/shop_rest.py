@@ -1,0 +1,111 @@
+"""A stock job whose truth is known, on a cluster that answers as lazily as Flink does."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from lazy_flink import Clock, LazyRest, Vertex, rates
+
+from streamplace.engines.flink.advice import Advice
+from streamplace.engines.flink.advise import AdviceSettings, advise
+from streamplace.engines.flink.steady import GARBAGE_TIME
+from streamplace.placers.registry import Budget
+from streamplace.planning.offers import Catalogue, Offer
+
+CPU = {"v0": 0.01, "v1": 0.2, "v2": 0.05}
+OFFERS = Catalogue.of([Offer("small", 0.1), Offer("large", 0.25, cores=2)], overhead=1e-6)
+SETTINGS = AdviceSettings(budget=Budget(None, 20_000))
+OLD = 10 * 60_000
+
+
+@dataclass
+class ShopRest(LazyRest):
+    """A stock job of three operators, whose rates may bend.
+
+    Attributes
+    ----------
+    groups
+        Ids of the slot sharing groups of the vertices; none where Flink does not tell.
+    pinnable
+        Whether the TaskManagers are configured for placements.
+    garbage
+        TaskManager → share of its time that garbage collection takes.
+    facts
+        What else the job's document says.
+    bend
+        Second from which sources emit twice as much.
+    """
+
+    url = "http://flink:8081"
+    groups: tuple[str, ...] = ()
+    pinnable: bool = True
+    garbage: dict[str, float] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    bend: float = 1e9
+    reads: int = 0
+
+    def _answer(self, path: str) -> Any:
+        if path.endswith("/checkpoints"):
+            latest = {"completed": {"end_to_end_duration": 2000}}
+            return {"counts": {"completed": 1}, "latest": latest}
+        if path == "/jars":
+            return {"files": []}
+        if path == "/jobmanager/config":
+            return [{"key": "jobmanager.scheduler", "value": "adaptive"}]
+        answer = super()._answer(path)
+        if path == "/taskmanagers" and not self.pinnable:
+            for manager in answer["taskmanagers"]:
+                manager["totalResource"] = {"managedMemory": 100}
+        return answer | self.facts if path == "/jobs/job" else answer
+
+    def _vertex(self, v: str) -> dict[str, Any]:
+        group = dict(zip(self.vertices, self.groups, strict=False)).get(v)
+        told = {} if group is None else {"slotSharingGroupId": group}
+        return super()._vertex(v) | {"maxParallelism": 128} | told
+
+    def _of_process(self, device: str, wanted: str) -> list[dict[str, Any]]:
+        if not wanted:
+            return [{"id": "Status.JVM.CPU.Time"}, {"id": GARBAGE_TIME}]
+        milliseconds = self.garbage.get(device, 0.0) * self.clock.now * 1000
+        spent = round(self.process_cpu[device] * self.clock.now * 1e9)
+        return [
+            {"id": "Status.JVM.CPU.Time", "value": str(spent)},
+            {"id": GARBAGE_TIME, "value": str(round(milliseconds))},
+        ]
+
+    def _metrics(self, v: str, wanted: str) -> list[dict[str, Any]]:
+        at = self.fetched.get(v, 0.0)
+        rows = super()._metrics(v, wanted)
+        for row in rows:
+            if row["id"].endswith(".numRecordsOut") and "sum" in row:
+                row["sum"] += 100 * max(0.0, at - self.bend)
+        return rows
+
+
+def shop_maker(clock: Clock) -> Callable[..., ShopRest]:
+    """A job of a source, a splitter and a sink on three TaskManagers of two cores each."""
+
+    def make(blocked: float = 0.0, pending: float | None = None, **facts: Any) -> ShopRest:
+        source = rates(0, 100, 0, 100 * 400, busy=CPU["v0"], blocked=blocked)
+        waiting = {} if pending is None else {"Source__src.pendingRecords": pending}
+        split = rates(100, 250, 100 * 400, 250 * 40, busy=CPU["v1"])
+        vertices = {
+            "v0": Vertex("Source: src", source | {"Source__src.numRecordsOut": 100} | waiting),
+            "v1": Vertex("split", split, [("v0", "HASH")]),
+            "v2": Vertex("out", rates(250, 0, 250 * 40, 0, busy=CPU["v2"]), [("v1", "REBALANCE")]),
+        }
+        devices = ("dev-0", "dev-1", "dev-2")
+        usual: dict[str, Any] = {
+            "devices": devices,
+            "duration": OLD,
+            "process_cpu": dict.fromkeys(devices, sum(CPU.values())),
+            "facts": {"schedulerType": "Default"},
+        }
+        return ShopRest(clock, vertices, **(usual | facts))
+
+    return make
+
+
+def advised(rest: ShopRest, rate: str = "2x", machines: Any = OFFERS) -> Advice:
+    """Advice on the job of a cluster."""
+    return advise(rest, "job", rate, machines, SETTINGS)
