@@ -51,7 +51,7 @@ SINGLE = {
     "simulate": {"engine", "duration", "dt", "capacity", "policy", "preset", "output"},
     "describe": {"output"},  # the picture
     "import": {"output"},
-    "plan": {"output"},
+    "plan": {"output", "is_schedule", "policies", "slot", "move_price", "lag"},
 }
 """Options of a command that its function leaves to another function or to a loop."""
 
@@ -82,7 +82,7 @@ def test_the_reference_lists_what_there_is() -> None:
 def test_every_command_has_a_function() -> None:
     commands = set(cli.list_commands(click.Context(cli)))
     assert commands == FUNCTIONS.keys() | OTHERS
-    others = {"simulate_queues", "plan_frontier", "plan_robustness"}
+    others = {"simulate_queues", "plan_frontier", "plan_robustness", "plan_schedule"}
     assert set(FUNCTIONS.values()) | others == set(api.__all__)
     assert set(api.__all__) <= set(NAMES)
 

@@ -1,0 +1,79 @@
+"""``plan --schedule``: its answer, its files, and options that would have no effect."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streamplace.control.policy import POLICIES
+
+GRAPH = {
+    "name": "clicks",
+    "operators": [{"name": "src", "ipt": 1e5, "rate": 1e4}, {"name": "count", "ipt": 1e5}],
+    "streams": [{"from": "src", "to": "count"}],
+}
+OFFERS = "[[offers]]\nname = 'small'\nprice = 0.1\ncores = 1\n"
+RATES = [5e3, 5e3, 4e4, 4e4, 5e3, 5e3]
+
+
+@pytest.fixture
+def words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A day of six hours, of which two need several machines."""
+    monkeypatch.chdir(tmp_path)
+    Path("graph.json").write_text(json.dumps(GRAPH))
+    Path("offers.toml").write_text(OFFERS)
+    rows = [f"{3600 * hour},{rate}" for hour, rate in enumerate(RATES)]
+    Path("day.csv").write_text("\n".join(["time,rate", *rows]))
+    line = "plan graph.json --trace day.csv --offers offers.toml --evaluations 200 --slot 1h"
+    return line.split()
+
+
+def test_the_schedule_has_fewer_machines_while_rates_are_low(
+    run: Callable, words: list[str]
+) -> None:
+    """It costs less than the peak all day, and no less than the bound."""
+    answer = json.loads(run(*words, "--schedule", "--policy", "all", "--json").out)
+    plans = answer["plans"]
+    cost = [plans[step["plan"]]["cost"] for step in answer["steps"]]
+    assert len(cost) == 3
+    assert cost[0] < cost[1] > cost[2]
+    assert answer["bound"] <= answer["cost"] < answer["static_cost"]
+    assert all(plans[step["plan"]]["carries"] >= step["rate"] for step in answer["steps"])
+    assert {one["name"] for one in answer["policies"]} == set(POLICIES)
+    assert all(one["cost"] >= answer["bound"] for one in answer["policies"])
+
+
+def test_a_schedule_is_written_with_its_plans(run: Callable, words: list[str]) -> None:
+    answer = run(*words, "--schedule", "-o", "made")
+    assert answer.status == 0
+    assert "With" not in answer.err
+    assert "No controller that changes plans" in " ".join(answer.out.split())
+    document = json.loads(Path("made/schedule.json").read_text())
+    for number, _ in enumerate(document["plans"]):
+        assert Path(f"made/plan-{number}/placement.json").exists()
+    assert "<svg" in Path("made/schedule.svg").read_text()
+
+
+@pytest.mark.parametrize(
+    ("further", "told"),
+    [
+        (["--policy", "ds2"], "--policy is for a schedule; add --schedule"),
+        (["--schedule", "--quantile", "0.9"], "a schedule carries all rates; drop --quantile"),
+        (["--schedule", "--policy", "ds3"], "there is no policy 'ds3'; did you mean 'ds2'?"),
+        (["--schedule", "--slot", "0 s"], "the slot is 0 s; it must be above 0"),
+        (["--schedule", "--lag=-1 s"], "it must be 0 or more"),
+    ],
+)
+def test_what_would_have_no_effect_is_refused(
+    run: Callable, words: list[str], further: list[str], told: str
+) -> None:
+    answer = run(*words, *further)
+    assert answer.status == 2
+    assert told in answer.err
+
+
+def test_a_schedule_needs_a_trace(run: Callable, words: list[str]) -> None:
+    answer = run("plan", "graph.json", "--rate", "5000", "--offers", "offers.toml", "--schedule")
+    assert answer.status == 2
+    assert "--schedule is for rates over time; give --trace" in answer.err
