@@ -1,0 +1,154 @@
+"""Controllers: policies on rates over time, against the schedule of a known day and its bound.
+
+    python benchmarks/controllers.py -o docs/controllers.md
+
+Eight traces of a week, three of them published (datasets/traces) and five generated from the seed,
+are scaled so that four applications (datasets/applications) need 24 cores at their peaks. Plans
+choose among four types of machines. Every policy decides once a minute without knowing the rates to
+come. The page gets a table over all pairs of trace and application, and one by trace. The traces
+that are generated here chose no parameter of any policy.
+"""
+
+import itertools
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import numpy as np
+
+from streamplace import Offer, StreamGraph, plan_schedule, read_graph
+from streamplace.control.day import MoveTerms
+from streamplace.control.result import PlanSchedule
+from streamplace.model.arrays import Floats
+from streamplace.placers.registry import Budget
+from streamplace.planning.traces import RateTrace, read_trace
+
+ROOT = Path(__file__).parents[1]
+APPLICATIONS = ("word-count", "nexmark-q5", "spike-detection", "riot-etl")
+PUBLISHED = ("wikipedia", "taxi", "alibaba")
+OFFERS = [
+    Offer(f"m{cores}", price, cores=cores)
+    for cores, price in ((1, 0.055), (2, 0.1), (4, 0.19), (8, 0.37))
+]
+SEED, DAYS, ROW, CORES, MIPS = 20_271, 7, 300.0, 24.0, 2500.0
+DAY = 86_400.0
+BEGIN, END = "<!-- measured -->\n", "<!-- /measured -->"
+OURS = "work-function"
+
+
+def generated() -> Iterator[tuple[str, Floats]]:
+    """Rates in rows of five minutes, the highest of which is 1."""
+    rng = np.random.default_rng(SEED)
+    time_ = np.arange(0.0, DAYS * DAY, ROW)
+    day = 2 * np.pi * time_ / DAY
+    weekday = np.where(time_ // DAY % 7 < 5, 1.0, 0.6)
+    yield "sine", (1.3 + np.sin(day)) * rng.lognormal(0.0, 0.04, len(time_))
+    lunch = np.exp(-((time_ % DAY / 3600 - 12.5) ** 2) / 3)
+    evening = np.exp(-((time_ % DAY / 3600 - 19.5) ** 2) / 6)
+    yield "two peaks", weekday * (0.3 + lunch + 0.8 * evening) * rng.lognormal(0, 0.03, len(time_))
+    spikes = np.ones(len(time_))
+    for start in rng.integers(0, len(time_), 12).tolist():
+        spikes[start : start + int(rng.integers(3, 36))] *= rng.uniform(1.5, 3.0)
+    yield "spikes", np.minimum(spikes, 3.5) * rng.lognormal(0.0, 0.03, len(time_))
+    levels = np.repeat(rng.uniform(0.25, 1.0, DAYS * 5), len(time_) // (DAYS * 5) + 1)
+    yield "steps", levels[: len(time_)] * rng.lognormal(0.0, 0.02, len(time_))
+    walk = np.cumsum(rng.normal(0.0, 0.02, len(time_)))
+    yield "random walk", np.exp(np.clip(walk - walk.max(), -2.0, 0.0))
+
+
+def traces() -> Iterator[tuple[str, RateTrace]]:
+    """Traces of a week, the highest rate of which is 1 tuple/s."""
+    for name in PUBLISHED:
+        trace = read_trace(ROOT / f"datasets/traces/{name}.csv")
+        yield name, RateTrace(trace.time, trace.sources, trace.rates / trace.rates.max())
+    for name, rates in generated():
+        at = ROW * np.arange(len(rates))
+        yield name, RateTrace(at, ("rate",), (rates / rates.max())[:, None])
+
+
+def peak_rate(graph: StreamGraph) -> float:
+    """Tuples/s at which the operators of a graph take all of the cores."""
+    always = float(graph.operators.constant.sum())
+    each = float((graph.charged_ipt * graph.input_rate).sum()) / 1e6 / graph.source_rate
+    return (CORES * MIPS - always) / each
+
+
+def scheduled(graph: StreamGraph, trace: RateTrace, slot: float) -> PlanSchedule:
+    """Return the schedule and the policies of a trace whose highest rate is 1."""
+    rates = RateTrace(trace.time, trace.sources, peak_rate(graph) * trace.rates)
+    return plan_schedule(
+        graph,
+        rates,
+        policies=["all"],
+        slot=slot,
+        terms=MoveTerms(),
+        offers=OFFERS,
+        budget=Budget(evaluations=3000),
+    )
+
+
+def rows_of(name: str, found: PlanSchedule) -> Iterator[tuple[str, str, Floats]]:
+    """Trace, policy, and its cost over schedule and bound, moves a day, and punctuality."""
+    days = len(found.level) * found.day.slots.seconds / DAY
+    for one in found.replays:
+        cost = (one.cost / found.cost, one.cost / found.bound)
+        yield name, one.name, np.array([*cost, one.moves / days, one.punctual])
+
+
+def table(rows: list[tuple[str, str, Floats]]) -> str:
+    """Table of the policies over all pairs, and of ours by trace."""
+    names = sorted({policy for _, policy, _ in rows})
+    text = (
+        "| policy | of schedule, mean | worst | of bound, mean | moves a day, mean | worst | "
+        "in time, mean | worst |\n|---|---:|---:|---:|---:|---:|---:|---:|\n"
+    )
+    means = {}
+    for name in names:
+        own = np.array([values for _, policy, values in rows if policy == name])
+        means[name] = own.mean(axis=0)
+        mean, top, low = own.mean(axis=0), own.max(axis=0), own.min(axis=0)
+        cells = f"{mean[0]:.3f} | {top[0]:.3f} | {mean[1]:.3f} | {mean[2]:.1f} | {top[2]:.1f}"
+        text += f"| `{name}` | {cells} | {mean[3]:.2%} | {low[3]:.2%} |\n"
+    text += f"\nBy trace, `{OURS}`:\n\n| trace | of schedule | of bound | moves a day | in time |\n"
+    text += "|---|---:|---:|---:|---:|\n"
+    for trace in dict.fromkeys(trace for trace, _, _ in rows):
+        own = np.array([v for t, policy, v in rows if (t, policy) == (trace, OURS)])
+        mean = own.mean(axis=0)
+        text += f"| {trace} | {mean[0]:.3f} | {mean[1]:.3f} | {mean[2]:.1f} | {mean[3]:.2%} |\n"
+    return text
+
+
+@click.command()
+@click.option("--applications", default=",".join(APPLICATIONS), show_default=True)
+@click.option("--traces", "wanted", help="Such as taxi,steps.  [default: all]")
+@click.option("--slot", default=60.0, show_default=True, help="Seconds between decisions.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Page to write into.")
+def main(applications: str, wanted: str | None, slot: float, output: Path | None) -> None:
+    """Replay all policies on all traces and applications."""
+    graphs = {
+        name: read_graph(ROOT / f"datasets/applications/{name}.json")
+        for name in applications.split(",")
+    }
+    chosen = [(n, t) for n, t in traces() if wanted is None or n in wanted.split(",")]
+    rows: list[tuple[str, str, Floats]] = []
+    for (name, trace), (job, graph) in itertools.product(chosen, graphs.items()):
+        began = time.process_time()
+        found = scheduled(graph, trace, slot)
+        rows += rows_of(name, found)
+        ours = next(one for one in found.replays if one.name == OURS)
+        click.echo(
+            f"{name}, {job}: {len(found.plans)} plans, schedule {found.cost:.1f} "
+            f"({found.cost / found.bound:.3f} of the bound, {len(found.steps) - 1} moves), "
+            f"{OURS} {ours.cost / found.cost:.3f}, {ours.moves / DAYS:.1f} moves a day, "
+            f"{ours.punctual:.2%} in time ({time.process_time() - began:.0f} s of CPU)"
+        )
+    text = table(rows)
+    click.echo(text)
+    if output is not None:
+        head, begin, rest = output.read_text("utf-8").partition(BEGIN)
+        output.write_text(head + begin + text + END + rest.partition(END)[2], "utf-8")
+
+
+if __name__ == "__main__":
+    main()
