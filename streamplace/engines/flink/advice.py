@@ -52,7 +52,7 @@ class Advice(Displayed):
     job, name
         Id and name of the job.
     rate
-        Tuples/s that were asked for.
+        Requested rate in tuples/s.
     sources
         Rates of the sources now.
     current

@@ -48,10 +48,8 @@ def carried_by_streams(
     """Tuples and payloads of all streams, from the metrics of their tasks.
 
     The input that a task counts is authoritative; the output of other tasks only divides it among
-    the
-    streams. Some tasks count tuples that they do not send: the writer of a two-phase sink counts
-    the
-    records that it writes elsewhere, and sends its committer one message per checkpoint.
+    the streams. Some tasks count tuples that they do not send: the writer of a two-phase sink
+    counts the records that it writes elsewhere, and sends its committer one message per checkpoint.
     """
     sent = _sent(edges, activity)
     tuples = _as_received(edges, activity, _tuples(edges, activity, sent))
@@ -83,8 +81,7 @@ def _tuples(
     """Tuples/s of each stream.
 
     The output of a task with several streams is not used, because a tuple that is sent to all of
-    them
-    counts once.
+    them counts once.
     """
     written = _rates(activity, "numRecordsOut")
     weights = {e: written.get(edge.source, 0.0) for e, edge in enumerate(edges)}

@@ -176,8 +176,7 @@ def _culprit(graph: StreamGraph, tuples: Mapping[str, float]) -> str:
     """Operator with the largest error of its modelled CPU, else the most expensive one.
 
     The model derives the input of every operator from the source rates by selectivities; the
-    measured
-    input may be larger or smaller. Small errors are ignored.
+    measured input may be larger or smaller. Small errors are ignored.
     """
     names, each = graph.operators.name, graph.charged_ipt
     constant = 1e6 * graph.operators.constant

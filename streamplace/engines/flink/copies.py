@@ -45,8 +45,7 @@ def refuse_other(rest: Rest, path: str, chain: Sequence[str], name: str) -> None
 
     A job of the same name counts as well if it began after the first job of the chain had ended and
     has since restarted from a checkpoint of its own. If the cluster has forgotten the first job,
-    all
-    jobs of that name count.
+    all jobs of that name count.
 
     Parameters
     ----------

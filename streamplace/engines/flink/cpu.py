@@ -168,10 +168,8 @@ def threads_again(process: int, before: Sequence[JavaThread]) -> list[JavaThread
     """Threads of a Java process that was measured before; empty if they cannot be read.
 
     Their CPU time is read from the kernel, which is immediate. Java itself needs seconds for an
-    answer
-    if a quota throttles it, and uses CPU for that. New threads have their names in the kernel, of
-    at
-    most 15 letters.
+    answer if a quota throttles it, and uses CPU for that. New threads have their names in the
+    kernel, of at most 15 letters.
     """
     by_native = {one.native: one for one in before if one.native}
     if not by_native:

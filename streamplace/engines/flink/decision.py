@@ -105,8 +105,7 @@ class Decision:
         """Decide again with only this share of every predicted gain.
 
         It is meant for a model whose last prediction came true in part only: with the full gain,
-        the next
-        correction could be as wrong in the other direction.
+        the next correction could be as wrong in the other direction.
         """
         if share >= 1:
             return self
@@ -150,10 +149,8 @@ def decide(present: Candidate, others: Sequence[Candidate]) -> Decision:
     """Choose among layouts.
 
     The job stays unless the interval of another layout is entirely above that of the present one.
-    That
-    layout need not have the highest prediction: if Flink decides, one of several layouts results.
-    The
-    lower end of the chosen interval is not below the rate of the present layout.
+    That layout need not have the highest prediction: if Flink decides, one of several layouts
+    results. The lower end of the chosen interval is not below the rate of the present layout.
     """
     everything = sorted((present, *others), key=lambda one: -one.carries.value)
     best = max((present, *others), key=lambda one: one.carries.value)

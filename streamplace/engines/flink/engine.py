@@ -109,8 +109,7 @@ class FlinkEngine:
         ----------
         seconds
             Length of each measured window of the job; also the time for which every other job of
-            the
-            cluster is measured.
+            the cluster is measured.
         cluster
             The devices, if known; otherwise they are measured, too.
         """

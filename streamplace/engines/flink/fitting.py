@@ -183,7 +183,7 @@ def _with_room(rest: Rest, managers: Managers, used: Collection[str]) -> list[di
     Raises
     ------
     FlinkError
-        For a TaskManager that a job which is not placed has taken whole.
+        For a TaskManager that is fully occupied by a job without a placement.
     """
     answer = [dict(manager) for manager in managers]
     for manager in answer:

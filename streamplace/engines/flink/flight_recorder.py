@@ -30,7 +30,7 @@ _EVENT = "jdk.ExecutionSample"
 _SETTINGS = ("settings=none", f"+{_EVENT}#enabled=true", f"+{_EVENT}#period=10ms", "disk=false")
 _STARTED = "Started recording"
 EXACT = ("-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints")
-"""Options of Java that make samples name the method in which they were taken."""
+"""Options of Java that make a sample name the method in which it was taken."""
 _IS_EXACT = re.compile(r"\bDebugNonSafepoints\s*=\s*true\b")
 
 Stacks = Mapping[str, Mapping[int, StackCounts]]

@@ -48,9 +48,8 @@ def shares(
     """Amount of each stream, from sums over the inputs of tasks and over the outputs of tasks.
 
     A stream that is alone at one of its ends carries the sum there, and the last unknown stream of
-    a
-    sum carries its remainder. Streams that are still unknown share the remainder of their target's
-    sum by weight.
+    a sum carries its remainder. Streams that are still unknown share the remainder of their
+    target's sum by weight.
 
     Parameters
     ----------
@@ -86,8 +85,7 @@ def _solve(
     """Determine every stream that is alone at an end, or the last unknown one there, repeatedly.
 
     Streams that are alone come first, because a remainder has the errors of the others; then
-    inputs,
-    because Flink counts output by whole buffers.
+    inputs, because Flink counts output by whole buffers.
     """
     sums = [*targets.values(), *senders.values()]
     ends: list[list[int]] = [[] for _ in streams]

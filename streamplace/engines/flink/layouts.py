@@ -76,8 +76,7 @@ def even_layout(graph: StreamGraph, devices: Sequence[str]) -> Layout:
     """Distribute the subtasks of every operator over the devices in turn.
 
     Operators whose parallelism is a multiple of the number of devices form a pipeline on each
-    device.
-    Each of the others begins on the device after the last one of its predecessor.
+    device. Each other operator begins after the last device of the previous one of these.
 
     >>> from streamplace.model import Operator, Stream
     >>> ends = [Operator("src", rate=1), Operator("map", parallelism=2), Operator("out")]

@@ -171,8 +171,7 @@ def with_local_cost(graph: StreamGraph, cost: LocalCost, mips: float) -> StreamG
     """Return the graph with the costs as ``ipt`` of streams, deducted from that of operators.
 
     The sum of both is unchanged for every operator, per tuple and for both ends. If an operator
-    would
-    be negative, the costs of its streams are reduced.
+    would be negative, the costs of its streams are reduced.
     """
     each = np.array(cost.seconds, np.float64) * mips * 1e6
     before = graph.operators.ipt

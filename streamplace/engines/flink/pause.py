@@ -19,8 +19,7 @@ def pause_of(rest: Rest, old: str, new: str) -> float | None:
     """Seconds from the savepoint of a job to the moment when all of its successor ran.
 
     None if Flink does not report them. The answers of its REST interface may arrive much later, so
-    the
-    time that the command waits is no measure of the pause.
+    the time that the command waits is no measure of the pause.
     """
     with suppress(FlinkError):
         began, ended = _saved(rest, old), _ran(rest, new)

@@ -110,8 +110,7 @@ class JobProfile:
         """Whether a source is held back, as far as can be measured.
 
         It is if it is back-pressured, if its backlog grows, or if its connector reports no backlog
-        and one
-        of its TaskManagers has no CPU left, because it may have more to emit then.
+        and one of its TaskManagers has no CPU left, because it may have more to emit then.
         """
         return any(
             self.activity[task.id].back_pressured > BLOCKED * task.parallelism
@@ -137,8 +136,7 @@ class JobProfile:
         """Cores that Java itself uses in each TaskManager, and the cost of remote tuples.
 
         Either is None if it is not measured; the second also if one of the ``managers``
-        TaskManagers of the
-        cluster is not on this machine.
+        TaskManagers of the cluster is not on this machine.
         """
         if self.present is None or not self.present.usage:
             return None, None

@@ -56,8 +56,7 @@ class Proposal:
         """Interval of the rate of the chosen layout.
 
         It is wider than the intervals for comparing layouts, because an error in the model of a job
-        affects
-        the predictions of all its layouts.
+        affects the predictions of all its layouts.
         """
         carries = self.decision.chosen.carries
         if self.errors is None or self.decision.stays:

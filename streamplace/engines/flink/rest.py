@@ -238,10 +238,8 @@ class Rest:
         """Wait, up to ``seconds``, until no slot belongs to a job that has just ended.
 
         TaskManagers release slots a moment after a job has ended; until then its resources are in
-        use.
-        Flink is asked at most five times per second, however many TaskManagers there are: if other
-        jobs may
-        hold slots, one TaskManager after the other is asked.
+        use. Flink is asked at most five times per second, however many TaskManagers there are: if
+        other jobs may hold slots, one TaskManager after the other is asked.
         """
         jobs: Sequence[JobSummary] = self.get("/jobs/overview")["jobs"]
         ended, others = _just_ended(jobs, seconds), any(row["state"] not in ENDED for row in jobs)

@@ -30,8 +30,7 @@ def latest_of(
     """End a job and return the path of its last state; empty if it has finished by itself.
 
     No progress is lost: a running job is stopped with a savepoint. The state of any other job is
-    its
-    last checkpoint, if that outlives the job.
+    its last checkpoint, if that outlives the job.
 
     Parameters
     ----------

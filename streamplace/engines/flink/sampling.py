@@ -282,8 +282,7 @@ def settled_rate(rest: Rest, job: str, vertex: str, seconds: float) -> float:
     """Tuples/s that a vertex reads, once two windows of ``seconds`` in a row agree within 10 %.
 
     A job begins slowly: its classes are loaded and compiled, and its queues fill. After twelve
-    windows
-    the last one counts in any case.
+    windows the last one counts in any case.
     """
     before = rate = 0.0
     for _ in range(MOST_WINDOWS):

@@ -39,8 +39,7 @@ def last_on_files(folder: SavepointFolder, journal: Journal) -> SavedState | Non
     """Last complete state of any job of a move; None if there is none.
 
     The jobs ran one after another, so the state of a later job is newer. Savepoints of the first
-    job
-    that are older than the move are ignored, because they may be much older.
+    job that are older than the move are ignored, because they may be much older.
     """
     for job in reversed(chain_of(journal.job, CHAIN)):
         states = [

@@ -2,7 +2,7 @@
 
 The CPU of the threads that send and receive is fitted, over all TaskManagers, by
 
-    cores = per tuple · tuples/s + per byte · bytes/s      of what each sends and receives
+    cores = per tuple · tuples/s + per byte · bytes/s     (of what each sends and receives)
 
 If all tuples have about the same size, the two parts cannot be separated. Then a tuple is assumed
 to cost as much as `BYTES_OF_A_TUPLE` of its bytes.

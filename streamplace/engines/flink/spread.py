@@ -1,13 +1,13 @@
 """Spreading the slots of one group over TaskManagers in given counts, on a running cluster.
 
-Flink has no such counts. But it allocates a slot on a TaskManager only if every resource that the
-slot requests is free there. TaskManager k offers
+Flink does not support such counts. But it allocates a slot on a TaskManager only if every resource
+that the slot requests is free there. TaskManager k offers
 
 - ``lim-j`` = A for every index j,
 - ``lim-l-k`` = A and, for all m ≠ k, ``lim-l-m`` = H, for every layer l.
 
 Each slot of a group with index j, layer l and counts c with maximum C requests ⌊A / C⌋ of ``lim-j``
-and, for **every** device m, present or not,
+and, for **every** device m, present or not, the following amount of ``lim-l-m``:
 
     lim-l-m = nothing  where c_m = C,    ⌊A / c_m⌋  where 0 < c_m < C,    A + 1  where c_m = 0.
 

@@ -71,8 +71,7 @@ def agree(first: float, second: float, seconds: float, unsure: float) -> bool:
     """Whether two rates may be those of one constant source.
 
     If the border of the windows is noticed ``unsure`` seconds late, the first rate is too low and
-    the
-    second one too high, both by that part of the length of a window.
+    the second one too high, both by that part of the length of a window.
     """
     larger, length = max(first, second), max(seconds, 1.0)
     counting = min(2 * unsure / length, MOST_COUNTING)

@@ -222,8 +222,7 @@ def stacks_by_task(interval: ClusterInterval, job: str, stacks: Stacks) -> dict[
     """Samples of the stacks of every task of a job, including its helper threads.
 
     Samples of a thread name that belongs to several tasks count for all of them, unless the log of
-    the
-    TaskManager tells the threads apart.
+    the TaskManager distinguishes the threads.
     """
     counts: dict[str, StackCounts] = defaultdict(StackCounts)
     for device, samples in stacks.items():

@@ -6,9 +6,9 @@ change it. A job is warm when
 - compilers used less than `QUIET` of the CPU in the last window, and the CPU of no operator that
   matters changed over the last `LEAST_WINDOWS`, per tuple or per second; or
 - compilers used less than `BUSY`, and over at least `LEAST_BUSY_WINDOWS` the CPU per tuple of no
-  operator that matters changed, and if it goes on like that, it is known to be off by no more
-  than `MOST_CHANGE` in a minute. CPU per second is no evidence here: where TaskManagers are full,
-  it is steady whatever a tuple costs.
+  operator that matters changed, and its fitted slope, plus a standard error, amounts to no more
+  than `MOST_CHANGE` in a minute. CPU per second is no evidence here: if TaskManagers are full, it
+  is steady whatever the cost of a tuple.
 
 A change is a step or a slope over the windows, fitted by least squares, that is both large
 (`MOST_CHANGE`) and clear (`CLEAR` standard errors). Windows are weighted by their tuples; those
@@ -41,7 +41,7 @@ LEAST_BUSY_WINDOWS = 6
 NEXT_SECONDS = 60.0
 """Time for which a change is extrapolated while compilers are busy."""
 LITTLE = 0.1
-"""Windows with a smaller part of the tuples of the fullest window are ignored per tuple."""
+"""Minimum tuples of a window, relative to the fullest one, for its CPU per tuple to count."""
 MATTERS = 0.05
 """Minimum part of the job's CPU of an operator that matters."""
 

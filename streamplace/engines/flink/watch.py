@@ -263,7 +263,7 @@ class Watch:
 
 
 class _Notices:
-    """Messages, each of which is given only once in a row."""
+    """Messages; equal consecutive ones are given only once."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell, self._last = tell, ""
