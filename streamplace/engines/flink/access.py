@@ -17,14 +17,14 @@ LARGEST_FILE = 2**16
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How a server is authenticated, and how the user is.
+    """How the server and the user are authenticated.
 
     Attributes
     ----------
     authorities
         Certificates that the server's is checked against, instead of the system's.
     certificate, key
-        Of the client; the file of the certificate may contain the key as well.
+        Files of the client's certificate and private key; the former may contain both.
     authorization
         Value of the HTTP header; it is never displayed.
     """

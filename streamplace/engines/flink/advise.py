@@ -98,7 +98,7 @@ class AdviceSettings:
     catch_up
         Seconds after a restart in which the plan must work off the backlog.
     seed, budget
-        Of the search for a plan.
+        Random seed and budget of the search for a plan.
     folder
         Folder that the plan will be written to, for the commands that change the job.
     program

@@ -116,6 +116,6 @@ def remote_shares(senders: Mapping[str, int], receivers: Mapping[str, int]) -> d
 
 
 def _shares(edges: Sequence[Edge]) -> Iterator[tuple[Edge, float]]:
-    """Every stream with its share of its target's input, which its streams share evenly."""
+    """Every stream with its share of its target's input; inputs of a task have equal shares."""
     for edge in edges:
         yield edge, 1.0 / sum(other.target == edge.target for other in edges)

@@ -70,7 +70,7 @@ class Question:
     configured
         The mode that it is configured with.
     width
-        Relative error with which predictions for two layouts of the job compare.
+        Relative error of predictions when two layouts of the job are compared.
     """
 
     measured: Measurement

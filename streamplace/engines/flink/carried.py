@@ -15,7 +15,7 @@ from streamplace.engines.flink.state import completed_path
 
 Settings = dict[str, str]
 PERIODIC_LIMIT_MS = 10**15
-"""Flink reports a longer interval for a job that takes no periodic checkpoints."""
+"""Flink reports at least this interval for a job without periodic checkpoints."""
 BACKENDS = {
     "HashMapStateBackend": "hashmap",
     "EmbeddedRocksDBStateBackend": "rocksdb",

@@ -25,7 +25,7 @@ def device_settings(
 ) -> dict[str, str | int | float]:
     """Settings that make a TaskManager the device of this name.
 
-    Three settings are enough to place whole operators:
+    Three settings are enough to place every operator on one device:
 
     >>> device_settings("a", ["a", "b"], layers=0)["external-resources"]
     'dev-a'

@@ -36,7 +36,7 @@ class Usage(NamedTuple):
     Attributes
     ----------
     limit
-        In cores.
+        CPU limit in cores.
     kinds
         Cores by kind of thread.
     throttled

@@ -49,7 +49,7 @@ def fixed_tasks(rest: Rest, program: Program, tasks: Mapping[str, int]) -> froze
     Parameters
     ----------
     tasks
-        Name of each task, as in a profile → its parallelism.
+        Name of each task, as in a profile, → its parallelism.
 
     Raises
     ------

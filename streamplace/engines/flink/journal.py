@@ -23,7 +23,7 @@ from streamplace.model.messages import listed, quoted
 PREFIX = "streamplace-move-"
 SUFFIX, BEAT = ".json", ".alive"
 BEAT_SECONDS, DEAD_SECONDS = 5.0, 30.0
-"""Interval of renewals of a lock, and the time without one after which its holder has ended."""
+"""Interval of a lock's renewals, and time without them after which its holder counts as ended."""
 
 _under_way: set[str] = set()
 """Moves of this process that have not ended, by the ids of their stop requests."""

@@ -19,7 +19,7 @@ class Throttling(NamedTuple):
     Attributes
     ----------
     periods, throttled
-        Periods in which the process ran, and number of them in which it was throttled.
+        Number of periods in which the process ran, and of those in which it was throttled.
     """
 
     periods: int = 0

@@ -122,7 +122,7 @@ class FlinkMove:
     seconds
         Maximum number of seconds for the start of a job.
     saving
-        How its state is saved.
+        How the state of a job is saved.
     settling
         How the moved job is checked after its start.
     resume_by

@@ -57,7 +57,7 @@ def _saved_on_trial(rest: Rest, folder: SavepointFolder, job: str, saving: Savin
 
 
 def _ends_for_good(rest: Rest, job: str) -> bool:
-    """Whether a job that fails is not restarted, and its state is deleted."""
+    """Whether a job that fails is not restarted and loses its state."""
     try:
         config = rest.get(f"/jobs/{quote(job, safe='')}/config")["execution-config"]
     except Refusal:

@@ -34,7 +34,7 @@ from streamplace.model.streams import Stream
 BLOCKED = 0.02
 """Maximum share of time that a source may be back-pressured if its rate is the offered one."""
 NOISE = 3.0
-"""A backlog grows if it does so by more than this multiple of the square root of arrived tuples."""
+"""Backlogs that grow by less than this multiple of the root of arrived tuples may be steady."""
 ALIKE = 0.02
 """Payloads with a smaller relative difference are equal."""
 NOTABLE_CORES = 0.001
@@ -360,7 +360,7 @@ def _tuples(
 
 
 def _refuse_ended(document: Job, tasks: Sequence[FlinkTask], sources: Container[str]) -> None:
-    """Raise FlinkError if a source has ended, because the job then ends, too."""
+    """Raise FlinkError if a source has ended, because its measured rate is no longer valid."""
     ended = {row["id"] for row in document["vertices"] if row.get("status") == "FINISHED"}
     for task in tasks:
         if task.id in ended and task.id in sources:

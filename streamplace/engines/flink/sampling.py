@@ -130,7 +130,7 @@ class _Watch:
     unsure: float = 0.0
 
     def see(self, now: float, counters: dict[str, float]) -> None:
-        """Add an answer; the one after a change contains the news of all TaskManagers."""
+        """Add an answer; the one after a change contains the new values of all TaskManagers."""
         if self.asked is not None:
             self.unsure = max(self.unsure, now - self.asked)
         self.asked = now

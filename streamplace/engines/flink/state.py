@@ -247,7 +247,7 @@ def begin_stop(
     native: bool = False,
     seconds: float = SUBMIT_SECONDS,
 ) -> str:
-    """Start to stop a job with a savepoint; return the id of the request, which is the trigger.
+    """Request that a job be stopped with a savepoint; return the id of the request, its trigger.
 
     Parameters
     ----------

@@ -5,7 +5,7 @@ import time
 from streamplace.engines.flink.rest import ENDED, POLL_SECONDS, Rest
 
 STEADY_SECONDS = 3.0
-"""A job that runs for this time after a failed stop continues to run."""
+"""A job that still runs this long after a failed stop is assumed to continue."""
 PASSING = frozenset({"FAILING", "CANCELLING", "RESTARTING", "RECONCILING"})
 
 
