@@ -1,1 +1,1 @@
-"""Export to and import from real engines: one engine, one file or folder."""
+"""Exports to real engines, and control of those that run: one engine, one file or folder."""

@@ -14,7 +14,7 @@ COLUMNS = ("operator", "pe", "device", "requires", "colocate", "exlocate")
 
 
 def read_csv(content: bytes, where: str) -> dict[str, str]:
-    """Operator → device from a table; other columns and comment lines above it are ignored."""
+    """Operator → device from a table; ignore other columns, and comment lines above it."""
     with located(where):
         csv.field_size_limit(max(csv.field_size_limit(), len(content)))  # names may be long
         try:
@@ -56,7 +56,7 @@ def _rows(deployment: Deployment) -> Iterator[tuple[str | int, ...]]:
 
 
 def _table(text: str) -> io.StringIO:
-    """Return the text without the comment lines above the table."""
+    """Remove the comment lines above the table."""
     lines = text.splitlines(keepends=True)
     first = next(
         (i for i, line in enumerate(lines) if not line.startswith(("#", '"# '))), len(lines)

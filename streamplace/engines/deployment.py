@@ -15,14 +15,14 @@ from streamplace.model.problem import Problem
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A processing element (PE): what runs on one device.
+    """A processing element (PE): all operators on one device.
 
     Attributes
     ----------
     resource
         Name of the resource that only this device offers.
     tags
-        What its operators require of the device.
+        Tags that its operators require of the device.
     """
 
     number: int
@@ -45,18 +45,18 @@ class DeployedFlow:
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Deployment:
-    """A legal placement of a problem's operators, whole or subtask by subtask.
+    """A legal placement of a problem's operators, or of their subtasks.
 
     Attributes
     ----------
     problem
         The application with its cluster and constraints; operators may have several subtasks.
     placement
-        Device of every operator, or of every subtask where they are placed one by one.
+        Device of every operator, or of every subtask if these are placed one by one.
     expansion
         The subtasks of the application's operators.
     placed
-        The problem whose operators the placement places: ``problem`` or that of its subtasks.
+        The problem of the placed units: ``problem`` or that of its subtasks.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class Deployment:
     def of(cls, problem: Problem, assignment: Mapping[str, str]) -> "Deployment":
         """Deployment from names: operator → device, or subtask → device.
 
-        A `Placement` brings its order along.
+        The order of a `Placement` is kept.
         """
         names, devices = (
             named_problem(problem, assignment).graph.operators.name,
@@ -112,7 +112,7 @@ class Deployment:
 
     @property
     def counts(self) -> dict[str, dict[str, int]]:
-        """Operator → device → number of its subtasks there; devices without any are left out."""
+        """Operator → device → number of its subtasks there; devices without any are omitted."""
         placement = self.placement
         if not self.is_split:
             placement = self.expansion.unfold(placement)
@@ -120,7 +120,7 @@ class Deployment:
 
     @property
     def title(self) -> str:
-        """Graph and cluster in one line."""
+        """Summary of the graph and the cluster in one line."""
         what = "subtasks" if self.is_split else "operators"
         elements, devices = len(self.elements), self.problem.n_devices
         return (
@@ -168,11 +168,11 @@ class Deployment:
 
     @property
     def exlocated(self) -> tuple[tuple[str, ...], ...]:
-        """Groups of which no two may share a device, in operator order."""
+        """Groups of operators that must be on different devices, in operator order."""
         return self._groups(self.placed.constraints.exlocate)
 
     def memberships(self) -> dict[str, tuple[str, str]]:
-        """Name → numbers of the colocated and of the exlocated groups that hold it, as texts.
+        """Name → numbers of the colocated and of the exlocated groups that contain it, as texts.
 
         Numbers are positions in `colocated` and `exlocated`, separated by semicolons.
         """

@@ -1,7 +1,7 @@
-"""Device maps: the device of each module of a PyTorch model, as Accelerate takes them.
+"""Device maps for Accelerate: the device of each module of a PyTorch model.
 
-A device map moves data where a module begins. Between modules, an operation runs where its data
-are; the code of the model itself begins on the main device, which is the first of the map.
+A device map moves data at the beginning of a module. Between modules, an operation runs on the
+device of its data; the code of the model itself begins on the main device, the first of the map.
 """
 
 import json
@@ -35,7 +35,7 @@ def as_device_map(deployment: Deployment) -> str:
 
 
 def _whole(modules: Modules, device: list[str]) -> Iterator[tuple[str, str]]:
-    """Outermost modules all of whose operators are on one device, and that device."""
+    """Outermost modules with all operators on one device, and that device."""
     outermost: set[str] = set()
     for module, rows in modules.within.items():
         homes = {device[row] for row in rows}
@@ -46,7 +46,7 @@ def _whole(modules: Modules, device: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _main(modules: Modules, device: list[str], split: list[str]) -> str:
-    """Device at which inputs arrive: that of what takes them in outside of whole modules."""
+    """Device at which inputs arrive: that of the first reader of inputs in a split module."""
     memory = modules.graph.operators.memory
     for module in split:
         for row in modules.own[module]:
@@ -56,7 +56,7 @@ def _main(modules: Modules, device: list[str], split: list[str]) -> str:
 
 
 def _check(modules: Modules, device: list[str], module: str, main: str) -> None:
-    """Raise FormatError where the code of a module that is on several devices needs a move."""
+    """Raise FormatError if the code of a module on several devices needs to move data."""
     operators = modules.graph.operators
     for row in modules.own[module]:
         name, feeders = operators.name[row], modules.feeders[row]
@@ -78,7 +78,7 @@ def _check(modules: Modules, device: list[str], module: str, main: str) -> None:
 
 
 def _loose(note: object) -> list[str]:
-    """Modules and tensors in which nothing is computed, as the import noted them."""
+    """Modules and tensors without computation, as recorded by the import."""
     try:
         names = json.loads(str(note or "[]"))
     except (ValueError, RecursionError):

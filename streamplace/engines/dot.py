@@ -1,4 +1,4 @@
-"""DOT: the graph as Graphviz draws it, a box around each processing element."""
+"""DOT: a drawing by Graphviz with a box around each processing element."""
 
 from collections.abc import Callable, Iterable, Iterator
 
@@ -20,7 +20,7 @@ from streamplace.model.messages import shown
 from streamplace.model.units import format_bandwidth, format_bytes
 
 GOLDEN = 0.618034
-"""Share of the circle of colours from one device's to the next: neighbours look different."""
+"""Difference of hue between consecutive devices, by which neighbours look different."""
 
 
 def read_dot(content: bytes, where: str) -> dict[str, str]:
@@ -67,7 +67,7 @@ def _box(element: Element) -> str:
 
 
 def _stream(flow: DeployedFlow, label: Callable[[DeployedFlow], str]) -> str:
-    """Stream between two operators, dashed where it crosses the network."""
+    """Edge of a stream between two operators, dashed if it crosses the network."""
     style = ", style=dashed" if flow.is_remote else ""
     ends = f"{quoted_dot(flow.source)} -> {quoted_dot(flow.target)}"
     return f'  {ends} [label="{label(flow)}"{style}];\n'
@@ -80,7 +80,7 @@ def _rates(flow: DeployedFlow) -> str:
 
 
 def _bytes(flow: DeployedFlow) -> str:
-    """Bytes that one task hands another."""
+    """Bytes that one task sends to another."""
     return format_bytes(flow.traffic / flow.tuples) if flow.tuples else format_bytes(0)
 
 

@@ -1,6 +1,6 @@
-"""DOT as text: its nodes and their attributes, in one pass, however deep subgraphs are nested.
+"""Parse DOT: its nodes and their attributes, in one pass, however deep subgraphs are nested.
 
-Graphviz' grammar without what no placement needs: ports, edges and defaults are passed over.
+It accepts Graphviz' grammar, but skips ports, edges and defaults, which no placement needs.
 """
 
 import re
@@ -39,7 +39,7 @@ class _Token(NamedTuple):
 
 
 def nodes(text: str) -> Iterator[DotNode]:
-    """Node statements of the one graph in a DOT document, those in subgraphs too.
+    """Node statements of the single graph in a DOT document, including those in subgraphs.
 
     >>> list(nodes('digraph { subgraph x { a [device="d 0"]; } a -> b }'))
     [DotNode(name='a', attributes={'device': 'd 0'})]
@@ -67,24 +67,24 @@ def nodes(text: str) -> Iterator[DotNode]:
 
 
 class _Tokens:
-    """Tokens of a text, one looked at ahead."""
+    """Tokens of a text, with one token of lookahead."""
 
     def __init__(self, text: str) -> None:
         self._tokens = _tokens(text)
         self._ahead = next(self._tokens)
 
     def next(self) -> _Token:
-        """Take a token."""
+        """Consume a token."""
         token = self._ahead
         self._ahead = next(self._tokens, token)
         return token
 
     def taken(self, text: str) -> bool:
-        """Take this mark if it comes next."""
+        """Consume this mark if it is next."""
         return self._ahead.kind == "mark" and self._ahead.text == text and bool(self.next())
 
     def begin(self) -> None:
-        """Take ``strict digraph name {``."""
+        """Consume ``strict digraph name {``."""
         token = self.next()
         if (token.kind, token.text) == ("keyword", "strict"):
             token = self.next()
@@ -95,7 +95,7 @@ class _Tokens:
         self.expect("{")
 
     def statement(self, first: _Token) -> DotNode | None:
-        """Take the rest of what begins with an ID; None where that is no node with attributes."""
+        """Consume a statement after its first ID; None unless it is a node with attributes."""
         name = self.joined(first)
         if self.taken("="):
             self.identifier()
@@ -105,7 +105,7 @@ class _Tokens:
         return DotNode(name, self.attributes()) if self.taken("[") else None
 
     def keyword(self, token: _Token) -> None:
-        """Take the rest of a subgraph's head or of a statement of defaults."""
+        """Consume the rest of a subgraph's head or of a statement of defaults."""
         if token.text == "subgraph":
             if self._ahead.kind == "id":
                 self.identifier()
@@ -116,7 +116,7 @@ class _Tokens:
             raise _wrong(token.line)
 
     def attributes(self) -> dict[str, str]:
-        """Take attributes after a bracket, and further lists of them."""
+        """Consume attributes after a bracket, and further lists of them."""
         attributes: dict[str, str] = {}
         while not (self.taken("]") and not self.taken("[")):
             if self._ahead.text == "]":  # an empty list after another
@@ -127,27 +127,27 @@ class _Tokens:
         return attributes
 
     def identifier(self) -> str:
-        """Take an ID; keywords are one where an attribute's name stands."""
+        """Consume an ID; keywords are valid as names of attributes."""
         token = self.next()
         if token.kind not in ("id", "keyword"):
             raise _wrong(token.line)
         return self.joined(token)
 
     def joined(self, token: _Token) -> str:
-        """Text of an ID and of those added to it."""
+        """Text of an ID, with those concatenated to it."""
         parts = [token.text]
         while self.taken("+"):
             parts.append(self.next().text)
         return "".join(parts)
 
     def expect(self, text: str) -> None:
-        """Take a mark that must come next."""
+        """Consume a mark that must be next."""
         if not self.taken(text):
             raise _wrong(self._ahead.line)
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    """Tokens of a text; the last one, of kind ``end``, comes for ever."""
+    """Tokens of a text; the last one, of kind ``end``, is repeated for ever."""
     at, line = 0, 1
     while at < len(text):
         match = _TOKEN.match(text, at)
@@ -173,7 +173,7 @@ def _token(kind: str, raw: str, line: int) -> _Token:
 
 
 def _html_end(text: str, start: int, line: int) -> int:
-    """Position behind the bracket that closes an HTML text."""
+    """Position after the bracket that closes an HTML text."""
     depth = 0
     for bracket in _BRACKET.finditer(text, start):
         depth += 1 if bracket[0] == "<" else -1

@@ -145,6 +145,6 @@ def _task_manager(device: Device, devices: tuple[str, ...], layers: int | None) 
 
 
 def _arguments(settings: Settings) -> str:
-    """Settings as the arguments of a container, in which `$(` would be a variable."""
+    """Format settings as arguments of a container, in which `$(` would begin a variable."""
     arguments = (f"-D{key}={value}".replace("$", "$$") for key, value in settings.items())
     return "\n".join(f"{' ' * 12}- {quoted_yaml(argument)}" for argument in arguments)

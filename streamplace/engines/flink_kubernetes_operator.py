@@ -1,8 +1,8 @@
-"""Flink's operator for Kubernetes: a job in application mode, in which every node is its device.
+"""Flink's operator for Kubernetes: a job in application mode, with nodes as devices.
 
-A FlinkDeployment has one template for all TaskManagers (``spec.taskManager.podTemplate``), and in
-native mode Flink itself starts them, all alike, and takes no others. So it is in standalone mode,
-and every pod looks up which device its node is, and takes the settings of that.
+A FlinkDeployment has one template for all TaskManagers (``spec.taskManager.podTemplate``). In
+native mode Flink itself starts identical TaskManagers and accepts no others. So standalone mode is
+used, and every pod looks up the device of its node, and uses the settings of that device.
 """
 
 import json
@@ -49,7 +49,7 @@ NODES = (
 
 
 def application(deployment: Deployment) -> str:
-    """Manifest of a FlinkDeployment and of what its pods read."""
+    """Manifest of a FlinkDeployment and of its configuration maps."""
     devices = deployment.problem.cluster.devices
     options = {slug(d.name): _options(_own(deployment, i)) for i, d in enumerate(devices)}
     documents = [
@@ -66,7 +66,7 @@ def application(deployment: Deployment) -> str:
 
 
 def _yaml(document: dict[str, Any]) -> str:
-    """Document as JSON in which YAML sees no more line breaks than JSON does."""
+    """Format a document as JSON without characters that only YAML regards as line breaks."""
     text = json.dumps(document, indent=1, ensure_ascii=False)
     return "".join(c if c.isprintable() or c == "\n" else f"\\U{ord(c):08x}" for c in text) + "\n"
 
@@ -139,7 +139,7 @@ def _spec(deployment: Deployment) -> dict[str, Any]:
 
 
 def _pod() -> dict[str, Any]:
-    """Template of all pods: what they read, and the name of their node."""
+    """Template of all pods, with the mounted files and the name of the node."""
     maps = {"entry": 0o555, "nodes": 0o444, "devices": 0o444}
     container = {
         "name": "flink-main-container",
@@ -182,7 +182,7 @@ def _own(deployment: Deployment, index: int) -> Settings:
 
 
 def _options(settings: Settings) -> str:
-    """Options of a TaskManager, one on a line."""
+    """Format options of a TaskManager, one per line."""
     for value in map(str, settings.values()):
         if "\n" in value:
             raise FormatError(

@@ -18,7 +18,7 @@ def read_graphml(content: bytes, where: str) -> dict[str, str]:
 
     with located(where):
         try:
-            with warnings.catch_warnings(action="ignore"):  # of keys that no placement needs
+            with warnings.catch_warnings(action="ignore"):  # about keys that no placement needs
                 graph = nx.parse_graphml(decoded(content))
         except (nx.NetworkXException, SyntaxError, ValueError, TypeError, LookupError):
             raise FormatError("is not valid GraphML; export or save it again") from None

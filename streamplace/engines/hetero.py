@@ -1,7 +1,7 @@
-"""OpenVINO's HETERO plugin: a placed model that really runs, and how long it takes.
+"""OpenVINO's HETERO plugin: run a placed model and measure its time.
 
-This is the loop of HSDAG: the reward of a placement is measured, not simulated. Operators are told
-where to run by their affinity; constants lie where they are used first.
+This is the loop of HSDAG: the reward of a placement is measured, not simulated. The affinity of an
+operator determines its device; constants are on the device of their first user.
 """
 
 import time
@@ -22,17 +22,17 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 
 RUNS, COUNTED = 10, 5
-"""How often a placement is run, and how many of the last runs count: as in the paper."""
+"""Number of runs of a placement, and of the last runs whose mean counts, as in the paper."""
 
 
 @dataclass(frozen=True, eq=False)
 class Hetero:
-    """A model file, as the ``openvino`` reader takes it, on devices of this machine.
+    """A model file for the ``openvino`` reader, on devices of this machine.
 
     Attributes
     ----------
     devices
-        What OpenVINO calls each device of the cluster, in its order, such as ``("CPU", "GPU")``.
+        OpenVINO's name of each device of the cluster, in order, such as ``("CPU", "GPU")``.
     """
 
     path: Path
@@ -47,7 +47,7 @@ class Hetero:
         return self._known[key]
 
     def objective(self, name: str = "openvino-latency") -> Objective:
-        """Objective of the shortest measured pass, to be registered where it is wanted."""
+        """Objective of the shortest measured pass, which the caller may register."""
 
         def evaluate(problem: Problem, placements: Ints) -> Floats:
             return np.array([self.seconds(problem, row) for row in np.atleast_2d(placements)])
@@ -75,7 +75,7 @@ class Hetero:
         return core.compile_model(model, "HETERO:" + ",".join(self.devices))
 
     def _beside_users(self, problem: Problem, row: Ints) -> Sequence[int]:
-        """Devices of the operators, constants beside what uses them first."""
+        """Devices of the operators, with constants on the device of their first user."""
         streams, held = problem.graph.streams, held_rows(problem.graph)
         users: dict[int, int] = {}
         for source, target in zip(streams.source.tolist(), streams.target.tolist(), strict=True):

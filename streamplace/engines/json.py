@@ -1,4 +1,4 @@
-"""JSON: the native placement, with its processing elements spelled out."""
+"""JSON: the native placement, with its processing elements listed explicitly."""
 
 import json
 from typing import Any

@@ -131,7 +131,7 @@ def _device(deployment: Deployment, element: Element) -> str:
 
 
 def _resources(deployment: Deployment, element: Element) -> str:
-    """Memory that the operators of a device ask for together, where they say so."""
+    """Memory request of a device: the sum of its operators' memory, if they have any."""
     operators = deployment.placed.graph.operators
     memory = sum(float(operators[name].memory) for name in element.operators)
     size = math.ceil(memory / MEBIBYTE)

@@ -1,4 +1,4 @@
-"""Nodes of Kubernetes that are devices: their labels, their sizes, and what people must do."""
+"""Nodes of Kubernetes that are devices: labels, sizes, and instructions for users."""
 
 import math
 from collections.abc import Iterator
@@ -18,14 +18,14 @@ USUAL_MEMORY = 1728 * MEBIBYTE
 
 
 def labels(device: Device) -> Iterator[tuple[str, str]]:
-    """Labels of the node that is a device."""
+    """Labels of the node of a device."""
     yield DEVICE, slug(device.name)
     for tag in sorted(device.tags):
         yield f"streamplace-tag-{slug(tag)}", "true"
 
 
 def sizes(device: Device) -> Settings:
-    """What a TaskManager is told of the size of its device."""
+    """Settings of a TaskManager for the size of its device."""
     return {
         "taskmanager.cpu.cores": float(device.cores),
         "taskmanager.memory.process.size": f"{mebibytes(device)}m",
@@ -33,7 +33,7 @@ def sizes(device: Device) -> Settings:
 
 
 def mebibytes(device: Device) -> int:
-    """Memory of a device; Kubernetes is asked for whole mebibytes."""
+    """Memory of a device in whole mebibytes, as requested from Kubernetes."""
     memory = float(device.memory)
     if memory < MEBIBYTE:
         raise FormatError(
@@ -44,7 +44,7 @@ def mebibytes(device: Device) -> int:
 
 
 def node_labels(deployment: Deployment) -> Iterator[str]:
-    """Say how nodes become devices."""
+    """Instructions for labelling nodes as devices."""
     yield "Use: 1. Label one node per device, and nodes with special hardware, once:"
     for device in deployment.problem.cluster.devices:
         pairs = " ".join(f"{key}={value}" for key, value in labels(device))
@@ -52,7 +52,7 @@ def node_labels(deployment: Deployment) -> Iterator[str]:
 
 
 def rules(deployment: Deployment) -> Iterator[str]:
-    """Groups of operators, for people."""
+    """Notes on groups of operators that must or must not share a device."""
     for group in deployment.colocated:
         yield f"Must share a device: {listed(group)}"
     for group in deployment.exlocated:

@@ -1,7 +1,7 @@
-"""The contract of engines that run: a job on them is measured, placed, verified and moved.
+"""Contract of running engines: their jobs can be measured, placed, verified and moved.
 
-An engine is asked in the words of the model: a job runs a program, and a placement maps operators,
-or their subtasks, to devices. What a program is differs between engines: a jar with its arguments
+An engine uses the terms of the model: a job runs a program, and a placement maps operators, or
+their subtasks, to devices. The type of a program depends on the engine: a jar with its arguments
 for Flink, a stream graph for a pipeline of Ray actors.
 """
 
@@ -17,18 +17,18 @@ P = TypeVar("P", contravariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """A running job and its cluster, measured in the terms that placers take.
+    """A measured job and its cluster, as input of placers.
 
     Attributes
     ----------
     graph
-        The job, with the rates, CPU and payloads that were measured.
+        Graph of the job, with measured rates, CPU and payloads.
     cluster
-        The devices, and what is left of them for this job.
+        The devices, with the resources that are available to this job.
     is_limited
-        Whether a source was held back, so that the job may read more elsewhere.
+        Whether a source was held back, so that the job may read more with another placement.
     notes
-        What could not be measured, a sentence each.
+        Sentences on missing measurements.
     """
 
     graph: StreamGraph
@@ -39,10 +39,10 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class OperatorCheck:
-    """One operator: how many of its subtasks each device should run, and does.
+    """Expected and actual number of an operator's subtasks on each device.
 
-    ``expected`` is empty for an operator that the placement does not name, ``actual`` for one that
-    the job does not have.
+    ``expected`` is empty for an operator that is not in the placement, ``actual`` for one that is
+    not in the job.
     """
 
     operator: str
@@ -51,20 +51,20 @@ class OperatorCheck:
 
     @property
     def fine(self) -> bool:
-        """Whether they agree."""
+        """Whether both agree."""
         return dict(self.expected) == dict(self.actual)
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What became of a placement.
+    """Comparison of a running job with its placement.
 
     Attributes
     ----------
     problems
-        What is wrong beside single operators, in words.
+        Sentences on problems that concern the whole job.
     uncounted
-        Operators whose number of subtasks the placement does not give.
+        Operators whose number of subtasks the placement does not define.
     """
 
     checks: tuple[OperatorCheck, ...]
@@ -84,9 +84,9 @@ class Moved:
     Attributes
     ----------
     job
-        The job that runs now.
+        Id of the job that runs now.
     outage
-        Seconds for which it stood still; None where that is not known.
+        Seconds for which it was stopped; None if unknown.
     """
 
     job: str
@@ -96,27 +96,27 @@ class Moved:
 class LiveEngine(Protocol[P]):
     """A cluster whose jobs can be measured, placed, verified and moved.
 
-    Every method raises a StreamplaceError that says what is wrong and how to fix it. After a method
-    has raised, the job runs where it ran, or the error says that it does not.
+    Errors are StreamplaceErrors that say what is wrong and how to fix it. After an error, the job
+    runs on its previous devices, or the error says that it does not.
     """
 
     def jobs(self) -> list[str]:
         """Ids of the jobs that have not ended."""
 
     def measure(self, job: str, seconds: float) -> Measurement:
-        """Watch a running job for about ``seconds``."""
+        """Measure a running job for about ``seconds``."""
 
     def apply(self, program: P, placement: Mapping[str, str]) -> str:
-        """Start a program where it is placed; returns the id of its job once all of it runs."""
+        """Start a program with a placement; return the id of its job once all of it runs."""
 
     def verify(self, job: str, placement: Mapping[str, str]) -> Verification:
-        """Compare where the subtasks of a job run with a placement."""
+        """Compare the devices of a job's subtasks with a placement."""
 
     def move(self, job: str, program: P, placement: Mapping[str, str]) -> Moved:
-        """Move a running job, with its state, to where it is placed.
+        """Move a running job, with its state, to the devices of a placement.
 
         No tuple is lost or counted twice, and at most one copy of the job runs at any moment.
         """
 
     def cancel(self, job: str) -> None:
-        """End a job and wait until its devices are free; its state is dropped."""
+        """End a job, drop its state, and wait until its devices are free."""

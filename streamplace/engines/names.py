@@ -1,4 +1,4 @@
-"""Names that every engine accepts, made from names that may hold anything."""
+"""Names that every engine accepts, derived from arbitrary names."""
 
 import re
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ PREFIX = "dev-"
 
 
 def slug(name: str) -> str:
-    """Lower-case letters, digits and hyphens; a name that loses something gets a checksum.
+    """Lower-case letters, digits and hyphens; a name that is changed gets a checksum.
 
     >>> slug("d0"), slug("rack-1"), slug("Rack 1"), slug("größe")
     ('d0', 'rack-1', 'rack-1-65bceb', 'gr-e-d353a2')
@@ -33,14 +33,14 @@ def identifier(name: str) -> str:
 
 
 def checksum(name: str) -> str:
-    """Six digits that tell apart names which look alike once simplified."""
+    """Six digits that distinguish names which become equal when simplified."""
     return sha256(name.encode()).hexdigest()[:6]
 
 
 def resource(device: str) -> str:
-    """Name of the resource that only this device offers, which is what pins operators to it.
+    """Name of the resource that only this device offers, and that pins operators to it.
 
-    It depends on the device's name alone, so that a cluster set up once serves every placement.
+    It depends on the device's name only, so a cluster is configured once for all placements.
 
     >>> resource("d0"), resource("dev-0")
     ('dev-d0', 'dev-0')

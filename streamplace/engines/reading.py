@@ -16,7 +16,7 @@ from streamplace.model.problem import Problem
 
 
 def read_assignment(path: Path) -> Mapping[str, str]:
-    """Operator → device from a file, whose suffix is its format (``.json``, ``.csv``, …)."""
+    """Operator → device from a file in the format of its suffix (``.json``, ``.csv``, …)."""
     if path.suffix not in READERS:
         raise FormatError(
             f"{spot(path)}: is not a placement file that can be read; its name must end in "
@@ -33,7 +33,7 @@ def read_deployment(path: Path, problem: Problem) -> Deployment:
 
 
 def implied_cluster(graph: StreamGraph, assignment: Mapping[str, str]) -> Cluster:
-    """Cluster of the devices that a placement names, each with the tags its operators require.
+    """Cluster of the devices of a placement, each with the tags that its operators require.
 
     >>> from streamplace.model import Operator
     >>> graph = StreamGraph.of("g", [Operator("a", rate=1, requires={"gpu"})])

@@ -9,7 +9,7 @@ from streamplace.model.messages import quoted
 from streamplace.registry import Registry
 
 Files = Mapping[str, str]
-"""Texts by file name, relative to the folder they go to."""
+"""Contents by file name, relative to the folder of the export."""
 
 Exporter = Callable[[Deployment], str | Files]
 Reader = Callable[[bytes, str], Mapping[str, str]]
@@ -22,19 +22,18 @@ class Export:
     Attributes
     ----------
     suffix
-        Of the one file that it writes; empty where it writes a folder of files.
+        Suffix of the single file that it writes; empty if it writes a folder of files.
     write
-        Takes a deployment, returns the text of the file or the texts of the folder's files.
+        Converts a deployment to the text of the file, or to the texts of the folder's files.
     read
-        Operator → device from the content of such a file and the name that it has in errors; None
-        where it cannot be read back.
+        Reads operator → device from the content of such a file and its name for errors; None if the
+        format cannot be read back.
     of
-        Attribute that a graph must have, such as "torch", which says what it was imported from.
+        Attribute that a graph must have, such as "torch", with the source of its import.
     all_devices
-        Whether it must name every device of the cluster where subtasks are placed one by one, also
-        those that are not used.
+        Whether a placement of subtasks must name every device of the cluster, even unused ones.
     keeps_order
-        Whether it carries the order in which devices run operators, where a placement has one.
+        Whether it contains the order in which devices run operators, if the placement has one.
     """
 
     name: str
@@ -58,7 +57,7 @@ class Export:
         return {f"placement{self.suffix}": written} if isinstance(written, str) else written
 
     def loss(self, deployment: Deployment) -> str:
-        """Say what of a placement the form does not carry; empty where it carries all of it."""
+        """Sentence on parts of the placement that the format omits; empty if there are none."""
         if self.keeps_order or deployment.placement.priority is None:
             return ""
         keeping = ", ".join(name for name in EXPORTS if EXPORTS[name].keeps_order)
@@ -70,7 +69,7 @@ class Export:
 
 EXPORTS: Registry[Export] = Registry("streamplace.engines", "export")
 READERS: Registry[Reader] = Registry("streamplace.engines", "placement reader")
-"""Who reads placements back, by the suffix of their files."""
+"""Readers of placements, by the suffix of their files."""
 
 
 def export(

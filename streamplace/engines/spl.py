@@ -1,8 +1,8 @@
 """SPL (IBM Streams): host pools and placement configs for the operators' invocations.
 
 Operators with the same ``partitionColocation`` are fused into one PE, and those with the same
-``partitionExlocation`` never are; the first operator of every PE bears the latter, so that PEs
-which could be fused stay apart. Each PE's host comes from a pool of one, told by a tag.
+``partitionExlocation`` never are; the first operator of every PE has the latter, so that PEs
+which could be fused remain separate. Each PE's host is in a pool of one host, chosen by a tag.
 """
 
 from collections.abc import Iterator
@@ -13,11 +13,11 @@ from streamplace.engines.registry import export
 from streamplace.engines.text import comment, listed
 
 APART = "streamplace"
-"""Name of the groups that keep PEs and their hosts apart."""
+"""Name of the groups that separate PEs and their hosts."""
 
 
 def host_tag(resource: str) -> str:
-    """Return the tag that marks a device's host; tags hold letters, digits and underscores.
+    """Return the tag of a device's host; tags consist of letters, digits and underscores.
 
     >>> host_tag("dev-d0")
     'dev_d0'
@@ -26,7 +26,7 @@ def host_tag(resource: str) -> str:
 
 
 def host_tags(element: Element) -> list[str]:
-    """Tags that the host of a PE must have: its own, and what its operators require."""
+    """Tags that the host of a PE must have: its own, and those that its operators require."""
     return [host_tag(element.resource), *map(identifier, element.tags)]
 
 

@@ -1,4 +1,4 @@
-"""Storm 2: generic resources. Every supervisor offers one of its own, components ask for it."""
+"""Storm 2: generic resources. Every supervisor offers its own, and components request it."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ OFFER = 1000.0
 HEAP_MB = 128
 """Storm's default for the heap of one executor."""
 SPARE = 2
-"""Executors of Storm's own that a worker may get besides."""
+"""Number of Storm's own executors that a worker may get in addition."""
 SCHEDULER = "org.apache.storm.scheduler.resource.ResourceAwareScheduler"
 STRATEGY = "org.apache.storm.scheduler.resource.strategies.scheduling.GenericResourceAwareStrategy"
 

@@ -99,7 +99,7 @@ def as_streams(deployment: Deployment) -> dict[str, str]:
 
 
 def _overlay(deployment: Deployment) -> str:
-    """Return the overlay with the keys that say how many PEs there are."""
+    """Return the overlay with the number of PEs."""
     tags = ", ".join(host_tag(e.resource) for e in deployment.elements)
     document = {
         "comment": (

@@ -1,4 +1,4 @@
-"""Names and notes as the texts of other languages hold them."""
+"""Names and notes as texts of other languages."""
 
 import json
 import re
@@ -14,19 +14,19 @@ CHECK = (
     "Check: `streamplace export FILE --to json --graph GRAPH -o p.json` reads it back, "
     "`streamplace simulate GRAPH p.json` says what it sustains."
 )
-"""How to check a form that no engine reads."""
+"""How to check a format that no engine reads."""
 
 FORMULA = re.compile(r"'*(?:\s*[=+\-@＝＋－＠]|[\t\r\n])")
-"""What spreadsheets compute instead of showing it, after any number of apostrophes."""
+"""Beginnings of texts that spreadsheets evaluate, after any number of apostrophes."""
 PLAIN_CELL = re.compile(r"[\w.:#/-]*")
 PLAIN_DOT = frozenset(map(chr, range(32, 127))) - {"%", '"', "\\"}
 NOT_XML = re.compile("[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 LONGEST_JAVA = 65_535
-"""Bytes that a string constant of Java holds."""
+"""Maximum number of bytes of a string constant in Java."""
 
 
 def comment(lines: Iterable[str], mark: str = "#") -> str:
-    r"""Lines as comments, in any language.
+    r"""Format lines as comments of any language.
 
     >>> print(comment(["one", "", "two\nlines \\"], "//"), end="")
     // one
@@ -37,18 +37,18 @@ def comment(lines: Iterable[str], mark: str = "#") -> str:
 
 
 def _note(line: str) -> str:
-    r"""Line that ends where it ends: Java reads ``\u`` in comments, others ``\`` at their ends."""
+    r"""Escape the end of a line: Java reads ``\u`` in comments, other languages a final ``\``."""
     note = printable(line).replace("\\", "\\\\").rstrip()
     return f"{note}." if note.endswith("\\") else note
 
 
 def listed(names: Iterable[str]) -> str:
-    """Names for a comment, short ones whole."""
+    """Names for a comment, shortened if they are long."""
     return ", ".join(map(shown, names))
 
 
 def quoted_yaml(text: str) -> str:
-    r"""Text as a string of YAML, or TOML, in double quotes.
+    r"""Text as a string of YAML or TOML in double quotes.
 
     >>> print(quoted_yaml('größe "1"'), quoted_yaml("two\nlines\x85"))
     "größe \"1\"" "two\nlines\U00000085"
@@ -63,7 +63,7 @@ def quoted_toml(text: str) -> str:
     >>> print(quoted_toml('größe "1"\nmips = 9'))
     "größe \"1\"\nmips = 9"
     """
-    return quoted_yaml(text)  # what YAML escapes, TOML reads
+    return quoted_yaml(text)  # TOML reads the escapes of YAML
 
 
 def quoted_java(text: str) -> str:
@@ -95,7 +95,7 @@ def quoted_shell(text: str) -> str:
 
 
 def quoted_csv(text: str) -> str:
-    r"""Text as a cell of a table; what a spreadsheet would compute gets an apostrophe.
+    r"""Text as a cell of a table; formulas of spreadsheets get an apostrophe.
 
     >>> print(quoted_csv("join"), quoted_csv("a, b"), quoted_csv("=1+1"))
     join "a, b" "'=1+1"
@@ -105,7 +105,7 @@ def quoted_csv(text: str) -> str:
 
 
 def unquoted_csv(cell: str) -> str:
-    """Text that a cell was made from, once its quotes are off.
+    """Original text of a cell without its quotes.
 
     >>> unquoted_csv("'=1+1"), unquoted_csv("'quoted'")
     ('=1+1', "'quoted'")
@@ -114,12 +114,12 @@ def unquoted_csv(cell: str) -> str:
 
 
 def quoted_dot(text: str) -> str:
-    r"""Text as an ID of DOT; what it cannot hold or readers disagree on is percent-encoded.
+    r"""Text as an ID of DOT; invalid and ambiguous characters are percent-encoded.
 
     >>> print(quoted_dot("join"), quoted_dot("größe"), quoted_dot('a "b" 5%\n'))
     "join" "größe" "a %22b%22 5%25%0A"
 
-    What begins with a percent sign has no name to Graphviz, so an equals sign stands before it.
+    Graphviz ignores names that begin with a percent sign, so an equals sign is put before it.
 
     >>> print(quoted_dot("%"), quoted_dot("=x"))
     "=%25" "=%3Dx"
@@ -134,7 +134,7 @@ def quoted_dot(text: str) -> str:
 
 
 def unquoted_dot(name: str) -> str:
-    """Text that `quoted_dot` made an ID of.
+    """Original text of an ID from `quoted_dot`.
 
     >>> unquoted_dot("=%25"), unquoted_dot("=%3Dx"), unquoted_dot("a %22b%22")
     ('%', '=x', 'a "b"')
@@ -152,7 +152,7 @@ def dot_label(text: str) -> str:
 
 
 def xml_text(text: str) -> str:
-    """Return the text unless it holds what no XML file can."""
+    """Return the text, or raise FormatError if XML cannot represent it."""
     if bad := NOT_XML.search(text):
         raise FormatError(
             f"{quoted(text)} contains {bad[0]!r}, which XML cannot represent; rename it or export "
@@ -170,7 +170,7 @@ def decoded(content: bytes) -> str:
 
 
 def unique(pairs: Iterable[tuple[str | None, str | None]]) -> dict[str, str]:
-    """Operator → device from pairs read from a file; missing and repeated names are refused."""
+    """Operator → device from pairs of a file; missing and repeated names raise FormatError."""
     assignment: dict[str, str] = {}
     for operator, device in pairs:
         if not operator or not device:
@@ -185,7 +185,7 @@ def unique(pairs: Iterable[tuple[str | None, str | None]]) -> dict[str, str]:
 
 
 def python_table(rows: Mapping[Any, Any]) -> str:
-    """Dictionary as Python source, one entry per line.
+    """Format a dictionary as Python source, one entry per line.
 
     >>> print(python_table({"a": [1]}))
     {
@@ -196,10 +196,10 @@ def python_table(rows: Mapping[Any, Any]) -> str:
 
 
 def python_docstring(text: str) -> str:
-    """Text that may stand in a docstring in triple quotes."""
+    """Text that is valid in a docstring in triple quotes."""
     return printable(text).replace("\\", "\\\\").replace('"', "'")
 
 
 def indented(lines: Iterable[str], by: int) -> str:
-    """Lines, each moved to the right."""
+    """Lines with an indentation of ``by`` spaces."""
     return "\n".join(f"{' ' * by}{line}" for line in lines)

@@ -1,4 +1,4 @@
-"""PyTorch scripts: the model, exported again and run operation by operation where it is placed."""
+"""PyTorch script that runs a model operation by operation on the devices of its placement."""
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.registry import export

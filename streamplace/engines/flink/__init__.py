@@ -1,6 +1,6 @@
-"""Flink: a running cluster measured, placed and moved; exports; and the hook of PyFlink programs.
+"""Flink: measure, place and move jobs of a running cluster; exports; the hook of PyFlink programs.
 
-``FlinkEngine`` is the cluster, ``Rest`` how it is asked, and ``Program`` what a job runs.
+``FlinkEngine`` is the cluster, ``Rest`` its REST interface, and ``Program`` the code of a job.
 """
 
 import importlib
@@ -20,7 +20,7 @@ __all__ = ["FlinkEngine", "Program", "Rest", "as_flink", "placed"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load a public name where it is first used: exports need none of these."""
+    """Import a public name when it is first used, because exports need none of them."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -1,4 +1,4 @@
-"""Access to a secured REST interface: whom to trust, and as whom to ask."""
+"""Access to a secured REST interface: trusted certificates and the user's credentials."""
 
 import base64
 import os
@@ -11,22 +11,22 @@ from streamplace.io.files import read_bytes, spot
 from streamplace.model.messages import shown
 
 AUTHORIZATION = "STREAMPLACE_FLINK_AUTHORIZATION"
-"""Environment variable with what an authorization file holds."""
+"""Environment variable that contains the same text as an authorization file."""
 LARGEST_FILE = 2**16
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How a server is trusted, and how it knows who asks.
+    """How the server and the user are authenticated.
 
     Attributes
     ----------
     authorities
         Certificates that the server's is checked against, instead of the system's.
     certificate, key
-        Of the one who asks; the key may stand in the file of the certificate.
+        Files of the client's certificate and private key; the former may contain both.
     authorization
-        As HTTP sends it; it is shown nowhere.
+        Value of the HTTP header; it is never displayed.
     """
 
     authorities: Path | None = None
@@ -36,11 +36,11 @@ class Access:
 
     @property
     def is_for_https(self) -> bool:
-        """Whether it says something about encryption."""
+        """Whether any setting concerns encryption."""
         return any((self.authorities, self.certificate, self.key))
 
     def context(self) -> ssl.SSLContext:
-        """Return what connections are encrypted by."""
+        """Return the TLS context of connections."""
         if self.key is not None and self.certificate is None:
             raise SettingError("--key is the private key of --cert; give both")
         try:
@@ -56,7 +56,7 @@ class Access:
 
 
 def read_authorization(path: Path | None) -> str | None:
-    """Authorization in a file, or in the environment where none is given.
+    """Authorization from a file, or from the environment if no file is named.
 
     It is ``Bearer TOKEN`` or ``NAME:PASSWORD``.
     """
@@ -67,7 +67,7 @@ def read_authorization(path: Path | None) -> str | None:
 
 
 def _authorization(text: bytes, where: str) -> str:
-    """Value of the header of HTTP.
+    """Value of the HTTP header ``Authorization``.
 
     >>> _authorization(b"me:secret", "file"), _authorization(b"Bearer abc", "file")
     ('Basic bWU6c2VjcmV0', 'Bearer abc')

@@ -1,4 +1,4 @@
-"""Advice on a running job: what it costs, what would do for a rate, and what changing takes."""
+"""Advice on a running job: its cost, the cheapest machines for a rate, and the way to change."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -16,23 +16,23 @@ from streamplace.model.report import Part, Report, Sheet, duration, percent, som
 from streamplace.planning.result import PlanResult
 
 LEAST_GAIN = 0.005
-"""Share of a cost that is worth a word."""
+"""Differences in cost below this share of it are not mentioned."""
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorLoad:
-    """What an operator takes now, and how often it would run.
+    """CPU and parallelism of an operator, now and in the plan.
 
     Attributes
     ----------
     cpu
         Core seconds per tuple.
     source
-        What the CPU was measured by.
+        How the CPU was measured.
     parallelism, planned
         Number of its subtasks, now and in the plan.
     max_parallelism
-        Key groups as Flink tells them; 0 where it does not.
+        Key groups as Flink reports them; 0 if it does not.
     """
 
     name: str
@@ -45,20 +45,20 @@ class OperatorLoad:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Advice(Displayed):
-    """What a running job costs, and the cheapest machines for a rate.
+    """Cost of a running job, and the cheapest machines for a rate.
 
     Attributes
     ----------
     job, name
         Id and name of the job.
     rate
-        Tuples/s that were asked for.
+        Requested rate in tuples/s.
     sources
         Rates of the sources now.
     current
-        TaskManagers of the cluster, and what they cost per hour.
+        TaskManagers of the cluster, and their cost per hour.
     carried
-        Tuples/s that the job can carry where it runs; None where that is not known.
+        Tuples/s that the job can carry where it runs; None if unknown.
     operators
         CPU and parallelism of every operator.
     plan
@@ -66,15 +66,15 @@ class Advice(Displayed):
     outage
         Seconds for which changing stops the job.
     commands
-        What would change the job, line by line; none where nothing is to be changed.
+        Shell commands that change the job, line by line; empty if nothing should change.
     notes
-        What was not measured, and what the advice leaves out, a sentence each.
+        Sentences on missing measurements and on costs that the advice leaves out.
     folder
-        Where the commands expect the files of the plan.
+        Folder in which the commands expect the files of the plan.
     warning
-        What the profile says against itself; None where it says nothing.
+        How the profile contradicts itself; None if it does not.
     unknowns
-        What was not measured, and what would measure it; what matters most comes first.
+        Missing measurements and how to make them, the most important ones first.
     """
 
     job: str
@@ -99,7 +99,7 @@ class Advice(Displayed):
 
     @property
     def catch_up(self) -> float | None:
-        """Seconds in which the plan works off what arrives during the outage; None: never."""
+        """Seconds in which the plan works off the backlog of the outage; None if it never does."""
         spare = self.plan.carries - self.rate
         return self.outage * self.rate / spare if spare > 0 else None
 
@@ -110,11 +110,11 @@ class Advice(Displayed):
 
     @property
     def offered(self) -> float | None:
-        """Tuples/s that all sources together are offered now; None where back-pressure hides it."""
+        """Tuples/s that all sources together are offered now; None if back-pressure hides it."""
         return offered_rate(self.sources)
 
     def report(self) -> Report:
-        """Tables and sentences for a reader."""
+        """Return tables and sentences for display."""
         return report_of_advice(self)
 
     def to_json(self) -> dict[str, Any]:
@@ -154,7 +154,7 @@ def _finite(value: float | None) -> float | None:
 
 
 def report_of_advice(advice: Advice) -> Report:
-    """Whole advice: the summary, the commands, and the notes."""
+    """Report of an advice with its commands and notes."""
     commands = (f"  {command}" for command in advice.commands)
     notes = (f"note: {note}" for note in advice.notes)
     first = () if advice.warning is None else (f"warning: {advice.warning}",)
@@ -162,7 +162,7 @@ def report_of_advice(advice: Advice) -> Report:
 
 
 def summary_of_advice(advice: Advice) -> Report:
-    """Advice without its commands and notes, which a terminal must not break into lines."""
+    """Report without commands and notes, which a terminal must not break into lines."""
     parts: list[Part] = [
         _machines(advice),
         *_today(advice),
@@ -247,7 +247,7 @@ def _operators(operators: tuple[OperatorLoad, ...]) -> Sheet:
 
 
 def _unknown(unknowns: tuple[Unknown, ...]) -> Iterator[str]:
-    """What is not known of the plan, and which measurement would tell most."""
+    """Sentences on the unknowns of the plan, and on the most useful measurement."""
     for unknown in unknowns:
         yield (
             f"Not known: {unknown.what}. By this the plan may carry {percent(unknown.share)} less "

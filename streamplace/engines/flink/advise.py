@@ -1,4 +1,4 @@
-"""Advise: a live, stock job read, and the cheapest machines for a rate planned; nothing changes."""
+"""Plan the cheapest machines for a rate from measurements of a running job; nothing is changed."""
 
 import math
 from collections import Counter
@@ -65,7 +65,7 @@ from streamplace.planning.result import PlanResult
 from streamplace.planning.settings import USUAL_BUDGET, PlanSettings
 
 LEAST_SAVING = 0.02
-"""Part of the CPU that chains must save to be worth a note."""
+"""Chaining is mentioned if it saves at least this part of the CPU."""
 CPU_WORDS = {
     MEASURED: "CPU time of threads",
     SHARED: "CPU time of threads of one name",
@@ -77,7 +77,7 @@ CPU_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class AdviceSettings:
-    """How a job is read, and how machines are planned.
+    """How a job is measured, and how machines are planned.
 
     Attributes
     ----------
@@ -86,27 +86,27 @@ class AdviceSettings:
     seconds
         Length of each of two windows, whose rates must agree.
     warm_up
-        Seconds for which a job must have run.
+        Seconds for which a job must have run before it is measured.
     patience
-        Seconds for which it is then watched at most until it is warm.
+        Maximum number of seconds to wait until it is warm.
     accept_cold
-        Whether a job is read that is not warm by then.
+        Whether a job that is not warm by then is measured.
     trust_profile
-        Whether a profile is used whose model contradicts what was measured.
+        Whether a profile is used although its model contradicts the measured rate.
     headroom
         Share of every resource of an offer that stays free.
     catch_up
-        Seconds after a restart in which the plan has worked off what arrived meanwhile.
+        Seconds after a restart in which the plan must work off the backlog.
     seed, budget
-        Of the search for a plan.
+        Random seed and budget of the search for a plan.
     folder
-        Where the plan will be written to, for the commands that would change the job.
+        Folder that the plan will be written to, for the commands that change the job.
     program
-        What the job was submitted with; by default what streamplace has submitted.
+        Program of the job; by default the one that streamplace submitted.
     confidence
-        With which the plan is to carry the rate; 0 plans with the predictions themselves.
+        Probability with which the plan should carry the rate; 0 ignores errors of prediction.
     ledger
-        File of predicted and measured rates; by default that of the user.
+        File of predicted and measured rates; by default the user's.
     """
 
     mips: str = "2500 MIPS"
@@ -127,7 +127,7 @@ class AdviceSettings:
 
 
 class _Reading(NamedTuple):
-    """What was read of a job and its cluster."""
+    """Measurements of a job and its cluster."""
 
     job: str
     seen: JobProfile
@@ -145,14 +145,14 @@ def advise(
     machines: Catalogue | Cluster | None,
     settings: AdviceSettings,
 ) -> Advice:
-    """Read a running job, and plan the cheapest machines for a rate.
+    """Measure a running job, and plan the cheapest machines for a rate.
 
     Parameters
     ----------
     rate
         Tuples/s of all sources together, or a multiple such as ``"2x"`` of what they are offered.
     machines
-        Offers, or machines that there are; None stands for the TaskManagers.
+        Offers, or existing machines; None stands for the TaskManagers.
 
     Raises
     ------
@@ -200,7 +200,7 @@ def advise(
 
 
 def _read(rest: Rest, job: str, settings: AdviceSettings) -> _Reading:
-    """Measure a job that runs steadily."""
+    """Measure a job, provided that it runs steadily."""
     check_age(rest.running_job(job), job, settings.warm_up)
     warmth = Warmth(2 * settings.seconds, settings.patience, settings.accept_cold)
     seen = warm_profile(rest, job, warmth, (GARBAGE_TIME,))
@@ -219,7 +219,7 @@ def _read(rest: Rest, job: str, settings: AdviceSettings) -> _Reading:
 
 
 def _with_offered(graph: StreamGraph, sources: Sequence[SourceRate]) -> StreamGraph:
-    """Return the graph whose sources have the rates that they are offered, where known."""
+    """Return the graph with the offered rates of its sources, where known."""
     offered = {source.name: source.offered or source.observed for source in sources}
     rates = [
         offered.get(name, rate)
@@ -230,13 +230,13 @@ def _with_offered(graph: StreamGraph, sources: Sequence[SourceRate]) -> StreamGr
 
 
 def _in_one_slot_sharing_group(graph: StreamGraph) -> StreamGraph:
-    """Return the graph without slot sharing groups: a placement has its own, and makes new ones."""
+    """Return the graph without slot sharing groups, because a placement defines its own."""
     operators = replace(graph.operators, slot_sharing_group=("",) * graph.n_operators)
     return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
 
 
 class _Kept(NamedTuple):
-    """Operators that keep their parallelism, and why it is these."""
+    """Operators that keep their parallelism, with a note that says why."""
 
     operators: frozenset[str]
     note: str
@@ -244,7 +244,7 @@ class _Kept(NamedTuple):
 
 
 def _kept(rest: Rest, reading: _Reading, given: Program | None) -> _Kept:
-    """Operators whose parallelism the program of a job sets."""
+    """Operators whose parallelism is set by the program of a job."""
     parallelism = {task.name: task.parallelism for task in reading.seen.tasks}
     try:
         program = given or known_program(rest, reading.job)
@@ -276,7 +276,7 @@ def _planned(
     settings: AdviceSettings,
     errors: PredictionErrors | None,
 ) -> tuple[CurrentMachines, PlanResult]:
-    """Machines of today, and the plan for a graph at its rate."""
+    """Current machines, and the plan for a graph at its rate."""
     usual = PlanSettings(
         keep_parallelism=kept, seed=settings.seed, budget=settings.budget, errors=errors
     )
@@ -318,9 +318,9 @@ def _carried(graph: StreamGraph, reading: _Reading) -> float | None:
 def _is_enough(
     current: CurrentMachines, carried: float | None, plan: PlanResult, reading: _Reading
 ) -> bool:
-    """Whether the machines of today carry the rate of a plan and cost no more than it.
+    """Whether the current machines carry the rate of a plan and cost no more than the plan.
 
-    They do if they carry it now, or at the lower end of what is predicted.
+    They do if they carry it now, or at the lower end of the prediction.
     """
     least = 1.0 if plan.errors is None else plan.errors.least
     observed = sum(source.observed for source in reading.sources)
@@ -329,7 +329,7 @@ def _is_enough(
 
 
 def _notes(rest: Rest, reading: _Reading, machines: Catalogue | Cluster | None) -> tuple[str, ...]:
-    """What was not measured, and what the advice leaves out."""
+    """Notes on missing measurements and on costs that the advice leaves out."""
     notes = [*reading.seen.doubts]
     checked = reading.graph.attributes.get(CONSISTENCY)
     if checked is not None:
@@ -351,7 +351,7 @@ def _notes(rest: Rest, reading: _Reading, machines: Catalogue | Cluster | None) 
 
 
 def _notes_on_streams(graph: StreamGraph) -> Iterator[str]:
-    """What is assumed of local streams, else what chaining them would save."""
+    """Note on the assumed cost of local streams, or on the savings by chaining them."""
     source = str(graph.attributes.get(LOCAL_COST, ""))
     if source.startswith(ASSUMED):
         yield f"what a tuple costs between two threads of a TaskManager is {source}"

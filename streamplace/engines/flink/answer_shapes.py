@@ -1,6 +1,6 @@
-"""What Flink's REST interface answers: the shape of every answer that is read, by its path.
+"""Answers of Flink's REST interface as typed dictionaries.
 
-Of an answer only what is declared here is kept, checked; the rest of streamplace may trust it.
+Undeclared fields are dropped and declared ones checked, so other modules may trust the answers.
 """
 
 import sys
@@ -21,16 +21,16 @@ from streamplace.model.operators import MOST_SUBTASKS
 MOST_MEMORY = 10**15
 LARGEST = sys.float_info.max
 MOST_VERTICES = 10_000
-"""Vertices of a job; more would be asked about for minutes, one by one."""
+"""Maximum number of vertices of a job; they are queried one by one, and more would take minutes."""
 LONGEST = 200
 CHECKED = ConfigDict(strict=True, allow_inf_nan=False)
-"""How answers are checked: numbers are no texts, and finite."""
+"""Answers are checked strictly: no text in place of a number, and only finite numbers."""
 _T = TypeVar("_T")
-List = Annotated[list[_T], FailFast()]  # an answer of a million faults is told the first
+List = Annotated[list[_T], FailFast()]  # report only the first of many faults
 
 
 def _amounts(value: object) -> dict[str, float]:
-    """Check many numbers at once, for one fault is enough."""
+    """Check many numbers at once and report the first fault only."""
     if isinstance(value, dict) and all(
         type(amount) in (int, float) and abs(amount) <= LARGEST for amount in value.values()
     ):
@@ -40,7 +40,7 @@ def _amounts(value: object) -> dict[str, float]:
 
 @with_config(CHECKED)
 class Resources(TypedDict):
-    """What a TaskManager has of everything, in all or left; memory in MB."""
+    """Resources of a TaskManager, in total or unused; memory in MB."""
 
     cpuCores: NotRequired[float]
     taskHeapMemory: NotRequired[int]
@@ -50,7 +50,7 @@ class Resources(TypedDict):
 
 @with_config(CHECKED)
 class Hardware(TypedDict):
-    """The machine under a TaskManager."""
+    """Machine on which a TaskManager runs."""
 
     cpuCores: Annotated[int, Field(ge=0, le=MOST_CORES)]
 
@@ -64,7 +64,7 @@ class Memory(TypedDict):
 
 @with_config(CHECKED)
 class TaskManager(TypedDict):
-    """A TaskManager: its name, its address, and what it offers."""
+    """A TaskManager: its name, its address and its resources."""
 
     id: str
     path: str
@@ -94,14 +94,14 @@ class Slot(TypedDict):
 
 @with_config(CHECKED)
 class Slots(TypedDict):
-    """What is taken of one TaskManager."""
+    """Allocated slots of a TaskManager."""
 
     allocatedSlots: NotRequired[List[Slot]]
 
 
 @with_config(CHECKED)
 class JobState(TypedDict):
-    """A job and how it is."""
+    """A job and its state."""
 
     id: str
     status: str
@@ -109,7 +109,7 @@ class JobState(TypedDict):
 
 @with_config(CHECKED)
 class Jobs(TypedDict):
-    """All jobs, ended ones too."""
+    """All jobs, including those that have ended."""
 
     jobs: List[JobState]
 
@@ -130,14 +130,14 @@ with_config(CHECKED)(JobSummary)
 
 @with_config(CHECKED)
 class Overview(TypedDict):
-    """All jobs, and from when to when they run, in ms."""
+    """All jobs with their start and end times, in ms."""
 
     jobs: List[JobSummary]
 
 
 @with_config(CHECKED)
 class JobVertex(TypedDict):
-    """A task of a job."""
+    """Task of a job."""
 
     id: str
     name: str
@@ -181,7 +181,7 @@ class PlanAnswer(TypedDict):
 
 @with_config(CHECKED)
 class Job(TypedDict):
-    """A job, and for how many ms it has run; versions before 2 do not name its scheduler."""
+    """A job; ``duration`` is in ms, and versions before 2 omit the scheduler."""
 
     name: str
     state: str
@@ -216,21 +216,21 @@ class Subtasks(TypedDict):
 
 @with_config(CHECKED)
 class SubtaskMoments(TypedDict):
-    """When a subtask came into each of its states, in ms; 0 where it never did."""
+    """Times at which a subtask entered each of its states, in ms; 0 if it never did."""
 
     timestamps: Annotated[dict[str, float], PlainValidator(_amounts)]
 
 
 @with_config(CHECKED)
 class SubtaskMomentsAnswer(TypedDict):
-    """When the subtasks of a task came into their states."""
+    """Times at which the subtasks of a task entered their states."""
 
     subtasks: List[SubtaskMoments]
 
 
 @with_config(ConfigDict(strict=True))
 class Metric(TypedDict):
-    """A metric of a task or a TaskManager, and its value where that was asked for.
+    """A metric of a task or a TaskManager, with its value if that was requested.
 
     The value may be ``"NaN"``.
     """
@@ -243,21 +243,21 @@ class Metric(TypedDict):
 
 @with_config(CHECKED)
 class Failure(TypedDict):
-    """Why something failed."""
+    """Stack trace of a failure."""
 
     stacktrace: NotRequired[str]
 
 
 @with_config(CHECKED)
 class FailureHistory(TypedDict):
-    """What failed, the newest first."""
+    """Failures, the newest first."""
 
     entries: NotRequired[List[Failure]]
 
 
 @with_config(CHECKED)
 class FailuresAnswer(TypedDict):
-    """What failed in a job."""
+    """Failures of a job."""
 
     exceptionHistory: NotRequired[FailureHistory]
 
@@ -285,14 +285,14 @@ with_config(CHECKED)(FlinkConfig)
 
 @with_config(CHECKED)
 class Uploaded(TypedDict):
-    """Where an uploaded jar lies."""
+    """Path of an uploaded jar."""
 
     filename: str
 
 
 @with_config(CHECKED)
 class UploadedJar(TypedDict):
-    """A jar on the cluster, and when it was uploaded, in ms."""
+    """A jar on the cluster, and its upload time in ms."""
 
     id: str
     name: str
@@ -308,13 +308,13 @@ class UploadedJars(TypedDict):
 
 @with_config(CHECKED)
 class Submitted(TypedDict):
-    """The job that a jar submitted."""
+    """Job that a jar submitted."""
 
     jobid: str
 
 
 @with_config(CHECKED)
 class Complaint(TypedDict):
-    """What Flink answers with an error status."""
+    """Body of an answer with an error status."""
 
     errors: List[str]

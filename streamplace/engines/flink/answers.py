@@ -1,4 +1,4 @@
-"""What Flink's REST interface answers, by path: read, checked, and cut to what is declared."""
+"""Parse and check the answers of Flink's REST interface, by path."""
 
 import re
 from functools import cache
@@ -37,7 +37,7 @@ from streamplace.engines.flink.saving_shapes import (
 from streamplace.model.messages import quoted, shown
 
 OURS = "streamplace: "
-"""Before what the pinning class says itself: it may name many operators."""
+"""Prefix of messages of the pinning class itself, which may name many operators."""
 ANSWERS: dict[str, Any] = {
     "/taskmanagers": TaskManagers,
     "/taskmanagers/*": Slots,
@@ -65,16 +65,16 @@ ANSWERS: dict[str, Any] = {
     "/jars/*/run": Submitted,
     "/jars/*/plan": PlanAnswer,
 }
-"""Path → what is answered there; a star stands for an id."""
+"""Path → type of the answer; a star stands for an id."""
 
 
 def parse_answer(path: str, content: bytes) -> Any:
-    """Content of an answer.
+    """Parse the content of an answer.
 
     Raises
     ------
     ValueError
-        When it is not what Flink answers; it says where.
+        If it does not have the declared type; the message says where.
     """
     try:
         return _adapter(_pattern(path)).validate_json(content)
@@ -86,7 +86,7 @@ def parse_answer(path: str, content: bytes) -> Any:
 
 
 def parse_complaint(content: bytes) -> str:
-    """What an answer with an error status says, line by line; its beginning, if not Flink's."""
+    """Messages of an answer with an error status, line by line; its beginning if not from Flink."""
     try:
         return "\n".join(TypeAdapter(Complaint).validate_json(content)["errors"])
     except ValidationError:
@@ -94,7 +94,7 @@ def parse_complaint(content: bytes) -> str:
 
 
 def _pattern(path: str) -> str:
-    """Entry of the table that a path belongs to."""
+    """Key of ``ANSWERS`` that a path matches."""
     plain = path.partition("?")[0]
     return next(p for p in ANSWERS if re.fullmatch(p.replace("*", "[^/]+"), plain))
 

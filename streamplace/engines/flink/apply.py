@@ -1,4 +1,4 @@
-"""Applying a placement: an unchanged job, submitted so that it runs where it was placed."""
+"""Apply a placement: submit an unchanged job so that its subtasks run on their devices."""
 
 import base64
 import re
@@ -29,7 +29,7 @@ from streamplace.model.messages import quoted
 STARTING = frozenset({"INITIALIZING", "CREATED", "RUNNING"})
 FITS = "the job fits its placement"
 CHECK = {"streamplace.check": "true"}
-"""The settings that have the pinning class look at a job, and not submit it."""
+"""Settings that make the pinning class check a job without submitting it."""
 _SETTINGS = re.compile(rf"{FITS} <([A-Za-z0-9+/=]*)>")
 UNMAPPED = "Cannot map checkpoint/savepoint state"
 FOREIGN = (
@@ -47,19 +47,19 @@ def apply(
     savepoint: Savepoint | None = None,
     seconds: float = 60.0,
 ) -> str:
-    """Submit a job with a placement and wait until all of it runs, or has run; returns its id.
+    """Submit a job with a placement, wait until all of it runs or has run, and return its id.
 
-    Operators whose parallelism the job leaves open get the one that they are placed with.
+    Operators without a parallelism of their own get that of the placement.
 
     Raises
     ------
     PlacementError
-        When a device of the placement is no TaskManager of the cluster, or does not offer itself.
+        When a device of the placement is not a TaskManager of the cluster, or cannot be pinned to.
     CopyRuns
-        When a job runs that was started from the same savepoint.
+        When a job that was started from the same savepoint is running.
     FlinkError
-        When the cluster's scheduler ignores placements, when the job is not the one that was
-        placed, or when it does not come up; it quotes why, and nothing is left running.
+        When the cluster's scheduler ignores placements, when the job is not the placed one, or
+        when it does not start; the message quotes the reason, and nothing keeps running.
     """
     request = program.run_request(savepoint)
     if savepoint is not None:
@@ -86,18 +86,17 @@ def check(
     Parameters
     ----------
     without
-        The job that is moved: what it has of the cluster counts as free, what other jobs have does
-        not.
+        The job that is moved: its resources count as free, those of other jobs do not.
 
     Returns
     -------
     dict
-        Settings that the job would go by.
+        Settings that the job would use.
 
     Raises
     ------
     PlacementError, FlinkError
-        What ``apply`` would refuse before anything runs.
+        As ``apply`` does before anything runs.
     """
     request = program.run_request(more=CHECK)
     check_cluster(rest, vectors)
@@ -115,7 +114,7 @@ def check(
 
 
 def _planned(answer: FlinkError) -> dict[str, str]:
-    """Settings of a job that the pinning class has told."""
+    """Settings of a job, from the answer of the pinning class."""
     match = _SETTINGS.search(str(answer))
     lines = base64.b64decode(match[1]).decode().splitlines() if match else []
     pairs = (line.partition("=") for line in lines)
@@ -126,7 +125,7 @@ def _planned(answer: FlinkError) -> dict[str, str]:
 def placed_upload(
     rest: Rest, flink: Flink, program: Program, answer: Pinning, managed: dict[str, int]
 ) -> Iterator[ClusterJar]:
-    """Return the job's jar with the pinning class in it, on the cluster while the block runs."""
+    """Upload the job's jar with the pinning class in it, and delete it when the block ends."""
     check_upload(rest)
     name = own_name(f"placed-{program.jar.name}")
 
@@ -138,7 +137,7 @@ def placed_upload(
 
 
 def _run(jar: ClusterJar, request: dict[str, object]) -> str:
-    """Id of the job that an uploaded jar submits."""
+    """Run an uploaded jar and return the id of the job that it submits."""
     try:
         return str(jar.run(request)["jobid"])
     except FlinkError as error:
@@ -146,7 +145,7 @@ def _run(jar: ClusterJar, request: dict[str, object]) -> str:
 
 
 def explained(error: FlinkError) -> FlinkError:
-    """Why Flink does not take a job, in the words of the pinning class where it has said it."""
+    """Why Flink rejects a job, in the words of the pinning class if it gave a reason."""
     if UNMAPPED in str(error):
         return FlinkError(FOREIGN)
     fits = isinstance(error, Refusal) and FITS in str(error)

@@ -1,4 +1,4 @@
-"""What TaskManagers take besides the tasks of jobs: Java itself, and sending over the network."""
+"""CPU that TaskManagers use besides the tasks of jobs: for Java itself and for network traffic."""
 
 import time
 from collections import defaultdict
@@ -15,17 +15,17 @@ from streamplace.engines.flink.tasks import read_vertices
 
 
 class Background(NamedTuple):
-    """What the TaskManagers on this machine took.
+    """CPU of the TaskManagers on this machine, without their tasks.
 
     Attributes
     ----------
     java
-        Core seconds per second that it takes of each for itself: heartbeats, metrics, garbage; of
-        all TaskManagers the least, for what one takes more is the tasks'. What compiles is not in
-        it, for it has little to do once a job has run for a while.
+        Core seconds per second that Java uses in each of them for heartbeats, metrics and garbage
+        collection: the minimum of all TaskManagers, because any excess is caused by tasks.
+        Compilers are left out, because they have little to do once a job has run for a while.
     network
         TaskManager of this machine → core seconds per second of its threads that send and receive;
-        empty where nothing could be measured.
+        empty if nothing could be measured.
     """
 
     java: float
@@ -35,10 +35,10 @@ class Background(NamedTuple):
 def background(
     rest: Rest, job: str | None, seconds: float
 ) -> tuple[Background, SendingCost | None]:
-    """Watch the cluster's TaskManagers for a while; their background, and what remote tuples cost.
+    """Measure the background of the cluster's TaskManagers, and the cost of remote tuples.
 
-    The cost is None where there is not one job alone (unless one is named), no tuple of it goes to
-    another TaskManager, or not all TaskManagers are on this machine.
+    The cost is None if several jobs run and none is named, if no tuple of the job goes to another
+    TaskManager, or if not all TaskManagers are on this machine.
     """
     processes = processes_of(rest)
     if not processes:
@@ -60,7 +60,7 @@ def background(
 def background_between(
     first: Mapping[str, Sequence[JavaThread]], second: Mapping[str, Sequence[JavaThread]]
 ) -> Background:
-    """Background of the TaskManagers that were seen twice, by their threads."""
+    """Background of TaskManagers, from two measurements of their threads."""
     kinds = {
         device: cores_by_kind(spent_between(first[device], second[device]))
         for device in first.keys() & second.keys()
@@ -73,7 +73,7 @@ def remote_flows(
     seen: Mapping[str, Activity],
     devices: Mapping[str, Mapping[str, int]],
 ) -> dict[str, RemoteFlow]:
-    """TaskManager → what it sends of a job to others and receives from them.
+    """TaskManager → tuples and bytes of a job that it exchanges with others.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def remote_flows(
 
 
 def _remote_flows(rest: Rest, job: str, seconds: float) -> dict[str, RemoteFlow]:
-    """Watch a job for a while; what its TaskManagers send each other."""
+    """Watch a job for a while and return the traffic between its TaskManagers."""
     _, tasks, edges = read_plan(rest, job)
     seen = sample(rest, job, [task.id for task in tasks], seconds)
     devices = {v.id: v.devices for v in read_vertices(rest, job, rest.job(job))}
@@ -100,9 +100,9 @@ def _remote_flows(rest: Rest, job: str, seconds: float) -> dict[str, RemoteFlow]
 
 
 def remote_shares(senders: Mapping[str, int], receivers: Mapping[str, int]) -> dict[str, float]:
-    """Device → what it sends to others and receives from them of a stream's tuples.
+    """Device → share of a stream's tuples that it exchanges with other devices.
 
-    Every sender sends to all receivers alike.
+    Every sender distributes its tuples evenly over all receivers.
 
     >>> remote_shares({"a": 1}, {"a": 1, "b": 3})
     {'a': 0.75, 'b': 0.75}
@@ -116,6 +116,6 @@ def remote_shares(senders: Mapping[str, int], receivers: Mapping[str, int]) -> d
 
 
 def _shares(edges: Sequence[Edge]) -> Iterator[tuple[Edge, float]]:
-    """Every stream with its part of what its target reads; those into one task share it evenly."""
+    """Every stream with its share of its target's input; inputs of a task have equal shares."""
     for edge in edges:
         yield edge, 1.0 / sum(other.target == edge.target for other in edges)

@@ -1,7 +1,7 @@
-"""Beginnings of moves: how other commands see on the cluster that a job is being moved.
+"""Beginnings of moves: how other commands recognise on the cluster that a job is being moved.
 
-A move shows by the jar with which it writes its journal, whatever folder that is in. Two stops of
-a job at once could fail it.
+The sign of a move is the jar with which it writes its journal, whatever the folder of that journal.
+If two commands stopped a job at once, both moves could fail.
 """
 
 from streamplace.engines.flink.copies import CopyRuns, refuse_other
@@ -12,16 +12,16 @@ from streamplace.engines.flink.rest import ENDED, Rest
 from streamplace.engines.flink.submission import chain_states
 
 BEGIN_SECONDS = 120.0
-"""In which a move stops its job, once its jar is on the cluster."""
+"""Seconds within which a move stops its job, after the upload of its jar."""
 
 
 def jar_name(journal: Journal) -> str:
-    """Name of the jar by which a move shows on the cluster."""
+    """Name of the jar by which other commands recognise a move."""
     return f"{_prefix(journal.job)}{journal.trigger}-{journal.holder.mark}.jar"
 
 
 def check_first(folder: SavepointFolder, journal: Journal) -> None:
-    """Raise MoveUnderWay where another command has begun to move the job, with whatever folder."""
+    """Raise MoveUnderWay if another command has begun to move the job, with any folder."""
     own_name = jar_name(journal)
     jars = folder.rest.get("/jars")["files"]
     own = min((j["uploaded"], j["id"]) for j in jars if j["name"] == own_name)
@@ -38,7 +38,7 @@ def check_first(folder: SavepointFolder, journal: Journal) -> None:
 
 
 def goes_on(rest: Rest, folder: SavepointFolder, job: str, path: str) -> str | None:
-    """How a job goes on that another user has stopped; None where nothing of that is seen."""
+    """How a job that another user stopped continues; None if there is no sign that it does."""
     for one, state in chain_states(rest, job).items():
         if state not in ENDED:
             return f"and continues as job {one} ({state})"
@@ -52,7 +52,7 @@ def goes_on(rest: Rest, folder: SavepointFolder, job: str, path: str) -> str | N
 
 
 def _is_of_other(name: str, job: str, own_name: str) -> bool:
-    """Whether a jar is that of another move of a job whose command may still run."""
+    """Whether a jar belongs to another move of a job whose command may still run."""
     if not name.startswith(_prefix(job)) or name == own_name:
         return False
     return Holder.may_run(name.removesuffix(".jar").rpartition("-")[2])

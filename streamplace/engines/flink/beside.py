@@ -1,4 +1,4 @@
-"""What jobs that stay where they are take of the devices of a cluster."""
+"""CPU that other jobs, which stay where they are, use on each device."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from streamplace.engines.flink.tasks import read_vertices
 def cores_taken(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, float]:
     """Device → core seconds per second of the tasks of some running jobs.
 
-    Subtasks of one operator count alike. Each job is watched for about ``seconds``.
+    The CPU of an operator is divided evenly among its subtasks. Each job takes about ``seconds``.
     """
     taken: dict[str, float] = {}
     for job in jobs:

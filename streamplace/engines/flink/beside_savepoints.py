@@ -1,6 +1,6 @@
-"""What lies beside a savepoint: the journal of a move that has not finished, or the record of one.
+"""Files beside a savepoint: journals of unfinished moves, and records of finished ones.
 
-Whoever starts a job from the savepoint would start a second copy once the move is finished.
+A job that is started from the savepoint would be a second copy once the move is finished.
 """
 
 from contextlib import suppress
@@ -18,9 +18,9 @@ from streamplace.model.messages import shown
 
 
 def refuse_moved(rest: Rest, flink: Flink, path: str) -> None:
-    """Raise CopyRuns where a move has not finished that a savepoint or checkpoint belongs to.
+    """Raise CopyRuns if a savepoint or checkpoint belongs to an unfinished move, or its job runs.
 
-    The same goes for one whose job runs. Folders that the JobManager cannot list hold no journals.
+    Folders that the JobManager cannot list contain no journals.
     """
     folders = [path.rstrip("/").rpartition("/")[0]]
     with suppress(SettingError):
@@ -36,7 +36,7 @@ def refuse_moved(rest: Rest, flink: Flink, path: str) -> None:
 
 
 def _refuse_in(rest: Rest, folder: SavepointFolder, path: str) -> None:
-    """Raise CopyRuns where a folder tells of a move that a savepoint belongs to."""
+    """Raise CopyRuns if a folder contains a move that a savepoint belongs to."""
     for journal in unfinished(folder):
         if concerns(journal, path):
             raise CopyRuns(

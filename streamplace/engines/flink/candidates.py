@@ -1,4 +1,4 @@
-"""Candidates: layouts that a measured job may have, with what the model says of each."""
+"""Candidates: layouts that a measured job may have, with the predicted rate of each."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -39,24 +39,24 @@ from streamplace.objectives.conditions import composed_objective
 from streamplace.placers.registry import USUAL_BUDGET, Budget
 
 SATURATING = 2.0
-"""The search is asked for so many times what it has found, until it finds less."""
+"""The search is repeated for this multiple of the rate that it found, until it finds less."""
 MOST_RAISES = 8
 PRESENT, EVEN, FOUND = "the present layout", "an even spread", "the layout that was found"
 SPREAD_OUT = "cluster.evenly-spread-out-slots"
-"""What SLOTS was called before."""
+"""Older name of the mode SLOTS."""
 GIVEN = "the layout that was planned"
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is known of a job before it is decided where it should run.
+    """Input of a decision: the measured job, its layout and the constraints.
 
     Attributes
     ----------
     measured
         The job and the devices.
     present
-        Operator → the device of each of its subtasks.
+        Operator → device of each of its subtasks.
     slots
         Device → number of slots that Flink may give to the job.
     spreads
@@ -64,13 +64,13 @@ class Question:
     rate
         Tuples/s that all sources are offered together; None for as much as possible.
     occupied
-        Devices on which nothing can be placed, because other jobs have all of them.
+        Devices on which nothing can be placed, because other jobs use them exclusively.
     modes
-        Those of Flink's modes that the cluster knows.
+        Flink's modes that the cluster supports.
     configured
         The mode that it is configured with.
     width
-        Share by which predictions for two layouts of the job may be off beside one another.
+        Relative error of predictions when two layouts of the job are compared.
     """
 
     measured: Measurement
@@ -91,10 +91,10 @@ class Question:
 
 
 class Judge:
-    """What the model says of layouts of a job.
+    """Predicts the rates of a job's layouts.
 
-    Where the sources are held back now, or emit more than the model allows the present layout,
-    predictions are scaled so that it carries what was measured.
+    If the sources are held back now, or emit more than the model allows the present layout,
+    predictions are scaled so that the present layout carries the measured rate.
     """
 
     def __init__(self, question: Question) -> None:
@@ -109,17 +109,17 @@ class Judge:
         self._scale = graph.source_rate / now if is_known else 1.0
 
     def carried(self, layout: Layout) -> float:
-        """Tuples/s that a layout carries, by the model alone."""
+        """Tuples/s that a layout carries, by the model without scaling."""
         graph = self._question.measured.graph
         return graph.source_rate * capacity(graph, self._question.measured.cluster, layout)
 
     def present(self) -> Candidate:
-        """Return the layout that the job has."""
+        """Return the present layout of the job."""
         width = MEASURED if self._question.measured.is_limited else self._question.width
         return self._candidate(PRESENT, [self._present], width)
 
     def candidate(self, name: str, *places: Layout, mode: Mode | None = None) -> Candidate:
-        """Return a layout that the job may get, or several of which it gets one."""
+        """Return a layout that the job may get, or one of several if Flink chooses among them."""
         return self._candidate(name, places, self._question.width, mode)
 
     def _candidate(
@@ -142,7 +142,7 @@ class Judge:
 
 
 def decision(question: Question, seed: int = 0, budget: Budget | None = None) -> Decision:
-    """Find layouts for a job, judge all of them by the same model, and choose one."""
+    """Find layouts for a job, compare them by the same model, and choose one."""
     judge, graph = Judge(question), question.measured.graph
     others = []
     for mode in question.modes:
@@ -157,7 +157,7 @@ def decision(question: Question, seed: int = 0, budget: Budget | None = None) ->
 
 
 def judged(question: Question, layout: Layout) -> Decision:
-    """Compare one layout, which the job may get, with the present one."""
+    """Compare one given layout with the present one."""
     judge = Judge(question)
     given = names_of(question.measured.graph, layout)
     return decide(judge.present(), [judge.candidate(GIVEN, given)])
@@ -166,7 +166,7 @@ def judged(question: Question, layout: Layout) -> Decision:
 def searched(
     question: Question, judge: Judge, seed: int = 0, budget: Budget | None = None
 ) -> Layout:
-    """Search a layout for a rate; without one, for rates that grow until they are not carried."""
+    """Search a layout for a rate; without one, for growing rates until they are not carried."""
     from streamplace.placers.named import named_placer
 
     placer, judged_by = named_placer("auto"), composed_objective("throughput")
@@ -191,7 +191,7 @@ def searched(
 
 
 def names_of(graph: StreamGraph, vectors: Vectors) -> Layout:
-    """Layout of the operators of a graph, of which each may be several that Flink has fused."""
+    """Layout by the operators of a graph, each of which may consist of several that Flink fused."""
     layout = {}
     numbers = zip(graph.operators.name, graph.operators.parallelism.tolist(), strict=True)
     for name, number in numbers:
@@ -214,12 +214,12 @@ def slots_for(rest: Rest, job: str) -> dict[str, int]:
 
 
 def can_spread(rest: Rest) -> bool:
-    """Whether all TaskManagers are configured for operators that are spread over them."""
+    """Whether all TaskManagers are configured for operators that are spread over devices."""
     return all(index_name(0) in offered for offered in rest.offered().values())
 
 
 def occupied_devices(rest: Rest, job: str) -> frozenset[str]:
-    """Devices that other jobs have whole, so that nothing of this job can be pinned to them."""
+    """Devices that other jobs use exclusively, so that nothing can be pinned to them."""
     return frozenset(
         row["id"]
         for row in left_without(rest, job)
@@ -228,14 +228,14 @@ def occupied_devices(rest: Rest, job: str) -> frozenset[str]:
 
 
 def known_modes(rest: Rest) -> tuple[Mode, ...]:
-    """Those of Flink's modes that a cluster knows; TASKS is not tried before Flink 2.3."""
+    """Return Flink's modes that a cluster supports; TASKS is not tried before Flink 2.3."""
     version = re.match(r"(\d+)\.(\d+)", rest.get("/config")["flink-version"])
     is_new = version is not None and (int(version[1]), int(version[2])) >= (2, 3)
     return tuple(mode for mode in MODES if is_new or mode != "TASKS")
 
 
 def configured_mode(rest: Rest) -> Mode | None:
-    """Return the mode that a cluster is configured with; None for one that is not modelled."""
+    """Return the mode that a cluster is configured with; None if it is not modelled."""
     settings = rest.settings()
     usual = "SLOTS" if settings.get(SPREAD_OUT, "").lower() == "true" else "NONE"
     given = settings.get(MODE_SETTING, usual).upper()

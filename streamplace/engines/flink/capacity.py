@@ -1,4 +1,4 @@
-"""Capacity: how much of the rates of its sources a layout of a job carries, by the model."""
+"""Capacity: share of the source rates that a layout of a job carries, by the model."""
 
 import numpy as np
 
@@ -12,9 +12,9 @@ from streamplace.model.problem import Problem
 
 
 def capacity(graph: StreamGraph, cluster: Cluster, devices: dict[str, list[str]]) -> float:
-    """Multiple of the sources' rates that a placement of subtasks carries.
+    """Multiple of the source rates that a placement of subtasks carries.
 
-    Operators that Flink fused run where the first of them does.
+    Operators that Flink fused run on the device of the first of them.
     """
     from streamsim import bottleneck, resource_loads
 

@@ -1,8 +1,8 @@
-"""Network cards of TaskManagers: as given, else as this machine tells, else assumed.
+"""Speed of the network cards of TaskManagers: given, else measured on this machine, else assumed.
 
-The link speed of a card is in ``/sys/class/net/CARD/speed``. It says something of a TaskManager
-that runs on this machine, in the same network or with a network and a ``/sys`` of its own. Virtual
-interfaces report a number that means nothing, so only cards with hardware and bonds of them count.
+The link speed of a card is in ``/sys/class/net/CARD/speed``. It applies to a TaskManager on this
+machine that either shares this network or has a network and a ``/sys`` of its own. Virtual
+interfaces report a meaningless number, so only cards with hardware and bonds of them count.
 """
 
 from collections.abc import Mapping
@@ -15,19 +15,19 @@ from streamplace.model.messages import listed, quoted
 from streamplace.model.units import bandwidth_bps
 
 ALL = ""
-"""Stands for every TaskManager in what is given."""
+"""Key that stands for every TaskManager in the given speeds."""
 GIVEN, MEASURED, ASSUMED = "given", "link speed", "assumed"
 
 
 class Card(NamedTuple):
-    """Speed of a network card in either direction, such as ``"1000 Mbps"``, and how it was had."""
+    """Speed of a network card in either direction, such as ``"1000 Mbps"``, and its origin."""
 
     speed: str
     source: str
 
     @property
     def is_assumed(self) -> bool:
-        """Whether nothing is known of it."""
+        """Whether the speed is neither given nor measured."""
         return self.source == ASSUMED
 
 
@@ -59,14 +59,14 @@ def cards_of(
     given
         Speeds of some TaskManagers, or of all by the name "".
     processes
-        TaskManager → its process, of those on this machine.
+        TaskManager → process, for those on this machine.
     usual
-        Speed that is assumed where nothing is known.
+        Speed that is assumed if nothing is known.
 
     Raises
     ------
     SettingError
-        For a name that no TaskManager has.
+        If a name belongs to no TaskManager.
     """
     if unknown := [name for name in given if name != ALL and name not in managers]:
         raise SettingError(
@@ -84,14 +84,14 @@ def _card(name: str, given: Mapping[str, str], process: int | None, usual: str) 
 
 
 def link_speed(process: int, processes: Path = Path("/proc")) -> int | None:
-    """Mbps of the card through which a process reaches other machines; None where not known.
+    """Mbps of the card through which a process reaches other machines; None if unknown.
 
     Parameters
     ----------
     processes
-        Where processes are listed.
+        Folder of the processes.
     """
-    with suppress(OSError, ValueError):  # it ended meanwhile, or belongs to somebody else
+    with suppress(OSError, ValueError):  # the process has ended, or belongs to another user
         own, other = processes / "self", processes / str(process)
         if not _is_shared("net", own, other) and _is_shared("mnt", own, other):
             return None  # its /sys would be that of another network
@@ -104,11 +104,11 @@ def link_speed(process: int, processes: Path = Path("/proc")) -> int | None:
 
 
 def _is_shared(kind: str, one: Path, other: Path) -> bool:
-    """Whether two processes have one namespace of a kind."""
+    """Whether two processes share a namespace of this kind."""
     return (one / "ns" / kind).readlink() == (other / "ns" / kind).readlink()
 
 
 def _default_route(table: str) -> str:
-    """Interface of the default route in ``/proc/PID/net/route``; nothing where there is none."""
+    """Interface of the default route in ``/proc/PID/net/route``; empty if there is none."""
     rows = [line.split() for line in table.splitlines()[1:]]
     return next((row[0] for row in rows if row[1] == row[7] == "00000000"), "")

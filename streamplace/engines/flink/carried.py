@@ -1,7 +1,7 @@
-"""Settings of a running job that a new submission of it would lose, and what carries them over.
+"""Settings of a running job that a new submission would lose, and the settings that keep them.
 
-Flink's REST interface tells how a job checkpoints, where it keeps its state and how it restarts,
-but not by which settings. They are derived from what it tells.
+Flink's REST interface reports how a job checkpoints, where it keeps its state and how it restarts,
+but not the settings themselves. They are derived from its answers.
 """
 
 import re
@@ -15,7 +15,7 @@ from streamplace.engines.flink.state import completed_path
 
 Settings = dict[str, str]
 PERIODIC_LIMIT_MS = 10**15
-"""An interval of more is Flink's way to say that a job takes no checkpoints by itself."""
+"""Flink reports at least this interval for a job without periodic checkpoints."""
 BACKENDS = {
     "HashMapStateBackend": "hashmap",
     "EmbeddedRocksDBStateBackend": "rocksdb",
@@ -36,9 +36,9 @@ DEFAULTS: Settings = {
     "state.changelog.enabled": "false",
     "pipeline.object-reuse": "false",
 }
-"""What Flink does where a setting is not given."""
+"""Flink's defaults."""
 UNTOLD = "(a folder that Flink tells once a checkpoint has completed)"
-"""Where the checkpoints of a job lie that has completed none yet."""
+"""Stands for the checkpoint folder of a job that has not completed a checkpoint yet."""
 _DURATION = r"(PT[0-9A-Z.]+)"
 _STRATEGIES = {
     "fixed-delay": (
@@ -65,20 +65,20 @@ _STRATEGIES = {
 
 
 def running_settings(rest: Rest, job: str) -> Settings:
-    """Settings that a running job goes by, as far as Flink tells them."""
+    """Settings of a running job, as far as Flink reports them."""
     path = f"/jobs/{quote(job, safe='')}"
     execution = rest.get(f"{path}/config")["execution-config"]
     settings = dict(_restarting(execution.get("restart-strategy", "")))
     settings["pipeline.object-reuse"] = str(execution.get("object-reuse-mode", False)).lower()
     try:
         checkpoints: CheckpointSettings = rest.get(f"{path}/checkpoints/config")
-    except Refusal:  # it takes none
+    except Refusal:  # the job takes no checkpoints
         return settings
     return settings | dict(_checkpointing(checkpoints)) | _storage(rest, job, checkpoints)
 
 
 def lost(running: Mapping[str, str], planned: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Settings that would change, with what they are and what they would be."""
+    """Settings that would change, with their old and new values."""
     pairs = {
         key: (value, planned.get(key, DEFAULTS.get(key, ""))) for key, value in running.items()
     }
@@ -121,10 +121,10 @@ def _checkpointing(answer: CheckpointSettings) -> Iterator[tuple[str, str]]:
 
 
 def checkpoint_folder(rest: Rest, job: str, settings: Mapping[str, str]) -> str | None:
-    """Folder in which jobs that follow a job keep their checkpoints; None where none is known."""
+    """Folder in which successors of a job keep their checkpoints; None if unknown."""
     try:
         path = completed_path(rest, job)
-    except Refusal:  # it takes none
+    except Refusal:  # the job takes no checkpoints
         path = None
     folder, own, _ = (path or "").rpartition(f"/{job}/chk-")
     keys = (f"{CHECKPOINTING}.dir", "state.checkpoints.dir")
@@ -136,7 +136,7 @@ def checkpoint_folder(rest: Rest, job: str, settings: Mapping[str, str]) -> str 
 
 
 def _storage(rest: Rest, job: str, answer: CheckpointSettings) -> Settings:
-    """Folder of a job's checkpoints, seen from where its last one lies."""
+    """Folder of a job's checkpoints, derived from the path of the last one."""
     if answer.get("checkpoint_storage") != "FileSystemCheckpointStorage":
         return {}
     path = completed_path(rest, job)
@@ -155,7 +155,7 @@ def _restarting(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _plain(value: str) -> str:
-    """A number, or a duration in ms.
+    """Format a number, or a duration in ms.
 
     >>> _plain("PT1M0.5S"), _plain("1.500000"), _plain("7")
     ('60500 ms', '1.5', '7')

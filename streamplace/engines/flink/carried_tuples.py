@@ -1,4 +1,4 @@
-"""What every stream of a running job carries: tuples, and bytes per tuple."""
+"""Tuples/s, and bytes per tuple, of every stream of a running job."""
 
 import math
 from collections import Counter
@@ -10,30 +10,30 @@ from streamplace.engines.flink.plan import Edge, FlinkTask
 from streamplace.engines.flink.sampling import Activity
 
 BUFFER_BYTES = 32_768
-"""Size of Flink's network buffers, unless configured."""
+"""Default size of Flink's network buffers."""
 LEAST_BUFFERS = 10
-"""So many buffers must pass for the bytes in them to be counted well."""
+"""Minimum number of buffers that must pass for a good estimate of their bytes."""
 LEAST_PASSED = 0.5
-"""Part of what is sent that is received at least while a queue fills in between."""
+"""Minimum part of the sent tuples that arrive while a queue between the tasks fills."""
 ALIKE = 0.1
-"""Part by which the tuples and the bytes that a queue holds back may differ."""
+"""Maximum difference between the parts of the tuples and of the bytes that a queue holds back."""
 
 
 @dataclass(frozen=True, slots=True)
 class CarriedTuples:
-    """What every stream carries, by its number.
+    """Tuples and payloads of streams, by the number of the stream.
 
     Attributes
     ----------
     tuples
         Tuples/s.
     sent
-        Tuples/s on streams that are the only one of their source, as it counts them itself, where
-        what reaches the other end differs only because queues drain or fill: see `_queued`.
+        Tuples/s that the source counts, for streams that are its only output and whose received
+        rate differs only because queues drain or fill: see `_queued`.
     payloads
-        Bytes per tuple of each stream that carries any.
+        Bytes per tuple of each stream that carries tuples.
     doubts
-        What could not be measured, in words.
+        Sentences on missing measurements.
     """
 
     tuples: Mapping[int, float]
@@ -45,18 +45,18 @@ class CarriedTuples:
 def carried_by_streams(
     tasks: Sequence[FlinkTask], edges: Sequence[Edge], activity: Mapping[str, Activity]
 ) -> CarriedTuples:
-    """Tuples and payloads of all streams, from what their tasks read and sent.
+    """Tuples and payloads of all streams, from the metrics of their tasks.
 
-    What a task reads decides; what others sent to it only divides that among its inputs. Some tasks
-    count what they do not send: the writer of a two-phase sink counts the records that it writes
-    elsewhere, and sends its committer one message per checkpoint.
+    The input that a task counts is authoritative; the output of other tasks only divides it among
+    the streams. Some tasks count tuples that they do not send: the writer of a two-phase sink
+    counts the records that it writes elsewhere, and sends its committer one message per checkpoint.
     """
     sent = _sent(edges, activity)
     tuples = _as_received(edges, activity, _tuples(edges, activity, sent))
     sizes = shares(
         _pairs(edges),
         _rates(activity, "numBytesIn"),
-        _rates(activity, "numBytesOut"),  # counts what goes to several tasks once for each
+        _rates(activity, "numBytesOut"),  # counts output to several tasks once for each
         tuples.amounts,
     )
     blur = _blur(tasks, edges, activity)
@@ -80,8 +80,8 @@ def _tuples(
 ) -> Shares:
     """Tuples/s of each stream.
 
-    What a task with several outputs writes does not help: a tuple that it sends to all of them
-    counts once.
+    The output of a task with several streams is not used, because a tuple that is sent to all of
+    them counts once.
     """
     written = _rates(activity, "numRecordsOut")
     weights = {e: written.get(edge.source, 0.0) for e, edge in enumerate(edges)}
@@ -90,9 +90,9 @@ def _tuples(
 
 
 def _as_received(edges: Sequence[Edge], activity: Mapping[str, Activity], tuples: Shares) -> Shares:
-    """Amounts that add up to what each target reads: those that were sent are scaled to the rest.
+    """Scale the amounts of sent tuples so that they add up to the input of each target.
 
-    Queues hold back at most half; where less is missing, amounts stay as they were counted.
+    Queues hold back at most half; if less is missing, amounts stay as they were counted.
     """
     amounts = dict(tuples.amounts)
     for task, read in _rates(activity, "numRecordsIn").items():
@@ -108,7 +108,7 @@ def _as_received(edges: Sequence[Edge], activity: Mapping[str, Activity], tuples
 def _queued(edge: Edge, activity: Mapping[str, Activity], received: float) -> bool:
     """Whether a queue explains that fewer or more tuples are received than were sent.
 
-    It does where as large a part of the bytes is missing as of the tuples.
+    It does if the same part of the bytes is missing as of the tuples.
     """
     source, target = activity[edge.source].rates, activity[edge.target].rates
     if "numRecordsIn" not in target:
@@ -136,9 +136,9 @@ def _sent(edges: Sequence[Edge], activity: Mapping[str, Activity]) -> dict[int, 
 def _blur(
     tasks: Sequence[FlinkTask], edges: Sequence[Edge], activity: Mapping[str, Activity]
 ) -> dict[str, float]:
-    """Task → bytes/s that it must have sent for them to be told well.
+    """Task → bytes/s that it must have sent for a reliable measurement.
 
-    They are counted by whole buffers, of which there is one for each receiving subtask.
+    Flink counts them by whole buffers, one for each receiving subtask.
     """
     parallelism = {task.id: task.parallelism for task in tasks}
     channels: Counter[str] = Counter()
@@ -152,13 +152,13 @@ def _blur(
 
 
 def _reasons(amounts: Shares, mixed: str) -> dict[int, str]:
-    """Why streams' amounts are not measured."""
+    """Reasons why the amounts of streams are not measured."""
     reasons = dict.fromkeys(amounts.small, "the small difference of large numbers")
     return reasons | dict.fromkeys(amounts.mixed, f"{mixed}, several inputs mix")
 
 
 def _rates(activity: Mapping[str, Activity], metric: str) -> dict[str, float]:
-    """Metric of every task that has it."""
+    """Task → value of a metric, for the tasks that have it."""
     return {task: seen.rates[metric] for task, seen in activity.items() if metric in seen.rates}
 
 

@@ -1,4 +1,4 @@
-"""Chains: the operators that Flink fused into one task, told apart."""
+"""Chains: the separate operators of a task in which Flink fused several."""
 
 import html
 import re
@@ -8,16 +8,16 @@ from typing import NamedTuple
 from streamplace.engines.flink.names import FUSED
 
 BESIDE = ", "
-"""Between branches of a chain, which stand in brackets: ``a -> (b, c -> d)``."""
+"""Separator of the branches of a chain, which are in brackets: ``a -> (b, c -> d)``."""
 MOST_OPERATORS = 1000
-"""In a chain whose tree is looked at."""
+"""Maximum number of operators of a chain whose tree is parsed."""
 _BREAK = "<br/>"
 _INDEX = re.compile(r"^\[vertex-\d+\]")
-"""What ``pipeline.vertex-name-include-index-prefix`` puts before the name of a task."""
+"""Prefix of task names that ``pipeline.vertex-name-include-index-prefix`` adds."""
 _NAMESAKE = re.compile(r" \[namesake (\d{1,8})\]$")
-"""What the pinning class puts after the description of an operator that has namesakes."""
+"""Suffix that the pinning class adds to the description of an operator that has namesakes."""
 _PLANNED = re.compile(r"\[\d{1,8}\]:(.+)", re.DOTALL)
-"""What the planner says of an operator, after its number."""
+"""Number and description of an operator, as the SQL planner writes them."""
 _LINE = re.compile(r"((?::  |   )*)(?::- |\+- )(.*)", re.DOTALL)
 
 
@@ -29,9 +29,9 @@ class Fused(NamedTuple):
     shown
         Its name as Flink shows it.
     number
-        Which of its namesakes it is, where the plan tells; else 0.
+        Number among its namesakes if the plan contains it; else 0.
     about
-        What it does as the SQL planner says it; empty for operators of other origin.
+        Description by the SQL planner; empty for other operators.
     """
 
     shown: str
@@ -40,11 +40,10 @@ class Fused(NamedTuple):
 
 
 def fused_operators(task: str, description: str, expected: Iterable[str] = ()) -> list[Fused]:
-    """Operators of a task, from its name and from the tree that the job's plan shows of it.
+    """Operators of a task, from its name and from its tree in the plan of the job.
 
-    The tree tells where one name ends and the next begins, be there arrows and commas in them.
-    Where it shows other texts than names, as for SQL, the name of the task must do; names that are
-    known win then over how they look.
+    The tree separates names even if they contain arrows and commas. If it shows other texts than
+    names, as for SQL, the name of the task is split; then expected names are never split.
 
     >>> [one.shown for one in fused_operators("a -> (b, x, c)", "a<br/>:- b, x<br/>+- c<br/>")]
     ['a', 'b, x', 'c']
@@ -72,7 +71,7 @@ def fused_operators(task: str, description: str, expected: Iterable[str] = ()) -
 
 
 def _as_task(nodes: list[tuple[int, str]]) -> str:
-    """Name that Flink gives a task whose operators form this tree (depths and names)."""
+    """Name that Flink gives to a task whose operators form this tree (depths and names)."""
     below: dict[int, list[str]] = {}
     for depth, name in reversed(nodes):
         branches = below.pop(depth + 1, [])[::-1]
@@ -86,7 +85,7 @@ def unfused(task: str, expected: Iterable[str] = ()) -> list[str]:
     """Operators of a task, from its name alone.
 
     Arrows and commas within brackets belong to names, and so do commas outside of Flink's own
-    brackets. Names that are known may hold anything.
+    brackets. Expected names may contain anything.
 
     >>> unfused("Source: a, b -> Calc(select=[x -> y, z]) -> (c, d -> e)")
     ['Source: a, b', 'Calc(select=[x -> y, z])', 'c', 'd', 'e']
@@ -122,7 +121,7 @@ def unfused(task: str, expected: Iterable[str] = ()) -> list[str]:
 def _is_group(
     task: str, at: int, partner: dict[int, int], is_list: set[int], groups: list[int]
 ) -> bool:
-    """Whether branches of a chain begin here, and not a name in brackets."""
+    """Whether branches of a chain begin here, rather than a name in brackets."""
     if at not in is_list or at not in partner or task[at] != "(":
         return False
     end = partner[at] + 1
@@ -132,7 +131,7 @@ def _is_group(
 
 
 def _brackets(text: str) -> tuple[dict[int, int], set[int]]:
-    """Where each bracket that opens is closed, and which of them hold a list."""
+    """Position of each opening bracket → that of its closing one, and the brackets with a list."""
     opened: list[int] = []
     partner: dict[int, int] = {}
     lists = set()
@@ -147,7 +146,7 @@ def _brackets(text: str) -> tuple[dict[int, int], set[int]]:
 
 
 def _after_expected(text: str, start: int, expected: list[str]) -> int:
-    """End of the known name that begins here; else where it begins."""
+    """End of the expected name that begins here; the start if there is none."""
     for prefix in ("Source: ", "Sink: "):
         start += len(prefix) if text.startswith(prefix, start) else 0
     for name in expected:

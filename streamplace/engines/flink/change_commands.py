@@ -1,4 +1,4 @@
-"""The commands that would give a job the machines and the parallelism of a plan."""
+"""Commands that give a job the machines and the parallelism of a plan."""
 
 import json
 import shlex
@@ -11,7 +11,7 @@ from streamplace.engines.flink.rest import Rest
 from streamplace.planning.result import PlanResult
 
 FOLDER = "plan"
-"""Folder of a plan in commands, where none is given by -o."""
+"""Folder of a plan in commands if -o names none."""
 
 
 def change_commands(
@@ -23,14 +23,14 @@ def change_commands(
     folder: str = FOLDER,
     is_remembered: bool = False,
 ) -> tuple[str, ...]:
-    """Commands, line by line; comments say which machines to start before and to stop after.
+    """Commands, line by line; comments say which machines to start first and to stop at the end.
 
     Parameters
     ----------
     folder
-        Where the plan is written to.
+        Folder that the plan is written to.
     is_remembered
-        Whether ``flink move`` knows what the job was submitted with.
+        Whether ``flink move`` knows the program of the job.
     """
     changes = _machine_changes(current.counts, plan.machines) if current.is_priced else {}
     starts = [f"# first start {number} × {name}" for name, number in changes.items() if number > 0]
@@ -73,7 +73,7 @@ def _restart(
 
 
 def _slot_line(current: CurrentMachines, plan: PlanResult) -> str:
-    """Comment that says how many slots TaskManagers need, where Flink places the subtasks."""
+    """Comment with the number of slots that TaskManagers need if Flink places the subtasks."""
     slots = plan.slots.machines
     if not current.is_priced:
         return f"# taskmanager.numberOfTaskSlots: at least {max(slots.values())}"
@@ -91,7 +91,7 @@ def _machine_changes(now: Mapping[str, int], planned: Mapping[str, int]) -> dict
 def _rescaling(
     rest: Rest, job: str, tasks: Sequence[FlinkTask], parallelism: Mapping[str, int]
 ) -> str:
-    """Request by which the adaptive scheduler changes the parallelism of a running job."""
+    """Request that makes the adaptive scheduler change the parallelism of a running job."""
     wanted = {
         task.id: {"parallelism": {"lowerBound": 1, "upperBound": parallelism[task.name]}}
         for task in tasks
@@ -102,7 +102,7 @@ def _rescaling(
 
 
 def _is_adaptive(rest: Rest, job: str) -> bool:
-    """Whether the adaptive scheduler runs a job; versions before 2 do not name it with the job."""
+    """Whether the adaptive scheduler runs a job; the job does not say so before version 2."""
     scheduler = rest.job(job).get("schedulerType")
     if scheduler:
         return str(scheduler) == "Adaptive"

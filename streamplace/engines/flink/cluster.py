@@ -22,7 +22,7 @@ from streamplace.model.units import mips as parsed_mips
 FRAMING = 0.05
 """Headers of Ethernet, TCP and Flink's buffers per byte of payload."""
 HEADROOM = 0.03
-"""Part of every CPU and link that stays free: bursts leave that much of a full one unused."""
+"""Part of every CPU and link that stays free, because bursts cannot use all of a full one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +34,13 @@ class MeasuredDevice:
     mips
         Speed of one of its cores.
     memory
-        Bytes; None where Flink does not tell.
+        Bytes; None if Flink does not report it.
     limit
-        Cores that its cgroup leaves it; None where it has all of them.
+        CPU limit of its cgroup, in cores; None if there is none.
     reserved
-        MIPS that are taken besides the job; None where that is not measured.
+        MIPS that are not available to the job; None if not measured.
     card
-        Its network card; None where none is described.
+        Its network card; None if unknown.
     """
 
     name: str
@@ -54,21 +54,20 @@ class MeasuredDevice:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCluster:
-    """TaskManagers as the devices of a cluster, with what was measured of them.
+    """TaskManagers as the devices of a cluster, with their measurements.
 
     Attributes
     ----------
     url
-        Address of the Flink.
+        Address of the REST interface.
     bandwidth
-        Of every link, as it was given.
+        Bandwidth of every link, as given.
     sending
-        What remote tuples cost, measured or assumed.
+        Cost of remote tuples, measured or assumed.
     java
-        Core seconds per second that Java takes of each besides its tasks; None where it is not
-        measured.
+        Core seconds per second that Java uses in each besides its tasks; None if not measured.
     reserved_for
-        What is reserved, in words.
+        Purpose of the reserved CPU, in words.
     """
 
     url: str
@@ -79,7 +78,7 @@ class MeasuredCluster:
     reserved_for: str = ""
 
     def cluster(self) -> Cluster:
-        """Cluster of what is left for operators and payloads."""
+        """Cluster with the resources that are available to operators and payloads."""
         tables: dict[str, Any] = {
             "bandwidth": self.bandwidth,
             "framing": FRAMING,
@@ -93,7 +92,7 @@ class MeasuredCluster:
 
     @property
     def unmeasured_sending(self) -> str:
-        """What is assumed of tuples between TaskManagers, in words; empty where it is measured."""
+        """Sentence on the assumed cost of tuples between TaskManagers; empty if it is measured."""
         if not self.sending.is_assumed:
             return ""
         return (
@@ -106,7 +105,7 @@ class MeasuredCluster:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What is assumed for want of a measurement, in words."""
+        """Sentences on everything that is assumed because it was not measured."""
         sentences = [self.unmeasured_sending] if self.unmeasured_sending else []
         assumed = [d for d in self.devices if d.card is not None and d.card.is_assumed]
         if assumed and assumed[0].card is not None:
@@ -118,7 +117,7 @@ class MeasuredCluster:
         return tuple(sentences)
 
     def as_toml(self) -> str:
-        """Text of a cluster file, which says what was measured."""
+        """Text of a cluster file, with comments on the origin of its figures."""
         text = (
             f"# TaskManagers of the Flink at {self.url}; the speed of cores and the bandwidth\n"
             "# between each two TaskManagers are as given.\n"
@@ -163,19 +162,19 @@ def measured_cluster(
     beside: Mapping[str, float] | None = None,
     cards: Mapping[str, str] | None = None,
 ) -> MeasuredCluster:
-    """Cluster of the TaskManagers; what REST does not tell is as given.
+    """Cluster of the TaskManagers, with given values for what REST does not report.
 
-    A TaskManager on this machine whose cgroup limits its CPU has that much. Others on one host
-    share its cores evenly.
+    A TaskManager on this machine has the CPU limit of its cgroup, if any. Others share the cores of
+    their host evenly.
 
     Parameters
     ----------
     java
-        Core seconds per second that Java takes of each besides its tasks; None where unmeasured.
+        Core seconds per second that Java uses in each besides its tasks; None if not measured.
     sending
-        What remote tuples cost; None where unmeasured, and assumed.
+        Cost of remote tuples; None if not measured, and it is then assumed.
     beside
-        Device → core seconds per second that jobs take there which stay where they are.
+        Device → core seconds per second of jobs that stay where they are.
     cards
         Device → speed of its network card, "" for all; others are measured or assumed.
     """
@@ -217,7 +216,7 @@ def is_pinnable(manager: Mapping[str, Any]) -> bool:
 
 
 def slowness(limits: Sequence[float]) -> float:
-    """Seconds of a core of limited devices, in the mean, for a second of a whole core.
+    """Mean seconds that cores of limited devices need for the work of one second of a full core.
 
     >>> slowness([0.25, 0.25]), slowness([])
     (4.0, 1.0)
@@ -227,7 +226,7 @@ def slowness(limits: Sequence[float]) -> float:
 
 
 def _device(manager: dict[str, Any], mips: str, crowd: int, limit: float | None) -> MeasuredDevice:
-    """Device of a TaskManager that shares its host with others."""
+    """Device of a TaskManager that shares its host with ``crowd`` - 1 others."""
     most, memory = manager["hardware"]["cpuCores"], manager["memoryConfiguration"]
     name, size = str(manager["id"]), memory.get("totalProcessMemory")
     if limit is None or limit >= most:
@@ -237,7 +236,7 @@ def _device(manager: dict[str, Any], mips: str, crowd: int, limit: float | None)
 
 
 def _given(device: MeasuredDevice) -> dict[str, Any]:
-    """Facts of a device that a cluster file has."""
+    """Fields of a device in a cluster file."""
     facts = {key: getattr(device, key) for key in ("name", "mips", "cores", "memory", "reserved")}
     if device.card is not None:
         facts |= {"egress": device.card.speed, "ingress": device.card.speed}

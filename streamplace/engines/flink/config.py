@@ -1,4 +1,4 @@
-"""What stands in the ``config.yaml`` of JobManager and TaskManagers."""
+"""Settings for the ``config.yaml`` of JobManager and TaskManagers."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -25,12 +25,12 @@ def device_settings(
 ) -> dict[str, str | int | float]:
     """Settings that make a TaskManager the device of this name.
 
-    Three of them place whole operators:
+    Three settings are enough to place every operator on one device:
 
     >>> device_settings("a", ["a", "b"], layers=0)["external-resources"]
     'dev-a'
 
-    Operators whose subtasks are spread over devices need limits as well:
+    Operators that are spread over devices need limits as well:
 
     >>> settings = device_settings("a", ["a", "b"], layers=1)
     >>> settings["taskmanager.resource-id"], settings["external-resource.lim-0-dev-a.amount"]
@@ -40,7 +40,7 @@ def device_settings(
 
 
 def usual_max_parallelism(groups: Mapping[str, int]) -> int:
-    """Return the maximum parallelism of most operators, the largest of equally many.
+    """Return the maximum parallelism of most operators; the largest one if there is a tie.
 
     >>> usual_max_parallelism({"src": 8, "map": 128, "join": 128})
     128
@@ -61,7 +61,7 @@ def shared_settings(devices: Sequence[str]) -> dict[str, str | int | float]:
 
 
 def own_settings(device: str, devices: Sequence[str]) -> dict[str, str | int | float]:
-    """Settings which, put over the shared ones, make a TaskManager the device of this name."""
+    """Settings that, added to the shared ones, make a TaskManager the device of this name."""
     pin, layers = resource(device), range(layers_offered(len(devices)))
     return {
         "taskmanager.resource-id": device,
@@ -86,18 +86,18 @@ def cluster_settings(
     Parameters
     ----------
     room
-        Number of further devices, ``new-1`` and so on, that may come later.
+        Number of devices, ``new-1`` and so on, that may be added later.
     layers
-        Operators whose subtasks are spread unevenly over the same device at a time, if not the
-        usual number; 0 where every operator stays whole.
+        Maximum number of operators that are spread unevenly over the same device at a time, if not
+        the default; 0 if every operator stays on one device.
     """
     every = [*devices, *unborn(devices, room)]
-    resources(every)  # refuses devices that would share one
+    resources(every)  # raises an error if two devices would share a resource
     return {f"{slug(d)}.yaml": as_yaml(device_settings(d, every, layers)) for d in every}
 
 
 def as_yaml(settings: Settings) -> str:
-    """Settings as the flat YAML that Flink reads.
+    """Format settings as the flat YAML that Flink reads.
 
     >>> print(as_yaml({"taskmanager.resource-id": "dev-0", "rest.port": 8081}), end="")
     taskmanager.resource-id: "dev-0"

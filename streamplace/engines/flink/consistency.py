@@ -1,4 +1,4 @@
-"""A profile checked against itself: what the model says of the placement that was measured."""
+"""Consistency of a profile: the model's prediction for the measured placement against its rate."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -18,29 +18,29 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 
 WIDE = 1e12
-"""Bandwidth in bps where it is not known: only CPU is checked."""
+"""Bandwidth in bps if it is unknown, so that only CPU is checked."""
 ALIKE = 0.05
-"""Rates that differ by less agree."""
+"""Rates with a smaller relative difference agree."""
 LEAST_RATE = 60.0
-"""Tuples/s that an operator takes in at least for its rate to be known well."""
+"""Minimum input of an operator, in tuples/s, for a reliable rate."""
 _NOT_OPERATORS = (NETWORK, GARBAGE, COMPILERS, JAVA)
 MOST_ERROR = 1e6
-"""Stands for the error where nothing was measured."""
+"""Error if nothing was measured, and maximum of every error."""
 NOTABLE = 0.03
-"""Part of a TaskManager's CPU from which on what takes it is told."""
+"""Minimum part of a TaskManager's CPU that is mentioned as a cause."""
 
 
 class Usage(NamedTuple):
-    """What a TaskManager may take of CPU, and what it took while it was watched.
+    """CPU limit of a TaskManager, and its CPU usage during the measurement.
 
     Attributes
     ----------
     limit
-        In cores.
+        CPU limit in cores.
     kinds
-        Cores by what the threads do.
+        Cores by kind of thread.
     throttled
-        Part of the periods of its quota in which it was held back.
+        Part of the periods of its quota in which it was throttled.
     """
 
     limit: float
@@ -49,7 +49,7 @@ class Usage(NamedTuple):
 
     @property
     def load(self) -> float:
-        """Part of its CPU that was taken."""
+        """Part of its CPU that was used."""
         return sum(self.kinds.values()) / self.limit
 
     @property
@@ -59,18 +59,18 @@ class Usage(NamedTuple):
 
 
 class Present(NamedTuple):
-    """The placement that was measured.
+    """The measured placement.
 
     Attributes
     ----------
     devices
-        Operator → TaskManagers of its subtasks, in their order.
+        Operator → TaskManagers of its subtasks, in order.
     usage
-        By TaskManager; those that are not on this machine are missing.
+        Usage by TaskManager; those that are not on this machine are missing.
     java
-        Cores that Java takes of each TaskManager for itself.
+        Cores that Java itself uses in each TaskManager.
     sending
-        What remote tuples cost; None where none were seen.
+        Cost of remote tuples; None if there were none.
     """
 
     devices: Mapping[str, Sequence[str]]
@@ -80,16 +80,16 @@ class Present(NamedTuple):
 
 
 class Consistency(NamedTuple):
-    """What was predicted and measured of one placement, in tuples/s that the sources let in.
+    """Predicted and measured rate of one placement, in tuples/s of the sources.
 
     Attributes
     ----------
     is_saturated
-        Whether the placement carried as much as it could; else it may carry more than was measured.
+        Whether the placement carried as much as it could; if not, it may carry more.
     causes
-        What takes part in the difference.
+        Sentences on likely causes of the difference.
     culprit
-        Operator whose figure is the likely cause of a difference.
+        Operator whose measured CPU is the likely cause of the difference.
     """
 
     predicted: float
@@ -107,7 +107,7 @@ class Consistency(NamedTuple):
 
     @property
     def agrees(self) -> bool:
-        """Whether the prediction can be true."""
+        """Whether the measured rate does not contradict the prediction."""
         return abs(self.error) <= ALIKE or (not self.is_saturated and self.error > 0)
 
     def __str__(self) -> str:
@@ -127,20 +127,20 @@ class Consistency(NamedTuple):
 def consistency(
     graph: StreamGraph, present: Present, tuples: Mapping[str, float], *, is_blocked: bool
 ) -> Consistency | None:
-    """Compare what the model predicts for a placement with what was measured there.
+    """Compare the model's prediction for a placement with the measured rate.
 
     Parameters
     ----------
     graph
-        As it was measured.
+        Graph of the profile.
     tuples
-        Operator → tuples/s that it took in, or generated.
+        Operator → tuples/s that it received, or generated.
     is_blocked
-        Whether a source was held back.
+        Whether a source was back-pressured.
 
     Returns
     -------
-    None where not all TaskManagers of the job are on this machine, or it takes no CPU.
+    None if a TaskManager of the job is not on this machine, or the job uses no CPU.
     """
     from streamsim import bottleneck, resource_loads
 
@@ -173,10 +173,10 @@ def consistency(
 
 
 def _culprit(graph: StreamGraph, tuples: Mapping[str, float]) -> str:
-    """Operator whose CPU the model has most wrong; where it has all of it, the dearest one.
+    """Operator with the largest error of its modelled CPU, else the most expensive one.
 
-    The model charges every operator for the tuples that selectivities make of those of the sources,
-    which may be more or fewer than it took in.
+    The model derives the input of every operator from the source rates by selectivities; the
+    measured input may be larger or smaller. Small errors are ignored.
     """
     names, each = graph.operators.name, graph.charged_ipt
     constant = 1e6 * graph.operators.constant
@@ -188,13 +188,13 @@ def _culprit(graph: StreamGraph, tuples: Mapping[str, float]) -> str:
 
 
 def _shares(graph: StreamGraph, tuples: Mapping[str, float]) -> list[float]:
-    """What operators took in, over what they would in the steady state of the sources' rates."""
+    """Measured input of operators, divided by their steady-state input at the source rates."""
     expected = zip(graph.operators.name, graph.input_rate.tolist(), strict=True)
     return [tuples[name] / rate for name, rate in expected if rate >= LEAST_RATE]
 
 
 def _cluster(present: Present, mips: float) -> Cluster:
-    """Devices as they were; what compilers took of them was not there for operators."""
+    """Measured devices; the CPU of compilers is reserved, because operators could not use it."""
     devices = []
     for name, usage in present.usage.items():
         cores, share = whole_cores(usage.limit)
@@ -227,7 +227,7 @@ def _unsteady(slowest: float, fastest: float) -> list[str]:
 
 
 def _causes(usage: Mapping[str, Usage]) -> list[str]:
-    """What is known of the fullest TaskManager that the model does not have, in words."""
+    """Sentences on the fullest TaskManager, with the CPU that the model leaves out."""
     device, top = max(usage.items(), key=lambda pair: pair[1].load)
     text = f"{quoted(device)} took {top.load:.0%} of its CPU"
     parts = {kind: top.kinds.get(kind, 0.0) / top.limit for kind in _NOT_OPERATORS}

@@ -1,17 +1,17 @@
-"""CPU that an operator takes per second, whatever the rate: of committers, timers and triggers.
+"""CPU of an operator that does not depend on its rate: of committers, timers and triggers.
 
 The CPU of a task is
 
     cores = constant + seconds per tuple · tuples/s
 
-Where the rate changed between windows in which the task was watched, both are fitted. Where it did
-not, the two cannot be told apart, and these rules decide:
+If the rate changed between measured windows, both parts are fitted. If it did not, they cannot be
+separated, and these rules decide:
 
-- A task that read nothing takes all of its CPU whatever the rate.
-- So does one that read less than `FEW` of the tuples that its senders count. They do not count what
-  they send: the writer of a two-phase sink counts the records that it writes elsewhere, and sends
-  its committer one message per checkpoint.
-- Else all of its CPU is per tuple.
+- All CPU of a task that read nothing is constant.
+- So is that of a task that read less than `FEW` of the tuples that its senders count. Senders may
+  count tuples that they do not send: the writer of a two-phase sink counts the records that it
+  writes elsewhere, and sends its committer one message per checkpoint.
+- Otherwise all CPU is per tuple.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,30 +20,30 @@ from typing import NamedTuple
 import numpy as np
 
 FEW = 0.01
-"""Part of what was sent below which a task is taken to work per checkpoint or per time."""
+"""Below this part of the sent tuples, a task is assumed to work per checkpoint or per time."""
 LEAST_WINDOWS = 4
 LEAST_CHANGE = 0.2
-"""Part of its mean by which a rate must vary for the two parts to be told apart."""
+"""Minimum variation of a rate, relative to its mean, for separating the two parts."""
 CLEAR = 3.0
-"""Standard errors that a fitted constant part must be above zero."""
+"""Minimum constant part, in standard errors of the fit."""
 LEAST_PART = 0.1
-"""Part of the CPU of a task that a constant part must be, to be worth telling."""
+"""Minimum constant part that is reported, relative to the CPU of the task."""
 
 
 class LoadWindow(NamedTuple):
-    """What the tasks of a job did in one window of time, by their ids.
+    """Rates and CPU of the tasks of a job in one window of time, by their ids.
 
     Attributes
     ----------
     tuples
-        Tuples/s that each task worked on.
+        Tuples/s that each task processed.
     cores
         Core seconds per second of each task.
     compilers
-        Part of the CPU of the TaskManagers on this machine that compilers took; None where none
-        of them is there.
+        Part of the CPU of the TaskManagers on this machine that compilers used; None if there are
+        no such TaskManagers.
     periodic
-        Tasks that worked per checkpoint or per time, not per tuple.
+        Tasks that work per checkpoint or per time, not per tuple.
     """
 
     seconds: float
@@ -61,9 +61,9 @@ def constant_cores(
     Parameters
     ----------
     cores
-        What the task took.
+        CPU of the task.
     read
-        Tuples/s that it worked on.
+        Tuples/s that it processed.
     sent
         Tuples/s that its senders count; 0 for a source.
 
@@ -81,7 +81,7 @@ def constant_cores(
 
 
 def _intercept(tuples: Sequence[float], cores: Sequence[float]) -> float:
-    """CPU at a rate of zero, by least squares; 0 where it is not clearly above."""
+    """CPU at a rate of zero, by least squares; 0 if it is not clearly positive."""
     x, y = np.array(tuples, np.float64), np.array(cores, np.float64)
     spread = float(((x - x.mean()) ** 2).sum())
     if np.sqrt(spread / len(x)) < LEAST_CHANGE * x.mean() or not y.mean():

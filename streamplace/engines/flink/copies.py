@@ -1,6 +1,6 @@
-"""Copies: jobs that already go on from the state that another job would be started from.
+"""Copies: jobs that already continue from the state that another job would be started from.
 
-Flink lets any number of jobs start from one savepoint, and each of them writes what follows it.
+Flink lets any number of jobs start from one savepoint, and each of them would write its own output.
 """
 
 import hashlib
@@ -16,17 +16,17 @@ from streamplace.model.messages import quoted, shown
 _MAKER = re.compile(r"/(?:([0-9a-f]{32})/chk-\d+|savepoint-([0-9a-f]{6})-[0-9a-f]+)/?$")
 BEGUN = ("INITIALIZING", "CREATED")
 _PREFIX = 6
-"""Signs of a job's id in the name of its savepoints."""
+"""Number of digits of a job's id in the names of its savepoints."""
 
 
 class CopyRuns(FlinkError):
-    """A job already goes on from that state, so that nothing was started."""
+    """A job already continues from that state, so nothing was started."""
 
 
 def refuse_copy(rest: Rest, path: str) -> None:
-    """Raise CopyRuns where a job that has not ended was started from a savepoint or checkpoint.
+    """Raise CopyRuns if a job that has not ended was started from a savepoint or checkpoint.
 
-    The same goes for a checkpoint of a job that still runs.
+    The same applies to a checkpoint of a job that is still running.
     """
     job = maker(path)
     live = rest.live_jobs()
@@ -41,20 +41,20 @@ def refuse_copy(rest: Rest, path: str) -> None:
 
 
 def refuse_other(rest: Rest, path: str, chain: Sequence[str], name: str) -> None:
-    """Raise CopyRuns where a job that no move has started goes on from the state of a chain.
+    """Raise CopyRuns if a job that was not started by the move continues from the state of a chain.
 
-    A job of the same name that began after the first of the chain had ended, and has since been
-    restarted from a checkpoint of its own, counts as well; so does every one of that name where
-    the cluster has forgotten the first.
+    A job of the same name counts as well if it began after the first job of the chain had ended and
+    has since restarted from a checkpoint of its own. If the cluster has forgotten the first job,
+    all jobs of that name count.
 
     Parameters
     ----------
     path
-        What the next job of the chain would be started from.
+        Savepoint or checkpoint that the next job of the chain would be started from.
     chain
-        Ids of a job and of those that take its place.
+        Ids of a job and of its successors.
     name
-        Name of the job; empty where that does not matter.
+        Name of the job; empty if names should be ignored.
     """
     states = rest.jobs()
     ended = _moment(rest, chain[0], ENDED) if chain[0] in states else None
@@ -78,14 +78,14 @@ def refuse_other(rest: Rest, path: str, chain: Sequence[str], name: str) -> None
 def alone(
     rest: Rest, path: str, chain: Sequence[str], name: str, give_way: Callable[[], None]
 ) -> Iterator[None]:
-    """Refuse another that goes on from the state, before a job is submitted in the block and after.
+    """Refuse other jobs that continue from the state, before and after the block submits a job.
 
-    Somebody may be as quick, under an id that nobody knows before.
+    The second check is needed because another user may submit a job at the same time.
 
     Parameters
     ----------
     path, chain, name
-        As ``refuse_other`` has them.
+        As in ``refuse_other``.
     give_way
         Ends the job that was submitted in the block.
     """
@@ -101,7 +101,7 @@ def alone(
 def free_id(rest: Rest, path: str) -> str:
     """Id of the next job from a savepoint, the same for all commands that start one now.
 
-    Flink takes a job of one id once, so that of two commands one is refused.
+    Flink accepts every id once, so one of two simultaneous commands is refused.
     """
     states = rest.jobs()
     for number in count():
@@ -113,7 +113,7 @@ def free_id(rest: Rest, path: str) -> str:
 
 
 def maker(path: str) -> str:
-    """Id of the job that has taken a checkpoint; of one with a savepoint, its first signs.
+    """Id of the job that took a checkpoint, or the first digits of the id in a savepoint's name.
 
     >>> maker("s3://b/0123456789abcdef0123456789abcdef/chk-7"), maker("/s/savepoint-012345-6789ab")
     ('0123456789abcdef0123456789abcdef', '012345')
@@ -123,7 +123,7 @@ def maker(path: str) -> str:
 
 
 def same_place(path: str, other: str | None) -> bool:
-    """Whether two paths or URIs name one savepoint.
+    """Whether two paths or URIs refer to the same savepoint.
 
     >>> same_place("file:///s/savepoint-1", "/s/savepoint-1/"), same_place("s3://b/x", "s3://c/x")
     (True, False)
@@ -132,21 +132,21 @@ def same_place(path: str, other: str | None) -> bool:
 
 
 def _is_of(path: str | None, chain: Collection[str]) -> bool:
-    """Whether one of these jobs has saved what lies at a path."""
+    """Whether the savepoint or checkpoint at a path belongs to one of these jobs."""
     made_by = maker(path or "")
     return bool(made_by) and any(made_by in (job, job[:_PREFIX]) for job in chain)
 
 
 def _restored(rest: Rest, job: str) -> str | None:
-    """What a job was started from, if Flink tells."""
+    """Savepoint or checkpoint that a job was started from, if Flink reports it."""
     try:
         return restored_path(rest, job)
-    except Refusal:  # it takes no checkpoints, or has just gone
+    except Refusal:  # it takes no checkpoints, or has just disappeared
         return None
 
 
 def _moment(rest: Rest, job: str, states: Collection[str]) -> float:
-    """When a job came into one of these states, in ms; 0 where Flink does not tell."""
+    """Time at which a job entered one of these states, in ms; 0 if Flink does not report it."""
     timestamps = rest.job(job).get("timestamps", {})
     return max((timestamps.get(state, 0.0) for state in states), default=0.0)
 
@@ -159,7 +159,7 @@ def _refused(job: str, state: str, path: str) -> CopyRuns:
 
 
 def _plain(path: str) -> str:
-    """Path without what may be written in several ways: slashes, and the scheme of files."""
+    """Normal form of a path, without duplicate slashes and without the scheme of files."""
     scheme, colon, rest = path.partition(":")
     if colon and scheme == "file":
         path, scheme = rest, ""

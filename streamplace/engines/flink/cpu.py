@@ -1,7 +1,7 @@
 """CPU time of the threads of TaskManagers that run on this machine.
 
-Flink's busy time is a wall-clock time: it counts what a thread waits for a core, and overestimates
-cheap operators. The threads' own CPU time does not.
+Flink's busy time is wall-clock time: it includes the time in which a thread waits for a core, and
+so overestimates cheap operators. The CPU time of the threads does not.
 """
 
 import re
@@ -34,13 +34,13 @@ class JavaThread(NamedTuple):
     Attributes
     ----------
     number
-        Larger for threads that were made later; 0 for those of the virtual machine itself.
+        Increases with the time of creation; 0 for threads of the virtual machine itself.
     cpu
-        Seconds of CPU that it has had.
+        Seconds of CPU time.
     elapsed
-        Seconds since its start, or since another moment that is the same for all looks at it.
+        Seconds since its start, or since another moment that is the same in all measurements.
     native
-        Number that the kernel knows it by, in the container of its process; 0 where unknown.
+        Its id in the kernel, in the container of its process; 0 if unknown.
     """
 
     number: int
@@ -51,7 +51,7 @@ class JavaThread(NamedTuple):
 
 
 class ThreadLoad(NamedTuple):
-    """Core seconds per second of a thread between two looks."""
+    """Core seconds per second of a thread between two measurements."""
 
     number: int
     name: str
@@ -64,10 +64,10 @@ def local_task_managers() -> list[int]:
 
 
 def processes_of(rest: Rest) -> dict[str, int]:
-    """TaskManager → its process, of the cluster's TaskManagers on this machine.
+    """TaskManager → process, for the cluster's TaskManagers on this machine.
 
-    A process is one of them if it listens where REST says. Those in containers may all listen on
-    one port; then the addresses of their networks decide.
+    A process belongs to the cluster if it listens on the port that REST reports. TaskManagers in
+    containers may all listen on the same port; then their IP addresses decide.
     """
     ports = {pid: listening_ports(pid) for pid in local_task_managers()}
     processes: dict[str, int] = {}
@@ -107,16 +107,16 @@ def _ip(host: str) -> str:
 
 
 def _local_ips(process: int) -> set[str]:
-    """Addresses of the network that a process is in."""
-    with suppress(OSError):  # it ended meanwhile, or belongs to somebody else
+    """IP addresses of the network of a process."""
+    with suppress(OSError):  # the process has ended, or belongs to another user
         return set(_LOCAL.findall(Path(f"/proc/{process}/net/fib_trie").read_text()))
     return set()
 
 
 def listening_ports(process: int) -> set[int]:
-    """Ports that a process listens on, in its own network; none where that cannot be seen."""
+    """Ports that a process listens on, in its own network; empty if they cannot be read."""
     folder = Path(f"/proc/{process}")
-    with suppress(OSError):  # it ended meanwhile, or belongs to somebody else
+    with suppress(OSError):  # the process has ended, or belongs to another user
         sockets = set(_links(folder / "fd"))
         rows = [
             line.split()
@@ -132,9 +132,9 @@ def listening_ports(process: int) -> set[int]:
 
 
 def _links(folder: Path) -> Iterator[str]:
-    """What the links in a folder lead to."""
+    """Targets of the links in a folder."""
     for link in folder.iterdir():
-        with suppress(OSError):  # it was closed meanwhile
+        with suppress(OSError):  # the file was closed
             yield str(link.readlink())
 
 
@@ -148,8 +148,8 @@ def python_workers(managers: Iterable[int]) -> int:
 
 
 def _ancestors(process: int) -> Iterator[int]:
-    """The process that started a process, the one that started that, and so on."""
-    with suppress(OSError):  # one ended meanwhile
+    """Parent of a process, its parent, and so on."""
+    with suppress(OSError):  # one of them has ended
         while process > 1:
             stat = Path(f"/proc/{process}/stat").read_text()
             process = int(stat.rpartition(")")[2].split()[1])
@@ -159,25 +159,25 @@ def _ancestors(process: int) -> Iterator[int]:
 def _processes() -> Iterator[tuple[int, list[str]]]:
     """Id and command line of every process."""
     for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it ended meanwhile, or belongs to somebody else
+        with suppress(OSError):  # the process has ended, or belongs to another user
             line = (folder / "cmdline").read_bytes().decode(errors="replace")
             yield int(folder.name), line.split("\0")
 
 
 def threads_again(process: int, before: Sequence[JavaThread]) -> list[JavaThread]:
-    """Threads of a Java process that was seen before; none where they cannot be seen.
+    """Threads of a Java process that was measured before; empty if they cannot be read.
 
-    Their CPU is the kernel's, which is had at once. Java itself answers a look after seconds where
-    a quota holds it back, and needs CPU for that. New threads have the names that the kernel knows,
-    of 15 letters.
+    Their CPU time is read from the kernel, which is immediate. Java itself needs seconds for an
+    answer if a quota throttles it, and uses CPU for that. New threads have their names in the
+    kernel, of at most 15 letters.
     """
     by_native = {one.native: one for one in before if one.native}
     if not by_native:
         return []
     threads = []
-    with suppress(OSError, ValueError, IndexError):  # it ended, belongs to others, or is not told
+    with suppress(OSError, ValueError, IndexError):  # it ended, belongs to others, or has no file
         for folder in Path(f"/proc/{process}/task").iterdir():
-            with suppress(FileNotFoundError, ProcessLookupError):  # the thread ended
+            with suppress(FileNotFoundError, ProcessLookupError):  # the thread has ended
                 status = (folder / "status").read_text()
                 native = int(status.partition("\nNSpid:")[2].partition("\n")[0].split()[-1])
                 cpu = int((folder / "schedstat").read_text().split()[0]) * 1e-9
@@ -189,7 +189,7 @@ def threads_again(process: int, before: Sequence[JavaThread]) -> list[JavaThread
 
 
 def java_threads(process: int) -> list[JavaThread]:
-    """Threads of a Java process of this machine; none where they cannot be seen."""
+    """Threads of a Java process of this machine; empty if they cannot be read."""
     jcmd = shutil.which("jcmd")
     if jcmd is None:
         return []
@@ -218,9 +218,10 @@ def read_threads(dump: str) -> list[JavaThread]:
 
 
 def spent_between(first: Iterable[JavaThread], second: Iterable[JavaThread]) -> list[ThreadLoad]:
-    """What threads of a process that were seen twice took meanwhile.
+    """CPU of the threads of a process between two measurements.
 
-    Every thread is measured against its own clock, as looking at a busy process can take seconds.
+    Every thread is measured by its own clock, because a thread dump of a busy process can take
+    seconds.
     """
     before: Mapping[tuple[int, str, int], JavaThread] = {_identity(t): t for t in first}
     loads = []

@@ -1,4 +1,4 @@
-"""The machines of a running cluster, and what they cost by the offers."""
+"""Machines of a running cluster, and their cost by the offers."""
 
 import math
 import re
@@ -15,7 +15,7 @@ from streamplace.planning.counts import Prices
 from streamplace.planning.offers import Catalogue, Offer
 
 ALIKE = 0.01
-"""Speeds that differ by less are the same."""
+"""Speeds with a smaller relative difference are equal."""
 BY_NAME, BY_SIZE = "name", "size"
 _NUMBERED = re.compile(r"-\d+")
 
@@ -29,11 +29,11 @@ class CurrentMachine:
     size
         Its cores, speed and memory, in words.
     offer
-        Name of the offer that it is; None where it fits none.
+        Name of the matching offer; None if there is none.
     by
-        What the offer was recognised by.
+        Property by which the offer was recognised.
     subtasks
-        How many subtasks of the job run there.
+        Number of subtasks of the job that run there.
     """
 
     name: str
@@ -50,7 +50,7 @@ class CurrentMachines:
     Attributes
     ----------
     cost
-        Price per hour of all that fit an offer; without offers, the number of machines.
+        Price per hour of all machines with an offer; without offers, the number of machines.
     is_priced
         Whether there are offers.
     """
@@ -67,7 +67,7 @@ class CurrentMachines:
 
     @property
     def unmatched(self) -> list[CurrentMachine]:
-        """TaskManagers that fit no offer."""
+        """TaskManagers without a matching offer."""
         return [machine for machine in self.machines if machine.offer is None]
 
     @property
@@ -79,10 +79,10 @@ class CurrentMachines:
 def current_machines(
     cluster: MeasuredCluster, catalogue: Catalogue, subtasks: Mapping[str, int]
 ) -> CurrentMachines:
-    """Find the offer that each TaskManager is.
+    """Find the offer of each TaskManager.
 
-    It is the offer after which it is named (``small``, ``small-0``), else the cheapest one of its
-    number of cores, its speed, and at least its memory.
+    It is the offer after which the TaskManager is named (``small``, ``small-0``), else the cheapest
+    one with the same number of cores, the same speed, and at least the same memory.
 
     Parameters
     ----------
@@ -128,14 +128,14 @@ def _size(device: MeasuredDevice) -> str:
 
 
 def left_for_operators(catalogue: Catalogue, java: float, sending: SendingCost | None) -> Catalogue:
-    """Return the offers without what Java itself and the headers of packets take.
+    """Return the offers without the CPU of Java itself and the bandwidth of packet headers.
 
     Parameters
     ----------
     java
-        MIPS that Java takes of each machine besides the operators.
+        MIPS that Java uses on each machine besides the operators.
     sending
-        What remote tuples cost, where that was measured; used where the offers say nothing of it.
+        Measured cost of remote tuples, if any; used if the offers do not contain it.
     """
     offers = tuple(_left(offer, java) for offer in catalogue.offers)
     if catalogue.handles or sending is None:
@@ -160,7 +160,7 @@ def _left(offer: Offer, java: float) -> Offer:
 
 
 def used_machines(cluster: MeasuredCluster, subtasks: Mapping[str, int]) -> CurrentMachines:
-    """TaskManagers that run subtasks of a job, each a machine of cost 1."""
+    """TaskManagers that run subtasks of a job, each as a machine of cost 1."""
     machines = tuple(
         CurrentMachine(device.name, _size(device), device.name, "", subtasks[device.name])
         for device in cluster.devices

@@ -1,9 +1,9 @@
-"""Decision: which of several layouts a job should have, by predictions that may err.
+"""Decision: which of several layouts a job should have, given the errors of predictions.
 
-Every layout is judged by the same model. Layouts whose intervals overlap with that of the best are
-equally good as far as anybody knows, so of these the one that costs least to reach is taken: the
-present one, then what Flink does by itself with one line of configuration, then the one in which
-the fewest subtasks move.
+Every layout is predicted by the same model. Layouts whose intervals overlap with that of the best
+one cannot be distinguished from it, so the cheapest of these to reach is chosen: the present one,
+then one that Flink produces by itself with one line of configuration, then the one that moves the
+fewest subtasks.
 """
 
 from collections import Counter
@@ -14,17 +14,17 @@ from streamplace.engines.flink.layouts import MODE_SETTING, Layout, Mode
 from streamplace.model.intervals import RateInterval
 
 PREDICTED = 0.097
-"""Share by which 90 % of the predictions for layouts of one job err in docs/calibration.md.
+"""Relative error that 90 % of the predictions for layouts of one job do not exceed.
 
-That is for comparing them. What one of them carries is less certain: the cost of an operator that
-was measured wrong is wrong in all of them.
+See docs/calibration.md. It is for comparing layouts. The rate of a single layout is less certain,
+because a wrongly measured cost of an operator affects all predictions.
 """
 MEASURED = 0.03
-"""Share by which runs of one placement differ in docs/calibration.md."""
+"""Relative difference between runs of one placement, from docs/calibration.md."""
 
 
 def interval(predictions: Sequence[float], width: float = PREDICTED) -> RateInterval:
-    """Interval of a layout that is predicted to carry this; or of layouts of which one comes about.
+    """Interval around the prediction for a layout, or for several of which Flink chooses one.
 
     >>> interval([100.0])
     RateInterval(low=90.3, value=100.0, high=109.7)
@@ -43,17 +43,17 @@ class Candidate:
     Attributes
     ----------
     name
-        In words, as in "the even spread".
+        Description, as in "the even spread".
     layout
-        Where its subtasks are; one of several where Flink decides.
+        Devices of its subtasks; one of several layouts if Flink decides.
     carries
-        Tuples/s, with the interval by which it is compared with the others.
+        Tuples/s, with the interval for comparisons with other candidates.
     moves
-        Number of subtasks that are not where they are now.
+        Number of subtasks that are on another device than now.
     mode
-        The mode of Flink that leads there without pins.
+        Flink's mode that produces the layout without pins.
     is_configured
-        Whether the cluster is configured with that mode already.
+        Whether the cluster already has that mode.
     """
 
     name: str
@@ -65,23 +65,23 @@ class Candidate:
 
     @property
     def line(self) -> str:
-        """The line of configuration that does it; empty where none does or none is missing."""
+        """Line of configuration that sets the mode; empty if there is none or it is set already."""
         is_missing = self.mode is not None and not self.is_configured
         return f"{MODE_SETTING}: {self.mode}" if is_missing else ""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What should become of a job.
+    """Layout that a job should have.
 
     Attributes
     ----------
     present
-        Where it runs.
+        The layout with which it runs.
     best
-        The layout of the highest prediction.
+        The layout with the highest prediction.
     chosen
-        Where it should run.
+        The layout that it should have.
     candidates
         All layouts, the highest predictions first.
     """
@@ -98,14 +98,14 @@ class Decision:
 
     @property
     def gain(self) -> float:
-        """Tuples/s that the job reads more at least, if the predictions hold."""
+        """Minimum increase of the rate in tuples/s, if the predictions hold."""
         return max(0.0, self.chosen.carries.low - self.present.carries.value)
 
     def damped(self, share: float) -> "Decision":
-        """Decide again, where only a share of every gain is believed.
+        """Decide again with only this share of every predicted gain.
 
-        A model whose last promise came true in part is believed in part: otherwise a correction may
-        overshoot as much as what it corrects.
+        It is meant for a model whose last prediction came true in part only: with the full gain,
+        the next correction could be as wrong in the other direction.
         """
         if share >= 1:
             return self
@@ -120,7 +120,7 @@ class Decision:
         return decide(self.present, others)
 
     def sentences(self) -> list[str]:
-        """What was found and what should be done, for a reader."""
+        """Sentences on the result and on the action to take."""
         best, present = self.best, self.present
         if self.stays and best is not present:
             return [
@@ -148,9 +148,9 @@ class Decision:
 def decide(present: Candidate, others: Sequence[Candidate]) -> Decision:
     """Choose among layouts.
 
-    The job stays unless one is better for sure, which that of the highest prediction need not be:
-    where Flink decides, one of several layouts comes about. If the one that is chosen is not the
-    present one, even the lower end of its interval is not below what that carries.
+    The job stays unless the interval of another layout is entirely above that of the present one.
+    That layout need not have the highest prediction: if Flink decides, one of several layouts
+    results. The lower end of the chosen interval is not below the rate of the present layout.
     """
     everything = sorted((present, *others), key=lambda one: -one.carries.value)
     best = max((present, *others), key=lambda one: one.carries.value)
@@ -168,7 +168,7 @@ def decide(present: Candidate, others: Sequence[Candidate]) -> Decision:
 
 
 def moved_subtasks(before: Layout, after: Layout) -> int:
-    """Count the subtasks that are on other devices, whichever of an operator's they are.
+    """Count the subtasks that are on other devices; subtasks of one operator are interchangeable.
 
     >>> moved_subtasks({"map": ["a", "b"]}, {"map": ["b", "a"]})
     0

@@ -1,4 +1,4 @@
-"""Finding Flink's libraries and Java on this machine, and fetching the libraries once."""
+"""Find Flink's libraries and Java on this machine, and download the libraries if necessary."""
 
 import importlib.util
 import os
@@ -20,30 +20,30 @@ _JAVA_OPTIONS = re.compile(rb"^\s*all:\s*(--add-.*)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Flink:
-    """An unpacked Flink: its home holds ``lib`` and ``opt``."""
+    """An unpacked Flink with the folders ``lib`` and ``opt``."""
 
     home: Path
     version: str
 
     @property
     def dist_jar(self) -> Path:
-        """The jar that holds Flink itself."""
+        """The jar of Flink itself."""
         return self.home / "lib" / f"flink-dist-{self.version}.jar"
 
     @property
     def jars(self) -> list[Path]:
-        """Jars that a cluster runs on."""
+        """Jars on the class path of a cluster."""
         return sorted((self.home / "lib").glob("*.jar"))
 
     def java_options(self) -> list[str]:
-        """Options without which Flink does not run on a recent Java."""
+        """Options that recent versions of Java need to run Flink."""
         with zipfile.ZipFile(self.dist_jar) as jar:
             match = _JAVA_OPTIONS.search(jar.read("config.yaml"))
         return match[1].decode().split() if match else []
 
 
 def find_flink(home: Path | None = None) -> Flink:
-    """Flink at ``home``, at $FLINK_HOME, installed from PyPI, or fetched; in this order."""
+    """Flink at ``home``, at $FLINK_HOME, installed from PyPI, or downloaded; in this order."""
     if home is not None:
         return _at(home)
     if given := os.environ.get("FLINK_HOME"):
@@ -60,12 +60,12 @@ def find_flink(home: Path | None = None) -> Flink:
 
 
 def fetched_home(version: str) -> Path:
-    """Folder that a fetched Flink lies in."""
+    """Folder of a downloaded Flink."""
     return user_cache() / f"flink-{version}" / "pyflink"
 
 
 def fetch_flink(version: str = VERSION) -> Flink:
-    """Flink's libraries from PyPI in the user's cache folder, downloaded if they are not there."""
+    """Flink's libraries in the user's cache folder, downloaded from PyPI if they are not there."""
     home = fetched_home(version)
     if not (home / "lib").is_dir():
         target = home.parent.with_name(f"{home.parent.name}.{os.getpid()}")
@@ -76,7 +76,7 @@ def fetch_flink(version: str = VERSION) -> Flink:
             shutil.rmtree(target, ignore_errors=True)
             reason = (done.stderr.strip().splitlines() or ["pip failed"])[-1]
             raise SettingError(f"cannot download {package}: {reason}")
-        if home.parent.exists():  # somebody else was faster
+        if home.parent.exists():  # another process was faster
             shutil.rmtree(target)
         else:
             target.rename(home.parent)

@@ -1,11 +1,11 @@
-"""Endings: who ended a job, by itself, by a failure, or by another user; that is final."""
+"""Endings: whether a job ended by itself, by a failure, or by another user, which is final."""
 
 from streamplace.engines.flink.rest import ENDED, FINISHED, FlinkError, Refusal, Rest
 from streamplace.engines.flink.state import outlives, saved_by, stopped_with
 from streamplace.model.messages import shown
 
 CANCELLED = frozenset({"CANCELLING", "CANCELED"})
-"""Flink cancels no job by itself."""
+"""Flink itself never cancels a job."""
 
 
 class EndedByOthers(FlinkError):
@@ -13,7 +13,7 @@ class EndedByOthers(FlinkError):
 
 
 def refuse_ended(rest: Rest, job: str) -> None:
-    """Raise EndedByOthers for a job that somebody has cancelled, or stopped with a savepoint."""
+    """Raise EndedByOthers if another user has cancelled a job, or stopped it with a savepoint."""
     state = rest.state(job)
     if state in CANCELLED:
         rest.wait(job, ENDED)
@@ -29,13 +29,13 @@ def refuse_ended(rest: Rest, job: str) -> None:
 
 
 def state_clause(rest: Rest, job: str) -> str:
-    """Clause on what is left of the state of a job that has ended; empty where nothing is."""
+    """Clause on the remaining state of a job that has ended; empty if there is none."""
     path = last_kept(rest, job)
     return "" if path is None else f"; its state is in {shown(path, 300)}"
 
 
 def last_kept(rest: Rest, job: str) -> str | None:
-    """Path of the last thing that a job has saved, if it is there now that the job has ended."""
+    """Path of the last savepoint or checkpoint of a job that has ended, if it still exists."""
     try:
         saved, state = saved_by(rest, job), rest.state(job)
     except Refusal:

@@ -1,4 +1,4 @@
-"""Flink as an engine: its running jobs measured, placed, verified and moved, from Python."""
+"""Flink as an engine: measure, place, verify and move its running jobs from Python."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from streamplace.planning.offers import Catalogue
 
 MIPS, BANDWIDTH = "2500 MIPS", "1000 Mbps"
-"""Speed of a core and bandwidth of a link where the user does not give them."""
+"""Default speed of a core and bandwidth of a link."""
 
 
 def _ignore(_: str) -> None:
-    """Tell nobody."""
+    """Ignore a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,28 +49,28 @@ class FlinkEngine:
     Attributes
     ----------
     rest
-        Its REST interface.
+        REST interface of the cluster.
     home
-        Home of a Flink of the same version, by default ``$FLINK_HOME`` or the one that was fetched.
+        Home of a Flink of the same version, by default ``$FLINK_HOME`` or the downloaded one.
     mips, bandwidth
         Speed of a core and bandwidth of a link, which Flink does not measure.
     cards
         TaskManager → speed of its network card, such as ``"1 Gbps"``; the name "" stands for all.
-        Others are measured where this machine tells them, else assumed to be as ``bandwidth``.
+        Others are measured if this machine reports them, else assumed to have ``bandwidth``.
     patience, accept_cold
-        Seconds for which a job is watched at most until it is warm, and whether it is measured
-        nevertheless where it is not warm by then.
+        Maximum number of seconds to wait until a job is warm, and whether a job that is not warm
+        by then is measured.
     savepoints
-        Folder (path or URI) of savepoints, which the JobManager can write to; by default the
-        cluster's own.
+        Folder (path or URI) of savepoints that the JobManager can write to; by default the
+        cluster's.
     allow_non_restored
-        Whether state that no operator takes over may be left behind.
+        Whether state that belongs to no operator of the new job may be dropped.
     seconds
-        In which a job must have come up, its state restored.
+        Maximum number of seconds for the start of a job, with its state restored.
     saving, settling
-        How the state of a job is saved when it moves, and what the moved job must show.
+        How the state of a job is saved when it moves, and how the moved job is checked.
     tell
-        Is told every step of a move, and what a measurement waits for.
+        Function that receives messages on the steps of a move and the progress of measurements.
     """
 
     rest: Rest
@@ -93,25 +93,25 @@ class FlinkEngine:
         return find_flink(self.home)
 
     def jobs(self) -> list[str]:
-        """Ids of the jobs that have not ended, running or not."""
+        """Ids of the jobs that have not ended."""
         return self.rest.live_jobs()
 
     def job(self, given: str | None = None) -> str:
-        """Id of the job that is meant: the one given, else the only one that has not ended."""
+        """Id of the given job, else of the only one that has not ended."""
         return only_job(self.rest, given)
 
     def measure(
         self, job: str, seconds: float = 10.0, *, cluster: Cluster | None = None
     ) -> Measurement:
-        """Measure a running job once it is warm, and what is left of the TaskManagers for it.
+        """Measure a running job once it is warm, and the resources that it has on the TaskManagers.
 
         Parameters
         ----------
         seconds
-            Length of each window in which the job is watched; how long every other job of the
-            cluster is watched.
+            Length of each measured window of the job; also the time for which every other job of
+            the cluster is measured.
         cluster
-            The devices, where they are known; else they are measured, too.
+            The devices, if known; otherwise they are measured, too.
         """
         warmth = Warmth(seconds, self.patience, self.accept_cold)
         seen = warm_profile(self.rest, job, warmth, tell=self.tell)
@@ -128,14 +128,14 @@ class FlinkEngine:
     def cluster(
         self, job: str | None = None, seconds: float = 10.0, *, beside: Sequence[str] = ()
     ) -> MeasuredCluster:
-        """Measure the TaskManagers alone.
+        """Measure the TaskManagers without profiling a job.
 
         Parameters
         ----------
         job
-            The job whose remote tuples are counted, where several run.
+            The job whose remote tuples are counted, if several run.
         beside
-            Jobs that stay where they run: what their tasks take is reserved.
+            Jobs that stay where they run; the CPU of their tasks is reserved.
         """
         seen, sending = background(self.rest, job, seconds)
         java = seen.java if seen.network else None
@@ -148,7 +148,7 @@ class FlinkEngine:
         machines: "Catalogue | Cluster | None" = None,
         settings: "AdviceSettings | None" = None,
     ) -> "Advice":
-        """Read a running job, and plan the cheapest machines for a rate; nothing is changed.
+        """Plan the cheapest machines for a rate from measurements of a running job; change nothing.
 
         Parameters
         ----------
@@ -156,9 +156,9 @@ class FlinkEngine:
             Tuples/s of all sources together, or a multiple such as ``"2x"`` of what they are
             offered now.
         machines
-            Offers, or machines that there are; by default the TaskManagers.
+            Offers, or existing machines; by default the TaskManagers.
         settings
-            How the job is read; by default with the speed and bandwidth of the engine.
+            How the job is measured; by default with the speed and bandwidth of the engine.
         """
         from streamplace.engines.flink.advise import AdviceSettings, advise
 
@@ -168,7 +168,7 @@ class FlinkEngine:
     def apply(
         self, program: Program, placement: Vectors, *, savepoint: Savepoint | None = None
     ) -> str:
-        """Submit a job so that it runs where it is placed; returns its id once all of it runs."""
+        """Submit a job with a placement, and return its id once all of it runs."""
         vectors = _vectors(placement)
         if savepoint is not None:
             refuse_moved(self.rest, self.flink, savepoint.path)
@@ -181,12 +181,13 @@ class FlinkEngine:
         return verify(self.rest, job, _vectors(placement))
 
     def moving(self, program: Program, resume_by: str = "") -> FlinkMove:
-        """Return what plans, runs and resumes moves of a job step by step.
+        """Return an object that plans, runs and resumes moves of a job step by step.
 
         Parameters
         ----------
         resume_by
-            The command that finishes a move, for messages; by default one is made of the program.
+            The command that finishes a move, for messages; by default it is derived from the
+            program.
         """
         return FlinkMove(
             self.rest,
@@ -202,12 +203,12 @@ class FlinkEngine:
         )
 
     def move(self, job: str, program: Program, placement: Vectors) -> FlinkMoved:
-        """Move a running job, with its state, to where it is placed.
+        """Move a running job, with its state, to the devices of a placement.
 
         Parameters
         ----------
         program
-            What the job was submitted with.
+            Jar, entry class and arguments of the job.
         placement
             Operator, or subtask, → device.
 
@@ -221,13 +222,13 @@ class FlinkEngine:
         return move.run(plan) if plan.is_needed else FlinkMoved(job, 0.0, None)
 
     def worth(self, measured: Measurement, plan: MovePlan, rate: float | None = None) -> "Proposal":
-        """What a planned move gains, and what it costs, by the rules of ``flink move``.
+        """Gain and cost of a planned move, by the rules of ``flink move``.
 
         Parameters
         ----------
         rate
-            Tuples/s that all sources are offered together; None for as many as they emit, or as
-            much as possible where they are held back.
+            Tuples/s that all sources are offered together; None for the emitted rate, or for the
+            maximum if the sources are back-pressured.
         """
         from streamplace.engines.flink.candidates import Question, judged
         from streamplace.engines.flink.proposal import Proposal

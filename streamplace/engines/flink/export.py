@@ -1,4 +1,4 @@
-"""Flink: what its TaskManagers, its jobs and its users need to carry out a placement."""
+"""Export for Flink: settings of TaskManagers, and pins for jars and for PyFlink programs."""
 
 import json
 from collections.abc import Mapping
@@ -77,7 +77,7 @@ def as_flink(deployment: Deployment) -> dict[str, str]:
 
 
 def placed_py(answer: Pinning) -> str:
-    """Python module that pins a PyFlink job; it needs nothing but PyFlink."""
+    """Python module that pins a PyFlink job; it depends on PyFlink only."""
     hook = files("streamplace.engines.flink").joinpath("hook.py").read_text("utf-8")
     _, _, code = hook.partition('"""\n\n')
     tables: dict[str, Mapping[str, object]] = {
@@ -113,13 +113,13 @@ def _groups(deployment: Deployment, answer: Pinning) -> dict[str, object]:
 
 
 def _max_parallelism(deployment: Deployment) -> dict[str, dict[str, int]]:
-    """Operators whose maximum parallelism is known, where there are any."""
+    """Maximum parallelism of operators, where known."""
     groups = deployment.problem.graph.operators.key_groups
     return {"max_parallelism": groups} if groups else {}
 
 
 def _key_groups(groups: Mapping[str, int]) -> list[str]:
-    """What makes Flink deal tuples by the key groups that the placement was computed for."""
+    """Instructions that make Flink use the key groups that the placement was computed for."""
     if not groups:
         return []
     usual = usual_max_parallelism(groups)

@@ -1,4 +1,4 @@
-"""Fitting a placement to a cluster: what its TaskManagers offer, and what is left of that."""
+"""Fit a placement to a cluster: check the resources that its TaskManagers offer and have left."""
 
 import math
 from collections import Counter
@@ -23,14 +23,14 @@ ALL, LEFT = "totalResource", "freeResource"
 
 
 def check_cluster(rest: Rest, vectors: Vectors) -> None:
-    """Raise what is wrong with a cluster, seen from a placement."""
+    """Raise an error if a cluster cannot run a placement."""
     if fault := cluster_fault(rest):
         raise FlinkError(fault)
     check_offers(rest.offered(), vectors)
 
 
 def check_upload(rest: Rest) -> None:
-    """Raise FlinkError for a cluster that takes no jars."""
+    """Raise FlinkError if a cluster does not accept jars."""
     settings = rest.settings()
     if settings.get("execution.target") == "embedded":
         raise FlinkError(
@@ -51,19 +51,19 @@ def fitted(
     most_mb: int | None = None,
     managers: Managers | None = None,
 ) -> Fitted:
-    """Pinning for what a cluster has left, and its TaskManagers' free managed memory in MB.
+    """Pinning with the free resources of a cluster, and free managed memory of TaskManagers in MB.
 
     Parameters
     ----------
     most_mb
-        Managed memory to take of each TaskManager at most.
+        Maximum managed memory to use on each TaskManager.
     managers
-        The TaskManagers as they will be, if not as they are now.
+        The TaskManagers as they will be, if that differs from their present state.
 
     Raises
     ------
     PlacementError, FlinkError
-        When a TaskManager has not enough left, or is not prepared.
+        When a TaskManager has too few free resources, or is not configured.
     """
     managers = rest.task_managers() if managers is None else managers
     managers = _with_room(rest, managers, _used(vectors))
@@ -79,7 +79,7 @@ def fitted(
 
 
 def left_without(rest: Rest, *jobs: str) -> list[dict[str, Any]]:
-    """TaskManagers as they will be when jobs have ended: what these have of them counts as left."""
+    """TaskManagers with the resources of some jobs free, as they will be when these have ended."""
     return [
         row if row[LEFT] == row[ALL] else _without({**row, **rest.task_manager(row["id"])}, jobs)
         for row in rest.task_managers()
@@ -87,7 +87,7 @@ def left_without(rest: Rest, *jobs: str) -> list[dict[str, Any]]:
 
 
 def holds_whole(rest: Rest, job: str) -> bool:
-    """Whether a job has a slot that takes all of a TaskManager: it was submitted unplaced."""
+    """Whether a slot of a job has all resources of a TaskManager, because the job is unplaced."""
     for manager in rest.task_managers():
         if manager[LEFT] == manager[ALL]:
             continue
@@ -115,7 +115,7 @@ def slots_of(vectors: Vectors, answer: Pinning) -> dict[str, int]:
 
 
 def limits_of(managers: Managers, used: Collection[str]) -> SpreadLimits:
-    """What spread groups may still take of the TaskManagers that are used."""
+    """Indexes and layers that are still free for spread groups on the TaskManagers in use."""
     rows = {manager["id"]: manager for manager in managers if manager["id"] in used}
     pins_of = [_known(row) for row in rows.values()]
     pins = sorted(set[str].intersection(*pins_of).union(map(resource, rows))) if pins_of else []
@@ -143,7 +143,7 @@ def check_offers(offered: Mapping[str, Mapping[str, float]], vectors: Vectors) -
 
 
 def _without(manager: Mapping[str, Any], jobs: Collection[str]) -> dict[str, Any]:
-    """Return a TaskManager as it will be when some jobs have given their slots back."""
+    """Return a TaskManager as it will be when some jobs have released their slots."""
     left, slots = manager[LEFT], manager.get("allocatedSlots", [])
     held = [slot["resource"] for slot in slots if slot["jobId"] in jobs and "resource" in slot]
     return {**manager, LEFT: _sum_of(left, held)}
@@ -162,7 +162,7 @@ def _sum_of(left: Resources, held: Sequence[Resources]) -> Resources:
 
 
 def _check_count(manager: Mapping[str, Any], demand: Mapping[str, int], wanted: int) -> None:
-    """Raise PlacementError where a TaskManager could hold more or fewer slots than it should."""
+    """Raise PlacementError if a TaskManager could hold more or fewer slots than it should."""
     offered, device = _amounts(manager, ALL), manager["id"]
     most = {name: int(offered.get(name, 0) // amount) for name, amount in demand.items()}
     scarce = min(most, key=lambda name: most[name])
@@ -178,12 +178,12 @@ def _check_count(manager: Mapping[str, Any], demand: Mapping[str, int], wanted: 
 
 
 def _with_room(rest: Rest, managers: Managers, used: Collection[str]) -> list[dict[str, Any]]:
-    """Return the TaskManagers; those that have been given back meanwhile are read once more.
+    """Return the TaskManagers, with a new state of those whose resources had been occupied.
 
     Raises
     ------
     FlinkError
-        For a TaskManager that a job which is not placed has taken whole.
+        For a TaskManager that is fully occupied by a job without a placement.
     """
     answer = [dict(manager) for manager in managers]
     for manager in answer:
@@ -200,7 +200,7 @@ def _with_room(rest: Rest, managers: Managers, used: Collection[str]) -> list[di
 
 
 def _check_slots(managers: Managers, needed: Mapping[str, int]) -> None:
-    """Raise FlinkError for a TaskManager that has too little left for the slots placed on it."""
+    """Raise FlinkError if the free resources of a TaskManager do not suffice for its slots."""
     for manager in managers:
         device, left = manager["id"], manager[LEFT]
         room = left.get("taskHeapMemory", math.inf) // HEAP_MB
@@ -236,12 +236,12 @@ def _amounts(manager: Mapping[str, Any], kind: str) -> Mapping[str, float]:
 
 
 def _known(manager: Mapping[str, Any]) -> set[str]:
-    """Resources of the devices that a TaskManager knows of."""
+    """Resources of the devices that a TaskManager is configured for."""
     return {pin for name in _amounts(manager, ALL) if (pin := limited(0, name)) is not None}
 
 
 def _numbers(manager: Mapping[str, Any], pin: str) -> set[int]:
-    """Numbers of the indexes, or of the layers of a device, that are untouched."""
+    """Numbers of the indexes, or of the layers of a device, that are unused."""
     total, left = _amounts(manager, ALL), _amounts(manager, LEFT)
 
     def name(number: int) -> str:

@@ -1,4 +1,4 @@
-"""Fixed parallelism: which operators have it by their program, whatever a job is submitted with."""
+"""Fixed parallelism: operators whose parallelism is set by the program, not by its submission."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,20 +16,19 @@ from streamplace.io.files import spot
 from streamplace.model.messages import quoted
 
 TRIED = (1, 2)
-"""Parallelisms that the job is planned with; every maximum parallelism but 1 allows both."""
+"""Default parallelisms that the job is planned with; maximum parallelisms above 1 allow both."""
 CHAINING = "pipeline.operator-chaining.enabled"
 
 
 def fixed_parallelism(rest: Rest, program: Program) -> dict[str, int]:
-    """Operators of a program that have a parallelism of their own: name → parallelism.
+    """Operator → parallelism, for operators whose parallelism the program sets.
 
-    The program is planned twice by the JobManager, with two default parallelisms and without
-    chains; nothing runs.
+    The JobManager plans the program with two default parallelisms, without chaining; nothing runs.
 
     Raises
     ------
     FlinkError
-        When the program cannot be planned, or does not have the same operators both times.
+        When the program cannot be planned, or its two plans have different operators.
     """
     program.check()
     check_upload(rest)
@@ -50,12 +49,12 @@ def fixed_tasks(rest: Rest, program: Program, tasks: Mapping[str, int]) -> froze
     Parameters
     ----------
     tasks
-        Name of each task, as a profile has it, → its parallelism.
+        Name of each task, as in a profile, → its parallelism.
 
     Raises
     ------
     FlinkError
-        When the program sets another parallelism than the job has, so that it is not its program.
+        When the program sets another parallelism than the job has, and so is not the job's program.
     """
     fixed, found = fixed_parallelism(rest, program), set[str]()
     for task, parallelism in tasks.items():

@@ -1,11 +1,11 @@
-"""Stacks of the threads of Java processes on this machine, sampled by Java's Flight Recorder.
+"""Sample stacks of the threads of Java processes on this machine with Java's Flight Recorder.
 
-The recorder is part of Java, and ``jcmd`` starts it in a process that runs. Execution samples are
-its only event here: at most five threads are looked at, 100 times per second. It stops by itself if
-nobody stops it. What stays is some MB of memory and two idle threads, until the process ends.
+The recorder is part of Java, and ``jcmd`` starts it in a running process. Execution samples are the
+only enabled event: at most five threads are sampled, 100 times per second. A recording ends by
+itself if it is not stopped. Some MB of memory and two idle threads remain until the process ends.
 
-Processes are sampled only if they were started with `EXACT`. Without it, Java tells the place of
-compiled code at safepoints alone, and a sample in a loop counts for the inlined call that follows.
+Processes are sampled only if they were started with `EXACT`. Without it, Java reports positions in
+compiled code at safepoints only, and a sample in a loop counts for the inlined call that follows.
 """
 
 import re
@@ -21,20 +21,20 @@ from streamplace.engines.flink.cpu import local_task_managers
 from streamplace.engines.flink.stack_samples import StackCounts, read_stacks
 
 SECONDS = 30
-"""After which a recording ends, and with it the sampling."""
+"""Duration of a recording, after which sampling ends."""
 PATIENCE_SECONDS = 60.0
-"""For each answer of the tools of the JDK."""
+"""Timeout for each of the JDK's tools."""
 DEPTH = 64
-"""Frames of a stack that the recorder stores, unless configured."""
+"""Default number of stack frames that the recorder stores."""
 _EVENT = "jdk.ExecutionSample"
 _SETTINGS = ("settings=none", f"+{_EVENT}#enabled=true", f"+{_EVENT}#period=10ms", "disk=false")
 _STARTED = "Started recording"
 EXACT = ("-XX:+UnlockDiagnosticVMOptions", "-XX:+DebugNonSafepoints")
-"""Options of Java with which samples tell the method in which they were taken."""
+"""Options of Java that make a sample name the method in which it was taken."""
 _IS_EXACT = re.compile(r"\bDebugNonSafepoints\s*=\s*true\b")
 
 Stacks = Mapping[str, Mapping[int, StackCounts]]
-"""TaskManager → number of a thread → what it was seen doing."""
+"""TaskManager → number of a thread → counts of its stacks."""
 
 
 class _Recording(NamedTuple):
@@ -47,29 +47,29 @@ class _Recording(NamedTuple):
 
     @property
     def target(self) -> str:
-        """File that the process writes."""
+        """Path of the recording, as the process sees it."""
         return f"/tmp/{self.name}.jfr"
 
     @property
     def path(self) -> Path:
-        """The same file, as it is seen from here, be the process there or not."""
+        """Path of the recording, as this process sees it, even after the process has ended."""
         return Path(self.root + self.target)
 
     def command(self, *words: str) -> list[str]:
-        """Command that asks the process."""
+        """Command line that sends a command to the process."""
         return ["jcmd", str(self.process), *words, f"name={self.name}"]
 
 
 @contextmanager
 def sampled_stacks(processes: Mapping[str, int]) -> Iterator[Callable[[], Stacks]]:
-    """Sample stacks while the block runs; what it gets ends the sampling and returns them.
+    """Sample stacks while the block runs; the function that it gets ends sampling and returns them.
 
     TaskManagers whose stacks cannot be sampled are left out.
 
     Parameters
     ----------
     processes
-        TaskManager → its process.
+        TaskManager → process.
     """
     recordings = _started(processes)
     try:
@@ -82,19 +82,19 @@ def sampled_stacks(processes: Mapping[str, int]) -> Iterator[Callable[[], Stacks
 
 
 def why_unsampled(processes: Mapping[str, int]) -> str:
-    """What to do so that stacks of some TaskManagers are sampled, in words; empty where they are.
+    """Instruction that makes stacks of TaskManagers available; empty if they are.
 
     Parameters
     ----------
     processes
-        TaskManager → its process, of those on this machine.
+        TaskManager → process, for those on this machine.
     """
     if not processes:
         return "profile on the machines of the TaskManagers"
     if missing := [tool for tool in ("jcmd", "jfr") if shutil.which(tool) is None]:
         return f"install a JDK here, of which {' and '.join(missing)} are missing"
     for process in processes.values():
-        with suppress(OSError):  # it ended meanwhile, or belongs to somebody else
+        with suppress(OSError):  # the process has ended, or belongs to another user
             if b"-XX:+DebugNonSafepoints" in Path(f"/proc/{process}/cmdline").read_bytes():
                 return ""
     return f"start TaskManagers with {' '.join(EXACT)}"
@@ -119,8 +119,8 @@ def _started(processes: Mapping[str, int]) -> list[_Recording]:
 
 
 def _root(process: int) -> str:
-    """Where the files of a process begin; empty where it has the same as this one."""
-    with suppress(OSError):  # it ended meanwhile
+    """Root of the file system of a process; empty if it is the same as that of this process."""
+    with suppress(OSError):  # the process has ended
         own, other = (Path("/proc", one, "ns/mnt").readlink() for one in ("self", str(process)))
         if own == other and Path("/proc", str(process), "root").readlink() == Path("/"):
             return ""
@@ -128,7 +128,7 @@ def _root(process: int) -> str:
 
 
 def _stopped(recordings: list[_Recording]) -> Stacks:
-    """End recordings and read them; those that have ended by themselves are there already."""
+    """End recordings and read them; those that have ended by themselves already have a file."""
     ended = [*recordings]
     _answers(one.command("JFR.stop") for one in ended)
     recordings.clear()
@@ -137,7 +137,7 @@ def _stopped(recordings: list[_Recording]) -> Stacks:
 
 
 def _read(path: Path) -> dict[int, StackCounts]:
-    """Samples in a file, which is deleted."""
+    """Read the samples in a file and delete it."""
     command = ["jfr", "print", "--events", _EVENT, "--stack-depth", str(DEPTH), str(path)]
     (text,) = _answers([command])
     with suppress(OSError):
@@ -146,7 +146,7 @@ def _read(path: Path) -> dict[int, StackCounts]:
 
 
 def _answers(commands: Iterable[Sequence[str]]) -> list[str]:
-    """What commands print that run beside each other; nothing of those that fail."""
+    """Output of commands that run in parallel; empty for those that fail."""
     running = [
         subprocess.Popen(
             command,

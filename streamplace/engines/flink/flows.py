@@ -1,4 +1,4 @@
-"""How much each stream carries, from what the tasks at its ends took in and sent."""
+"""Amount that each stream carries, from the inputs and outputs that tasks count."""
 
 import heapq
 from collections.abc import Mapping, Sequence
@@ -6,20 +6,20 @@ from typing import NamedTuple
 
 Pair = tuple[str, str]
 LEAST_REST = 0.1
-"""Part of a sum that a rest must be to be known: smaller ones drown in what is measured badly."""
+"""Minimum remainder of a sum, relative to it, that is reliable; errors dominate smaller ones."""
 
 
 class Shares(NamedTuple):
-    """Amount of each stream by its number, and which of them are not measured.
+    """Amount of each stream by its number, and the streams whose amount is uncertain.
 
     Attributes
     ----------
     mixed
-        Streams that could not be told apart; what they carry together was dealt out.
+        Streams that could not be separated; their common amount was divided among them.
     small
         Streams whose amount is the small difference of large ones.
     from_sent
-        Streams whose amount was found from what their source sent.
+        Streams whose amount was derived from the output of their source.
     """
 
     amounts: dict[int, float]
@@ -29,13 +29,13 @@ class Shares(NamedTuple):
 
 
 class _Sum(NamedTuple):
-    """What the streams at one end of theirs amount to."""
+    """Sum of the amounts of the streams at one end of a task."""
 
     streams: list[int]
     total: float
 
     def rest(self, amounts: Mapping[int, float]) -> float:
-        """What is left of it for streams that are not known yet."""
+        """Remaining amount for streams that are not known yet."""
         return max(0.0, self.total - sum(amounts.get(e, 0.0) for e in self.streams))
 
 
@@ -47,16 +47,16 @@ def shares(
 ) -> Shares:
     """Amount of each stream, from sums over the inputs of tasks and over the outputs of tasks.
 
-    A stream that is alone at one of its ends carries the sum there; so does one that is the last
-    unknown of a sum. Streams that still are unknown are assumed to share what is left of their
-    target's sum.
+    A stream that is alone at one of its ends carries the sum there, and the last unknown stream of
+    a sum carries its remainder. Streams that are still unknown share the remainder of their
+    target's sum by weight.
 
     Parameters
     ----------
     received, sent
-        Sums by task; a task whose sum is not known is left out.
+        Sums by task, without tasks whose sum is unknown.
     weights
-        How large a share each stream is assumed to have, against others.
+        Weight of each stream, for streams that share a remainder.
 
     Examples
     --------
@@ -82,10 +82,10 @@ def _solve(
     senders: Mapping[str, _Sum],
     answer: Shares,
 ) -> None:
-    """Find every stream that is alone at an end, or the last unknown there, until there is none.
+    """Determine every stream that is alone at an end, or the last unknown one there, repeatedly.
 
-    What is alone comes first, for a rest has the errors of the others; then what was received, for
-    Flink counts what is sent by whole buffers.
+    Streams that are alone come first, because a remainder has the errors of the others; then
+    inputs, because Flink counts output by whole buffers.
     """
     sums = [*targets.values(), *senders.values()]
     ends: list[list[int]] = [[] for _ in streams]
@@ -93,7 +93,7 @@ def _solve(
         for e in one.streams:
             ends[e].append(i)
     unknown = [len(one.streams) for one in sums]
-    todo = [(1, i) for i, n in enumerate(unknown) if n == 1]  # a heap: sorted
+    todo = [(1, i) for i, n in enumerate(unknown) if n == 1]  # a list in order is a heap
     while todo:
         at = heapq.heappop(todo)[1]
         one = sums[at]

@@ -1,7 +1,7 @@
-"""The folder of savepoints: small files that the JobManager keeps there for the command line.
+"""Folder of savepoints: small files that the JobManager stores there for the command line.
 
-The folder may be on any file system that Flink can write to, and on none that this machine reaches.
-So Flink's JobManager reads and writes it, by a class of ours that it runs (``MoveFiles``).
+The folder may be on any file system that Flink can write to, including those that this machine does
+not reach. So the JobManager reads and writes it, with a class of ours (``MoveFiles``).
 """
 
 import base64
@@ -22,7 +22,7 @@ from streamplace.model.messages import shown
 from streamplace.model.units import format_bytes
 
 SETTINGS = ("execution.checkpointing.savepoint-dir", "state.savepoints.dir")
-"""Where Flink is told its folder of savepoints; the second is the older name."""
+"""Flink's settings for the folder of savepoints; the second is the older name."""
 _ANSWER = re.compile(r"streamplace: <([A-Za-z0-9+/=]*)>")
 
 
@@ -33,7 +33,7 @@ class FileEntry:
     Attributes
     ----------
     age
-        Seconds since it was last written.
+        Seconds since the last write.
     """
 
     name: str
@@ -47,9 +47,9 @@ class SavepointFolder:
     Attributes
     ----------
     uri
-        The folder's path or URI.
+        Path or URI of the folder.
     jar
-        What reads and writes there.
+        Jar with the class that reads and writes there.
     """
 
     rest: Rest
@@ -61,7 +61,7 @@ class SavepointFolder:
         return f"{self.uri.rstrip('/')}/{name}"
 
     def create(self, name: str, text: str) -> bool:
-        """Write a file that does not exist yet; returns whether this call made it."""
+        """Write a file that does not exist yet; return whether this call created it."""
         return self._ask("create", self.path(name), text) == "created"
 
     def write(self, name: str, text: str) -> None:
@@ -69,11 +69,11 @@ class SavepointFolder:
         self._ask("write", self.path(name), text)
 
     def read(self, name: str) -> str:
-        """Text of a file; empty where there is none."""
+        """Text of a file; empty if it does not exist."""
         return self._ask("read", self.path(name))
 
     def delete(self, name: str) -> None:
-        """Delete a file, if it is there."""
+        """Delete a file, if it exists."""
         self._ask("delete", self.path(name))
 
     def entries(self, prefix: str) -> list[FileEntry]:
@@ -81,16 +81,16 @@ class SavepointFolder:
         return _entries(self._ask("list", self.uri, prefix))
 
     def complete(self, uri: str, prefix: str) -> list[FileEntry]:
-        """Savepoints or checkpoints in a folder that are complete, by name.
+        """Complete savepoints or checkpoints in a folder, by name.
 
         Their age is that of their metadata, which Flink writes last.
         """
         return _entries(self._ask("complete", uri, prefix))
 
     def check_room(self, least: int) -> None:
-        """Raise FlinkError where a file cannot be written, or fewer bytes than these are free.
+        """Raise FlinkError if no file can be written, or fewer bytes than these are free.
 
-        How many are free is known of the JobManager's own file system only.
+        Free space is known for the JobManager's own file system only.
         """
         free = int(self._ask("room", self.path(f"streamplace-test-{secrets.token_hex(8)}")))
         if 0 <= free < least:
@@ -101,18 +101,18 @@ class SavepointFolder:
             )
 
     def spend(self, job: str) -> None:
-        """Use up the id of a job, so that no job of this id can be submitted any more.
+        """Use up the id of a job, so that no job with this id can be submitted any more.
 
         Raises
         ------
         Refusal
-            When there is, or was, a job of this id.
+            When there is, or was, a job with this id.
         """
         self.jar.run({"entryClass": FILES, "programArgsList": ["spend"], "jobId": job})
         self.rest.cancel(job)
 
     def _ask(self, *arguments: str) -> str:
-        """What the JobManager answers; Flink tells it as the failure of a main method."""
+        """Answer of the JobManager, which Flink transports as the failure of a main method."""
         request: dict[str, object] = {"entryClass": FILES, "programArgsList": list(arguments)}
         try:
             self.jar.run(request)
@@ -131,12 +131,12 @@ class SavepointFolder:
 def savepoint_folder(
     rest: Rest, flink: Flink, uri: str, jar_name: str | None = None
 ) -> Iterator[SavepointFolder]:
-    """Access to the folder of savepoints while the block runs.
+    """Provide access to the folder of savepoints while the block runs.
 
     Parameters
     ----------
     jar_name
-        What the jar is called on the cluster, for whoever looks at that.
+        Name of the jar on the cluster, which other commands may recognise.
     """
     name = jar_name or own_name("files.jar")
 
@@ -148,7 +148,7 @@ def savepoint_folder(
 
 
 def _entries(text: str) -> list[FileEntry]:
-    """Files from lines of an age in ms, a tab and a name, sorted by name."""
+    """Files from lines with an age in ms, a tab and a name, sorted by name."""
     rows = [line.partition("\t") for line in text.splitlines()]
     entries = [FileEntry(name, float(age) / 1000) for age, _, name in rows]
     return sorted(entries, key=lambda entry: entry.name)
@@ -160,7 +160,7 @@ def folder_uri(rest: Rest, given: str | None, settings: Mapping[str, str] | None
     Raises
     ------
     SettingError
-        When none is known.
+        When no folder is known.
     """
     own, cluster = settings or {}, {} if given else rest.settings()
     named = (place[key] for place in (own, cluster) for key in SETTINGS if place.get(key))

@@ -1,4 +1,4 @@
-"""Ids that Flink gives operators which have no uid: Murmur3 of their place in the stream graph."""
+"""Ids that Flink gives to operators without a uid: Murmur3 of their position in the graph."""
 
 import re
 import struct
@@ -13,7 +13,7 @@ _C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
 
 @cache
 def place_hash(place: int, chained: int) -> bytes:
-    """Hash of an operator's place and of how many of its outputs are chained.
+    """Hash of an operator's position and the number of its chained outputs.
 
     >>> place_hash(0, 1).hex()
     'cbc357ccb763df2852fee8c4fc7d55f2'
@@ -22,7 +22,7 @@ def place_hash(place: int, chained: int) -> bytes:
 
 
 def id_bytes(text: str) -> bytes:
-    """Bytes of an id; none where it is not one.
+    """Bytes of an id; empty if the text is not an id.
 
     >>> len(id_bytes("cbc357ccb763df2852fee8c4fc7d55f2")), id_bytes("v0")
     (16, b'')
@@ -31,9 +31,9 @@ def id_bytes(text: str) -> bytes:
 
 
 def unmixed(mixed: bytes, inputs: Sequence[bytes]) -> bytes:
-    """Hash of an operator's place, from its id and from those of its inputs, in order.
+    """Hash of an operator's position, from its id and those of its inputs, in order.
 
-    Flink mixes them byte by byte: ``own = own * 37 ^ input``.
+    It inverts Flink's mixing of each byte: ``own = own * 37 ^ input``.
 
     >>> own, one, other = 5, 7, 9
     >>> mixed = (own * 37 ^ one) * 37 & 255 ^ other
@@ -46,7 +46,7 @@ def unmixed(mixed: bytes, inputs: Sequence[bytes]) -> bytes:
 
 
 def murmur3(text: bytes) -> bytes:
-    """Murmur3 of 128 bits, with seed 0."""
+    """128-bit Murmur3 with seed 0."""
     h1 = h2 = 0
     whole = len(text) // 16 * 16
     for k1, k2 in struct.iter_unpack("<QQ", text[:whole]):

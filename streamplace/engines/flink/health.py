@@ -1,4 +1,4 @@
-"""What Flink knows of a job and of the TaskManagers that it is placed on."""
+"""Health of a job and of the TaskManagers that it is placed on, as Flink reports it."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from streamplace.engines.flink.rest import ENDED, Rest
 
 FAILED = "FAILED"
 HEARD_MS = 1000
-"""A heartbeat so long after a failure was sent after it."""
+"""A heartbeat that arrived this long after a failure was sent after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,10 @@ class Health:
     lost
         Devices that the cluster lacks.
     silent
-        Devices that Flink has not heard of since the job failed; it will, or it will call them
-        lost after its heartbeat.timeout.
+        Devices without a heartbeat since the job failed; they will send one, or Flink will
+        regard them as lost after its heartbeat.timeout.
     renewed
-        Devices whose TaskManager is another one than when the job was started.
+        Devices whose TaskManager has been replaced since the job was started.
     """
 
     state: str
@@ -33,14 +33,14 @@ class Health:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the job has ended, and not for want of a device."""
+        """Whether the job has ended for another reason than a lost device."""
         if self.state == FAILED:
             return not (self.lost or self.silent or self.renewed)
         return self.state in ENDED
 
     @property
     def is_restartable(self) -> bool:
-        """Whether the job has failed as a device was lost that has come back since."""
+        """Whether the job failed with a lost device that has returned since."""
         return self.state == FAILED and not (self.lost or self.silent) and bool(self.renewed)
 
 
@@ -52,7 +52,7 @@ def health_of(
     Parameters
     ----------
     addresses
-        Where the TaskManagers of the devices took calls when the job was started.
+        Addresses of the devices' TaskManagers when the job was started.
     """
     state = str(rest.job(job)["state"])
     rows = {row["id"]: row for row in rest.task_managers()}
@@ -64,7 +64,7 @@ def health_of(
 
 
 def addresses_of(rest: Rest, devices: Collection[str]) -> dict[str, str]:
-    """Where the TaskManagers of devices take calls now, of those that are there."""
+    """Device → current address of its TaskManager, for those in the cluster."""
     return {row["id"]: row["path"] for row in rest.task_managers() if row["id"] in devices}
 
 

@@ -1,9 +1,9 @@
-"""CPU that jobs take in other threads than their tasks': it is the operators', too.
+"""CPU that jobs use in other threads than those of tasks; it is charged to operators, too.
 
-Threads that name a task belong to it: they flush its output, fire its timers, or fetch and run its
-source. Those that let a source keep a rate belong to the sources. What else a TaskManager takes
-more than the one that takes least, for garbage or in threads that a job made, belongs to all tasks
-on it, in proportion to their CPU.
+Threads that name a task are charged to it: they flush its output, fire its timers, or fetch and run
+its source. Threads that limit the rate of a source are charged to the sources. The remaining CPU of
+a TaskManager, for garbage collection or in threads of the job, is compared with the TaskManager
+that uses least. The excess is charged to all tasks, in proportion to their CPU.
 """
 
 import re
@@ -26,7 +26,7 @@ _KINDS = (
 
 
 def kind_of(thread: str) -> str:
-    """What a thread of a TaskManager does.
+    """Kind of work that a thread of a TaskManager does.
 
     >>> kind_of("Map (1/2)#0"), kind_of("OutputFlusher for Map (1/2)#0"), kind_of("VM Thread")
     ('tasks', 'helpers of tasks', 'garbage collection')
@@ -37,7 +37,7 @@ def kind_of(thread: str) -> str:
 
 
 def task_of(thread: str) -> str:
-    """Thread of the task that a thread names; its own name where it names none.
+    """Main thread of the task that a thread names; its own name if it names none.
 
     >>> task_of("OutputFlusher for Map (1/2)#0"), task_of("VM Thread")
     ('Map (1/2)#0', 'VM Thread')
@@ -47,7 +47,7 @@ def task_of(thread: str) -> str:
 
 
 def cores_by_kind(loads: Iterable[ThreadLoad]) -> dict[str, float]:
-    """Cores that the threads of a TaskManager took, by what they do."""
+    """Kind of work → cores that the threads of a TaskManager used for it."""
     cores: dict[str, float] = defaultdict(float)
     for load in loads:
         cores[kind_of(load.name)] += load.cores
@@ -55,12 +55,12 @@ def cores_by_kind(loads: Iterable[ThreadLoad]) -> dict[str, float]:
 
 
 def java_itself(kinds: Mapping[str, Mapping[str, float]]) -> float:
-    """Cores that Java takes of each TaskManager whatever runs there: of all, the least.
+    """Cores that Java itself uses in each TaskManager: the minimum of all TaskManagers.
 
     Parameters
     ----------
     kinds
-        TaskManager → what its threads took, by what they do.
+        TaskManager → cores of its threads, by kind of work.
     """
     return min((_rest(one) for one in kinds.values()), default=0.0)
 
@@ -74,12 +74,12 @@ def shares_of_helpers(
     tasks: Mapping[str, Mapping[str, float]],
     sources: Iterable[str],
 ) -> dict[str, dict[str, float]]:
-    """TaskManager → thread of a task → cores that it has besides its own, with its namesakes.
+    """TaskManager → thread of a task → cores of other threads that are charged to it.
 
     Parameters
     ----------
     tasks
-        TaskManager → thread of a task → cores that it took itself, with its namesakes.
+        TaskManager → thread of a task → its own cores, including threads of the same name.
     sources
         Threads of tasks that are sources.
     """

@@ -1,4 +1,4 @@
-"""Processes that hold something: how they are recognised, also from another process or machine."""
+"""Processes that hold a lock, and how other processes, also on other machines, recognise them."""
 
 import getpass
 import hashlib
@@ -20,7 +20,7 @@ class Holder(BaseModel):
     host
         Its machine, with the namespace of its process ids.
     started
-        When its process started, in the kernel's clock ticks; 0 where that is not known.
+        Start time of its process, in the kernel's clock ticks; 0 if unknown.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -32,17 +32,17 @@ class Holder(BaseModel):
 
     @classmethod
     def current(cls) -> "Holder":
-        """Return the process that calls."""
+        """Return the calling process."""
         process = os.getpid()
         try:
             user = getpass.getuser()
-        except (OSError, KeyError):  # an id without a name
+        except (OSError, KeyError):  # the user id has no name
             user = str(os.getuid())
         return cls(host=_host(), process=process, started=_started(process) or 0, user=user)
 
     @property
     def is_here(self) -> bool:
-        """Whether its process would be one of this machine."""
+        """Whether its process belongs to this machine."""
         return self.host == _host()
 
     @property
@@ -57,7 +57,7 @@ class Holder(BaseModel):
 
     @staticmethod
     def may_run(mark: str) -> bool:
-        """Whether the process of a mark may run; one of another machine may."""
+        """Whether the process of a mark may be running; processes of other machines may."""
         host, _, rest = mark.partition(".")
         process, _, started = rest.partition(".")
         if host != _digest(_host()) or not (process.isdecimal() and started.isdecimal()):
@@ -82,7 +82,7 @@ def _digest(host: str) -> str:
 
 
 def _started(process: int) -> int | None:
-    """When a process of this machine started; None where there is no such process."""
+    """Start time of a process of this machine, in clock ticks; None if there is no such process."""
     try:
         text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
         return int(text.rpartition(")")[2].split()[19])

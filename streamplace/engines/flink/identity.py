@@ -1,10 +1,10 @@
-"""Which operator is which: names that stay, however a job is submitted, chained and placed.
+"""Names of operators that do not depend on how a job is submitted, chained and placed.
 
-The pinning class (``java/PlacedIds.java``) names operators in the same way: without the number
-that the SQL planner gives them, for it is another one with every submission; and those that then
-share a name are numbered in the order of the planner, else of the job's stream graph: ``Map``,
-``Map (2)``. A job that was pinned shows the numbers in its plan. Of any other job, Flink's ids tell
-the place in the stream graph, for an operator's id is a hash of it.
+The pinning class (``java/PlacedIds.java``) names operators in the same way. The number that the SQL
+planner gives to an operator is removed, because it changes with every submission. Operators that
+then share a name are numbered in the order of the planner, else of the job's stream graph: ``Map``,
+``Map (2)``. The plan of a pinned job contains the numbers. For any other job, positions in the
+stream graph follow from Flink's ids, because an operator's id is a hash of its position.
 """
 
 import html
@@ -19,7 +19,7 @@ from streamplace.engines.flink.hashes import id_bytes, place_hash, unmixed
 from streamplace.engines.flink.names import operator_name
 
 MOST_OUTPUTS, MOST_INPUTS = 8, 4
-"""Of an operator whose place is searched for."""
+"""Limits of the search for the position of an operator."""
 _PLANNED = re.compile(r"(.*)\[(\d{1,8})\](: [A-Za-z -]+)?", re.DOTALL)
 
 
@@ -29,13 +29,13 @@ class TaskOperators(NamedTuple):
     Attributes
     ----------
     shown
-        As Flink shows them, such as ``Source: bids[1]``, the first one first.
+        Their names as Flink shows them, such as ``Source: bids[1]``, in order.
     names
-        As placements call them, such as ``bids``.
+        Their names in placements, such as ``bids``.
     unsure
-        Those of the names whose numbers may belong to other operators.
+        Names with a number that may belong to another operator.
     about
-        What the SQL planner says of each, empty where it says nothing.
+        Description of each by the SQL planner, or an empty text.
     """
 
     shown: tuple[str, ...]
@@ -45,7 +45,7 @@ class TaskOperators(NamedTuple):
 
 
 class _Bearer(NamedTuple):
-    """An operator that bears a name: its task, its place in it, and what numbers it has."""
+    """An operator with a certain name: its task, its position there, and its numbers."""
 
     task: int
     place: int
@@ -61,9 +61,9 @@ def operators_of(
     Parameters
     ----------
     nodes
-        The job's plan.
-    known
-        Names that operators are expected to have; they may hold anything.
+        Plan of the job.
+    expected
+        Names that operators are expected to have; they may contain any characters.
     """
     plan = {node["id"]: node for node in nodes}
     texts = [plan[v["id"]].get("description", "") if v["id"] in plan else "" for v in vertices]
@@ -108,7 +108,7 @@ def _named(
 
 
 def _number(group: list[_Bearer], places: Mapping[int, int]) -> bool:
-    """Put the bearers of a name into their order; whether it is known."""
+    """Sort the operators that share a name; return whether their order is certain."""
     tasks = {bearer.task for bearer in group}
     if len(tasks) == 1 or any(bearer.numbered > 1 for bearer in group):
         group.sort(key=lambda bearer: bearer.numbered or 1)
@@ -122,7 +122,7 @@ def _number(group: list[_Bearer], places: Mapping[int, int]) -> bool:
 
 
 def _stem(name: str, description: str) -> tuple[str, int]:
-    """Name without the planner's number, and the number; 0 where the planner gave none.
+    """Name without the planner's number, and the number; 0 if there is none.
 
     >>> _stem("totals[6]: Committer", "[6]:Sink(table=[totals])"), _stem("part[6]", "part[6]")
     (('totals: Committer', 6), ('part[6]', 0))
@@ -138,9 +138,9 @@ def _places(
     plan: Mapping[str, PlanNode],
     fused: Sequence[Sequence[Fused]],
 ) -> dict[int, int]:
-    """Place in the stream graph of the first operator of each task, as far as its id tells it.
+    """Task → position of its first operator in the stream graph, as far as it follows from ids.
 
-    The id of a chain is that of its first operator; what comes after a longer chain is not known.
+    The id of a chain is that of its first operator; positions after longer chains are unknown.
     """
     most = sum(map(len, fused))
     place_of = {

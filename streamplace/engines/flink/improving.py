@@ -1,4 +1,4 @@
-"""Improving: a running job measured, a place for it decided, the job moved there, and measured."""
+"""Improve a running job: measure it, decide on a layout, move it, and measure it again."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -37,26 +37,26 @@ BY = "flink move"
 
 @dataclass(frozen=True, slots=True)
 class JobImprover:
-    """What measures, decides and moves.
+    """Measures a job, decides on its layout and moves it.
 
     Attributes
     ----------
     move
-        What moves the job; a job whose sources are held back goes back if it becomes slower. None
-        where its program is not known, so that it can only be said where it should run.
+        Carries out moves; a job with back-pressured sources is moved back if it becomes slower.
+        None if the program is unknown, so that only a proposal can be made.
     seconds
-        How long the job is measured.
+        Duration of the measurement.
     rate
-        Tuples/s that all sources are offered together; None for as many as they emit, or as much
-        as possible where they are held back.
+        Tuples/s that all sources are offered together; None for the emitted rate, or for the
+        maximum if the sources are back-pressured.
     cluster
-        The devices, where they are known; else they are measured.
+        The devices, if known; otherwise they are measured.
     trusts_profile
-        Whether to decide by a measured model that is far off for the present placement.
+        Whether to decide by a profile whose model contradicts the measured rate.
     confidence
-        With which rates are to be in their intervals; 0 decides by the predictions alone.
+        Probability with which rates should be in their intervals; 0 ignores errors of prediction.
     ledger
-        File to which predicted and measured rates are written; None writes none.
+        File to which predicted and measured rates are appended; None writes none.
     """
 
     engine: FlinkEngine
@@ -70,12 +70,12 @@ class JobImprover:
     ledger: Path | None = None
 
     def propose(self, job: str, believed: float = 1.0) -> Proposal:
-        """Measure a job where it runs, and decide where it should; nothing is stopped.
+        """Measure a running job, and decide where it should run; nothing is stopped.
 
         Parameters
         ----------
         believed
-            Share of the gains that the model predicts that is believed.
+            Share of the predicted gains that the decision is based on.
 
         Raises
         ------
@@ -103,9 +103,10 @@ class JobImprover:
         return Proposal(job, measured, answer, expected_pause(rest, job), errors=errors)
 
     def planned(self, proposal: Proposal) -> Proposal:
-        """Try the program: what does not fit is told while the job runs.
+        """Check the program with the new layout, so that errors are found while the job runs.
 
-        A job that stays is tried where it is, if TaskManagers are configured for that.
+        A job that stays is checked with its present layout, if TaskManagers are configured for
+        that.
 
         Raises
         ------
@@ -123,7 +124,7 @@ class JobImprover:
         return replace(proposal, plan=self.move.plan(proposal.job, vectors))
 
     def run(self, proposal: Proposal) -> FlinkMoved:
-        """Move a job, and measure it there; correct the move once if it falls short."""
+        """Move a job and measure it there; correct the move once if the rate is too low."""
         moved = self._moved(proposal)
         flow = self._compared(proposal, moved)
         if flow is None or not self._falls_short(proposal, flow):
@@ -139,7 +140,7 @@ class JobImprover:
         return self._corrected(moved, again) if again.moves else moved
 
     def _corrected(self, moved: FlinkMoved, again: Proposal) -> FlinkMoved:
-        """Move a job once more; it may have returned to where it came to first."""
+        """Move a job once more, for a correction; it may have returned to its first target."""
         try:
             corrected = self._moved(self.planned(again))
         except StreamplaceError as error:
@@ -156,7 +157,7 @@ class JobImprover:
         return self.engine.measure(job, self.seconds, cluster=self.cluster)
 
     def _present(self, job: str) -> Layout:
-        """Operator → the device of each of its subtasks, in their order."""
+        """Operator → device of each of its subtasks, in order."""
         rest = self.engine.rest
         document = rest.running_job(job)
         present: Layout = {}
@@ -173,7 +174,7 @@ class JobImprover:
         return self.move.run(proposal.plan)
 
     def _compared(self, proposal: Proposal, moved: FlinkMoved) -> SourceFlow | None:
-        """What a job reads where it was moved to, told and recorded beside what was predicted."""
+        """Measure the rate of a moved job, and report and record it with its prediction."""
         flow = source_flow(self.engine.rest, moved.job)
         if flow is None:
             return None
@@ -192,10 +193,10 @@ class JobImprover:
             )
             try:
                 append_entries(self.ledger, [entry])
-            except FormatError as error:  # the job runs all the same
+            except FormatError as error:  # the job runs nevertheless
                 self.tell(f"warning: {error}")
         return flow
 
     def _falls_short(self, proposal: Proposal, flow: SourceFlow) -> bool:
-        """Whether the job is held back below what was predicted."""
+        """Whether the job is back-pressured at a rate below its prediction."""
         return flow.is_limited and flow.rate + flow.error < proposal.decision.chosen.carries.low

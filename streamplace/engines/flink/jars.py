@@ -1,4 +1,4 @@
-"""Jars: the class that pins a job, compiled and put beside an unchanged job."""
+"""Jars: compile the class that pins a job, and add it to an unchanged job's jar."""
 
 import shutil
 import subprocess
@@ -21,9 +21,9 @@ from streamplace.model.messages import quoted, shown
 
 MANIFEST = "META-INF/MANIFEST.MF"
 LONGEST_MANIFEST = 2**24
-"""Bytes of a manifest that are read at most; signed jars list a hash of every class there."""
+"""Maximum size of a manifest in bytes; manifests of signed jars list a hash of every class."""
 DAMAGED = (OSError, RuntimeError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, LZMAError)
-"""Reading a jar may raise these: entries that are encrypted, packed in unknown ways, or cut."""
+"""Errors of reading a jar with encrypted, truncated or unknown kinds of entries."""
 MAIN = "Placed"
 IDS = "PlacedIds"
 FILES = "MoveFiles"
@@ -45,7 +45,7 @@ def _java(name: str) -> str:
 
 
 def _tables(pinning: Pinning, managed: Mapping[str, int]) -> dict[str, list[str]]:
-    """What the pinning class has to know, as lines of cells."""
+    """Tables of the pinning class, as lines of cells."""
     operators = (
         (name, group, str(pinning.parallelism.get(name, 0)))
         for name, group in pinning.operators.items()
@@ -59,7 +59,7 @@ def _tables(pinning: Pinning, managed: Mapping[str, int]) -> dict[str, list[str]
 
 
 def check_jar(path: Path) -> None:
-    """Raise FormatError for a file that is no jar, or is not there."""
+    """Raise FormatError if a file does not exist or is not a jar."""
     if not path.exists():
         raise FormatError(f"{spot(path)}: no such file; name the jar of a Flink job")
     if not zipfile.is_zipfile(path):
@@ -69,7 +69,7 @@ def check_jar(path: Path) -> None:
 
 
 def main_class(jar: Path) -> str | None:
-    """Main class that a jar's manifest names."""
+    """Main class in the manifest of a jar."""
     check_jar(jar)
     with _opened(jar) as opened:
         if MANIFEST not in opened.namelist():
@@ -90,7 +90,7 @@ def main_class(jar: Path) -> str | None:
 
 @contextmanager
 def _opened(jar: Path) -> Iterator[zipfile.ZipFile]:
-    """Jar, open for reading; whatever is wrong inside it is a FormatError."""
+    """Open a jar for reading; any damage raises a FormatError."""
     try:
         with zipfile.ZipFile(jar) as opened:
             yield opened
@@ -99,7 +99,7 @@ def _opened(jar: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def compile_java(flink: Flink, sources: Sequence[Path], folder: Path) -> None:
-    """Compile Java files against Flink, classes into a folder."""
+    """Compile Java files against Flink into a folder of classes."""
     options = ["-J-XX:TieredStopAtLevel=1", "-nowarn", "-encoding", "UTF-8", "-d", str(folder)]
     classes = ["-cp", ":".join(map(str, flink.jars))]
     command = [find_java("javac"), *options, *classes, *map(str, sources)]
@@ -126,14 +126,14 @@ def placed_jar(
     managed: Mapping[str, int],
     name: str | None = None,
 ) -> Iterator[Path]:
-    """Return a copy of a job's jar that pins it, with libraries in it, while the block runs.
+    """Provide a copy of a job's jar with libraries and the pinning class, while the block runs.
 
     Parameters
     ----------
     managed
         Managed memory of each TaskManager in MB.
     name
-        Of the copy's file.
+        Name of the copy's file.
     """
     with jar_copy(jar, libraries, name or f"placed-{jar.name}") as copy:
         with zipfile.ZipFile(copy, "a", zipfile.ZIP_DEFLATED) as opened:
@@ -146,9 +146,9 @@ def placed_jar(
 
 @contextmanager
 def jar_copy(jar: Path, libraries: Sequence[Path], name: str) -> Iterator[Path]:
-    """Return a copy of a jar with libraries in it, while the block runs.
+    """Provide a copy of a jar with libraries in it, while the block runs.
 
-    Flink loads what lies under ``lib`` in a jar with it.
+    Flink loads the files under ``lib`` in a jar together with it.
     """
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / name
@@ -161,7 +161,7 @@ def jar_copy(jar: Path, libraries: Sequence[Path], name: str) -> Iterator[Path]:
 
 @contextmanager
 def files_jar(flink: Flink, name: str) -> Iterator[Path]:
-    """Return a jar that reads and writes files where Flink does, while the block runs."""
+    """Provide a jar that reads and writes files on the JobManager, while the block runs."""
     with tempfile.TemporaryDirectory() as folder:
         jar = Path(folder) / name
         with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as opened:
@@ -172,14 +172,14 @@ def files_jar(flink: Flink, name: str) -> Iterator[Path]:
 
 
 def _pinning_classes(home: Path, version: str) -> dict[str, bytes]:
-    """Classes that pin jobs, by file; their tables are empty."""
+    """Classes that pin jobs, by file, without their tables."""
     classes = _own_classes(home, version)
     return {name: content for name, content in classes.items() if not name.startswith(FILES)}
 
 
 @cache
 def _own_classes(home: Path, version: str) -> dict[str, bytes]:
-    """Classes of ours, compiled against a Flink, by file."""
+    """Our own classes, compiled against a Flink, by file."""
     with tempfile.TemporaryDirectory() as name:
         folder, classes = Path(name), Path(name) / "classes"
         classes.mkdir()
@@ -196,13 +196,13 @@ def _add_classes(jar: zipfile.ZipFile, folder: Path) -> None:
 
 
 def _flat(table: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[str, ...]]:
-    """Rows of a key and then, in turn, names and numbers."""
+    """Rows that consist of a key and of alternating names and numbers."""
     for key, row in table.items():
         yield (key, *(str(word) for entry in row.items() for word in entry))
 
 
 def _lines(rows: Iterable[Sequence[str]]) -> list[str]:
-    """Rows as lines; the signs that separate cells and lines are escaped inside them."""
+    """Rows as lines; separators of cells and lines inside cells are escaped."""
     return [CELL.join(map(_cell, row)) for row in rows]
 
 

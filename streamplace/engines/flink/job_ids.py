@@ -1,15 +1,15 @@
-"""Ids of jobs and requests that follow from the id of the job that is moved.
+"""Ids of jobs and requests that are derived from the id of the job that is moved.
 
-Flink takes a job of an id that it knows from nobody, be that job running or ended. So the id of the
-job that follows another is made of the other's: whoever starts it, and whatever becomes of the
-answer, a job has one successor.
+Flink rejects a job with an id that it knows, whether that job is running or has ended. So the id of
+a successor is a hash of the id of the job that it replaces: whoever submits it, and even if the
+answer to the request is lost, a job has at most one successor.
 """
 
 import hashlib
 
 
 def successor(job: str) -> str:
-    """Id of the job that takes the place of another.
+    """Id of the successor of a job.
 
     >>> successor("0" * 32)
     'cf11261d0af4f3b322e9c4b7ae85b901'
@@ -18,7 +18,7 @@ def successor(job: str) -> str:
 
 
 def chain_of(job: str, length: int = 8) -> list[str]:
-    """Ids of a job and of those that take its place, one after the other."""
+    """Ids of a job and of its successors, in order."""
     ids = [job]
     while len(ids) < length:
         ids.append(successor(ids[-1]))
@@ -26,5 +26,5 @@ def chain_of(job: str, length: int = 8) -> list[str]:
 
 
 def return_trigger(job: str) -> str:
-    """Id of the request that stops a job because it shall go back to where it ran."""
+    """Id of the request that stops a job so that it can return to its previous devices."""
     return hashlib.sha256(f"streamplace return of {job}".encode()).hexdigest()[:32]

@@ -1,4 +1,4 @@
-"""Watching a running job window by window, without gaps; any of its windows are seen as one."""
+"""Measure a running job in adjacent windows of time, which can be combined."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ StacksByTask = Mapping[str, StackCounts]
 
 
 class _Mark(NamedTuple):
-    """What was seen between two windows: threads, and what quotas have done so far."""
+    """State between two windows: threads of the cluster, and counts of throttled periods."""
 
     cluster: ClusterSnapshot
     held: Mapping[str, Throttling]
@@ -33,20 +33,20 @@ class _Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What was seen of a job between two moments.
+    """Measurements of a job in an interval of time.
 
     Attributes
     ----------
     activity
-        What each task did.
+        Metrics of each task.
     managers
-        What was asked about its TaskManagers.
+        Metrics of its TaskManagers.
     interval
-        What the threads of the TaskManagers on this machine did.
+        CPU of the threads of the TaskManagers on this machine.
     throttled
-        TaskManager on this machine → part of the periods of its quota in which it was held back.
+        TaskManager on this machine → part of the periods of its quota in which it was throttled.
     stacks
-        Samples of the stacks of each task, by id; of tasks on this machine alone.
+        Samples of the stacks of each task on this machine, by id.
     """
 
     activity: Mapping[str, Activity]
@@ -57,14 +57,14 @@ class Observation:
 
 
 class JobWatch:
-    """A running job that is watched.
+    """Measures a running job, window by window.
 
     Parameters
     ----------
     of_managers
-        Metrics that are wanted of all TaskManagers of the job.
+        Metrics to read of all TaskManagers of the job.
     plan
-        Its plan, where it was read already.
+        Its plan, if it was already read.
     """
 
     def __init__(
@@ -78,15 +78,15 @@ class JobWatch:
         self.name, self.tasks, self.edges = plan or read_plan(rest, job)
         sources = sources_of(self.tasks, self.edges)
         self.generated = {task.id: sent_by(task.operators[0]) for task in sources}
-        """Source → metric that counts what it lets into the job, be it fused to others."""
+        """Source → metric that counts its output, even if it is fused to other operators."""
         self.processes = processes_of(rest)
-        """TaskManager of the cluster on this machine → its process."""
+        """TaskManager of the cluster on this machine → process."""
         self._marks = [self._mark(None)]
         self._sampled = self.processes
         self._stacks: list[StacksByTask] = []
         subtasks = self._marks[0].cluster.subtasks
         self.devices = {one.device for one in subtasks if one.job == job}
-        """TaskManagers that it runs on."""
+        """TaskManagers on which the job runs."""
         self._sampler = Sampler(
             rest,
             job,
@@ -101,16 +101,16 @@ class JobWatch:
 
     @property
     def windows(self) -> int:
-        """Number of windows in which it was watched."""
+        """Number of completed windows."""
         return len(self._stacks)
 
     def watch(self, seconds: float) -> None:
-        """Watch for one more window, of at least ``seconds``.
+        """Measure one more window of at least ``seconds``.
 
         Raises
         ------
         FlinkError
-            When the job does not run, or does not any more.
+            When the job is not running, or stops running.
         """
         with sampled_stacks(self._sampled) as stop:
             self._sampler.watch(seconds)
@@ -121,7 +121,7 @@ class JobWatch:
         self._sampled = {one: pid for one, pid in self._sampled.items() if one in stacks}
 
     def last(self, number: int = 1) -> Observation:
-        """What was seen in so many of the last windows together."""
+        """Measurements of the last ``number`` windows together."""
         end = self.windows
         start = end - number
         activity, managers = self._sampler.between(start, end)
@@ -144,7 +144,7 @@ class JobWatch:
 
 
 def _plus(first: StacksByTask, second: StacksByTask) -> StacksByTask:
-    """Samples of both."""
+    """Sum of the samples of both."""
     none = StackCounts()
     tasks = dict.fromkeys([*first, *second])
     return {task: first.get(task, none).plus(second.get(task, none)) for task in tasks}

@@ -1,4 +1,4 @@
-"""Which job is meant where the user names none."""
+"""Choice of a job if the user names none."""
 
 from streamplace.engines.flink.rest import Rest
 from streamplace.errors import SettingError
@@ -11,7 +11,7 @@ def other_jobs(rest: Rest, job: str) -> list[str]:
 
 
 def only_job(rest: Rest, given: str | None = None) -> str:
-    """Id of the job that is meant: the one given, else the only one that has not ended."""
+    """Id of the given job, else of the only one that has not ended."""
     if given is not None:
         return given
     states, live = rest.jobs(), rest.live_jobs()

@@ -1,7 +1,8 @@
-"""The journal of a move: what it intends, kept beside the savepoints, so that it can be resumed.
+"""Journal of a move: its parameters, stored beside the savepoints, so that it can be resumed.
 
-The journal is also the lock of the job: whoever creates it moves the job. It can be read from every
-machine, and its holder renews it; one that is not renewed any more belongs to a command that ended.
+The journal is also the lock of the job: the command that creates it moves the job. It is readable
+from every machine, and its holder renews it. A lock that is no longer renewed belongs to a command
+that has ended.
 """
 
 import threading
@@ -22,14 +23,14 @@ from streamplace.model.messages import listed, quoted
 PREFIX = "streamplace-move-"
 SUFFIX, BEAT = ".json", ".alive"
 BEAT_SECONDS, DEAD_SECONDS = 5.0, 30.0
-"""How often the holder of a lock renews it, and after how long without it counts as ended."""
+"""Interval of a lock's renewals, and time without them after which its holder counts as ended."""
 
 _under_way: set[str] = set()
-"""Moves of this process that have not ended, by the ids of their stops."""
+"""Moves of this process that have not ended, by the ids of their stop requests."""
 
 
 class Journal(BaseModel):
-    """What a move intends.
+    """Parameters and progress of a move.
 
     Attributes
     ----------
@@ -40,17 +41,17 @@ class Journal(BaseModel):
     successor
         Id of the job that is started in its place.
     before, after
-        Operator → the device of each of its subtasks, now and afterwards.
+        Operator → device of each of its subtasks, now and afterwards.
     settings
-        Settings of the running job that the next ones get.
+        Settings of the running job that its successors get.
     savepoint
-        What the next job of the move starts from, once that is known.
+        Savepoint or checkpoint that the next job of the move starts from, once known.
     returns
-        Whether the move has failed, so that the job goes back to where it ran.
+        Whether the move has failed, so that the job returns to its previous devices.
     name
         Name of the job.
     checkpoints
-        Folder with a folder of checkpoints for each job; None where that is not known.
+        Folder with a folder of checkpoints for each job; None if unknown.
     jar, digest
         The job's jar on the machine of the move, and its SHA-256.
     resume_by
@@ -79,18 +80,18 @@ class Journal(BaseModel):
 
     @property
     def devices(self) -> set[str]:
-        """TaskManagers that the job needs, where it runs and where it shall run."""
+        """TaskManagers of the job before and after the move."""
         places = [*self.before.values(), *self.after.values()]
         return {device for vector in places for device in vector}
 
 
 class MoveUnderWay(StreamplaceError):
-    """Somebody else moves the job."""
+    """Another command moves the job."""
 
 
 @dataclass(slots=True)
 class MoveLock:
-    """The lock of a job while this process holds it; its files are the journal of the move.
+    """The lock of a job, held by this process; its files contain the journal of the move.
 
     Attributes
     ----------
@@ -103,7 +104,7 @@ class MoveLock:
     names: list[str] = field(default_factory=list)
 
     def save(self, journal: Journal) -> None:
-        """Write what the move knows by now."""
+        """Write the current state of the move."""
         self.journal = journal
         for name in self.names:
             self.folder.write(name, journal.model_dump_json())
@@ -116,7 +117,7 @@ class MoveLock:
             self.names.append(name)
 
     def release(self) -> None:
-        """Give the lock up: the move is over."""
+        """Release the lock at the end of the move."""
         for name in reversed(self.names):
             self.folder.delete(name.removesuffix(SUFFIX) + BEAT)
             self.folder.delete(name)
@@ -130,7 +131,7 @@ def renewing(lock: MoveLock) -> Iterator[None]:
     def renew() -> None:
         while not over.wait(BEAT_SECONDS):
             for name in [*lock.names]:
-                with suppress(FlinkError):  # its job ids hold what is not renewed
+                with suppress(FlinkError):  # job ids protect the job even without the lock
                     lock.folder.write(name.removesuffix(SUFFIX) + BEAT, "")
 
     thread = threading.Thread(target=renew, daemon=True)
@@ -146,16 +147,16 @@ def renewing(lock: MoveLock) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class JobLocks:
-    """The locks of a job, as its folder was when it was listed.
+    """The locks of a job, from a listing of their folder.
 
     Attributes
     ----------
     last
-        Number of the latest since the job was last free; 0 where it is.
+        Number of the latest lock since the job was last unlocked; 0 if it is unlocked.
     age
-        Seconds since that was made or renewed.
+        Seconds since its creation or renewal.
     journal
-        What it says; None where it cannot be read, or is being written.
+        Its journal; None if that cannot be read, or is being written.
     """
 
     last: int = 0
@@ -175,7 +176,7 @@ class JobLocks:
         return cls(last, age, read_journal(folder, name))
 
     def refuse_holder(self, job: str) -> None:
-        """Raise MoveUnderWay where the job is locked by a command that still runs."""
+        """Raise MoveUnderWay if the job is locked by a command that is still running."""
         if not self.last:
             return
         if self.journal is None:
@@ -190,12 +191,12 @@ class JobLocks:
 
 
 def is_held(journal: Journal, age: float) -> bool:
-    """Whether the command that holds a lock still runs.
+    """Whether the command that holds a lock is still running.
 
     Parameters
     ----------
     age
-        Seconds since the lock was made or renewed.
+        Seconds since the creation or renewal of the lock.
     """
     holder = journal.holder
     if holder == Holder.current():
@@ -206,22 +207,22 @@ def is_held(journal: Journal, age: float) -> bool:
 def acquire(folder: SavepointFolder, journal: Journal, locks: JobLocks) -> MoveLock:
     """Lock a job.
 
-    A lock whose holder has ended is replaced by one of the next number.
+    A lock whose holder has ended is replaced by one with the next number.
 
     Parameters
     ----------
     locks
-        Those that the job has; a lock that somebody has made since then counts, too.
+        Known locks of the job; a lock that another command has created since counts, too.
 
     Raises
     ------
     MoveUnderWay
-        When somebody else has the lock.
+        When another command holds the lock.
     """
     locks.refuse_holder(journal.job)
     name = file_name(journal.job, locks.last + 1)
     if not folder.create(name, journal.model_dump_json()):
-        other = read_journal(folder, name)  # its own, if the answer to a first request was lost
+        other = read_journal(folder, name)  # its own, if the answer to an earlier request was lost
         if other is None or (other.trigger, other.holder) != (journal.trigger, journal.holder):
             raise MoveUnderWay(f"another command has just begun to move job {journal.job}")
     older = [file_name(journal.job, number) for number in range(1, locks.last + 1)]
@@ -229,7 +230,7 @@ def acquire(folder: SavepointFolder, journal: Journal, locks: JobLocks) -> MoveL
 
 
 def read_journal(folder: SavepointFolder, name: str) -> Journal | None:
-    """Journal in a file; None where there is none that can be read."""
+    """Journal in a file; None if there is no readable one."""
     try:
         return Journal.model_validate_json(folder.read(name))
     except ValidationError:
@@ -237,7 +238,7 @@ def read_journal(folder: SavepointFolder, name: str) -> Journal | None:
 
 
 def unfinished(folder: SavepointFolder) -> list[Journal]:
-    """Journals of moves that have not ended, be they under way or broken off."""
+    """Journals of moves that have not finished, whether in progress or interrupted."""
     names = [entry.name for entry in folder.entries(PREFIX) if entry.name.endswith(SUFFIX)]
     journals = [journal for name in names if (journal := read_journal(folder, name)) is not None]
     latest = {journal.job: journal for journal in journals}
@@ -245,7 +246,7 @@ def unfinished(folder: SavepointFolder) -> list[Journal]:
 
 
 def broken_off(folder: SavepointFolder, job: str | None) -> Journal:
-    """Journal of the only move, or of a move of a job, that has not ended.
+    """Journal of the only unfinished move, or of the unfinished move of a job.
 
     Raises
     ------
@@ -274,12 +275,12 @@ def file_name(job: str, number: int) -> str:
 
 
 def now() -> datetime:
-    """The time, to seconds."""
+    """Current time, in whole seconds."""
     return datetime.now(UTC).replace(microsecond=0)
 
 
 def _numbers(entries: Iterable[FileEntry], job: str) -> Iterator[int]:
-    """Numbers of the locks that a job has had since the last one was given up."""
+    """Numbers of the locks of a job since it was last unlocked."""
     for entry in entries:
         text = entry.name.removeprefix(f"{PREFIX}{job}.").removesuffix(SUFFIX)
         if entry.name.endswith(SUFFIX) and text.isdecimal():

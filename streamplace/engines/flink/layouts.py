@@ -1,7 +1,7 @@
-"""Layouts: where Flink's own scheduler would run the subtasks of a job.
+"""Layouts: devices on which Flink's own scheduler would run the subtasks of a job.
 
 Flink shares slots in two steps. First, the subtasks of a slot sharing group are collected into
-bundles, one for each slot, in which every operator has one subtask at most. Then slots are taken
+bundles, one per slot, with at most one subtask of every operator. Then slots are chosen for them
 from TaskManagers, and bundles are put into them. ``taskmanager.load-balance.mode`` decides how:
 
 ====== ====================================== =========================== =========================
@@ -14,9 +14,9 @@ TASKS  of equal numbers of subtasks           one TaskManager after another larg
                                                                           fewest subtasks
 ====== ====================================== =========================== =========================
 
-Where Flink's order is any, the layout is one of several: `layouts` returns some of them. The rules
-are those of Flink 2.3; a test starts jobs under each mode and compares. In particular TASKS fills
-one TaskManager after another there, so that it balances tasks between those that a job needs alone.
+If Flink may use any order, there are several possible layouts: `layouts` returns some of them. The
+rules are those of Flink 2.3; a test starts jobs in each mode and compares. In that version TASKS
+fills one TaskManager after another, so it balances tasks only among those that the job needs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -30,9 +30,9 @@ Mode = Literal["NONE", "SLOTS", "TASKS"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 MODE_SETTING = "taskmanager.load-balance.mode"
 VARIANTS = 8
-"""Layouts that stand for all that a mode may lead to."""
+"""Number of sampled layouts that represent all possible layouts of a mode."""
 Layout = dict[str, list[str]]
-"""Operator → the device of each of its subtasks."""
+"""Operator → device of each of its subtasks."""
 Subtask = tuple[int, int]
 """Row of an operator, and the number of one of its subtasks."""
 Bundle = list[Subtask]
@@ -40,12 +40,12 @@ Bundle = list[Subtask]
 
 
 def layouts(graph: StreamGraph, slots: Mapping[str, int], mode: Mode) -> list[Layout]:
-    """Return layouts that Flink may choose for a job; none where the slots do not suffice.
+    """Return layouts that Flink may choose for a job; empty if there are too few slots.
 
     Parameters
     ----------
     graph
-        The job; its operators have their parallelism, and stand in the order of their streams.
+        Graph of the job with its parallelism, in topological order.
     slots
         Device → number of slots of its TaskManager that are free for the job.
 
@@ -73,10 +73,10 @@ def layouts(graph: StreamGraph, slots: Mapping[str, int], mode: Mode) -> list[La
 
 
 def even_layout(graph: StreamGraph, devices: Sequence[str]) -> Layout:
-    """Deal the subtasks of every operator to the devices in turn.
+    """Distribute the subtasks of every operator over the devices in turn.
 
-    Operators with as many subtasks as devices, or a multiple, make a pipeline on each device; the
-    others begin where the last of them ended.
+    Operators whose parallelism is a multiple of the number of devices form a pipeline on each
+    device. Each other operator begins after the last device of the previous one of these.
 
     >>> from streamplace.model import Operator, Stream
     >>> ends = [Operator("src", rate=1), Operator("map", parallelism=2), Operator("out")]
@@ -95,11 +95,11 @@ def even_layout(graph: StreamGraph, devices: Sequence[str]) -> Layout:
 
 
 def local_bundles(graph: StreamGraph) -> list[Bundle]:
-    """Bundles of subtasks in which a subtask joins one that it reads from, where there is room."""
+    """Bundles in which a subtask joins one that it reads from, if the bundle lacks its operator."""
     bundles: list[Bundle] = []
     member: dict[Subtask, int] = {}
     group = _groups(graph)
-    own: dict[int, list[int]] = {}  # slot sharing group → its bundles, in the order of their making
+    own: dict[int, list[int]] = {}  # slot sharing group → its bundles, in the order of creation
 
     def free(v: int, bundle: int) -> bool:
         return all(u != v for u, _ in bundles[bundle])
@@ -145,7 +145,7 @@ def _producers(
 
 
 def _is_direct(graph: StreamGraph, e: int) -> bool:
-    """Whether a stream joins subtask i to subtask i."""
+    """Whether a stream connects subtask i to subtask i."""
     streams, number = graph.streams, graph.operators.parallelism
     kind, v = streams.partitioning[e], streams.target[e]
     if kind:
@@ -154,7 +154,7 @@ def _is_direct(graph: StreamGraph, e: int) -> bool:
 
 
 def balanced_bundles(graph: StreamGraph) -> list[Bundle]:
-    """Bundles of a slot sharing group that differ by one subtask at most, dealt to them in turn."""
+    """Bundles of a slot sharing group whose sizes differ by at most one, filled in turn."""
     group, number = _groups(graph), _parallelism(graph)
     size: dict[int, int] = {}
     for v, g in enumerate(group):
@@ -195,7 +195,7 @@ def _layout(
 
 
 def _slots(number: int, slots: Mapping[str, int], mode: Mode) -> Iterator[str]:
-    """Devices of so many slots, one for each."""
+    """Devices of this number of slots, one for each slot."""
     left = dict(slots)
     for _ in range(number):
         free = [device for device, n in left.items() if n]
@@ -210,7 +210,7 @@ def _slots(number: int, slots: Mapping[str, int], mode: Mode) -> Iterator[str]:
 def _by_number_of_subtasks(
     bundles: Sequence[Bundle], taken: Sequence[str]
 ) -> list[tuple[Bundle, str]]:
-    """Put the largest bundle on the device that has the fewest subtasks, and so on."""
+    """Assign bundles from the largest on, each to the device with the fewest subtasks."""
     load, left = dict.fromkeys(taken, 0), list(taken)
     pairs = []
     for bundle in sorted(bundles, key=len, reverse=True):

@@ -1,4 +1,4 @@
-"""Leftovers of moves beside savepoints: locks of commands that have ended, and their marks."""
+"""Leftovers of moves beside savepoints: locks of commands that have ended, and their renewals."""
 
 from typing import NamedTuple
 
@@ -16,18 +16,18 @@ from streamplace.engines.flink.state import stop_status, stopped_with
 from streamplace.engines.flink.submission import chain_states
 
 UNDER_WAY = "IN_PROGRESS"
-"""Of a job that Flink is stopping."""
+"""Status of a stop request that Flink is still carrying out."""
 
 
 class LeftLock(NamedTuple):
-    """A lock that a move has left.
+    """A lock that a move has left behind.
 
     Attributes
     ----------
     names
-        Its files.
+        Names of its files.
     needed
-        Why it must stay; None where it need not.
+        Reason why it must stay; None if it can be removed.
     """
 
     job: str
@@ -36,7 +36,7 @@ class LeftLock(NamedTuple):
 
 
 def left_locks(rest: Rest, folder: SavepointFolder) -> list[LeftLock]:
-    """Locks in a folder, by job; those of moves that are under way are needed."""
+    """Locks in a folder, by job; those of moves in progress are needed."""
     entries = folder.entries(PREFIX)
     jobs = dict.fromkeys(entry.name.removeprefix(PREFIX).partition(".")[0] for entry in entries)
     return [_left_lock(rest, folder, job, entries) for job in jobs]
@@ -60,7 +60,7 @@ def _left_lock(rest: Rest, folder: SavepointFolder, job: str, entries: list[File
 
 
 def _need_of(rest: Rest, journal: Journal, age: float) -> str | None:
-    """Why the lock of a move must stay; None where a copy runs, or the job has ended for good."""
+    """Why the lock of a move must stay; None if a copy runs, or the job has ended for good."""
     if is_held(journal, age):
         return f"job {journal.job} is being moved, by {journal.holder}"
     states = chain_states(rest, journal.job)

@@ -1,7 +1,7 @@
-"""Limited devices: a local Flink whose TaskManagers have a slow core and a slow network each.
+"""Limited devices: a local Flink whose TaskManagers each have a slow core and a slow network.
 
-Every TaskManager runs in a network namespace of its own, joined to the others by a bridge, and its
-CPU is held down by a cgroup. So one machine shows what placements do on several.
+Every TaskManager runs in a network namespace of its own, which a bridge connects to the others, and
+a cgroup limits its CPU. So one machine shows the effect of placements on several.
 """
 
 import os
@@ -23,13 +23,13 @@ TOOLS = ("ip", "tc", "nsenter")
 PERIOD_US = 100_000
 MOST_DEVICES = 250
 NO_CGROUP = "there is no cgroup, v1 or v2, that could limit the CPU of devices"
-_NETWORK = "198.18"  # RFC 2544: for benchmarks of networks, so no real network has it
+_NETWORK = "198.18"  # RFC 2544: reserved for benchmarks, so no real network uses it
 _SHAPING = ("burst", "256kb", "latency", "200ms")
 _OURS = re.compile(r"sp(\d+)[a-z]\d+")
 
 
 def why_unlimited() -> str | None:
-    """Why devices cannot be limited on this machine; None where they can be."""
+    """Why devices cannot be limited on this machine; None if they can be."""
     if sys.platform != "linux" or os.geteuid() != 0:
         return "only root on Linux can limit CPU and network of devices"
     if missing := [tool for tool in TOOLS if shutil.which(tool) is None]:
@@ -48,20 +48,20 @@ def limited_cluster(
     bandwidth_bps: float,
     settings: Settings | None = None,
 ) -> Iterator[LocalCluster]:
-    """Run a session cluster of limited devices while the block runs, and leave nothing behind.
+    """Run a session cluster of limited devices while the block runs, and remove it afterwards.
 
     Parameters
     ----------
     cores
-        Share of a core that a TaskManager gets, once the cluster is up; one that is started again
-        is not limited.
+        Share of a core that a TaskManager gets once the cluster is up; a restarted TaskManager is
+        not limited.
     bandwidth_bps
-        What a device sends at most, and what it receives at most.
+        Maximum rate at which a device sends, and at which it receives.
 
     Raises
     ------
     SettingError
-        Where devices cannot be limited; it says why.
+        When devices cannot be limited; the message says why.
     """
     if reason := why_unlimited():
         raise SettingError(reason)
@@ -81,14 +81,14 @@ def limited_cluster(
 
 
 def cgroups() -> Path | None:
-    """Where groups that limit the CPU can be made: under the controller of v1, else under v2."""
+    """Folder in which CPU cgroups can be created: of the v1 controller, else of v2."""
     first = Path("/sys/fs/cgroup/cpu")
     if os.access(first / "cpu.cfs_quota_us", os.W_OK):
         return first
     for mount in Path("/proc/self/mounts").read_text().splitlines():
         _, folder, kind, *_ = mount.split()
         if kind == "cgroup2":
-            with suppress(OSError):  # it has no CPU to give, or not to us
+            with suppress(OSError):  # it has no CPU controller, or not for this user
                 (Path(folder) / "cgroup.subtree_control").write_text("+cpu")
                 return Path(folder)
     return None
@@ -101,7 +101,7 @@ def _groups() -> Path:
 
 
 def _sweep() -> None:
-    """Remove what earlier processes left behind when they were killed."""
+    """Remove the devices of earlier processes that were killed."""
     left = [*Path("/sys/class/net").glob("sp*"), *Path("/run/netns").glob("sp*")]
     left += _groups().glob("sp*")
     for path in left:
@@ -121,14 +121,14 @@ def _job_manager(address: str) -> Settings:
 
 
 def _name(kind: str, i: int) -> str:
-    """Name of something that this process makes; interfaces have at most 15 letters."""
+    """Name of an object of this process; names of interfaces have at most 15 letters."""
     return f"sp{os.getpid()}{kind}{i}"
 
 
 def _network(
     devices: Sequence[str], bandwidth_bps: float, undo: ExitStack
 ) -> tuple[str, dict[str, Host]]:
-    """Address of this machine on a new bridge, and a host of every device behind it."""
+    """Address of this machine on a new bridge, and a host for every device behind it."""
     bridge, subnet = _name("b", 0), f"{_NETWORK}.{os.getpid() % 256}"
     undo.callback(_try, f"ip link del {bridge}")
     _do(f"ip link add {bridge} type bridge")
@@ -143,11 +143,11 @@ def _network(
 
 
 def _join(bridge: str, i: int, address: str, bandwidth_bps: int, undo: ExitStack) -> None:
-    """Make a namespace with one interface, plugged into the bridge; both ends are shaped."""
+    """Create a namespace with one interface on the bridge; both ends are shaped."""
     space, plug = _name("n", i), _name("v", i)
     undo.callback(_try, f"ip netns del {space}")
     _do(f"ip netns add {space}")
-    undo.callback(_try, f"ip link del {plug}")  # before its namespace, which would go on with it
+    undo.callback(_try, f"ip link del {plug}")  # before its namespace, which would live on with it
     _do(f"ip link add {plug} type veth peer name eth0 netns {space}")
     _do(f"ip link set {plug} master {bridge} up")
     _do(f"ip -n {space} address add {address}/24 dev eth0")
@@ -171,7 +171,7 @@ def _limit_cpu(process: int, name: str, cores: float, undo: ExitStack) -> None:
 
 
 def _remove_group(group: Path) -> None:
-    """Remove a cgroup; the kernel may still hold one whose last process has just ended."""
+    """Remove a cgroup; the kernel may need some time after the end of its last process."""
     for _ in range(50):
         try:
             group.rmdir()

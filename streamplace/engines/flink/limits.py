@@ -1,4 +1,4 @@
-"""How much CPU TaskManagers of this machine may take: quotas of their cgroups, and their cores."""
+"""CPU limits of TaskManagers on this machine, by quotas of their cgroups and by their cores."""
 
 import math
 import os
@@ -9,36 +9,36 @@ from pathlib import Path
 from typing import NamedTuple
 
 FULL = 0.95
-"""Part of its CPU from which on a TaskManager has none left."""
+"""A TaskManager that uses this part of its CPU has no CPU left."""
 _ROOT = Path("/sys/fs/cgroup")
 
 
 class Throttling(NamedTuple):
-    """What the quota of a process has done so far.
+    """Counts of the quota of a process, since its start.
 
     Attributes
     ----------
     periods, throttled
-        Periods in which the process ran, and those of them in which it was held back.
+        Number of periods in which the process ran, and of those in which it was throttled.
     """
 
     periods: int = 0
     throttled: int = 0
 
     def share_until(self, later: "Throttling") -> float:
-        """Part of the periods since then in which the process was held back."""
+        """Part of the periods since then in which the process was throttled."""
         return (later.throttled - self.throttled) / max(1, later.periods - self.periods)
 
 
 class CpuTime(NamedTuple):
-    """Seconds of CPU that a process has had, at a moment of the clock ``time.monotonic``."""
+    """CPU time of a process in seconds, at a time of the clock ``time.monotonic``."""
 
     moment: float
     seconds: float
 
     @classmethod
     def of(cls, process: int) -> "CpuTime":
-        """Look at a process of this machine; one that has ended has had nothing."""
+        """Read the CPU time of a process of this machine; 0 for one that has ended."""
         with suppress(OSError, ValueError):
             fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
             ticks = int(fields[11]) + int(fields[12])
@@ -46,14 +46,14 @@ class CpuTime(NamedTuple):
         return cls(time.monotonic(), 0.0)
 
     def cores_until(self, later: "CpuTime") -> float:
-        """Cores that the process has taken since then."""
+        """Cores that the process has used since then."""
         return max(0.0, later.seconds - self.seconds) / max(later.moment - self.moment, 1e-9)
 
 
 def cpu_limit(process: int) -> float | None:
-    """Cores that a process of this machine may take; None where nothing limits it."""
+    """Maximum number of cores of a process of this machine; None if there is no limit."""
     quotas = [quota for folder in _groups(process) if (quota := _quota(folder)) is not None]
-    with suppress(OSError, AttributeError):  # it ended meanwhile; not every system pins processes
+    with suppress(OSError, AttributeError):  # it has ended; not every system pins processes
         pinned = len(os.sched_getaffinity(process))
         if pinned < (os.cpu_count() or pinned):
             quotas.append(float(pinned))
@@ -61,7 +61,7 @@ def cpu_limit(process: int) -> float | None:
 
 
 def throttling(process: int) -> Throttling:
-    """Counts of the innermost cgroup that limits a process; zeros where none does."""
+    """Counts of the innermost cgroup that limits a process; zeros if there is none."""
     for folder in _groups(process):
         if _quota(folder) is not None:
             with suppress(OSError, ValueError):
@@ -71,8 +71,8 @@ def throttling(process: int) -> Throttling:
 
 
 def _groups(process: int) -> Iterator[Path]:
-    """Folders of the cgroups that a process is in, of either version, the innermost first."""
-    with suppress(OSError):  # it ended meanwhile
+    """Folders of the cgroups of a process, of either version, the innermost first."""
+    with suppress(OSError):  # the process has ended
         for line in Path(f"/proc/{process}/cgroup").read_text().splitlines():
             _, kinds, path = line.split(":", 2)
             if "cpu" in kinds.split(","):
@@ -86,7 +86,7 @@ def _groups(process: int) -> Iterator[Path]:
 
 
 def _quota(folder: Path) -> float | None:
-    """Cores that a cgroup itself may take; None where it has no quota."""
+    """Quota of a cgroup itself, in cores; None if it has none."""
     with suppress(OSError, ValueError):
         if (folder / "cpu.max").exists():
             most, period = (folder / "cpu.max").read_text().split()
@@ -98,7 +98,7 @@ def _quota(folder: Path) -> float | None:
 
 
 def whole_cores(limit: float) -> tuple[int, float]:
-    """Cores that stand for a limit, and what part of a core's speed each has.
+    """Number of cores that represent a limit, and the part of a core's speed that each has.
 
     >>> whole_cores(0.25), whole_cores(2.0), whole_cores(1.5)
     ((1, 0.25), (2, 1.0), (2, 0.75))

@@ -67,7 +67,7 @@ _COMMON: Settings = {
     "cluster.registration.error-delay": 500,
     "cluster.registration.initial-timeout": 100,
     "resourcemanager.standalone.start-up-time": 1000,
-    "pekko.ask.timeout": "120 s",  # a busy machine is no dead one
+    "pekko.ask.timeout": "120 s",  # a busy machine is not a dead one
     "pekko.startup-timeout": "120 s",
     "heartbeat.timeout": 120_000,
     "heartbeat.interval": 2_000,
@@ -79,12 +79,12 @@ _COMMON: Settings = {
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Where a TaskManager runs, if not simply on this machine.
+    """Host of a TaskManager, if it does not run directly on this machine.
 
     Attributes
     ----------
     entry
-        Command line that runs there what follows it; it must become that process (``exec``).
+        Prefix of a command line that runs the rest of it there, by replacing itself (``exec``).
     """
 
     address: str
@@ -98,11 +98,11 @@ class LocalCluster:
     Attributes
     ----------
     url
-        Where its REST interface answers.
+        Address of its REST interface.
     folder
-        Configuration and log of every process, in a folder of its name; gone when it has stopped.
+        Folder with a folder for the configuration and log of every process, deleted at the end.
     hosts
-        Hosts of devices that have one.
+        Hosts of devices that do not run directly on this machine.
     processes
         The JobManager and the TaskManager of every device, by name.
     """
@@ -115,7 +115,7 @@ class LocalCluster:
     processes: dict[str, subprocess.Popen[bytes]]
 
     def start(self, name: str) -> None:
-        """Start the JobManager or the TaskManager of a device, for the first time or again."""
+        """Start or restart the JobManager or the TaskManager of a device."""
         main = _JOB_MAIN if name == JOB_MANAGER else _TASK_MAIN
         java = [find_java(), *_MEMORY, *EXACT, *self.flink.java_options()]
         classes = ":".join(map(str, self.flink.jars))
@@ -129,34 +129,34 @@ class LocalCluster:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                start_new_session=True,  # Ctrl-C reaches us alone, and we stop them in order
+                start_new_session=True,  # Ctrl-C reaches this process only; it ends them in order
                 preexec_fn=_dying_with_parent(),
             )
 
     def kill(self, device: str) -> None:
-        """End the TaskManager of a device at once, as a crash would."""
+        """Kill the TaskManager of a device, as a crash would."""
         self.processes[device].kill()
         self.processes[device].wait()
 
     def watch(self) -> None:
-        """Wait as long as every process lives.
+        """Wait while all processes are running.
 
         Raises
         ------
         SettingError
-            When one has ended; it quotes the process's log.
+            When one has ended; the message quotes its log.
         """
         while True:
             self._check_alive()
             time.sleep(0.5)
 
     def watch_job_manager(self, tell: Callable[[str], None]) -> None:
-        """Wait as long as the JobManager lives, and tell of every TaskManager that ends.
+        """Wait while the JobManager is running, and report every TaskManager that ends.
 
         Raises
         ------
         SettingError
-            When the JobManager has ended; it quotes its log.
+            When the JobManager has ended; the message quotes its log.
         """
         reported: set[int] = set()
         while True:
@@ -169,12 +169,12 @@ class LocalCluster:
             time.sleep(0.5)
 
     def wait(self) -> None:
-        """Wait until every device has joined and offers itself.
+        """Wait until every device has joined the cluster and can be pinned to.
 
         Raises
         ------
         SettingError
-            When a process ended or too much time passed; it quotes the process's log.
+            When a process has ended, or after a timeout; the message quotes a log.
         """
         rest, deadline = Rest(self.url), time.monotonic() + START_SECONDS
         while True:
@@ -191,7 +191,7 @@ class LocalCluster:
             time.sleep(0.1)
 
     def _check_alive(self, *names: str) -> None:
-        """Raise SettingError when one of these processes, else any, has ended."""
+        """Raise SettingError if one of these processes, or by default of all, has ended."""
         for name in names or tuple(self.processes):
             if self.processes[name].poll() is not None:
                 words = _last_words(self.folder / name / "log")
@@ -209,16 +209,15 @@ def local_cluster(
     port: int | None = None,
     hosts: Mapping[str, Host] | None = None,
 ) -> Iterator[LocalCluster]:
-    """Run a session cluster while the block runs; every process has ended after it.
+    """Run a session cluster while the block runs, and end all of its processes after it.
 
-    The processes die with this one, however it ends (on Linux, where a child can ask for that).
-    Devices that have a host run there; ``settings`` must then give the JobManager an address that
-    the hosts reach.
+    On Linux, the processes end with this one, even if it is killed. Devices with a host run there;
+    ``settings`` must then give the JobManager an address that the hosts can reach.
 
     Parameters
     ----------
     room
-        Number of further devices, ``new-1`` and so on, that can be started later.
+        Number of devices, ``new-1`` and so on, that can be started later.
     """
     resources(devices)
     if port is not None:
@@ -256,7 +255,7 @@ def _configure(folder: Path, settings: Settings) -> None:
 
 
 def _stop(processes: Iterable[subprocess.Popen[bytes]]) -> None:
-    """End processes: asked first, killed after five seconds."""
+    """Terminate processes, and kill those that are still running after five seconds."""
     running = [process for process in processes if process.poll() is None]
     for process in running:
         process.terminate()
@@ -270,7 +269,7 @@ def _stop(processes: Iterable[subprocess.Popen[bytes]]) -> None:
 
 
 def check_port(port: int) -> None:
-    """Raise SettingError for a port of this machine on which nothing new can listen."""
+    """Raise SettingError if no process can listen on a port of this machine."""
     with socket.socket() as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Flink does
         try:
@@ -291,7 +290,7 @@ def _free_port() -> int:
 
 
 def _dying_with_parent() -> Callable[[], None] | None:
-    """Return what a child does first, so that the kernel ends it when its parent is gone."""
+    """Return a function for a child process, so that the kernel kills it when its parent ends."""
     if sys.platform != "linux":
         return None
     prctl = ctypes.CDLL(None).prctl
@@ -303,10 +302,10 @@ def _dying_with_parent() -> Callable[[], None] | None:
 
 
 def _last_words(log: Path) -> str:
-    """Root cause of the first failure that a log tells, else its last line."""
+    """Root cause of the first failure in a log, else its last line."""
     cause, last = "", "nothing"
     for line in log.read_text(errors="replace").splitlines():
-        if cause and line[:1].isdigit():  # a new entry: the failure has been told
+        if cause and line[:1].isdigit():  # a new entry: the failure is complete
             return cause
         if line.startswith("Caused by: "):
             cause = line.removeprefix("Caused by: ")

@@ -1,11 +1,11 @@
-"""What tuples between threads of a device cost: one writes them, the other reads them.
+"""Cost of tuples between threads of a device: one thread writes them, another reads them.
 
-The CPU of a task is divided by what its stacks show. What a task spends on writing is divided among
-its outputs, and what it spends on reading among its inputs, in proportion to
+The stacks of a task show which parts of its CPU are spent on reading and writing. The part for
+writing is divided among its outputs, and the part for reading among its inputs, in proportion to
 
     tuples/s · (bytes per tuple + BYTES_OF_A_TUPLE)
 
-of the streams. Tasks with few samples have the mean costs of the others.
+of the streams. Tasks with few samples get the mean costs of the others.
 """
 
 from collections import defaultdict
@@ -24,29 +24,29 @@ from streamplace.model.graph import StreamGraph
 LOCAL_COST = "local cost"
 """Attribute of a graph that says how the ``ipt`` of its streams was measured."""
 ASSUMED = "assumed"
-"""Beginning of the text where nothing was measured."""
+"""First word of its text if nothing was measured."""
 ASSUMED_PER_BYTE = 1.4e-9
-"""Core seconds at each end, as benchmarks/calibration.py measures them."""
+"""Core seconds per byte at each end, as measured by benchmarks/calibration.py."""
 MORE_SAMPLES = "profile for longer with --seconds, or while operators take more CPU"
-"""What helps where stacks are sampled, and too few were."""
+"""Advice if stacks are sampled, but too few."""
 LEAST_SAMPLES = 20
-"""Of a task, for its own share to be used; and of an end of its streams, to speak for others."""
+"""Minimum number of samples of a task, and of an end of its streams, for using its cost."""
 
 
 class StreamLoad(NamedTuple):
-    """What a stream carries: tuples/s, and bytes per tuple."""
+    """Traffic of a stream: tuples/s, and bytes per tuple."""
 
     tuples: float
     payload: float
 
     @property
     def size(self) -> float:
-        """Bytes per tuple, where the tuple itself counts as some of them."""
+        """Bytes per tuple, including a constant number for the tuple itself."""
         return self.payload + BYTES_OF_A_TUPLE
 
 
 class LocalCost(NamedTuple):
-    """Core seconds per tuple of every stream, for both ends together, and how they were had."""
+    """Core seconds per tuple of every stream, for both ends together, and their origin."""
 
     seconds: tuple[float, ...]
     source: str
@@ -58,9 +58,9 @@ class _End(NamedTuple):
     Attributes
     ----------
     tasks
-        Task of each stream there.
+        Task of each stream at this end.
     saved
-        Samples of each task that a chain would not have had.
+        Number of samples of each task that a chain would not have.
     """
 
     tasks: Sequence[str]
@@ -76,20 +76,20 @@ def local_cost(
     reuses_objects: bool = False,
     unsampled: str = "",
 ) -> LocalCost:
-    """Cost of all streams.
+    """Estimate the cost of tuples on all streams.
 
     Parameters
     ----------
     loads
-        By the number of a stream.
+        Traffic by the number of a stream.
     cores
         Core seconds per second of each task.
     stacks
-        Samples of each task; empty where none were taken.
+        Samples of each task; empty if there are none.
     reuses_objects
-        Whether chains hand tuples on without copying them.
+        Whether chains pass tuples on without copying them.
     unsampled
-        What to do so that stacks are sampled, in words; empty where they are.
+        Instruction that makes stacks available; empty if they are.
     """
     saved = {t: one.saved_by_chains(reuses_objects=reuses_objects) for t, one in stacks.items()}
     sender = _End([edge.source for edge in edges], {t: one[0] for t, one in saved.items()})
@@ -113,7 +113,7 @@ def _spent(
     cores: Mapping[str, float],
     stacks: Mapping[str, StackCounts],
 ) -> tuple[dict[str, float], float]:
-    """Core seconds per byte at one end of each task with samples, and those of other tasks."""
+    """Core seconds per byte at one end: of each task with samples, and of all other tasks."""
     traffic: dict[str, float] = defaultdict(float)
     for task, load in zip(end.tasks, loads, strict=True):
         traffic[task] += load.tuples * load.size
@@ -147,7 +147,7 @@ class ChainSaving(NamedTuple):
 
 
 def chain_saving(graph: StreamGraph) -> ChainSaving:
-    """Return what chaining would save: of forward streams that are the only input of their target.
+    """Return the savings by chaining forward streams that are the only input of their target.
 
     >>> from streamplace.model import Operator, Stream
     >>> ends = [Operator("a", ipt=30, rate=1.0), Operator("b", ipt=30)]
@@ -168,10 +168,10 @@ def chain_saving(graph: StreamGraph) -> ChainSaving:
 
 
 def with_local_cost(graph: StreamGraph, cost: LocalCost, mips: float) -> StreamGraph:
-    """Return the graph whose streams have ``ipt``, and whose operators have so much less.
+    """Return the graph with the costs as ``ipt`` of streams, deducted from that of operators.
 
-    Together they cost every operator what it cost before, per tuple and at both ends. No operator
-    has less than none: the streams of one that would are cheaper.
+    The sum of both is unchanged for every operator, per tuple and for both ends. If an operator
+    would be negative, the costs of its streams are reduced.
     """
     each = np.array(cost.seconds, np.float64) * mips * 1e6
     before = graph.operators.ipt
@@ -184,7 +184,7 @@ def with_local_cost(graph: StreamGraph, cost: LocalCost, mips: float) -> StreamG
 
 
 def _charged(graph: StreamGraph, each: Floats) -> Floats:
-    """What streams alone cost each operator per tuple."""
+    """Cost per tuple of the streams of each operator, without its own work."""
     return _with_ipt(graph, np.zeros_like(graph.operators.ipt), each).charged_ipt
 
 

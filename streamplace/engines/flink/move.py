@@ -1,4 +1,4 @@
-"""Moving: a running job, with its state, to where it is placed; and back, if that fails."""
+"""Moving: transfer a running job with its state to other devices, and back if that fails."""
 
 import secrets
 import time
@@ -56,32 +56,32 @@ from streamplace.model.messages import listed
 
 Tell = Callable[[str], None]
 DevicesOf = dict[str, list[str]]
-"""Operator → the device of each of its subtasks."""
+"""Operator → device of each of its subtasks."""
 PATIENCE_SECONDS = 60.0
-"""For which a Flink that does not answer is asked again while a job is moved."""
+"""Seconds for which requests are repeated while a job is moved and Flink does not answer."""
 RETENTION = f"{CHECKPOINTING}.externalized-checkpoint-retention"
-"""The moved job keeps its checkpoints when it ends, so that it can go back to the last of them."""
+"""The moved job keeps its checkpoints when it ends, so that it can return to the last of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class MovePlan:
-    """What moving a job means.
+    """Plan of a move.
 
     Attributes
     ----------
     job
-        The job that runs.
+        The running job.
     before, after
-        Where its subtasks are, and where they shall be.
+        Devices of its subtasks, before and after the move.
     settings
-        Settings that the running job goes by and its new submission would lose.
+        Settings of the running job that its new submission would lose.
     name
         Name of the job.
     checkpoints
-        Folder with a folder of checkpoints for each job; None where that is not known.
+        Folder with a folder of checkpoints for each job; None if unknown.
     pins
-        Whether nothing moves, but the job was submitted without a placement: it holds whole
-        TaskManagers, and may come up on others after a failure.
+        Whether no subtask moves, but the job was submitted without a placement: its slots have
+        all resources of their TaskManagers, and it may restart on others after a failure.
     """
 
     job: str
@@ -94,7 +94,7 @@ class MovePlan:
 
     @property
     def is_needed(self) -> bool:
-        """Whether the job must be submitted again to run where it is placed, and to stay there."""
+        """Whether the job must be submitted again to run on its devices, and to stay there."""
         return self.pins or bool(self.moved)
 
     @property
@@ -109,24 +109,24 @@ class MovePlan:
 
 @dataclass(frozen=True, slots=True)
 class FlinkMove:
-    """A cluster, and what is needed to submit the job to it again.
+    """Moves jobs of a cluster.
 
     Attributes
     ----------
     tell
-        Is told every step.
+        Function that receives a message for every step.
     folder
-        Where savepoints go; None for the cluster's own folder.
+        Folder of savepoints; None for the cluster's own.
     allow_non_restored
-        Whether state that no operator takes over may be left behind.
+        Whether state that belongs to no operator of the new job may be dropped.
     seconds
-        In which the job must have come up again.
+        Maximum number of seconds for the start of a job.
     saving
-        How its state is saved.
+        How the state of a job is saved.
     settling
-        What it must show after its start.
+        How the moved job is checked after its start.
     resume_by
-        The command that finishes the move, for messages; by default one is made of the rest.
+        The command that finishes the move, for messages; by default it is derived from the rest.
     """
 
     rest: Rest
@@ -141,7 +141,7 @@ class FlinkMove:
     resume_by: str = ""
 
     def plan(self, job: str, vectors: Vectors) -> MovePlan:
-        """Find out where a job runs and whether it can be moved and, if need be, moved back.
+        """Find out where a job runs, and whether it can be moved and, if necessary, moved back.
 
         Nothing is stopped; the job's main method runs twice, but submits nothing.
         """
@@ -172,12 +172,12 @@ class FlinkMove:
         Raises
         ------
         MoveUnderWay
-            When somebody else moves it.
+            When another command moves it.
         FlinkError
-            When it cannot be saved, and goes on; or when it does not run where it shall, and runs
-            again where it ran.
+            When it cannot be saved, and so continues to run; or when it does not run on its new
+            devices, and runs on its previous ones again.
         Undecided
-            When Flink answers no more, so that the move has to be resumed.
+            When Flink no longer answers, so that the move must be resumed.
         """
         try:
             return self._run(plan)
@@ -186,7 +186,7 @@ class FlinkMove:
         return self.resume(plan.job)
 
     def _run(self, plan: MovePlan) -> FlinkMoved:
-        """Move a job on a JobManager that stays."""
+        """Move a job, provided that the JobManager is not restarted."""
         with leaving_untouched(), ExitStack() as stack:
             journal = self._journal(plan)
             rate = self._rate(plan.job)
@@ -204,7 +204,7 @@ class FlinkMove:
             return transaction.begin()
 
     def _rate(self, job: str) -> SourceFlow | None:
-        """Return what a job's sources emit; None where nothing is compared with it, or it left."""
+        """Return the output of a job's sources; None if it is not needed, or the job has gone."""
         if not self.settling.compares_rates:
             return None
         try:
@@ -213,7 +213,7 @@ class FlinkMove:
             return None
 
     def _journal(self, plan: MovePlan) -> Journal:
-        """What a move intends."""
+        """Return the journal of a new move."""
         jar = self.program.jar.resolve()
         return Journal(
             job=plan.job,
@@ -233,18 +233,18 @@ class FlinkMove:
         )
 
     def resume(self, job: str | None = None) -> FlinkMoved:
-        """Bring a move that was broken off to its end: one copy of the job runs afterwards.
+        """Finish an interrupted move, so that exactly one copy of the job runs.
 
         Parameters
         ----------
         job
-            The job that was moved, or its successor; may be left out where only one move was
-            broken off.
+            The job that was moved, or its successor; it may be omitted if only one move was
+            interrupted.
 
         Raises
         ------
         SettingError
-            When no move was broken off.
+            When no move was interrupted.
         """
         with self._folder() as folder:
             journal = broken_off(folder, job)
@@ -266,17 +266,17 @@ class FlinkMove:
                 return transaction.conclude()
 
     def resume_line(self, job: str) -> str:
-        """The command that finishes a move of a job."""
+        """Command that finishes a move of a job."""
         made = self.resume_by or resume_command(self.program, self.rest.url, self.folder)
         return with_job(made, job)
 
     def running_job(self, given: str | None) -> str:
-        """Id of the job that is meant: the one given, else the only one that has not ended.
+        """Id of the given job, else of the only one that has not ended.
 
         Raises
         ------
         SettingError
-            When it does not run because a move of it was broken off.
+            When it does not run because its move was interrupted.
         """
         try:
             job = only_job(self.rest, given)
@@ -295,12 +295,12 @@ class FlinkMove:
         return job if job is not None else only_job(self.rest, given)
 
     def unfinished_moves(self) -> list[Journal]:
-        """Moves in the folder of savepoints that are under way or were broken off."""
+        """Moves in the folder of savepoints that are in progress or were interrupted."""
         with self._folder() as folder:
             return unfinished(folder)
 
     def _checked(self, job: str, before: DevicesOf, after: DevicesOf) -> Settings:
-        """Settings to carry over; raises where the job fits a placement not."""
+        """Return settings to carry over; raise an error if the job does not fit a placement."""
         running = running_settings(self.rest, job)
         planned = check(self.rest, self.flink, self.program, after, job)
         given = self.program.settings
@@ -331,7 +331,7 @@ class FlinkMove:
     def _transaction(
         self, folder: SavepointFolder, lock: MoveLock, rate: SourceFlow | None
     ) -> Iterator[Transaction]:
-        """What moves the job, with all that it needs on the cluster before the job is stopped."""
+        """Provide the transaction of a move, with everything that it needs on the cluster."""
         journal = lock.journal
         back = self.program.with_settings(journal.settings)
         forward = self.program.with_settings(
@@ -368,7 +368,7 @@ class FlinkMove:
             )
 
     def _check_earlier(self, folder: SavepointFolder, journal: Journal, locks: JobLocks) -> None:
-        """Raise where another move of the job is under way, or was broken off half-way."""
+        """Raise an error if another move of the job is in progress, or was interrupted half-way."""
         earlier = locks.journal
         if earlier is None:
             check_first(folder, journal)
@@ -382,7 +382,7 @@ class FlinkMove:
 
 
 def _devices_of(vectors: Vectors, before: Mapping[str, list[str]]) -> DevicesOf:
-    """Devices of every subtask; where their number is not said there are as many as before."""
+    """Device of every subtask; operators without a list keep their number of subtasks."""
     return {
         name: [vector] * max(1, len(before.get(name, ()))) if isinstance(vector, str) else [*vector]
         for name, vector in vectors.items()

@@ -1,4 +1,4 @@
-"""Blocks of a move: what is said of an error in them, and what becomes of the lock."""
+"""Context managers of a move: they complete the messages of errors, and release the lock."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,7 +12,7 @@ from streamplace.errors import StreamplaceError
 
 @contextmanager
 def leaving_untouched() -> Iterator[None]:
-    """Say of what fails in the block that it has done nothing to the job."""
+    """Add to errors of the block that nothing has happened to the job."""
     try:
         yield
     except StreamplaceError as error:
@@ -22,7 +22,7 @@ def leaving_untouched() -> Iterator[None]:
 
 @contextmanager
 def remembered(rest: Rest, job: str) -> Iterator[None]:
-    """Raise Forgotten for what fails in the block because the JobManager is another."""
+    """Raise Forgotten for errors of the block whose cause is a restarted JobManager."""
     try:
         yield
     except StreamplaceError as error:
@@ -33,7 +33,7 @@ def remembered(rest: Rest, job: str) -> Iterator[None]:
 
 @contextmanager
 def resumable(line: str) -> Iterator[None]:
-    """Say of what fails in the block that the move can still be finished."""
+    """Add to errors of the block how the move can be finished."""
     try:
         yield
     except StreamplaceError as error:
@@ -43,14 +43,14 @@ def resumable(line: str) -> Iterator[None]:
 
 @contextmanager
 def releasing(lock: MoveLock) -> Iterator[None]:
-    """Give a lock up when the block ends, unless what became of the job is not decided.
+    """Release a lock when the block ends, unless the state of the job is undecided.
 
-    An interruption has been dealt with when it comes here.
+    An interruption has already been handled inside the block.
 
     Raises
     ------
     Forgotten
-        When the moved job is gone in the end: the JobManager was restarted meanwhile.
+        When the moved job no longer exists, because the JobManager was restarted.
     """
     try:
         yield

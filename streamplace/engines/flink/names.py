@@ -1,11 +1,11 @@
-"""Names and amounts of the external resources that tell Flink where to put a slot.
+"""Names and amounts of the external resources that determine the TaskManager of a slot.
 
-Every TaskManager stands for one device and offers
+Every TaskManager represents one device and offers
 
-- one resource of its own, ``dev-k``: a slot that asks for a unit of it can only be cut
-  from this TaskManager. It pins whole operators;
+- one resource of its own, ``dev-k``: a slot that requests a unit of it can only be allocated
+  on this TaskManager. It pins operators with a single device;
 - for every index j a resource ``lim-j``, and for every layer l and every device m a resource
-  ``lim-l-m``: they bound how many slots of a spread group it can take, see
+  ``lim-l-m``: they limit the number of its slots for a spread group, see
   `streamplace.engines.flink.spread`.
 """
 
@@ -15,20 +15,20 @@ from collections.abc import Iterable
 from streamplace.engines.names import resource
 
 PIN_UNITS = 10_000
-"""Slots that can be pinned to one TaskManager at a time, over all jobs."""
+"""Maximum number of slots that can be pinned to one TaskManager at a time, over all jobs."""
 GROUPS = 32
-"""Indexes that a TaskManager offers: spread groups alive on it at a time."""
+"""Number of indexes that a TaskManager offers, and so of spread groups on it at a time."""
 MOST_LIMITS = 256
-"""Limits of all layers that a TaskManager offers, as long as there is one layer."""
+"""Maximum number of limits of all layers that a TaskManager offers; one layer is always offered."""
 UNBORN = "new-"
-"""How devices are called that the TaskManagers leave room for."""
+"""Prefix of the names of devices that can be added later."""
 FUSED = " -> "
-"""Between the names of operators that Flink fused into one task."""
+"""Separator of the names of operators that Flink fused into one task."""
 _SUBTASK = re.compile(r"(.+?)#+(\d+)")
 
 
 def index_name(index: int) -> str:
-    """Name of the resource that bounds the slots of a group on every device alike.
+    """Name of the resource that limits the slots of a group by the same number on every device.
 
     >>> index_name(2)
     'lim-2'
@@ -37,7 +37,7 @@ def index_name(index: int) -> str:
 
 
 def limit_name(layer: int, pin: str) -> str:
-    """Name of the resource that bounds the slots of a group further, where ``pin`` is offered.
+    """Name of the resource that further limits the slots of a group on the device of ``pin``.
 
     >>> limit_name(2, "dev-3")
     'lim-2-dev-3'
@@ -46,7 +46,7 @@ def limit_name(layer: int, pin: str) -> str:
 
 
 def limited(layer: int, name: str) -> str | None:
-    """Resource of the device whose slots are bounded by a resource of a layer; None for others.
+    """Resource of the device that a resource of a layer limits; None for other resources.
 
     >>> limited(2, "lim-2-dev-3"), limited(2, "lim-22"), limited(2, "dev-3")
     ('dev-3', None, None)
@@ -56,7 +56,7 @@ def limited(layer: int, name: str) -> str | None:
 
 
 def layers_offered(devices: int) -> int:
-    """Layers that every TaskManager of a cluster of so many devices should offer.
+    """Number of layers that every TaskManager of a cluster of ``devices`` should offer.
 
     >>> layers_offered(5), layers_offered(100), layers_offered(1000)
     (32, 2, 1)
@@ -65,7 +65,7 @@ def layers_offered(devices: int) -> int:
 
 
 def unborn(devices: Iterable[str], number: int) -> list[str]:
-    """Names of devices that are not there yet.
+    """Names of devices that do not exist yet.
 
     >>> unborn(["dev-0", "new-1"], 2)
     ['new-2', 'new-3']
@@ -81,7 +81,7 @@ def unborn(devices: Iterable[str], number: int) -> list[str]:
 
 
 def operator_name(task: str) -> str:
-    """Name of an operator as the job's author gave it, without what Flink puts around it.
+    """Name of an operator as the job's author gave it, without Flink's additions.
 
     >>> operator_name("Source: lines"), operator_name("out: Writer"), operator_name("count")
     ('lines', 'out', 'count')
@@ -92,9 +92,9 @@ def operator_name(task: str) -> str:
 
 
 def subtask_owner(name: str, names: Iterable[str]) -> str | None:
-    """Operator that a name such as ``join#2`` is a subtask of; None for an operator's own name.
+    """Operator of a subtask name such as ``join#2``; None if the name is that of an operator.
 
-    A name with a number is a subtask where all numbers below it are there too.
+    A name with a number is that of a subtask if all smaller numbers exist, too.
 
     >>> subtask_owner("join#1", {"join#0", "join#1"}), subtask_owner("join#1", {"join#1"})
     ('join', None)

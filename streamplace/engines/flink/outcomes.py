@@ -1,4 +1,4 @@
-"""Outcomes of a move, and what is said of a job that did not move."""
+"""Outcomes of a move, and messages on jobs that did not move."""
 
 from dataclasses import dataclass
 
@@ -14,15 +14,15 @@ ABANDONED = "the move is abandoned"
 
 
 class Undecided(FlinkError):
-    """Flink answers no more; what runs is not known, and the move has to be resumed."""
+    """Flink no longer answers; the state of the job is unknown, and the move must be resumed."""
 
 
 class Forgotten(Undecided):
-    """The JobManager was restarted without high availability, and knows the job no more."""
+    """The JobManager was restarted without high availability, and no longer knows the job."""
 
 
 class NotRunning(Undecided):
-    """The job does not run, but its state is there: resuming the move starts it."""
+    """The job does not run, but its state exists: resuming the move starts it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,25 +32,25 @@ class FlinkMoved(Moved):
     Attributes
     ----------
     savepoint
-        What it was started from; None where it did not move.
+        Savepoint or checkpoint that it was started from; None if it did not move.
     """
 
     savepoint: str | None
 
 
 def reason(error: BaseException) -> str:
-    """What went wrong, in words."""
+    """Message of an error, or its type if it has none."""
     return str(error) or type(error).__name__
 
 
 def untouched(error: StreamplaceError) -> None:
-    """Add to an error that the job runs as it did, unless it says so."""
+    """Add to an error that the job was not touched, unless it says so already."""
     if NOT_TOUCHED not in str(error):
         error.args = (f"{str(error).rstrip('.')}. {NOT_TOUCHED}", *error.args[1:])
 
 
 def ended_before(rest: Rest, job: str, state: str) -> str:
-    """What became of a job that the move did not stop, and whose state nobody has saved."""
+    """Sentence on a job that ended before the move could stop it and save its state."""
     if state == FINISHED:
         return f"job {job} finished before it could be saved; there is nothing to move"
     if state == "FAILED":

@@ -1,4 +1,4 @@
-"""The pause of a job that is moved: how long it will stand still, and how long it did."""
+"""The pause of a job that is moved, in seconds: expected and measured."""
 
 from contextlib import suppress
 from urllib.parse import quote
@@ -7,19 +7,19 @@ from streamplace.engines.flink.rest import FlinkError, Rest
 from streamplace.engines.flink.state import last_checkpoint_seconds
 
 START_SECONDS = 1.0
-"""What a small job takes from its savepoint until it runs again (docs/how-to/flink.md)."""
+"""Seconds from the savepoint of a small job until it runs again (docs/how-to/flink.md)."""
 
 
 def expected_pause(rest: Rest, job: str) -> float:
-    """Seconds for which a job is expected to stand still if it is moved."""
+    """Seconds for which a move is expected to stop a job."""
     return START_SECONDS + last_checkpoint_seconds(rest, job)
 
 
 def pause_of(rest: Rest, old: str, new: str) -> float | None:
     """Seconds from the savepoint of a job to the moment when all of its successor ran.
 
-    None where Flink does not tell. The answers of its REST interface may come much later, so what
-    the command waits says little.
+    None if Flink does not report them. The answers of its REST interface may arrive much later, so
+    the time that the command waits is no measure of the pause.
     """
     with suppress(FlinkError):
         began, ended = _saved(rest, old), _ran(rest, new)
@@ -29,14 +29,14 @@ def pause_of(rest: Rest, old: str, new: str) -> float | None:
 
 
 def _saved(rest: Rest, job: str) -> float:
-    """When the sources of a job were stopped, in ms; 0 where that is not known."""
+    """Time at which the sources of a job were stopped, in ms; 0 if unknown."""
     latest = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints").get("latest") or {}
     row = latest.get("savepoint") or {}
     return float(row.get("trigger_timestamp", 0))
 
 
 def _ran(rest: Rest, job: str) -> float:
-    """When the last subtask of a job began to run, in ms; 0 where that is not known."""
+    """Time at which the last subtask of a job began to run, in ms; 0 if unknown."""
     root = f"/jobs/{quote(job, safe='')}/vertices"
     answers = [
         rest.get(f"{root}/{quote(vertex['id'], safe='')}/subtasktimes")["subtasks"]

@@ -1,8 +1,8 @@
-"""Pinning: what Flink must be told to carry out a placement, in slot sharing groups.
+"""Pinning: slot sharing groups and resources by which Flink carries out a placement.
 
-Operators that share a device share a group, and Flink fuses what it can within it: a group is a
-processing element. A parallel operator whose subtasks are placed on several devices has a group
-that is spread in counts; parallel operators whose subtasks are placed alike share it.
+Operators on the same device share a group, and Flink fuses operators within a group: a group is a
+processing element. A parallel operator whose subtasks are placed on several devices has a spread
+group, with a number of slots on each device; operators with equal placements share it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,24 +19,24 @@ from streamplace.io.placements import LARGEST_PLACEMENT, parse_document
 from streamplace.model.messages import quoted
 
 Vectors = Mapping[str, Sequence[str] | str]
-"""Operator → the device of each of its subtasks; or a device alone, for however many there are."""
+"""Operator → device of each of its subtasks, or a single device for any number of subtasks."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pinning:
-    """Groups and who belongs to them.
+    """Slot sharing groups and their operators.
 
     Attributes
     ----------
     groups
-        Group → the external resources that each of its slots asks for.
+        Group → external resources that each of its slots requests.
     operators
-        Operator → its group.
+        Operator → group.
     parallelism
-        Operator → its number of subtasks, where it is known.
+        Operator → number of subtasks, if known.
     spread
-        Group whose slots are on several devices → their number on each. The slots of any other
-        group are on the device that it is called after.
+        Group with slots on several devices → device → number of slots. The slots of any other
+        group are on the device of its name.
 
     Examples
     --------
@@ -57,12 +57,12 @@ class Pinning:
 
 
 def pinning(vectors: Vectors, limits: SpreadLimits) -> Pinning:
-    """Pinning of operators on the devices of a cluster.
+    """Pin operators to the devices of a cluster.
 
     Parameters
     ----------
     limits
-        What spread groups may still take; what they take is taken from it.
+        Free indexes and layers; those of new spread groups are removed from it.
     """
     answer = Pinning({}, {}, {}, {})
     spread: dict[tuple[str, ...], str] = {}
@@ -81,12 +81,12 @@ def pinning(vectors: Vectors, limits: SpreadLimits) -> Pinning:
 
 
 def devices_of(vector: Sequence[str] | str) -> Sequence[str]:
-    """Devices of an operator's subtasks, in order; one where their number is not known."""
+    """Devices of an operator's subtasks, in order; only one if their number is unknown."""
     return [vector] if isinstance(vector, str) else vector
 
 
 def _spread(answer: Pinning, vector: Sequence[str], limits: SpreadLimits) -> str:
-    """Name of a new spread group."""
+    """Create a spread group and return its name."""
     group = f"spread-{len(answer.spread)}"
     answer.spread[group] = counts(vector)
     answer.groups[group] = limits.take(answer.spread[group])
@@ -94,7 +94,7 @@ def _spread(answer: Pinning, vector: Sequence[str], limits: SpreadLimits) -> str
 
 
 def counts(vector: Sequence[str]) -> dict[str, int]:
-    """Subtasks by device.
+    """Number of subtasks on each device.
 
     >>> counts(["a", "b", "a"])
     {'a': 2, 'b': 1}
@@ -113,7 +113,7 @@ def vectors_of(
     Parameters
     ----------
     parallelism
-        Operators with more than one subtask, and how many; None where nothing is known of them.
+        Number of subtasks of operators with more than one; None if unknown.
 
     Examples
     --------
@@ -137,7 +137,7 @@ def vectors_of(
 def _check_numbers(
     split: Vectors, whole: Mapping[str, object], parallelism: Mapping[str, int]
 ) -> None:
-    """Refuse numbers of subtasks that belong to nothing, or are not those that are placed."""
+    """Raise PlacementError if a parallelism differs from the number of placed subtasks."""
     for name, number in parallelism.items():
         if name not in whole and len(split.get(name, ())) != number:
             raise PlacementError(
@@ -154,7 +154,7 @@ def read_vectors(path: Path) -> dict[str, list[str] | str]:
 
 
 def deployment_vectors(deployment: Deployment) -> dict[str, list[str] | str]:
-    """Operator → devices of its subtasks, where the application is known."""
+    """Operator → devices of its subtasks, from a deployment."""
     operators, placement = deployment.problem.graph.operators, deployment.placement
     if not deployment.is_split:
         numbers = zip(operators.name, operators.parallelism.tolist(), strict=True)
@@ -164,7 +164,7 @@ def deployment_vectors(deployment: Deployment) -> dict[str, list[str] | str]:
 
 
 def _unfused(vectors: Vectors) -> dict[str, list[str] | str]:
-    """Operators that Flink had fused when they were measured, each by itself."""
+    """Vectors with separate entries for operators that Flink fused in the measured job."""
     return {
         one: vector if isinstance(vector, str) else list(vector)
         for name, vector in vectors.items()

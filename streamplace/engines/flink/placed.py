@@ -1,4 +1,4 @@
-"""The hook that a PyFlink program adds: ``placed(env, "placement.json").execute()``."""
+"""The hook of PyFlink programs: ``placed(env, "placement.json").execute()``."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -18,19 +18,19 @@ def placed(
     rest: str | None = None,
     devices: Sequence[str] = (),
 ) -> PlacedEnvironment:
-    """Environment of a PyFlink program whose job runs where it was placed.
+    """Environment of a PyFlink program that runs its job with a placement.
 
     Parameters
     ----------
     env
-        The program's StreamExecutionEnvironment. SQL joins it by
+        The program's StreamExecutionEnvironment. SQL statements are added to it by
         ``statement_set.attach_as_datastream()``.
     placement
-        A file that ``streamplace place`` wrote, or operator (or subtask) → device.
+        A file written by ``streamplace place``, or operator (or subtask) → device.
     rest
-        Address of the cluster; where given, its devices and free group indexes are read from it.
+        Address of the cluster; if given, its devices and free group indexes are read from it.
     devices
-        All devices of the cluster, in any order, where ``rest`` is not given; only placements that
+        All devices of the cluster, in any order, if ``rest`` is not given; only placements that
         spread the subtasks of an operator need them.
     """
     managed: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The plan of a running job: which task feeds which, and how tuples reach its subtasks."""
+"""The plan of a running job: its tasks, its streams, and how tuples are partitioned."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -13,7 +13,7 @@ from streamplace.model.messages import quoted
 from streamplace.model.operators import MOST_KEY_GROUPS
 
 _ITERATIONS = ("IterationSource-", "IterationSink-")
-"""How Flink calls the ends of a loop, between which its plan shows no stream."""
+"""Prefixes of the two ends of a loop, between which Flink's plan shows no stream."""
 _PARTITIONING = {"FORWARD": "forward", "HASH": "hash", "REBALANCE": "rebalance"}
 
 
@@ -24,19 +24,19 @@ class FlinkTask:
     Attributes
     ----------
     name
-        Of its operators, as placements call them, joined by `` -> ``.
+        Names of its operators in placements, joined by `` -> ``.
     thread_name
-        As Flink shows it, and as its threads are called.
+        Its name as Flink shows it, also used for its threads.
     operators
-        Its operators as Flink shows them, such as ``Source: lines``, the first one first.
+        Its operators as Flink shows them, such as ``Source: lines``, in order.
     unsure
-        Names of operators in it that others bear, too, and of which is not known which is which.
+        Names of its operators that may belong to other operators with the same name.
     about
-        What the SQL planner says of its operators, where it says anything.
+        Description of its operators by the SQL planner; empty if there is none.
     max_parallelism
-        Key groups, the most subtasks that it can have; 0 where Flink does not tell.
+        Key groups, that is, its maximum number of subtasks; 0 if Flink does not report it.
     slot_sharing_group
-        Name of its slot sharing group, of which Flink tells ids only; "" where the job has one.
+        Name of its slot sharing group, made from its id; "" if the job has only one.
     """
 
     id: str
@@ -57,7 +57,7 @@ class Edge:
     Attributes
     ----------
     copies
-        How many of the target's subtasks get each tuple: all where it is broadcast, else one.
+        Number of the target's subtasks that get each tuple: all for a broadcast, else one.
     """
 
     source: str
@@ -71,7 +71,7 @@ JobPlan = tuple[str, list[FlinkTask], list[Edge]]
 
 
 def read_plan(rest: Rest, job: str) -> JobPlan:
-    """Name, tasks in topological order and streams of a job."""
+    """Read the name, the tasks in topological order and the streams of a job."""
     document = rest.running_job(job)
     for row in document["vertices"]:
         if row["name"].startswith(_ITERATIONS):
@@ -85,13 +85,13 @@ def read_plan(rest: Rest, job: str) -> JobPlan:
 
 
 def sources_of(tasks: Sequence[FlinkTask], edges: Sequence[Edge]) -> list[FlinkTask]:
-    """Tasks that read nothing from others."""
+    """Tasks without input from others."""
     fed = {edge.target for edge in edges}
     return [task for task in tasks if task.id not in fed]
 
 
 def reuses_objects(rest: Rest, job: str) -> bool:
-    """Whether the chains of a job hand tuples on without copying them."""
+    """Whether the chains of a job pass tuples on without copying them."""
     with suppress(FlinkError):  # by default they copy
         execution = rest.get(f"/jobs/{quote(job, safe='')}/config")["execution-config"]
         return bool(execution.get("object-reuse-mode", False))
@@ -119,7 +119,7 @@ def _tasks(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[Fli
 
 
 def _slot_sharing_groups(vertices: Sequence[JobVertex]) -> list[str]:
-    """Name of the slot sharing group of each vertex; nothing where there is only one group."""
+    """Name of the slot sharing group of each vertex; empty if there is only one group."""
     ids = [row.get("slotSharingGroupId") or "" for row in vertices]
     names = {group: f"group-{i}" for i, group in enumerate(dict.fromkeys(ids))}
     return [names[group] if len(names) > 1 else "" for group in ids]

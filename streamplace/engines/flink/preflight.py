@@ -1,7 +1,7 @@
-"""Preflight: whether the state of a job can be saved, before it is stopped for that.
+"""Preflight: check that the state of a job can be saved, before the job is stopped for that.
 
-Flink fails a job whose stop cannot be saved. Where it does not restart by itself, and its
-checkpoints end with it, its state is then lost.
+If saving fails, Flink fails the job. If the job then does not restart by itself, and its
+checkpoints are deleted with it, its state is lost.
 """
 
 import secrets
@@ -24,9 +24,9 @@ from streamplace.engines.flink.state import (
 def check_saving(
     rest: Rest, folder: SavepointFolder, job: str, saving: Saving, tell: Callable[[str], None]
 ) -> None:
-    """Raise FlinkError where a folder has no room for the state of a job.
+    """Raise FlinkError if the folder has too little space for the state of a job.
 
-    A trial savepoint is made and removed, if that is wanted.
+    If wanted, a trial savepoint is created and removed.
     """
     folder.check_room(last_checkpoint_size(rest, job))
     if not saving.trial and _ends_for_good(rest, job):
@@ -45,7 +45,7 @@ def check_saving(
 
 
 def _saved_on_trial(rest: Rest, folder: SavepointFolder, job: str, saving: Saving) -> str:
-    """Path of a savepoint of a job that runs on."""
+    """Create a savepoint of a job that continues to run, and return its path."""
     request = {
         "cancel-job": False,
         "target-directory": folder.uri,
@@ -57,7 +57,7 @@ def _saved_on_trial(rest: Rest, folder: SavepointFolder, job: str, saving: Savin
 
 
 def _ends_for_good(rest: Rest, job: str) -> bool:
-    """Whether a job that fails is gone with its state."""
+    """Whether a job that fails is not restarted and loses its state."""
     try:
         config = rest.get(f"/jobs/{quote(job, safe='')}/config")["execution-config"]
     except Refusal:

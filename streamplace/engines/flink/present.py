@@ -1,4 +1,4 @@
-"""Where a job runs while it is profiled, and what its TaskManagers take."""
+"""The placement of a job during its profile, and the CPU usage of its TaskManagers."""
 
 import os
 from collections import Counter
@@ -23,12 +23,12 @@ def present_of(
     processes: Mapping[str, int],
     throttled: Mapping[str, float],
 ) -> Present | None:
-    """Where a job ran, and what its TaskManagers took; None where Flink does not tell where.
+    """Placement of a job, and CPU usage of its TaskManagers; None if the placement is unknown.
 
     Parameters
     ----------
     throttled
-        TaskManager → part of the periods of its quota in which it was held back.
+        TaskManager → part of the periods of its quota in which it was throttled.
     """
     own = sorted(one for one in interval.subtasks if one.job == job)
     devices = {task.id: [one.device for one in own if one.vertex == task.id] for task in tasks}

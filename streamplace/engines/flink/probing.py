@@ -1,9 +1,9 @@
-"""Probing: a job is moved once to an even spread, where it shows what crossing costs.
+"""Probing: move a job to an even spread once, to measure the cost of remote tuples.
 
-Where no tuple goes from one TaskManager to another, a profile cannot tell what that costs. A probe
-moves the job to an even spread and measures it there; then it is decided with both measurements
-where the job should run, and it goes there, or back. What the probe intends is kept beside the
-savepoints until then, so that a job whose probe was interrupted can go back.
+A profile cannot show that cost if no tuple goes from one TaskManager to another. A probe moves the
+job to an even spread and measures it there. Both measurements together decide where the job should
+run, and it is moved there, or back. Until then a record of the probe lies beside the savepoints, so
+that a job can be moved back if its probe is interrupted.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,16 +34,16 @@ PREFIX, SUFFIX = "streamplace-probe-", ".json"
 
 
 class ProbeRecord(BaseModel):
-    """What a probe intends.
+    """Record of a probe.
 
     Attributes
     ----------
     job
-        The job that is probed; its successors are known by it.
+        The probed job; the ids of its successors follow from it.
     before
-        Operator → the device of each of its subtasks, where it ran.
+        Operator → device of each of its subtasks, before the probe.
     spread
-        The same, where it is measured.
+        The same during the probe.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -55,16 +55,16 @@ class ProbeRecord(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """A job that was measured twice, and runs at the even spread.
+    """A job that was measured twice, and now runs at the even spread.
 
     Attributes
     ----------
     proposal
-        Where it should run; its plan leads there from the spread.
+        Where it should run, with a plan of the move from the spread.
     back
-        How it gets back to where it ran.
+        Plan of the move back to its previous devices.
     record
-        What is kept until it has left the spread.
+        Record to delete once the job has left the spread.
     """
 
     proposal: Proposal
@@ -74,7 +74,7 @@ class Probed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Decider(JobImprover):
-    """Decides as if a job still ran where it was measured first."""
+    """Decides with both measurements, as if the job still had its first layout."""
 
     both: Measurement
     first: Layout
@@ -88,22 +88,22 @@ class _Decider(JobImprover):
 
 @dataclass(frozen=True, slots=True)
 class Prober(JobImprover):
-    """A JobImprover that measures a job at an even spread, too, before it decides."""
+    """A JobImprover that also measures a job at an even spread before it decides."""
 
     @property
     def mover(self) -> FlinkMove:
-        """What moves the job; its program must be known."""
+        """The object that moves the job, whose program must be known."""
         if self.move is None:
             raise ValueError("a probe moves the job, so its program must be known")
         return self.move
 
     def probe(self, job: str) -> Probed | None:
-        """Measure a job where it runs and at an even spread; None where that is not needed.
+        """Measure a job with its present layout and at an even spread; None if that is not needed.
 
         Raises
         ------
         StreamplaceError
-            When the job cannot be probed, and runs where it ran.
+            When the job cannot be probed, and runs on its previous devices.
         """
         present = self._present(job)
         if self.cluster is not None or self._is_known(job, present):
@@ -123,7 +123,7 @@ class Prober(JobImprover):
             moved = unwatched(self.mover).run(plan)
         except Undecided:
             raise
-        except StreamplaceError:  # it runs where it ran
+        except StreamplaceError:  # it runs on its previous devices
             forget(self.mover, record)
             raise
         try:
@@ -136,7 +136,7 @@ class Prober(JobImprover):
             raise
 
     def finish(self, probed: Probed) -> FlinkMoved:
-        """Move a job on from the spread: to where it should run, or back."""
+        """Move a job from the even spread to the layout that it should have, or back."""
         proposal = probed.proposal
         if not proposal.moves or proposal.plan is None:
             self.tell("the job goes back to where it ran")
@@ -180,7 +180,7 @@ class Prober(JobImprover):
         return Probed(decider.planned(proposal) if proposal.moves else proposal, back, record)
 
     def _is_known(self, job: str, present: Layout) -> bool:
-        """Whether tuples cross where a job runs, or it has none that could."""
+        """Whether tuples cross between devices in the present layout, or the job has no streams."""
         _, tasks, edges = read_plan(self.engine.rest, job)
         name_of = {
             task.id: next(one for one in (task.name, *unfused(task.name)) if one in present)
@@ -190,7 +190,7 @@ class Prober(JobImprover):
         return not streams or crosses(present, streams)
 
     def _spread(self, graph: StreamGraph) -> Layout:
-        """The even spread of a job; raises where it would not tell what crossing costs."""
+        """Return the even spread of a job; raise an error if no tuples would cross devices."""
         rest = self.engine.rest
         devices = [str(manager["id"]) for manager in rest.task_managers()]
         if len(processes_of(rest)) < len(devices):
@@ -219,7 +219,7 @@ def crosses(layout: Layout, streams: Iterable[tuple[str, str, str]]) -> bool:
     Parameters
     ----------
     streams
-        Source, target and partitioning of each.
+        Source, target and partitioning of each stream.
 
     Examples
     --------
@@ -238,12 +238,12 @@ def crosses(layout: Layout, streams: Iterable[tuple[str, str, str]]) -> bool:
 
 
 def unwatched(move: FlinkMove) -> FlinkMove:
-    """Return what moves a job that may be slower there."""
+    """Return a mover that accepts a lower rate at the new devices."""
     return replace(move, settling=replace(move.settling, least_rate=0.0))
 
 
 def fitted_together(first: Measurement, second: Measurement) -> Measurement:
-    """Return a measurement with the costs of operators from both, and of sending from the second.
+    """Combine two measurements: costs of operators from both, the cost of sending from the second.
 
     Rates, selectivities and payloads are those of the first, and notes those of the second.
     """
@@ -262,19 +262,19 @@ def fitted_together(first: Measurement, second: Measurement) -> Measurement:
 
 
 def _mean(costs: tuple[Floats, Floats], tuples: tuple[Floats, Floats]) -> Floats:
-    """Cost per tuple of two measurements together."""
+    """Mean cost per tuple of two measurements, weighted by tuples."""
     whole = tuples[0] + tuples[1]
     total = costs[0] * tuples[0] + costs[1] * tuples[1]
     return np.divide(total, whole, out=costs[0].copy(), where=whole > 0)
 
 
 def vectors(layout: Mapping[str, list[str]]) -> dict[str, list[str]]:
-    """Devices of every operator, where those of a layout may be several that Flink has fused."""
+    """Devices of every operator, with separate entries for operators that Flink fused."""
     return {one: devices for name, devices in layout.items() for one in unfused(name)}
 
 
 def resumed(move: FlinkMove, job: str | None) -> FlinkMoved:
-    """Finish an interrupted move; a job whose probe was interrupted goes back to where it ran.
+    """Finish an interrupted move; if it was a probe, move the job back to its previous devices.
 
     Raises
     ------
@@ -306,7 +306,7 @@ def resumed(move: FlinkMove, job: str | None) -> FlinkMoved:
 
 
 def check_probes(move: FlinkMove, job: str) -> None:
-    """Raise SettingError where a probe of a job was interrupted."""
+    """Raise SettingError if a probe of a job was interrupted."""
     if left_probe(move, job) is not None:
         raise SettingError(
             f"a probe of job {job} was interrupted; move it back with: {move.resume_line(job)}"
@@ -314,7 +314,7 @@ def check_probes(move: FlinkMove, job: str) -> None:
 
 
 def left_probe(move: FlinkMove, job: str | None) -> ProbeRecord | None:
-    """What an interrupted probe has left, of a job or of the only one; None where there is none."""
+    """Record of an interrupted probe of a job, or of the only one; None if there is none."""
     with _folder(move) as folder:
         names = [entry.name for entry in folder.entries(PREFIX)]
         texts = [folder.read(name) for name in names if name.endswith(SUFFIX)]
@@ -322,14 +322,14 @@ def left_probe(move: FlinkMove, job: str | None) -> ProbeRecord | None:
     for text in texts:
         try:
             records.append(ProbeRecord.model_validate_json(text))
-        except ValidationError:  # it is of a later version, or was being written
+        except ValidationError:  # it is of a later version, or incomplete
             continue
     own = [record for record in records if job is None or job in chain_of(record.job)]
     return own[0] if len(own) == 1 else None
 
 
 def forget(move: FlinkMove, record: ProbeRecord) -> None:
-    """Remove what a probe has left."""
+    """Delete the record of a probe."""
     with _folder(move) as folder:
         folder.delete(f"{PREFIX}{record.job}{SUFFIX}")
 

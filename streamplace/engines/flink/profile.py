@@ -32,40 +32,40 @@ from streamplace.model.operators import Operator
 from streamplace.model.streams import Stream
 
 BLOCKED = 0.02
-"""Share of its time that a source may be back-pressured before its rate means nothing."""
+"""Maximum share of time that a source may be back-pressured if its rate is the offered one."""
 NOISE = 3.0
-"""Backlogs that grow by less than so many times the root of the tuples that came may stay."""
+"""Backlogs that grow by less than this multiple of the root of arrived tuples may be steady."""
 ALIKE = 0.02
-"""Payloads that differ by less are the same."""
+"""Payloads with a smaller relative difference are equal."""
 NOTABLE_CORES = 0.001
-"""Cores from which on a load that does not depend on the rate is told."""
+"""Loads that do not depend on the rate are mentioned from this number of cores on."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobProfile:
-    """What was seen of a job.
+    """Measurements of a job.
 
     Attributes
     ----------
     cpu
         Core seconds per second of each task, by id.
     tuples
-        Tuples/s that each task works on: those that it reads, or generates where it is a source.
+        Tuples/s that each task processes: those that it reads, or generates if it is a source.
     doubts
-        What could not be measured, in words.
+        Sentences on missing measurements.
     present
-        Where it ran, and what its TaskManagers took.
+        Its placement, and the CPU usage of its TaskManagers.
     managers
-        What was asked about its TaskManagers.
+        Metrics of its TaskManagers.
     stacks
-        Samples of the stacks of each task, by id; of tasks on this machine alone.
+        Samples of the stacks of each task on this machine, by id.
     reuses_objects
-        Whether chains hand tuples on without copying them.
+        Whether chains pass tuples on without copying them.
     windows
-        Windows in which the job was watched, this profile among them; empty where there was none
-        but this.
+        Windows in which the job was measured, including this profile; empty if it is the only
+        one.
     unsampled
-        What to do so that stacks are sampled, in words; empty where they are.
+        Instruction that makes stacks available; empty if they are.
     """
 
     name: str
@@ -102,15 +102,15 @@ class JobProfile:
 
     @property
     def sources(self) -> list[FlinkTask]:
-        """Tasks that read nothing from others."""
+        """Tasks without input from others."""
         return sources_of(self.tasks, self.edges)
 
     @property
     def is_limited(self) -> bool:
-        """Whether a source is held back where the job runs, as far as can be seen.
+        """Whether a source is held back, as far as can be measured.
 
-        It is where it is back-pressured, where its backlog grows, or where its connector reports no
-        backlog and a TaskManager on which it runs has no CPU left: it may have more to emit then.
+        It is if it is back-pressured, if its backlog grows, or if its connector reports no backlog
+        and one of its TaskManagers has no CPU left, because it may have more to emit then.
         """
         return any(
             self.activity[task.id].back_pressured > BLOCKED * task.parallelism
@@ -119,7 +119,7 @@ class JobProfile:
         )
 
     def _why_behind(self, source: FlinkTask) -> str | None:
-        """Why a source that is not back-pressured emits less than arrives for it, if it does."""
+        """Why a source that is not back-pressured emits less than arrives; None if it does not."""
         seen, rate = self.activity[source.id], self.tuples[source.id]
         growth = seen.growth(pending_of(source.operators[0]))
         if growth is not None:
@@ -133,10 +133,10 @@ class JobProfile:
         return f"{listed(full)} has no CPU left for it" if full else None
 
     def background(self, managers: int) -> tuple[float | None, SendingCost | None]:
-        """Cores that Java takes of each TaskManager, and what remote tuples cost.
+        """Cores that Java itself uses in each TaskManager, and the cost of remote tuples.
 
-        Either is None where it is not measured; the second where one of the cluster's TaskManagers,
-        whose number is given, is not on this machine.
+        Either is None if it is not measured; the second also if one of the ``managers``
+        TaskManagers of the cluster is not on this machine.
         """
         if self.present is None or not self.present.usage:
             return None, None
@@ -144,9 +144,9 @@ class JobProfile:
         return self.present.java, self.present.sending if is_complete else None
 
     def graph(self, mips: float) -> StreamGraph:
-        """Stream graph whose instructions are those of cores of ``mips``.
+        """Stream graph with instructions for cores of ``mips``.
 
-        Attribute ``unmeasured`` holds the doubts.
+        Its attribute ``unmeasured`` contains the doubts.
         """
         name_of = {task.id: task.name for task in self.tasks}
         carried = carried_by_streams(self.tasks, self.edges, self.activity)
@@ -200,7 +200,7 @@ class JobProfile:
         )
 
     def _checked(self, graph: StreamGraph) -> StreamGraph:
-        """Graph that says in ``consistency`` how true the model is of the present placement."""
+        """Add attributes with the consistency of the graph and the measured placement."""
         if self.present is None:
             return graph
         tuples = {task.name: self.tuples[task.id] for task in self.tasks}
@@ -243,7 +243,7 @@ class JobProfile:
         )
 
     def check_sources(self) -> None:
-        """Raise FlinkError for a source of which no rate is known."""
+        """Raise FlinkError if the rate of a source is unknown."""
         for source in self.sources:
             counts = {sent_by(source.operators[0]), "numRecordsOut"}
             if not counts & self.activity[source.id].rates.keys():
@@ -279,23 +279,23 @@ def profile(
     of_managers: Sequence[str] = (),
     plan: JobPlan | None = None,
 ) -> JobProfile:
-    """Watch a running job for about ``seconds``.
+    """Measure a running job for about ``seconds``.
 
-    CPU time is that of the tasks' threads where their TaskManagers run on this machine, or run the
-    agent. Else it is found from the CPU of whole TaskManagers and from Flink's busy time, which
-    overestimates cheap operators; the doubts then say so.
+    CPU time is that of the tasks' threads if their TaskManagers run on this machine, or run the
+    agent. Otherwise it is derived from the CPU of TaskManager processes and from Flink's busy time,
+    which overestimates cheap operators; the doubts then say so.
 
     Parameters
     ----------
     of_managers
-        Metrics that are wanted of all TaskManagers of the job.
+        Metrics to read of all TaskManagers of the job.
     plan
-        Its plan, where it was read already.
+        Its plan, if it was already read.
 
     Raises
     ------
     FlinkError
-        When the job does not run, or does not any more.
+        When the job is not running, or stops running.
     """
     watch = JobWatch(rest, job, of_managers, plan)
     watch.watch(seconds)
@@ -303,7 +303,7 @@ def profile(
 
 
 def profile_of(watch: JobWatch, windows: int = 1) -> JobProfile:
-    """Profile of a job from so many of the last windows in which it was watched, taken as one."""
+    """Profile of a job from the last ``windows`` windows together."""
     seen, tasks = watch.last(windows), watch.tasks
     whole = {
         device: own.rates[PROCESS_CPU] * 1e-9
@@ -347,7 +347,7 @@ def profile_of(watch: JobWatch, windows: int = 1) -> JobProfile:
 def _tuples(
     watch: JobWatch, activity: Mapping[str, Activity], doubts: list[str]
 ) -> dict[str, float]:
-    """Tuples/s that each task works on."""
+    """Tuples/s that each task processes."""
     document = watch.rest.job(watch.job)
     _refuse_ended(document, watch.tasks, watch.generated)
     age = document.get("duration", 0) / 1000
@@ -360,7 +360,7 @@ def _tuples(
 
 
 def _refuse_ended(document: Job, tasks: Sequence[FlinkTask], sources: Container[str]) -> None:
-    """Raise FlinkError where a source has no more to send: what was measured ends with it."""
+    """Raise FlinkError if a source has ended, because its measured rate is no longer valid."""
     ended = {row["id"] for row in document["vertices"] if row.get("status") == "FINISHED"}
     for task in tasks:
         if task.id in ended and task.id in sources:
@@ -370,7 +370,7 @@ def _refuse_ended(document: Job, tasks: Sequence[FlinkTask], sources: Container[
 
 
 def _taken_in(doubts: list[str], task: FlinkTask, generated: str | None, seen: Activity) -> float:
-    """Tuples/s that a task works on."""
+    """Tuples/s that a task processes."""
     if generated is None:
         return seen.records_in
     if [sent_by(one) for one in task.operators].count(generated) == 1 and generated in seen.rates:
@@ -387,7 +387,7 @@ def _taken_in(doubts: list[str], task: FlinkTask, generated: str | None, seen: A
 def _held_back(
     doubts: list[str], task: FlinkTask, generated: str | None, seen: Activity, age: float
 ) -> float:
-    """Tuples/s of a source that sent nothing while it was watched: its mean since the start."""
+    """Mean tuples/s since the start, for a source that sent nothing during the measurement."""
     sent = seen.totals.get(generated or "", seen.totals.get("numRecordsOut", 0.0))
     if generated is None or not sent or not age:
         return 0.0
@@ -400,7 +400,7 @@ def _held_back(
 
 
 def _own_payload(size: float | None, usual: float) -> float | None:
-    """Payload of a stream, None where it is that of its source or unknown."""
+    """Payload of a stream; None if it is that of its source, or unknown."""
     if size is None or abs(size - usual) <= ALIKE * max(size, usual):
         return None
     return size

@@ -1,4 +1,4 @@
-"""What of a profile could not be measured, in words."""
+"""Doubts: sentences on what a profile could not measure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -10,7 +10,7 @@ from streamplace.engines.flink.task_cpu import TaskCpu
 def uncounted(
     tasks: Sequence[FlinkTask], edges: Sequence[Edge], activity: Mapping[str, Activity]
 ) -> Iterator[str]:
-    """Doubts about counts that Flink does not tell."""
+    """Doubts about counts that Flink does not report."""
     fed, sending = {edge.target for edge in edges}, {edge.source for edge in edges}
     for task in tasks:
         needed = ["numRecordsIn", "numBytesIn"] if task.id in fed else []
@@ -25,7 +25,7 @@ def doubts_of_cpu(tasks: Sequence[FlinkTask], cpu: Mapping[str, TaskCpu]) -> Ite
 
 
 def doubts_of_names(tasks: Sequence[FlinkTask]) -> Iterator[str]:
-    """Doubts about operators of one name in one chain."""
+    """Doubts about operators with the same name in one chain."""
     return (
         f"{name}: another operator bears its name, and which is which cannot be told, so a "
         "placement may swap the two; to place them apart, give both names of their own"

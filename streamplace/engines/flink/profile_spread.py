@@ -1,6 +1,6 @@
-"""Spread of a profile: in how many windows, subtasks and processes a job was seen, and how alike.
+"""Spread of a profile: its numbers of windows, subtasks and processes, and how windows vary.
 
-The facts travel with the graph as attributes. They say that it was measured, and how well.
+These facts are attributes of the graph. They say that it was measured, and how well.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,12 +22,12 @@ def spread_facts(
     windows: Sequence[LoadWindow],
     devices: Mapping[str, Sequence[str]],
 ) -> dict[str, str | float]:
-    """Attributes of a graph that was measured.
+    """Attributes of a measured graph.
 
     Parameters
     ----------
     windows
-        In which the job was watched; none where there was only one.
+        Windows in which the job was measured; empty if there was only one.
     devices
         Operator → TaskManagers of its subtasks.
     """

@@ -1,4 +1,4 @@
-"""A job as it is submitted: its jars, its arguments, and what Flink is told with it."""
+"""A job as it is submitted: its jars, its arguments, and its settings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,24 +13,24 @@ from streamplace.model.messages import quoted
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What runs, and how; the placement says where.
+    """The code and the settings of a job, without its placement.
 
     Attributes
     ----------
     jar
-        Holds the main class.
+        Jar with the main class.
     entry_class
-        The main class, where it is not the one that the jar names.
+        The main class, if it is not the one in the jar's manifest.
     libraries
-        Further jars, which travel with it.
+        Further jars, which are submitted with it.
     classpaths
-        URLs of classes that every machine of the cluster can read by itself.
+        URLs of classes that every machine of the cluster can read.
     settings
         Flink's settings for this job, by key.
     parallelism
-        Of operators whose number of subtasks neither the job nor the placement says.
+        Default for operators whose parallelism neither the job nor the placement sets.
     managed_mb
-        Managed memory that the job takes of each TaskManager at most; else all that is free.
+        Maximum managed memory of the job on each TaskManager; by default all that is free.
     """
 
     jar: Path
@@ -53,18 +53,18 @@ class Program:
         return entry
 
     def check(self) -> None:
-        """Raise FormatError for a jar that is none, or is damaged."""
+        """Raise FormatError if a file is not a jar, or is damaged."""
         for jar in (self.jar, *self.libraries):
             check_jar(jar)
         if self.entry_class is None:
             main_class(self.jar)
 
     def with_settings(self, settings: Mapping[str, str]) -> "Program":
-        """Return the same program with further settings; its own count more."""
+        """Return the same program with further settings; its own take precedence."""
         return replace(self, settings={**settings, **self.settings})
 
     def flink_settings(self, more: Mapping[str, str]) -> dict[str, str]:
-        """Return what Flink is told with the job: its settings, further ones, and its classpaths.
+        """Return all settings of a submission: those of the job, further ones, and its classpaths.
 
         >>> Program(Path("job.jar"), classpaths=["file:///a.jar"]).flink_settings({"a": "b"})
         {'a': 'b', 'pipeline.classpaths': 'file:///a.jar'}
@@ -75,7 +75,7 @@ class Program:
     def run_request(
         self, savepoint: Savepoint | None = None, more: Mapping[str, str] | None = None
     ) -> dict[str, object]:
-        """What Flink's REST is asked, to have the pinning class run the job.
+        """Body of the REST request that makes the pinning class run the job.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Proposals: where a measured job should run, what that gains, and what the move costs."""
+"""Proposals: where a measured job should run, the gain, and the cost of the move."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,27 +11,27 @@ from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.report import duration
 
 LEAST_GAIN = 0.02
-"""Predictions are not so exact that a smaller gain should move a job."""
+"""Minimum relative gain of a move; predictions are too inexact for smaller ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What was decided for a job that was measured.
+    """Decision for a measured job.
 
     Attributes
     ----------
     job
-        The job.
+        Id of the job.
     measured
-        As it was measured.
+        Its measurement.
     decision
         Where it should run.
     outage
         Seconds for which a move is expected to stop it.
     plan
-        How it would move; None where its program was not tried.
+        Plan of its move; None if its program was not checked.
     errors
-        What predictions for the job are off by; None where that is not known.
+        Errors of predictions for the job; None if unknown.
     """
 
     job: str
@@ -48,15 +48,15 @@ class Proposal:
 
     @property
     def gain(self) -> float:
-        """Tuples/s that it reads more at least, if the predictions hold."""
+        """Minimum increase of the rate in tuples/s, if the predictions hold."""
         return self.decision.gain
 
     @property
     def interval(self) -> RateInterval:
-        """Rates between which that of the layout that was chosen is likely to be.
+        """Interval of the rate of the chosen layout.
 
-        It is wider than what layouts are compared by: what is wrong with a model of a job is wrong
-        with the predictions of all of its layouts.
+        It is wider than the intervals for comparing layouts, because an error in the model of a job
+        affects the predictions of all its layouts.
         """
         carries = self.decision.chosen.carries
         if self.errors is None or self.decision.stays:
@@ -64,19 +64,19 @@ class Proposal:
         return self.errors.interval(carries.value)
 
     def share_of_gain(self, rate: float) -> float:
-        """Return which share of the gain that was predicted has come true at a rate, 0 to 1."""
+        """Return the share of the predicted gain, 0 to 1, that has been achieved at a rate."""
         promised = self.decision.chosen.carries.value - self.rate
         return min(1.0, max(0.0, (rate - self.rate) / promised)) if promised > 0 else 0.0
 
     @property
     def moves(self) -> bool:
-        """Whether the job should be moved: even the lower end of the gain pays."""
+        """Whether the job should be moved, because even the lower end of the gain is sufficient."""
         chosen = self.decision.chosen
         is_placed = not self.decision.stays and chosen.mode is None
         return is_placed and self.gain > LEAST_GAIN * self.rate
 
     def sentences(self) -> Iterator[str]:
-        """Now, there, and the price; and the layouts that were judged."""
+        """Sentences on the measured rate, on all layouts, and on the cost of the move."""
         yield f"now: {self.rate:.4g} tuples/s (measured)"
         for candidate in self.decision.candidates:
             yield f"  {candidate.name}: {candidate.carries}"
@@ -99,7 +99,7 @@ class Proposal:
             )
 
     def to_json(self) -> dict[str, Any]:
-        """Return what was decided as a JSON document."""
+        """Return the decision as a JSON document."""
         chosen = self.decision.chosen
         return {
             "measured": self.rate,

@@ -1,9 +1,8 @@
-"""Which task each thread of a TaskManager runs, where several threads bear one name.
+"""Find the task of each thread of a TaskManager if several threads have the same name.
 
-A TaskManager makes the thread of a task right after it has logged that it received the task, one
-task after the other. So threads of one name, in the order in which they were made, belong to the
-tasks of that name that have not ended, in the order of the log. There every task has the id of its
-vertex.
+A TaskManager creates the thread of a task right after it has logged that it received the task, one
+task after the other. So threads of one name, in order of creation, belong to the running tasks of
+that name, in the order of the log. The log contains the id of every task's vertex.
 """
 
 import re
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 MOST_BYTES = 256 * 2**20
-"""Of the end of a log that is read."""
+"""Maximum number of bytes that are read from the end of a log."""
 _ID = "[0-9a-f]{32}"
 _LOG_FILE = b"-Dlog.file="
 _STANDARD_OUTPUT = "1"
@@ -31,9 +30,9 @@ class ReceivedTask(NamedTuple):
     Attributes
     ----------
     thread
-        What its thread is called.
+        Name of its thread.
     job
-        Empty where the log does not say it.
+        Id of its job; empty if it is not in the log.
     """
 
     thread: str
@@ -72,8 +71,8 @@ def read_received(lines: Iterable[str]) -> list[ReceivedTask]:
 
 
 def received_tasks(process: int) -> list[ReceivedTask]:
-    """Tasks that a TaskManager of this machine runs, as far as its log tells."""
-    with suppress(OSError):  # it ended meanwhile, logs elsewhere, or belongs to somebody else
+    """Tasks that a TaskManager of this machine runs, according to its log."""
+    with suppress(OSError):  # it ended, logs elsewhere, or belongs to others
         path = _log(Path(f"/proc/{process}"))
         if path is not None and path.is_file():
             with path.open("rb") as file:
@@ -83,7 +82,7 @@ def received_tasks(process: int) -> list[ReceivedTask]:
 
 
 def _log(folder: Path) -> Path | None:
-    """Log of a process: what its command line names, else what it prints into."""
+    """Log of a process: the file on its command line, else its standard output."""
     for word in (folder / "cmdline").read_bytes().split(b"\0"):
         if word.startswith(_LOG_FILE):
             named = Path(word.removeprefix(_LOG_FILE).decode(errors="replace"))
@@ -96,12 +95,12 @@ def _log(folder: Path) -> Path | None:
 def owners(
     numbers: Mapping[str, list[int]], received: Iterable[ReceivedTask]
 ) -> dict[int, ReceivedTask]:
-    """Thread → what it runs, for names of which as many threads live as tasks were received.
+    """Thread → its task, for names with as many threads as running tasks.
 
     Parameters
     ----------
     numbers
-        Name → numbers of the threads that bear it, in the order in which they were made.
+        Name → numbers of the threads with that name, in order of creation.
     """
     by_name: dict[str, list[ReceivedTask]] = {}
     for one in received:

@@ -1,4 +1,4 @@
-"""Flink's REST interface: what of it is needed here, over the standard library."""
+"""Client of Flink's REST interface, as far as it is needed, with the standard library only."""
 
 import copy
 import json
@@ -24,41 +24,41 @@ ENDED = frozenset({"FINISHED", "FAILED", "CANCELED", "SUSPENDED"})
 FINISHED = "FINISHED"
 FAILED = frozenset({"FAILED", "FAILING", "RESTARTING"})
 NO_SLOT = "NoResourceAvailableException"
-"""Of a job that got no slots in time."""
+"""Exception of a job that got no slots in time."""
 AT_WORK = frozenset({"RUNNING", "FINISHED"})
-"""States of the tasks of a job that runs: one that has read all of its input has finished."""
+"""States of the tasks of a running job; tasks that have read all of their input are finished."""
 JSON = "application/json"
 POLL_SECONDS = 0.1
 SLOT_SECONDS = 0.2
-"""Between two requests while slots are awaited, from the third on."""
+"""Interval between requests while slots are awaited, from the third one on."""
 RELEASE_SECONDS = 10.0
-"""In which TaskManagers give back the slots of a job that has ended."""
+"""Maximum time within which TaskManagers release the slots of a job that has ended."""
 CAUSE_SECONDS = 5.0
-"""In which Flink tells why a job failed."""
+"""Maximum time within which Flink reports why a job failed."""
 SUBMIT_SECONDS = 600.0
-"""For what may take long: uploading a jar, and running its main method."""
+"""Timeout for uploading a jar, and for running its main method."""
 NOT_FOUND = "Could not find Flink job"
 UNAVAILABLE = frozenset({502, 503, 504})
-"""Statuses of a Flink, or of a gateway before it, that will answer later."""
+"""HTTP statuses of a Flink, or of a gateway in front of it, that will answer later."""
 LEADERLESS = re.compile(r"\b(RecipientUnreachable|FencingToken|RpcConnection)Exception\b")
-"""Errors of a JobManager that passes on what it is asked to one that leads no more."""
+"""Errors of a JobManager that forwards requests to one that is no longer the leader."""
 
 
 class FlinkError(StreamplaceError):
-    """What Flink refuses or cannot do, in Flink's words."""
+    """An error of Flink, in Flink's words."""
 
 
 class NoAnswer(FlinkError):
-    """Flink does not answer, or not now."""
+    """Flink does not answer, or not at present."""
 
 
 class Refusal(FlinkError):
-    """An error that Flink itself answers with.
+    """An answer of Flink itself with an error status.
 
     Attributes
     ----------
     complaint
-        The whole of what it answers.
+        The complete answer.
     """
 
     def __init__(self, message: str, complaint: str = "") -> None:
@@ -69,24 +69,24 @@ class Refusal(FlinkError):
 class Rest:
     """A cluster's REST interface.
 
-    It is asked directly, not through a proxy, and redirections are not followed.
+    Requests do not use a proxy, and redirections are not followed.
 
     Parameters
     ----------
     url
-        Such as ``http://localhost:8081``; it may hold a name and a password, which are sent to it
-        and shown nowhere.
+        Address such as ``http://localhost:8081``; it may contain a name and a password, which are
+        sent to the server but never displayed.
     timeout
-        Seconds in which it must have answered a question.
+        Maximum number of seconds for an answer.
     access
-        Certificates, and an authorization that counts more than one in the address.
+        Certificates, and an authorization that takes precedence over one in the address.
 
     Attributes
     ----------
     patience
-        Seconds for which a request that is not answered is sent again.
+        Seconds for which a request without an answer is repeated.
     tell
-        Is told, once per breakdown, that a request is sent again.
+        Function that receives a message when a request is first repeated.
     """
 
     patience = 0.0
@@ -108,38 +108,38 @@ class Rest:
         return str(self._address)
 
     def get(self, path: str) -> Any:
-        """Answer to a GET."""
+        """Parsed answer to a GET request."""
         return self._read(path, self._ask("GET", path))
 
     def patient(self, seconds: float, tell: Callable[[str], None]) -> "Rest":
-        """Return the same interface, which sends what is not answered again for some time.
+        """Return a client that repeats unanswered requests for some time.
 
-        It is for requests that may reach Flink twice: all that ask, and those that bear an id.
+        It is for requests that Flink may receive twice: queries, and requests with an id.
         """
         other = copy.copy(self)
         other.patience, other.tell = seconds, tell
         return other
 
     def post(self, path: str, document: object, seconds: float = SUBMIT_SECONDS) -> Any:
-        """Answer to a POST of a JSON document."""
+        """Parsed answer to a POST request with a JSON document."""
         body = json.dumps(document).encode()
         return self._read(path, self._ask("POST", path, body, seconds=seconds))
 
     def delete(self, path: str) -> None:
-        """Have something removed."""
+        """Send a DELETE request."""
         self._ask("DELETE", path)
 
     def task_managers(self) -> list[dict[str, Any]]:
-        """Every TaskManager with its id, and what it offers and has left."""
+        """Every TaskManager with its id, its total and its free resources."""
         managers: list[dict[str, Any]] = self.get("/taskmanagers")["taskmanagers"]
         return managers
 
     def settings(self) -> dict[str, str]:
-        """Return what the JobManager's configuration says, by key."""
+        """Return the configuration of the JobManager, by key."""
         return {row["key"]: row["value"] for row in self.get("/jobmanager/config")}
 
     def offered(self) -> dict[str, dict[str, float]]:
-        """TaskManager → the external resources that it has in all."""
+        """TaskManager → total amounts of its external resources."""
         return {
             manager["id"]: manager["totalResource"].get("extendedResources", {})
             for manager in self.task_managers()
@@ -151,7 +151,7 @@ class Rest:
         return answer
 
     def state(self, job: str) -> str | None:
-        """State of a job; None where Flink knows no such job."""
+        """State of a job; None if Flink does not know the job."""
         try:
             return str(self.job(job)["state"])
         except Refusal as error:
@@ -160,16 +160,16 @@ class Rest:
             raise
 
     def jobs(self) -> dict[str, str]:
-        """Job → its state, ended ones too."""
+        """Job → state, including jobs that have ended."""
         return {job["id"]: job["status"] for job in self.get("/jobs")["jobs"]}
 
     def running_job(self, job: str) -> Job:
-        """State and vertices of a job that runs.
+        """State and vertices of a running job.
 
         Raises
         ------
         FlinkError
-            When it or one of its tasks does not; it quotes why, where that is known.
+            When it or one of its tasks is not running; the message quotes the reason, if known.
         """
         document = self.job(job)
         if document["state"] == FINISHED:
@@ -191,7 +191,7 @@ class Rest:
         return document
 
     def _advice(self, job: str) -> str | None:
-        """What helps a job that waits for slots, where others have some of every TaskManager."""
+        """Advice for a job that waits for slots while other jobs have some of every TaskManager."""
         holders = [set(self.holders(manager["id"])) for manager in self.task_managers()]
         if any(job in jobs or not jobs for jobs in holders):
             return None
@@ -202,11 +202,11 @@ class Rest:
         )
 
     def live_jobs(self) -> list[str]:
-        """Ids of the jobs that have not ended, running or not."""
+        """Ids of the jobs that have not ended."""
         return [job for job, state in self.jobs().items() if state not in ENDED]
 
     def upload(self, jar: Path) -> str:
-        """Id of a jar, uploaded."""
+        """Upload a jar and return its id."""
         body, kind = multipart(jar)
         path = "/jars/upload"
         answer = self._read(path, self._ask("POST", path, body, kind, SUBMIT_SECONDS))
@@ -217,29 +217,29 @@ class Rest:
         self.delete(f"/jars/{quote(jar, safe='')}")
 
     def run_jar(self, jar: str, entry_class: str | None, arguments: Sequence[str] = ()) -> str:
-        """Id of the job that a jar's main class submits."""
+        """Run a jar's main class and return the id of the job that it submits."""
         document: dict[str, Any] = {"programArgsList": list(arguments)}
         if entry_class is not None:
             document["entryClass"] = entry_class
         return str(self.post(f"/jars/{quote(jar, safe='')}/run", document)["jobid"])
 
     def cancel(self, job: str) -> None:
-        """Cancel a job and wait until it has ended and left; one that has ended is left alone."""
+        """Cancel a job, unless it has ended, and wait until it has released its slots."""
         if self.job(job)["state"] not in ENDED:
             try:
                 self._ask("PATCH", f"/jobs/{quote(job, safe='')}")
             except Refusal:
-                if self.job(job)["state"] not in ENDED:  # it did not end by itself meanwhile
+                if self.job(job)["state"] not in ENDED:  # it did not end by itself
                     raise
             self.wait(job, ENDED)
         self.wait_released()
 
     def wait_released(self, seconds: float = RELEASE_SECONDS) -> None:
-        """Wait, not for ever, until no slot belongs to a job that has just ended.
+        """Wait, up to ``seconds``, until no slot belongs to a job that has just ended.
 
-        TaskManagers give slots back a moment after a job has ended; until then what it had is
-        taken. Flink is asked at most five times per second, however many TaskManagers there are:
-        where other jobs may hold slots, too, of one TaskManager after the other.
+        TaskManagers release slots a moment after a job has ended; until then its resources are in
+        use. Flink is asked at most five times per second, however many TaskManagers there are: if
+        other jobs may hold slots, one TaskManager after the other is asked.
         """
         jobs: Sequence[JobSummary] = self.get("/jobs/overview")["jobs"]
         ended, others = _just_ended(jobs, seconds), any(row["state"] not in ENDED for row in jobs)
@@ -250,12 +250,12 @@ class Rest:
             waiting = self._still_held(waiting, ended) if others else self._in_use()
 
     def _in_use(self) -> list[str]:
-        """TaskManagers that have slots of any job."""
+        """TaskManagers with slots of any job."""
         rows = self.task_managers()
         return [row["id"] for row in rows if row["freeResource"] != row["totalResource"]]
 
     def _still_held(self, devices: list[str], jobs: set[str]) -> list[str]:
-        """Ask the first TaskManager whether it has slots of some jobs; if so it is the last now."""
+        """Ask the first TaskManager whether it has slots of some jobs; if so, make it the last."""
         try:
             is_held = jobs.intersection(self.holders(devices[0]))
         except Refusal:  # it has just ended
@@ -263,7 +263,7 @@ class Rest:
         return devices[1:] + (devices[:1] if is_held else [])
 
     def wait(self, job: str, states: frozenset[str], seconds: float = 60.0) -> str:
-        """Wait until a job is in one of the states; returns the one it is in then."""
+        """Wait until a job is in one of the states, and return that state."""
         deadline = time.monotonic() + seconds
         while (state := str(self.job(job)["state"])) not in states:
             if time.monotonic() > deadline:
@@ -277,7 +277,7 @@ class Rest:
         Raises
         ------
         FlinkError
-            When the job ended instead; it quotes why.
+            When the job has ended; the message quotes the reason.
         """
         deadline = time.monotonic() + seconds
         while True:
@@ -294,7 +294,7 @@ class Rest:
             time.sleep(POLL_SECONDS)
 
     def failure(self, job: str) -> str:
-        """Root cause of a job's failure, one line; Flink tells it a moment after the job failed."""
+        """Root cause of a job's failure, one line; Flink reports it a moment after the failure."""
         deadline = time.monotonic() + CAUSE_SECONDS
         while not (traces := self._traces(job)) and self.job(job)["state"] in FAILED:
             if time.monotonic() > deadline:
@@ -303,17 +303,17 @@ class Rest:
         return root_cause(traces[0] if traces else "no exception is known")
 
     def _traces(self, job: str) -> list[str]:
-        """Stack traces of what failed in a job, the newest first."""
+        """Stack traces of the failures of a job, the newest first."""
         history = self.get(f"/jobs/{quote(job, safe='')}/exceptions").get("exceptionHistory", {})
         return [entry.get("stacktrace", "") for entry in history.get("entries", ())]
 
     def holders(self, device: str) -> list[str]:
-        """Jobs that have a slot on a TaskManager."""
+        """Jobs with a slot on a TaskManager."""
         slots = self.task_manager(device).get("allocatedSlots", [])
         return sorted({slot["jobId"] for slot in slots})
 
     def task_manager(self, device: str) -> dict[str, Any]:
-        """Return what a TaskManager offers, has left, and the slots that jobs have on it."""
+        """Return the total and free resources of a TaskManager, and the allocated slots."""
         manager: dict[str, Any] = self.get(f"/taskmanagers/{quote(device, safe='')}")
         return manager
 
@@ -333,7 +333,7 @@ class Rest:
         kind: str | None = None,
         seconds: float | None = None,
     ) -> bytes:
-        """Content of an answer; what is not answered is sent again while patience lasts."""
+        """Content of an answer; unanswered requests are repeated while patience lasts."""
         deadline, is_told = time.monotonic() + self.patience, False
         while True:
             try:
@@ -376,14 +376,14 @@ class Rest:
 
 
 def slot_pauses() -> Iterator[float]:
-    """Pauses between requests while slots are awaited: soon again, but at most five in a second."""
+    """Pauses between requests for free slots, of which there are at most five per second."""
     return chain((0.5 * SLOT_SECONDS, 1.5 * SLOT_SECONDS), repeat(SLOT_SECONDS))
 
 
 def _just_ended(jobs: Sequence[JobSummary], seconds: float) -> set[str]:
-    """Jobs that ended so many seconds ago at most; all that ended, where no other tells the time.
+    """Jobs that ended within the last ``seconds``; all that have ended if Flink's time is unknown.
 
-    A job that runs tells it by its duration.
+    The time is derived from the duration of a running job.
     """
     now = max((row["start-time"] + row["duration"] for row in jobs), default=0)
     if all(row["state"] in ENDED for row in jobs):
@@ -396,5 +396,5 @@ def _just_ended(jobs: Sequence[JobSummary], seconds: float) -> set[str]:
 
 
 def finished(job: str) -> str:
-    """What became of a job that nobody ended."""
+    """Clause on a job that has finished by itself."""
     return f"job {shown(job)} has finished because it has read all of its input"

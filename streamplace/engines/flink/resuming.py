@@ -1,4 +1,4 @@
-"""The command that finishes a move: whole, so that it can be typed as it is printed."""
+"""The command that finishes a move, complete so that it can be executed as printed."""
 
 import re
 import shlex
@@ -8,7 +8,7 @@ from pathlib import Path
 from streamplace.engines.flink.program import Program
 
 _NEW = ("--placement", "--rate", "--output", "-o")
-"""Options with a value that a resumed move does not take."""
+"""Options with a value that a resumed move does not accept."""
 _FLAGS = ("--resume", "--json", "--probe")
 _FILES = (
     "--cluster",
@@ -22,14 +22,14 @@ _FILES = (
 
 
 _LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
-"""Name and password of an address; a command that is printed and kept in a file has none."""
+"""Name and password of an address, which are removed from commands in messages and files."""
 
 
 def resume_words(words: Sequence[str], jar: Path) -> str:
-    """The command line that was given, with --resume and without what that goes by.
+    """The command line of a move with --resume, and without the options that this excludes.
 
-    Files are named in full, so that the folder in which it is typed does not matter. In an address,
-    words stand for name and password.
+    Paths are absolute, so that the working directory does not matter. Names and passwords in
+    addresses are replaced by placeholders.
 
     >>> words = ["flink", "move", "/j/a.jar", "--placement", "p.json", "--", "--in", "x y"]
     >>> resume_words(words, Path("/j/a.jar"))
@@ -58,18 +58,18 @@ def _whole(options: Sequence[str], jar: str) -> Iterator[str]:
 
 
 def resume_command(program: Program, url: str, folder: str | None) -> str:
-    """The same for a move that was begun from Python."""
+    """The same command for a move that was begun from Python."""
     more = ["--savepoints", folder] if folder is not None else []
     return _command("move", program, url, [*more, "--resume"])
 
 
 def apply_command(program: Program, url: str, placement: str, savepoint: str) -> str:
-    """The command that starts a job from a savepoint where it is placed."""
+    """The command that starts a job from a savepoint with a placement."""
     return _command("apply", program, url, ["--placement", placement, "--savepoint", savepoint])
 
 
 def _command(name: str, program: Program, url: str, more: Sequence[str]) -> str:
-    """A command with all that a job is submitted with."""
+    """A command with all options that describe the program of a job."""
     words = ["streamplace", "flink", name, str(program.jar.resolve()), "--rest"]
     words += [_LOGIN.sub("NAME:PASSWORD@", url)]
     words += ["--entry-class", program.entry_class] if program.entry_class is not None else []
@@ -87,7 +87,7 @@ def _command(name: str, program: Program, url: str, more: Sequence[str]) -> str:
 
 
 def with_job(command: str, job: str) -> str:
-    """Command that names the job whose move it finishes.
+    """Add the job of the move to a command, unless it names one.
 
     >>> with_job("streamplace flink move a.jar --resume -- --job x", "0b7c")
     'streamplace flink move a.jar --resume --job 0b7c -- --job x'
@@ -99,6 +99,6 @@ def with_job(command: str, job: str) -> str:
 
 
 def _parted(words: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Words before the arguments of the job, and those."""
+    """Words before the arguments of the job, and those arguments."""
     end = list(words).index("--") if "--" in words else len(words)
     return [*words[:end]], [*words[end:]]

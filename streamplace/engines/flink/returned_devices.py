@@ -1,4 +1,4 @@
-"""TaskManagers that come back: a JobManager that was restarted meets them anew."""
+"""Wait for TaskManagers that register again with a restarted JobManager."""
 
 import time
 from collections.abc import Callable
@@ -12,14 +12,14 @@ LOOK_SECONDS = 0.5
 def await_devices(
     rest: Rest, needed: set[str], seconds: float, tell: Callable[[str], None]
 ) -> None:
-    """Wait until TaskManagers are there, and rid of jobs that the cluster has forgotten.
+    """Wait until TaskManagers have joined, and released the slots of jobs that the cluster forgot.
 
-    They give the slots of a job back some time after its JobManager has gone.
+    They release the slots of a job some time after its JobManager has gone.
 
     Raises
     ------
     FlinkError
-        When that takes longer.
+        When that takes longer than ``seconds``.
     """
     deadline, before = time.monotonic() + seconds, ""
     while waiting := _awaited(rest, needed):
@@ -32,7 +32,7 @@ def await_devices(
 
 
 def _awaited(rest: Rest, needed: set[str]) -> str:
-    """What TaskManagers have still to do before a job can be started on them; else nothing."""
+    """Condition that TaskManagers do not meet yet, as a clause; empty if they meet all."""
     offered, jobs = rest.offered(), rest.jobs().keys()
     if missing := sorted(needed.difference(offered)):
         return f"{listed(missing)} have to join the cluster"

@@ -1,4 +1,4 @@
-"""Returning: what a job goes back from that was started and shall not stay."""
+"""Returning: the state from which a job continues if its successor should not stay."""
 
 from collections.abc import Callable
 from contextlib import suppress
@@ -27,17 +27,17 @@ def latest_of(
     seconds: float,
     tell: Callable[[str], None],
 ) -> str:
-    """End a job, and return where its last state is; empty for one that has finished by itself.
+    """End a job and return the path of its last state; empty if it has finished by itself.
 
-    What it has done is not undone: a running job is stopped with a savepoint, and of another the
-    last checkpoint is taken if it outlives the job.
+    No progress is lost: a running job is stopped with a savepoint. The state of any other job is
+    its last checkpoint, if that outlives the job.
 
     Parameters
     ----------
     path
-        What it was started from, or was to be.
+        Savepoint or checkpoint that the job was to be started from.
     seconds
-        In which the savepoint must be complete.
+        Maximum number of seconds for the savepoint.
     """
     state, trigger = rest.state(job), return_trigger(job)
     if state is None:
@@ -68,7 +68,7 @@ def latest_of(
 
 
 def start_of(rest: Rest, journal: Journal, job: str) -> str:
-    """What a job of a move was started from; else what the job before it was stopped with."""
+    """Path that a job of a move was started from, else of the savepoint of its predecessor."""
     if journal.savepoint is not None:
         return journal.savepoint
     with suppress(FlinkError):

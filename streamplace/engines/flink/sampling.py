@@ -1,4 +1,4 @@
-"""Sampling a running job: what each of its vertices did between two moments."""
+"""Sample a running job: rates of the metrics of its vertices between two moments."""
 
 import math
 import re
@@ -13,42 +13,42 @@ from streamplace.model.messages import shown
 
 POLL_SECONDS = 0.25
 PATIENCE_SECONDS = 30.0
-"""For answers that change rarely; what has not changed by then is idle."""
+"""Maximum wait for metrics that change rarely; one that has not changed by then is idle."""
 SILENCE_SECONDS = 10.0
-"""After which a Flink that has told no metric of a job will not tell any."""
+"""If Flink reports no metric of a job for this time, it never will."""
 YOUNG_MS = 60_000
-"""Age up to which a job may have no metrics yet, for Flink fetches them every ten seconds."""
+"""Maximum age of a job without metrics, which Flink fetches every ten seconds."""
 LATE = 0.05
-"""Part of a window that may be missing because its ends were seen late."""
+"""Part of a window that may be missing because its ends were noticed late."""
 MOST_WINDOWS, ALIKE = 12, 0.1
 COUNTS = ("numRecordsIn", "numRecordsOut", "numBytesIn", "numBytesOut")
 BUSY, BACK_PRESSURED = "accumulateBusyTimeMs", "accumulateBackPressuredTimeMs"
 _METRICS = (*COUNTS, BUSY, BACK_PRESSURED, "accumulateIdleTimeMs")
 PENDING = ".pendingRecords"
-"""End of the metric of records that a source has not read yet; few connectors report it."""
+"""Suffix of the metric for unread records of a source; few connectors report it."""
 Look = tuple[float, Mapping[str, float]]
-"""Time in s, and what was counted up to it."""
+"""Time in s, and values of counters at that time."""
 LONGEST_OPERATOR = 80
-"""Flink cuts the names of operators for the names of their metrics."""
+"""Length to which Flink cuts the names of operators in the names of their metrics."""
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What all subtasks of a vertex together did per second.
+    """Metrics of all subtasks of a vertex together.
 
     Attributes
     ----------
     rates
         Change of each metric per second; times are in ms, between 0 and 1000 × the parallelism.
-        What Flink does not tell, or calls NaN, is left out.
+        Missing metrics and NaN are left out.
     seconds
-        How long it was watched.
+        Length of the measurement.
     totals
-        Each metric at the end.
+        Value of each metric at the end.
     looks
-        Moments at which the metrics had just changed, with their values.
+        Times at which the metrics had just changed, with their values.
     unsure
-        Seconds by which such a moment may have been seen too late: the time between two looks.
+        Maximum error of such a time in seconds: the interval between two requests.
     """
 
     rates: Mapping[str, float]
@@ -64,23 +64,23 @@ class Activity:
 
     @property
     def records_out(self) -> float:
-        """Tuples/s that it sent to other vertices; one that several got counts once."""
+        """Tuples/s that it sent to other vertices; a tuple to several of them counts once."""
         return self.rates.get("numRecordsOut", 0.0)
 
     @property
     def busy(self) -> float | None:
-        """Seconds of its threads per second; None where Flink does not know."""
+        """Busy seconds of its threads per second; None if Flink does not report them."""
         return self.rates[BUSY] / 1000 if BUSY in self.rates else None
 
     @property
     def back_pressured(self) -> float:
-        """Seconds of its threads per second."""
+        """Back-pressured seconds of its threads per second."""
         return self.rates.get(BACK_PRESSURED, 0.0) / 1000
 
     def halves(self, metric: str) -> tuple[float, float] | None:
         """Change of a metric per second in the first half of the time and in the second.
 
-        None where the metric was not seen at three moments.
+        None if the metric was not read at three times.
         """
         seen = [(now, counters[metric]) for now, counters in self.looks if metric in counters]
         if len(seen) < 3:
@@ -90,7 +90,7 @@ class Activity:
         return (half - low) / (middle - start), (high - half) / (end - middle)
 
     def growth(self, metric: str) -> float | None:
-        """Change of a metric per second that may fall as well; None where it was not seen twice."""
+        """Change of a metric per second, possibly negative; None if it was not read twice."""
         seen = [(now, counters[metric]) for now, counters in self.looks if metric in counters]
         if len(seen) < 2:
             return None
@@ -99,7 +99,7 @@ class Activity:
 
 
 def sent_by(operator: str) -> str:
-    """Metric that counts what one operator of a vertex emits, be it to a fused one.
+    """Metric that counts the output of one operator of a vertex, even to a fused operator.
 
     >>> sent_by("Source: rides, v1.0")
     'Source__rides__v1_0.numRecordsOut'
@@ -108,7 +108,7 @@ def sent_by(operator: str) -> str:
 
 
 def pending_of(operator: str) -> str:
-    """Metric that counts the records that a source has not read yet."""
+    """Metric that counts the unread records of a source."""
     return f"{_prefix(operator)}{PENDING}"
 
 
@@ -118,7 +118,7 @@ def _prefix(operator: str) -> str:
 
 @dataclass(slots=True)
 class _Watch:
-    """Looks at a vertex or a TaskManager at moments when its counters had just changed."""
+    """Records the counters of a vertex or a TaskManager at times when they have just changed."""
 
     path: str
     wanted: tuple[str, ...]
@@ -130,7 +130,7 @@ class _Watch:
     unsure: float = 0.0
 
     def see(self, now: float, counters: dict[str, float]) -> None:
-        """Take in an answer; the one after a change has the news of all TaskManagers."""
+        """Add an answer; the one after a change contains the new values of all TaskManagers."""
         if self.asked is not None:
             self.unsure = max(self.unsure, now - self.asked)
         self.asked = now
@@ -142,16 +142,16 @@ class _Watch:
         self.previous = counters
 
     def has_fallen(self, counters: Mapping[str, float]) -> bool:
-        """Whether something is counted from 0 again."""
+        """Whether a counter has restarted from 0."""
         before = self.previous or {}
         return any(counters.get(name, math.inf) < before.get(name, 0.0) for name in COUNTS)
 
     def span(self, since: int) -> float:
-        """Seconds from a look on; 0 where there is none."""
+        """Seconds since a recorded time; 0 if there is none."""
         return self.looks[-1][0] - self.looks[since][0] if self.looks[since:] else 0.0
 
     def activity(self, since: int, until: int) -> Activity:
-        """Rates between two looks; 0 where nothing changed meanwhile."""
+        """Rates between two recorded times; 0 if nothing changed meanwhile."""
         looks = self.looks[since : until + 1]
         if len(looks) < 2:
             totals = self.previous or {}
@@ -169,17 +169,17 @@ def sample(
     seconds: float,
     further: Mapping[str, Sequence[str]] | None = None,
 ) -> dict[str, Activity]:
-    """Activity of the vertices, each watched for at least ``seconds``.
+    """Activity of the vertices, each measured for at least ``seconds``.
 
     Parameters
     ----------
     further
-        Vertex → metrics that are wanted of it besides.
+        Vertex → additional metrics to read.
 
     Raises
     ------
     FlinkError
-        When the job does not run, or does not any more.
+        When the job is not running, or stops running.
     """
     sampler = Sampler(rest, job, vertices, further)
     sampler.watch(seconds)
@@ -187,19 +187,19 @@ def sample(
 
 
 class Sampler:
-    """Vertices and TaskManagers that are watched window by window, without gaps.
+    """Measures vertices and TaskManagers in adjacent windows.
 
-    Flink answers with what it last fetched from the TaskManagers, which it does when asked and
-    every ten seconds at most (``metrics.fetcher.update-interval``). So rates are taken between two
-    moments at which counters were seen to change: both answers are equally old. A window begins
-    with the last such moment of the window before.
+    Flink answers with the values that it last fetched from the TaskManagers. It fetches them on
+    request, at most every ten seconds (``metrics.fetcher.update-interval``). So rates are computed
+    between two times at which counters changed, because both answers are then equally old. A window
+    begins with the last such time of the previous window.
 
     Parameters
     ----------
     further
-        Vertex → metrics that are wanted of it besides.
+        Vertex → additional metrics to read.
     managers
-        TaskManager → metrics that are wanted of it.
+        TaskManager → metrics to read.
     """
 
     def __init__(
@@ -228,12 +228,12 @@ class Sampler:
         self._marks = [[0] * len(self._watches)]
 
     def watch(self, seconds: float) -> None:
-        """Watch for one more window, of at least ``seconds`` for each vertex.
+        """Measure one more window of at least ``seconds`` for each vertex.
 
         Raises
         ------
         FlinkError
-            When the job does not run, or does not any more.
+            When the job is not running, or stops running.
         """
         began = time.monotonic()
         deadline = began + seconds + PATIENCE_SECONDS
@@ -256,7 +256,7 @@ class Sampler:
     def between(self, first: int, last: int) -> tuple[dict[str, Activity], dict[str, Activity]]:
         """Activity of vertices and of TaskManagers from the end of one window to that of another.
 
-        Windows are counted from 1; 0 is the beginning.
+        Windows are numbered from 1; 0 is the beginning.
         """
         seen = iter(
             watch.activity(since, until)
@@ -270,7 +270,7 @@ class Sampler:
         )
 
     def _is_short(self, seconds: float) -> bool:
-        """Whether something was not watched for so long; moments of change are seen late."""
+        """Whether a vertex or TaskManager needs more time; changes are noticed late."""
         begins = zip(self._watches, self._marks[-1], strict=True)
         return any(
             watch.span(since) < seconds - min(watch.unsure, LATE * seconds)
@@ -282,7 +282,7 @@ def settled_rate(rest: Rest, job: str, vertex: str, seconds: float) -> float:
     """Tuples/s that a vertex reads, once two windows of ``seconds`` in a row agree within 10 %.
 
     A job begins slowly: its classes are loaded and compiled, and its queues fill. After twelve
-    windows the last one counts, whatever it says.
+    windows the last one counts in any case.
     """
     before = rate = 0.0
     for _ in range(MOST_WINDOWS):
@@ -293,7 +293,7 @@ def settled_rate(rest: Rest, job: str, vertex: str, seconds: float) -> float:
 
 
 def _look(rest: Rest, job: str, watch: _Watch) -> None:
-    """Let a watch see what Flink answers now; nothing where it has not fetched anything yet."""
+    """Read the current counters of a watch; ignore an answer without values."""
     needed = [name for name in watch.wanted if not name.endswith(PENDING)]
     if not watch.looks and not watch.offered.issuperset(needed):
         rows = rest.get(watch.path.partition("?")[0])
@@ -301,7 +301,7 @@ def _look(rest: Rest, job: str, watch: _Watch) -> None:
     offered = [name for name in watch.wanted if name in watch.offered]
     if not offered:
         return
-    # a metric that Flink does not have makes it answer nothing at all, so it is not asked for
+    # if one metric is unknown, Flink returns none at all, so only known ones are requested
     now, query = time.monotonic(), ",".join(quote(name, safe="") for name in offered)
     counters = _numbers(rest.get(f"{watch.path}get={query}"))
     if watch.has_fallen(counters):
@@ -314,7 +314,7 @@ def _look(rest: Rest, job: str, watch: _Watch) -> None:
 
 
 def _numbers(rows: Sequence[Metric]) -> dict[str, float]:
-    """Sums over the subtasks, or values of a TaskManager, of what is a number."""
+    """Sums over the subtasks, or values of a TaskManager, that are numbers."""
     numbers = {}
     for row in rows:
         try:

@@ -1,4 +1,4 @@
-"""State on files: what the jobs of a move have saved, where Flink itself no longer knows them."""
+"""State on files: savepoints and checkpoints of the jobs of a move that Flink no longer knows."""
 
 from typing import NamedTuple
 
@@ -8,20 +8,20 @@ from streamplace.engines.flink.job_ids import chain_of
 from streamplace.engines.flink.journal import Journal, file_name
 
 CHAIN = 6
-"""Jobs of a move whose state is looked for: the first, its successor, and returns."""
+"""Number of jobs of a move whose state is searched: the first, its successor, and returns."""
 
 
 class SavedState(NamedTuple):
-    """Complete state in a file.
+    """A complete savepoint or checkpoint.
 
     Attributes
     ----------
     path
-        Of the savepoint or checkpoint.
+        Path of the savepoint or checkpoint.
     job
-        The job that has saved it.
+        The job that saved it.
     age
-        Seconds since it was complete.
+        Seconds since its completion.
     """
 
     path: str
@@ -30,16 +30,16 @@ class SavedState(NamedTuple):
 
     @property
     def words(self) -> str:
-        """What it is."""
+        """Clause on its kind and path."""
         kind = "checkpoint" if "/chk-" in self.path else "savepoint"
         return f"the last complete {kind} is {self.path}"
 
 
 def last_on_files(folder: SavepointFolder, journal: Journal) -> SavedState | None:
-    """Last complete state that any job of a move has saved; None where there is none.
+    """Last complete state of any job of a move; None if there is none.
 
-    The jobs followed one another, so the state of a later one is later. Savepoints of the first job
-    that are older than the move may be from long before, and are not meant.
+    The jobs ran one after another, so the state of a later job is newer. Savepoints of the first
+    job that are older than the move are ignored, because they may be much older.
     """
     for job in reversed(chain_of(journal.job, CHAIN)):
         states = [
@@ -57,7 +57,7 @@ def last_on_files(folder: SavepointFolder, journal: Journal) -> SavedState | Non
 
 
 def last_path(folder: SavepointFolder, journal: Journal) -> str | None:
-    """Path of the last complete state of a move: in the journal, or later on files."""
+    """Path of the last complete state of a move: of a newer one on files, else from the journal."""
     state = last_on_files(folder, journal)
     if state is None or (journal.savepoint is not None and state.job == journal.job):
         return journal.savepoint
@@ -65,7 +65,7 @@ def last_path(folder: SavepointFolder, journal: Journal) -> str | None:
 
 
 def concerns(journal: Journal, path: str) -> bool:
-    """Whether a savepoint or checkpoint is one of the jobs of a move."""
+    """Whether a savepoint or checkpoint belongs to the jobs of a move."""
     made_by = maker(path)
     chain = chain_of(journal.job, CHAIN)
     of_chain = bool(made_by) and any(made_by in (job, job[: len(made_by)]) for job in chain)
@@ -73,6 +73,6 @@ def concerns(journal: Journal, path: str) -> bool:
 
 
 def _age(folder: SavepointFolder, journal: Journal) -> float:
-    """Seconds since a move began, by the clock of the file system; 0 where no lock tells."""
+    """Seconds since a move began, by the clock of the file system; 0 if it has no lock."""
     entries: list[FileEntry] = folder.entries(file_name(journal.job, 1))
     return max((entry.age for entry in entries), default=0.0)

@@ -1,4 +1,4 @@
-"""Savepoints that moves have left: listed, and removed on request."""
+"""Savepoints that moves have left behind: list them, and remove them on request."""
 
 import time
 from datetime import datetime
@@ -26,7 +26,7 @@ class LeftSavepoint(BaseModel):
     job
         The job that was stopped with it.
     successor
-        The job that was to start from it.
+        The job that should start from it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -38,13 +38,13 @@ class LeftSavepoint(BaseModel):
 
 
 def record(folder: SavepointFolder, path: str, job: str, successor: str) -> None:
-    """Note that a move has made a savepoint."""
+    """Record that a move has made a savepoint."""
     savepoint = LeftSavepoint(path=path, job=job, successor=successor, made=now())
     folder.write(_record_name(path), savepoint.model_dump_json())
 
 
 def left_savepoints(folder: SavepointFolder) -> list[LeftSavepoint]:
-    """Savepoints that moves have made in a folder and that are still there, the oldest first."""
+    """Savepoints of moves that still exist in a folder, the oldest first."""
     present = {entry.name for entry in folder.entries("")}
     savepoints = []
     for name in sorted(present):
@@ -59,7 +59,7 @@ def left_savepoints(folder: SavepointFolder) -> list[LeftSavepoint]:
 
 
 def needed_by(rest: Rest, folder: SavepointFolder, savepoint: LeftSavepoint) -> str | None:
-    """Why a savepoint must stay; None where it need not."""
+    """Why a savepoint must stay; None if it can be removed."""
     for journal in unfinished(folder):
         if savepoint.job in (journal.job, journal.successor):
             return f"a move of job {journal.job} has not finished"
@@ -74,12 +74,12 @@ def needed_by(rest: Rest, folder: SavepointFolder, savepoint: LeftSavepoint) -> 
 
 
 def remove_savepoint(rest: Rest, folder: SavepointFolder, path: str) -> None:
-    """Have Flink remove a savepoint that a move has left.
+    """Make Flink remove a savepoint that a move has left behind.
 
     Raises
     ------
     SettingError
-        When it is none of them, or is still needed.
+        When it is not a savepoint of a move, or is still needed.
     FlinkError
         When Flink cannot remove it.
     """
@@ -93,7 +93,7 @@ def remove_savepoint(rest: Rest, folder: SavepointFolder, path: str) -> None:
 
 
 def dispose(rest: Rest, folder: SavepointFolder, path: str) -> None:
-    """Have Flink remove a savepoint, and forget that a move has made it."""
+    """Make Flink remove a savepoint, and delete the record of it."""
     request = rest.post("/savepoint-disposal", {"savepoint-path": path})["request-id"]
     deadline = time.monotonic() + REMOVE_SECONDS
     while True:
@@ -112,5 +112,5 @@ def dispose(rest: Rest, folder: SavepointFolder, path: str) -> None:
 
 
 def _record_name(path: str) -> str:
-    """Name of the file that says which move has made a savepoint."""
+    """Name of the file that records which move has made a savepoint."""
     return f"{PREFIX}{path.rstrip('/').rpartition('/')[2]}{SUFFIX}"

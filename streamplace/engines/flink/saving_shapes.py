@@ -1,4 +1,4 @@
-"""What Flink's REST interface answers about checkpoints and savepoints: the shape of it."""
+"""Answers of Flink's REST interface about checkpoints and savepoints, as typed dictionaries."""
 
 from typing import Annotated, NotRequired
 
@@ -10,7 +10,7 @@ from streamplace.engines.flink.answer_shapes import CHECKED
 
 @with_config(CHECKED)
 class CheckpointCounts(TypedDict):
-    """How many checkpoints and savepoints a job has taken."""
+    """Numbers of completed and failed checkpoints and savepoints of a job."""
 
     completed: Annotated[int, Field(ge=0)]
     failed: NotRequired[Annotated[int, Field(ge=0)]]
@@ -18,7 +18,7 @@ class CheckpointCounts(TypedDict):
 
 @with_config(CHECKED)
 class CheckpointAnswer(TypedDict):
-    """Where a checkpoint or savepoint lies; the later one of a job has the larger number."""
+    """A checkpoint or savepoint, with its path; later ones of a job have larger ids."""
 
     id: NotRequired[int]
     external_path: NotRequired[str | None]
@@ -30,7 +30,7 @@ class CheckpointAnswer(TypedDict):
 
 @with_config(CHECKED)
 class LatestCheckpoints(TypedDict):
-    """The last ones of a job, and the one that it began from."""
+    """Latest checkpoints and savepoints of a job, and the one that it was restored from."""
 
     completed: NotRequired[CheckpointAnswer | None]
     savepoint: NotRequired[CheckpointAnswer | None]
@@ -39,7 +39,7 @@ class LatestCheckpoints(TypedDict):
 
 @with_config(CHECKED)
 class Checkpoints(TypedDict):
-    """What a job has saved."""
+    """Checkpoints and savepoints of a job."""
 
     counts: CheckpointCounts
     latest: NotRequired[LatestCheckpoints | None]
@@ -47,7 +47,7 @@ class Checkpoints(TypedDict):
 
 @with_config(CHECKED)
 class Externalization(TypedDict):
-    """What becomes of the checkpoints of a job that ends."""
+    """Whether the checkpoints of a job are retained when it ends."""
 
     enabled: bool
     delete_on_cancellation: bool
@@ -55,7 +55,7 @@ class Externalization(TypedDict):
 
 @with_config(CHECKED)
 class CheckpointSettings(TypedDict):
-    """How a job takes its checkpoints."""
+    """Checkpointing settings of a job."""
 
     externalization: Externalization
     checkpoint_storage: NotRequired[str]
@@ -77,7 +77,7 @@ with_config(CHECKED)(Triggered)
 
 @with_config(CHECKED)
 class Progress(TypedDict):
-    """How far an operation is."""
+    """Status of an asynchronous operation."""
 
     id: str
 
@@ -92,7 +92,7 @@ with_config(CHECKED)(SavingAnswer)
 
 @with_config(CHECKED)
 class SavepointAnswer(TypedDict):
-    """What became of a savepoint that was asked for."""
+    """Status and result of a requested savepoint."""
 
     status: Progress
     operation: NotRequired[SavingAnswer | None]
@@ -104,7 +104,7 @@ with_config(CHECKED)(Removal)
 
 @with_config(CHECKED)
 class Disposal(TypedDict):
-    """What became of a savepoint that was to be removed."""
+    """Status and result of the removal of a savepoint."""
 
     status: Progress
     operation: NotRequired[Removal | None]

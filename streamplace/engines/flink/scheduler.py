@@ -1,4 +1,4 @@
-"""Flink's scheduler: only the default one puts slots where they are asked for."""
+"""Check Flink's scheduler, because only the default one obeys the placement of slots."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +13,7 @@ REMEDY = (
 
 
 def cluster_fault(rest: Rest) -> str | None:
-    """What is wrong with the scheduler that a cluster's configuration asks for."""
+    """Fault of the scheduler in a cluster's configuration; None if it can be used."""
     settings = rest.settings()
     if settings.get("scheduler-mode", "").lower() == "reactive":
         return f"the cluster runs in reactive mode, {REMEDY}"
@@ -23,7 +23,7 @@ def cluster_fault(rest: Rest) -> str | None:
 
 
 def job_fault(rest: Rest, document: Mapping[str, Any]) -> str | None:
-    """What is wrong with the scheduler of a job; versions before 2 do not name it with the job."""
+    """Fault of the scheduler of a job; the job does not name it before version 2."""
     scheduler = document.get("schedulerType") or ""
     if not scheduler:
         return cluster_fault(rest)

@@ -1,10 +1,10 @@
-"""What tuples between TaskManagers cost: a part per tuple and a part per byte.
+"""Cost of tuples between TaskManagers: a part per tuple and a part per byte.
 
 The CPU of the threads that send and receive is fitted, over all TaskManagers, by
 
-    cores = per tuple · tuples/s + per byte · bytes/s      of what each sends and receives
+    cores = per tuple · tuples/s + per byte · bytes/s     (of what each sends and receives)
 
-Where all send tuples of about one size, the two parts cannot be told apart. Then a tuple is assumed
+If all tuples have about the same size, the two parts cannot be separated. Then a tuple is assumed
 to cost as much as `BYTES_OF_A_TUPLE` of its bytes.
 """
 
@@ -17,25 +17,25 @@ from streamplace.model.arrays import Floats
 
 BYTES_OF_A_TUPLE = 6.4
 DIFFERENT = 2.0
-"""Mean sizes of tuples that differ by this factor tell the two parts apart."""
+"""Minimum ratio of mean tuple sizes for separating the two parts."""
 
 
 class RemoteFlow(NamedTuple):
-    """What a TaskManager sends to others and receives from them, per second."""
+    """Tuples and bytes per second that a TaskManager exchanges with others."""
 
     tuples: float
     traffic: float
 
 
 class SendingCost(NamedTuple):
-    """Core seconds that a remote tuple costs at each end, and each of its bytes in addition.
+    """Core seconds per remote tuple at each end, and in addition per byte.
 
     Attributes
     ----------
     is_split
-        Whether the two parts were measured apart; else their ratio is assumed.
+        Whether the two parts were measured separately; else their ratio is assumed.
     is_assumed
-        Whether nothing of it was measured.
+        Whether both parts are assumed.
     """
 
     per_tuple: float
@@ -44,28 +44,28 @@ class SendingCost(NamedTuple):
     is_assumed: bool = False
 
     def slower(self, factor: float) -> "SendingCost":
-        """Return the costs on cores that are slower by a factor."""
+        """Return the costs on cores that are slower by this factor."""
         return self._replace(per_tuple=factor * self.per_tuple, per_byte=factor * self.per_byte)
 
     def rounded(self) -> "SendingCost":
-        """Return the costs in three digits."""
+        """Return the costs rounded to three digits."""
         per_tuple, per_byte = float(f"{self.per_tuple:.3g}"), float(f"{self.per_byte:.3g}")
         return self._replace(per_tuple=per_tuple, per_byte=per_byte)
 
 
 ASSUMED = SendingCost(5.8e-9 * BYTES_OF_A_TUPLE, 5.8e-9, is_split=False, is_assumed=True)
-"""On a whole core, as benchmarks/calibration.py measures it; for clusters where nothing crosses."""
+"""On a full core, from benchmarks/calibration.py; for clusters without remote tuples."""
 
 
 def sending_cost(
     network: Mapping[str, float], flows: Mapping[str, RemoteFlow]
 ) -> SendingCost | None:
-    """Fit the CPU of the network's threads; None where nothing goes to another TaskManager.
+    """Fit the CPU of network threads; None if no tuple goes to another TaskManager.
 
     Parameters
     ----------
     network
-        TaskManager → cores that its threads take that send and receive.
+        TaskManager → cores of its threads that send and receive.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def sending_cost(
 
 
 def _fitted(amounts: Floats, cores: Floats) -> tuple[float, float]:
-    """Least squares with two factors that are not negative."""
+    """Least squares with two non-negative coefficients."""
     both = np.linalg.lstsq(amounts, cores, rcond=None)[0]
     if (both >= 0).all():
         return float(both[0]), float(both[1])

@@ -1,4 +1,4 @@
-"""Settling: whether a job that was just started keeps running as well as before."""
+"""Settling: check that a job that was just started keeps running as well as before."""
 
 import itertools
 import math
@@ -18,30 +18,30 @@ from streamplace.engines.flink.state import checkpoint_counts
 
 LOOK_SECONDS = 0.5
 RATE_SECONDS = 5.0
-"""How long the rate is watched, before a job is stopped and when it has settled."""
+"""Duration of each measurement of the rate."""
 BLOCKED = 0.02
-"""Share of its time that a source may be back-pressured before its rate is a limit."""
+"""A source that is back-pressured for a larger share of its time is limited."""
 LEAST_NOISE = 0.03
-"""Share by which runs of one placement differ (docs/calibration.md)."""
+"""Relative difference between runs of one placement (docs/calibration.md)."""
 ERRORS = 2.0
-"""Standard errors by which two rates must differ for one to be lower."""
+"""Minimum difference of two rates in standard errors for one to be lower."""
 MOST_LOOKS = 6
-"""Times that the rate of a job is taken which becomes faster, as its code is compiled."""
+"""Maximum number of measurements while a job becomes faster, as its code is compiled."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """What a job must show after its start, or else it goes back.
+    """Conditions that a moved job must meet after its start; otherwise it is moved back.
 
     Attributes
     ----------
     seconds
-        For how long it is watched; 0 trusts the start.
+        Duration of the check; 0 omits it.
     least_rate
-        Share of the rate before that its sources must reach; 0 compares no rates.
+        Share of the previous rate that its sources must reach; 0 compares no rates.
     never_slower
-        Whether a job whose sources were held back must not be slower than before at all, as far as
-        both rates are known.
+        Whether a job whose sources were back-pressured must not become slower at all, if both
+        rates are known.
     """
 
     seconds: float = 30.0
@@ -56,16 +56,16 @@ class Settling:
 
 @dataclass(frozen=True, slots=True)
 class SourceFlow:
-    """What the sources of a job emit.
+    """Output of the sources of a job.
 
     Attributes
     ----------
     rate
         Tuples/s of all of them.
     error
-        Standard error of that, from how much it varied meanwhile.
+        Standard error of the rate, from its variation during the measurement.
     is_limited
-        Whether one of them was held back, or had no CPU left where it runs.
+        Whether one of them was back-pressured, or had no CPU left on its device.
     """
 
     rate: float
@@ -79,13 +79,13 @@ class SourceFlow:
 
 
 def source_rate(rest: Rest, job: str) -> float | None:
-    """Tuples/s that the sources of a job emit; None where Flink does not tell."""
+    """Tuples/s that the sources of a job emit; None if Flink does not report them."""
     flow = source_flow(rest, job)
     return None if flow is None else flow.rate
 
 
 def source_flow(rest: Rest, job: str) -> SourceFlow | None:
-    """What the sources of a job emit; None where Flink does not tell."""
+    """Measure the output of the sources of a job; None if Flink does not report it."""
     document = rest.running_job(job)
     names = _sources(document)
     number = {vertex["id"]: vertex["parallelism"] for vertex in document["vertices"]}
@@ -94,7 +94,7 @@ def source_flow(rest: Rest, job: str) -> SourceFlow | None:
     try:
         counters = {vertex: (metric,) for vertex, metric in names.items()}
         activities = sample(rest, job, [*names], RATE_SECONDS, counters)
-    except FlinkError:  # it came to its end
+    except FlinkError:  # the job has ended
         return None
     rates = [activities[vertex].rates.get(metric) for vertex, metric in names.items()]
     full = _full(processes, before)
@@ -109,7 +109,7 @@ def source_flow(rest: Rest, job: str) -> SourceFlow | None:
 
 
 def _full(processes: Mapping[str, int], before: Mapping[str, CpuTime]) -> set[str]:
-    """TaskManagers of this machine that have had no CPU left since a look at them."""
+    """TaskManagers of this machine that had no CPU left since an earlier measurement."""
     return {
         device
         for device, pid in processes.items()
@@ -118,13 +118,13 @@ def _full(processes: Mapping[str, int], before: Mapping[str, CpuTime]) -> set[st
 
 
 def _devices(rest: Rest, job: str, vertices: Iterable[str]) -> set[str]:
-    """TaskManagers on which subtasks of some vertices run."""
+    """TaskManagers with subtasks of some vertices."""
     answers = (rest.get(f"/jobs/{job}/vertices/{quote(v, safe='')}") for v in vertices)
     return {str(row.get("taskmanager-id")) for one in answers for row in one["subtasks"]}
 
 
 def _error(activities: Mapping[str, Activity], names: Mapping[str, str]) -> float:
-    """Standard error of the sum of the rates of vertices, from the rates between looks at them."""
+    """Standard error of the sum of the rates of vertices, from the rates between updates."""
     errors = []
     for vertex, metric in names.items():
         looks = [(at, row[metric]) for at, row in activities[vertex].looks if metric in row]
@@ -135,12 +135,12 @@ def _error(activities: Mapping[str, Activity], names: Mapping[str, str]) -> floa
 
 
 def settle(rest: Rest, job: str, settling: Settling, before: SourceFlow | None) -> None:
-    """Watch a job that runs.
+    """Check a running job until it has settled.
 
     Raises
     ------
     FlinkError
-        When it does not keep running, completes no checkpoint, or is slower than before.
+        When it stops running, completes no checkpoint, or is slower than before.
     """
     deadline = time.monotonic() + settling.seconds
     while True:
@@ -161,7 +161,7 @@ def settle(rest: Rest, job: str, settling: Settling, before: SourceFlow | None) 
 
 
 def _check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow) -> None:
-    """Raise FlinkError for a job that is slower than before, and does not become faster."""
+    """Raise FlinkError if a job is slower than before, and does not become faster."""
     strictly = settling.never_slower and before.is_limited
     flow = source_flow(rest, job)
     for _ in range(MOST_LOOKS):
@@ -185,12 +185,12 @@ def _check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow) ->
 
 
 def _check_checkpoint(rest: Rest, job: str, seconds: float) -> None:
-    """Raise FlinkError where a checkpoint was due and none has completed."""
+    """Raise FlinkError if a checkpoint was due and none has completed."""
     try:
         settings = rest.get(f"/jobs/{job}/checkpoints/config")
         interval = settings.get("interval", PERIODIC_LIMIT_MS) / 1000
         counts = checkpoint_counts(rest, job)
-    except Refusal:  # it takes none, or has come to its end
+    except Refusal:  # it takes none, or has ended
         return
     if 2 * interval <= seconds and not counts.completed:
         raise FlinkError(
@@ -200,7 +200,7 @@ def _check_checkpoint(rest: Rest, job: str, seconds: float) -> None:
 
 
 def _sources(document: Job) -> dict[str, str]:
-    """Vertices without inputs, and the metric that counts what their sources emit."""
+    """Vertices without inputs, with the metric that counts the output of their sources."""
     plan = document.get("plan") or {"nodes": []}
     fed = {node["id"] for node in plan["nodes"] if node.get("inputs")}
     return {

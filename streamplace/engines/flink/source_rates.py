@@ -1,4 +1,4 @@
-"""Rates that sources are offered, from what they emit, what waits for them, and back-pressure."""
+"""Rates that sources are offered, from their output, their backlog and back-pressure."""
 
 import re
 from collections.abc import Sequence
@@ -16,20 +16,20 @@ _FACTOR = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*[x×]\s*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class SourceRate:
-    """What a source emits, and what it is offered.
+    """Emitted and offered rate of a source.
 
     Attributes
     ----------
     observed
         Tuples/s that it emits.
     windows
-        Tuples/s in the first half of the time and in the second; None where not measured.
+        Tuples/s in the first half of the time and in the second; None if not measured.
     pending
-        Records that wait for it at the end; None where its connector does not report them.
+        Records in its backlog at the end; None if its connector does not report them.
     growth
-        Records per second by which these grew.
+        Growth of the backlog, in records per second.
     back_pressured
-        Share of the time for which it was held back.
+        Share of the time for which it was back-pressured.
     """
 
     name: str
@@ -41,12 +41,12 @@ class SourceRate:
 
     @property
     def is_held_back(self) -> bool:
-        """Whether it would send more, were it not for back-pressure."""
+        """Whether back-pressure reduces its output."""
         return self.back_pressured > BLOCKED
 
     @property
     def offered(self) -> float | None:
-        """Tuples/s that arrive for it; None where back-pressure hides them."""
+        """Tuples/s that arrive for it; None if back-pressure hides them."""
         if self.pending is not None:
             return max(0.0, self.observed + self.growth)
         return None if self.is_held_back else self.observed
@@ -79,19 +79,19 @@ def _source_rate(source: FlinkTask, activity: Activity, observed: float) -> Sour
 
 
 def offered_rate(rates: Sequence[SourceRate]) -> float | None:
-    """Tuples/s that all sources together are offered; None where back-pressure hides some."""
+    """Tuples/s that all sources together are offered; None if back-pressure hides some."""
     offered = [source.offered for source in rates if source.offered is not None]
     return sum(offered) if len(offered) == len(rates) else None
 
 
 def check_rate(rate: Quantity) -> None:
-    """Raise SettingError or UnitError for a text that is neither a rate nor a multiple of one."""
+    """Raise SettingError or UnitError if a text is neither a rate nor a multiple of one."""
     if _factor(rate) is None and not 0 < tuple_rate(rate) <= LARGEST:
         raise SettingError(f"--rate is {rate}; it must be above 0, such as 50000 or 2x")
 
 
 def asked_rate(rate: Quantity, sources: Sequence[SourceRate]) -> float:
-    """Tuples/s that a text such as ``"2x"`` or ``"50 k/s"`` asks for.
+    """Tuples/s of a text such as ``"2x"`` or ``"50 k/s"``.
 
     >>> asked_rate("2x", [SourceRate("a", 30.0, None)]), asked_rate("1 k/s", [])
     (60.0, 1000.0)
@@ -99,7 +99,7 @@ def asked_rate(rate: Quantity, sources: Sequence[SourceRate]) -> float:
     Raises
     ------
     SettingError
-        For a multiple of a rate that is not known.
+        If it is a multiple of an unknown rate.
     """
     factor = _factor(rate)
     if factor is None:
@@ -120,7 +120,7 @@ def asked_rate(rate: Quantity, sources: Sequence[SourceRate]) -> float:
 
 
 def _factor(rate: Quantity) -> float | None:
-    """Number before an x; None where there is no x."""
+    """Number before an x; None if there is no x."""
     match = _FACTOR.fullmatch(rate) if isinstance(rate, str) else None
     if match is None:
         return None

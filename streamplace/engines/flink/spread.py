@@ -1,20 +1,20 @@
 """Spreading the slots of one group over TaskManagers in given counts, on a running cluster.
 
-Flink knows no "two here, one there". What it does know is that a slot fits a TaskManager only if
-every resource it asks for is left there. TaskManager k offers
+Flink does not support such counts. But it allocates a slot on a TaskManager only if every resource
+that the slot requests is free there. TaskManager k offers
 
 - ``lim-j`` = A for every index j,
 - ``lim-l-k`` = A and, for all m ≠ k, ``lim-l-m`` = H, for every layer l.
 
-Each slot of a group with index j, layer l and counts c, the largest of them C, asks for ⌊A / C⌋ of
-``lim-j`` and, for **every** device m, be it there or not, for
+Each slot of a group with index j, layer l and counts c with maximum C requests ⌊A / C⌋ of ``lim-j``
+and, for **every** device m, present or not, the following amount of ``lim-l-m``:
 
     lim-l-m = nothing  where c_m = C,    ⌊A / c_m⌋  where 0 < c_m < C,    A + 1  where c_m = 0.
 
-Then TaskManager m holds at most c_m slots of the group; and as Σ c_m is their number, whatever
-order Flink fills them in ends with exactly c. Groups that share a device must have different
-indexes, and those that both have less than their C there different layers: only there does a layer
-give anything away.
+Then TaskManager m holds at most c_m slots of the group; and as Σ c_m is their number, the result is
+exactly c, in whatever order Flink allocates them. Groups that share a device must have different
+indexes. If both have fewer slots there than their C, they must also have different layers, because
+a layer constrains only those devices.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,20 +34,20 @@ from streamplace.model.messages import quoted
 OFFER = 10**6
 PLENTY = 10**12
 MOST_SLOTS = 999
-"""Slots of one group on one device: beyond, ⌊A / c⌋ would leave room for another."""
+"""Maximum number of slots of one group on one device; beyond it, ⌊A / c⌋ would allow one more."""
 Demand = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class SpreadLimits:
-    """What spread groups may still take of TaskManagers.
+    """Indexes and layers of TaskManagers that are free for spread groups.
 
     Attributes
     ----------
     pins
-        The resources of all devices that the TaskManagers know of, be they there or not.
+        Resources of all devices that the TaskManagers are configured for, present or not.
     indexes, layers
-        Device → numbers of those that no group has taken there.
+        Device → numbers of those that no group uses there.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class SpreadLimits:
 
     @classmethod
     def untouched(cls, devices: Sequence[str], layers: int | None = None) -> "SpreadLimits":
-        """Limits of TaskManagers on which nothing runs."""
+        """Limits of TaskManagers without spread groups."""
         count = layers_offered(len(devices)) if layers is None else layers
         indexes = {device: set(range(GROUPS)) for device in devices}
         pins = tuple(resource(device) for device in devices)
@@ -72,12 +72,12 @@ class SpreadLimits:
 
     @property
     def layers_taken(self) -> int:
-        """Layers that the TaskManagers need for what was taken of ``GROUPS`` of them."""
+        """Number of layers that TaskManagers need for those in use, if ``GROUPS`` were offered."""
         taken = (set(range(GROUPS)) - free for free in self.layers.values())
         return max((1 + max(numbers) for numbers in taken if numbers), default=0)
 
     def take(self, counts: Mapping[str, int]) -> Demand:
-        """Resources that every slot of a group asks for, to be spread in these counts."""
+        """Reserve an index and a layer; return the resources that each slot requests."""
         most = max(counts.values())
         if unknown := set(counts).difference(self.indexes):
             raise PlacementError(
@@ -103,7 +103,7 @@ class SpreadLimits:
 
 
 def _taken(free: dict[str, set[int]], devices: Sequence[str], what: str) -> int:
-    """First number that is free on all of these devices, and is not any more."""
+    """Reserve the first number that is free on all of these devices."""
     common = set[int].intersection(*(free[device] for device in devices)) if devices else {0}
     if not common:
         raise _used_up(free, devices, what)
@@ -129,7 +129,7 @@ def _used_up(free: dict[str, set[int]], devices: Sequence[str], what: str) -> Pl
 def offers(device: str, devices: Sequence[str], layers: int | None = None) -> dict[str, int]:
     """Amount of every external resource that the TaskManager of a device offers.
 
-    Without layers no operator can be spread, and the device's own resource is all that it offers.
+    Without layers no operator can be spread, and a device offers its own resource only.
 
     >>> list(offers("a", ["a", "b"], layers=1))[-4:]
     ['lim-30', 'lim-31', 'lim-0-dev-a', 'lim-0-dev-b']
@@ -150,5 +150,5 @@ def offers(device: str, devices: Sequence[str], layers: int | None = None) -> di
 
 
 def pin_demand(device: str) -> Demand:
-    """Resources that a slot asks for to be cut from the TaskManager of a device."""
+    """Resources that a slot requests to be allocated on the TaskManager of a device."""
     return {resource(device): 1}

@@ -1,9 +1,9 @@
-"""What threads of tasks do, by samples of their stacks: own work, or handing tuples over.
+"""Work of the threads of tasks, by samples of their stacks: own work, or passing tuples on.
 
 A task writes tuples to buffers below Flink's record writer, and reads them below its network input.
-A chain saves both, except for one thing: unless objects are reused, it copies every tuple, which
-reads and sets each field as writing and reading do. So samples in serializers of composite types
-themselves are counted apart from those in serializers of single values.
+A chain saves both, with one exception: unless objects are reused, it copies every tuple, which
+reads and sets each field as writing and reading do. So samples inside serializers of composite
+types are counted separately from those inside serializers of single values.
 """
 
 import re
@@ -28,14 +28,14 @@ _ELEMENT = f"{_STREAMING}streamrecord.StreamElementSerializer"
 
 
 class StackCounts(NamedTuple):
-    """Samples of the stack of a thread, by what it did.
+    """Samples of the stack of a thread, by kind of work.
 
     Attributes
     ----------
     written, read
-        Those in which it wrote tuples to buffers, and read them there.
+        Samples in which it wrote tuples to buffers, and in which it read them.
     fields_written, fields_read
-        Those of them in which it read or set the fields of a composite tuple.
+        Samples among these in which it read or set the fields of a composite tuple.
     """
 
     total: int = 0
@@ -45,7 +45,7 @@ class StackCounts(NamedTuple):
     fields_read: int = 0
 
     def saved_by_chains(self, *, reuses_objects: bool) -> tuple[int, int]:
-        """Samples at the sending and at the receiving end that a chain would not have had.
+        """Samples at the sending and at the receiving end that a chain would not have.
 
         Unless objects are reused, a chain copies tuples, which reads and sets their fields as well.
         """
@@ -54,12 +54,12 @@ class StackCounts(NamedTuple):
         return self.written - self.fields_written, self.read - self.fields_read
 
     def plus(self, other: "StackCounts") -> "StackCounts":
-        """Samples of two threads together."""
+        """Sum of the samples of two threads."""
         return StackCounts(*map(sum, zip(self, other, strict=True)))
 
 
 def read_stacks(lines: Iterable[str]) -> dict[int, StackCounts]:
-    """Samples by the number of their thread, from what ``jfr print`` says of execution samples."""
+    """Thread number → samples, from the execution samples in the output of ``jfr print``."""
     counts: dict[int, StackCounts] = {}
     number, frames, is_stack = 0, list[str](), False
     for line in lines:
@@ -79,7 +79,7 @@ def read_stacks(lines: Iterable[str]) -> dict[int, StackCounts]:
 
 
 def counted(frames: Sequence[str]) -> StackCounts:
-    """One sample, from the methods of its stack, the innermost first.
+    """Classify one sample by the methods of its stack, the innermost first.
 
     >>> base = "org.apache.flink.api.common.typeutils.base"
     >>> stack = [f"{base}.StringSerializer.serialize"]
@@ -102,7 +102,7 @@ def counted(frames: Sequence[str]) -> StackCounts:
 
 
 def _is_of_value(serializer: str) -> bool:
-    """Whether a serializer writes one value, which is copied by its reference."""
+    """Whether a serializer writes a single value, which chains copy by reference."""
     if serializer.startswith(_VALUES):
         return not serializer.endswith(_COMPOSITE)
     return serializer == _ELEMENT

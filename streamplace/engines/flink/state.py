@@ -1,4 +1,4 @@
-"""State: what a job has saved, so that another can take it over."""
+"""State: checkpoints and savepoints of a job, from which another job can continue."""
 
 import secrets
 import time
@@ -23,22 +23,22 @@ from streamplace.engines.flink.tasks import job_operators
 from streamplace.model.messages import quoted, shown
 
 STOPPING = "SYNC_SAVEPOINT"
-"""Type of the savepoint that a job is stopped with."""
+"""Type of the savepoint with which a job is stopped."""
 SAVE_POLL_SECONDS = 0.05
 SAVE_SECONDS = 600.0
-"""For which a Flink that does not answer is asked about a savepoint."""
+"""Seconds for which requests about a savepoint are repeated while Flink does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """What a job starts from.
+    """Savepoint or checkpoint that a job is started from.
 
     Attributes
     ----------
     path
-        Of a savepoint, or of a checkpoint that was retained.
+        Path of a savepoint, or of a retained checkpoint.
     allow_non_restored
-        Whether state in it that no operator takes over may be left behind.
+        Whether state that belongs to no operator of the job may be dropped.
     """
 
     path: str
@@ -52,11 +52,11 @@ class Saving:
     Attributes
     ----------
     seconds
-        In which the savepoint must be complete.
+        Maximum number of seconds for the savepoint.
     native
-        Whether it has the format of the state backend: quicker, but for this backend alone.
+        Whether it has the format of the state backend: faster, but usable by this backend only.
     trial
-        Whether a savepoint is made and removed before the job is stopped.
+        Whether a trial savepoint is made and removed before the job is stopped.
     """
 
     seconds: float = 600.0
@@ -66,14 +66,14 @@ class Saving:
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """What a job has saved.
+    """Checkpoints and savepoints of a job.
 
     Attributes
     ----------
     checkpoints
-        Number of checkpoints and savepoints that were completed.
+        Number of completed checkpoints and savepoints.
     last
-        Path of the last savepoint or checkpoint, the later of them; None where neither is in a
+        Path of the last savepoint or checkpoint, whichever is later; None if neither is in a
         file.
     is_savepoint
         Whether that is a savepoint.
@@ -103,7 +103,7 @@ class Saved:
 
 
 def saved_by(rest: Rest, job: str) -> Saved | None:
-    """What a job has saved; None for a job without checkpoints."""
+    """Checkpoints and savepoints of a job; None if it has none."""
     document = rest.job(job)
     try:
         answer = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints")
@@ -122,7 +122,7 @@ def saved_by(rest: Rest, job: str) -> Saved | None:
 
 
 def resumable(rest: Rest, job: str) -> str | None:
-    """Path of what a job can go on from: what it saved last, else what it began from."""
+    """Path from which a job can continue: of its last state, else of its initial one."""
     if (saved := saved_by(rest, job)) is not None:
         return saved.last
     try:
@@ -132,14 +132,14 @@ def resumable(rest: Rest, job: str) -> str | None:
 
 
 def completed_path(rest: Rest, job: str) -> str | None:
-    """Path of the last checkpoint of a job that lies in a file."""
+    """Path of the last checkpoint of a job that is in a file."""
     latest = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints").get("latest") or {}
     row: CheckpointAnswer | None = latest.get("completed")
     return None if row is None else _path(row)
 
 
 def last_checkpoint_seconds(rest: Rest, job: str) -> float:
-    """How long the last checkpoint of a job took; 0 where there is none."""
+    """Duration of the last checkpoint of a job in seconds; 0 if there is none."""
     try:
         latest = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints").get("latest") or {}
     except Refusal:  # it takes none
@@ -149,14 +149,14 @@ def last_checkpoint_seconds(rest: Rest, job: str) -> float:
 
 
 def restored_path(rest: Rest, job: str) -> str | None:
-    """Path of what a job was started from."""
+    """Path of the savepoint or checkpoint that a job was started from."""
     latest = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints").get("latest") or {}
     row: CheckpointAnswer | None = latest.get("restored")
     return None if row is None else _path(row)
 
 
 def stopped_with(rest: Rest, job: str) -> str | None:
-    """Path of the savepoint that a job was stopped with; None where nobody has stopped it."""
+    """Path of the savepoint with which a job was stopped; None if it was not stopped."""
     try:
         latest = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints").get("latest") or {}
     except Refusal:  # it takes none
@@ -171,7 +171,7 @@ def stopped_with(rest: Rest, job: str) -> str | None:
 
 
 def outlives(rest: Rest, job: str, *, is_failure: bool = False) -> bool:
-    """Whether the checkpoints of a job stay when it is cancelled, or when it fails."""
+    """Whether the checkpoints of a job are retained when it is cancelled, or when it fails."""
     try:
         settings = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
     except FlinkError:  # it takes none
@@ -181,7 +181,7 @@ def outlives(rest: Rest, job: str, *, is_failure: bool = False) -> bool:
 
 
 def last_checkpoint_size(rest: Rest, job: str) -> int:
-    """Bytes that the last checkpoint of a job took; 0 where there is none."""
+    """Size of the last checkpoint of a job in bytes; 0 if there is none."""
     try:
         latest = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints").get("latest") or {}
     except Refusal:  # it takes none
@@ -191,26 +191,26 @@ def last_checkpoint_size(rest: Rest, job: str) -> int:
 
 
 class CheckpointTotals(NamedTuple):
-    """How many checkpoints of a job were completed, and how many failed."""
+    """Numbers of completed and failed checkpoints of a job."""
 
     completed: int
     failed: int
 
 
 def checkpoint_counts(rest: Rest, job: str) -> CheckpointTotals:
-    """Number of checkpoints that a job has completed, and that have failed."""
+    """Read the numbers of completed and failed checkpoints of a job."""
     counts = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints")["counts"]
     return CheckpointTotals(counts["completed"], counts.get("failed", 0))
 
 
 def _path(row: CheckpointAnswer) -> str | None:
-    """Where a checkpoint lies, if in a file."""
+    """Path of a checkpoint, if it is in a file."""
     path = row.get("external_path")
     return path if path and not path.startswith("<") else None
 
 
 def left_behind(rest: Rest, operators: Iterable[str]) -> Saved | None:
-    """What the youngest job of these operators has saved, be it running or ended."""
+    """Checkpoints and savepoints of the latest job with these operators, running or not."""
     names = set(operators)
     jobs = rest.get("/jobs/overview")["jobs"]
     for row in sorted(jobs, key=lambda row: row["start-time"], reverse=True):
@@ -221,14 +221,15 @@ def left_behind(rest: Rest, operators: Iterable[str]) -> Saved | None:
 
 
 def stop(rest: Rest, job: str, folder: str | None) -> str:
-    """Stop a job with a savepoint in a folder that all of Flink can write to; returns its path.
+    """Stop a job with a savepoint and return its path.
 
-    Where no folder is given it goes to the cluster's own.
+    All machines of the cluster must be able to write to the folder; None stands for the cluster's
+    own.
 
     Raises
     ------
     FlinkError
-        When there is no savepoint; the job goes on.
+        When the savepoint fails; the job continues to run.
     """
     request = begin_stop(rest, job, folder, secrets.token_hex(16))
     path = stopped_at(rest.patient(SAVE_SECONDS, rest.tell), job, request)
@@ -246,16 +247,16 @@ def begin_stop(
     native: bool = False,
     seconds: float = SUBMIT_SECONDS,
 ) -> str:
-    """Have a job stopped with a savepoint; returns what to ask for it by, which is the trigger.
+    """Request that a job be stopped with a savepoint; return the id of the request, its trigger.
 
     Parameters
     ----------
     trigger
-        Id of the request, chosen before so that it may be sent again.
+        Id of the request, chosen in advance so that the request can be repeated.
     native
         Whether the savepoint has the format of the state backend.
     seconds
-        In which Flink should say that it stops the job.
+        Timeout for the answer to the request.
     """
     request: dict[str, object] = {"drain": False, "triggerId": trigger}
     request["formatType"] = "NATIVE" if native else "CANONICAL"
@@ -266,11 +267,11 @@ def begin_stop(
 
 
 class StillSaving(NoAnswer):
-    """A savepoint that takes longer than it should; Flink goes on with it."""
+    """A savepoint is not complete within its time limit; Flink continues with it."""
 
 
 def stop_status(rest: Rest, job: str, request: str) -> str | None:
-    """How far Flink is with stopping a job; None where it does not know that it should."""
+    """Status of a request that stops a job; None if Flink does not know the request."""
     try:
         answer = rest.get(f"/jobs/{quote(job, safe='')}/savepoints/{quote(request, safe='')}")
     except Refusal:
@@ -279,14 +280,14 @@ def stop_status(rest: Rest, job: str, request: str) -> str | None:
 
 
 def stopped_at(rest: Rest, job: str, request: str, seconds: float = 600.0) -> str:
-    """Path of the savepoint that a job is being stopped with, once it is complete.
+    """Wait for the savepoint with which a job is being stopped, and return its path.
 
     Raises
     ------
     StillSaving
-        When it is not after so many seconds.
+        When it is not complete within ``seconds``.
     Refusal
-        When Flink does not know that it should stop the job.
+        When Flink does not know the request.
     FlinkError
         When the job cannot be saved.
     """

@@ -1,4 +1,4 @@
-"""Whether a job runs so steadily that what is measured of it holds for longer."""
+"""Check that a job runs steadily, so that its measurements remain valid."""
 
 import math
 from collections.abc import Mapping
@@ -11,23 +11,23 @@ from streamplace.engines.flink.source_rates import emitted
 from streamplace.model.messages import quoted, shown
 
 GARBAGE_TIME = "Status.JVM.GarbageCollector.All.Time"
-"""Metric of a TaskManager: milliseconds that all its garbage collectors have taken."""
+"""Metric of a TaskManager: milliseconds that all its garbage collectors have used."""
 MOST_GARBAGE = 0.2
-"""Share of the time from which on garbage collection distorts the CPU per tuple."""
+"""Share of the time above which garbage collection distorts the CPU per tuple."""
 WARM_UP_SECONDS = 60.0
-"""For which a job loads and compiles its classes (docs/calibration.md)."""
+"""Time in which a job loads and compiles its classes (docs/calibration.md)."""
 MOST_COUNTING = 0.15
-"""Part of a rate by which windows may differ, at most, because of when they were counted."""
+"""Maximum part of a rate by which windows may differ because of late counters."""
 NOISE = 3.0
-"""Counts that differ by so many times the root of their number agree."""
+"""Counts agree if they differ by less than this multiple of the square root of their number."""
 
 
 class UnsteadyJob(FlinkError):
-    """A job of which no measurement means anything yet; the message says what to wait for."""
+    """A job that cannot be measured yet; the message says what to wait for."""
 
 
 def check_age(document: Job, job: str, warm_up: float) -> None:
-    """Raise UnsteadyJob for a job whose tasks began to run less than ``warm_up`` seconds ago."""
+    """Raise UnsteadyJob if the tasks of a job began to run less than ``warm_up`` seconds ago."""
     age = seconds_running(document)
     if age < warm_up:
         raise UnsteadyJob(
@@ -49,7 +49,7 @@ def seconds_running(document: Job) -> float:
 
 
 def check_rates(seen: JobProfile) -> None:
-    """Raise UnsteadyJob where a source emits at different rates in both halves of the time."""
+    """Raise UnsteadyJob if a source emits at different rates in both halves of the time."""
     for source in seen.sources:
         activity = seen.activity[source.id]
         halves = emitted(source, activity)
@@ -70,8 +70,8 @@ def check_rates(seen: JobProfile) -> None:
 def agree(first: float, second: float, seconds: float, unsure: float) -> bool:
     """Whether two rates may be those of one constant source.
 
-    Where the moment between the windows is seen ``unsure`` seconds late, the first window counts
-    too little per second and the second too much, both by that part of their length.
+    If the border of the windows is noticed ``unsure`` seconds late, the first rate is too low and
+    the second one too high, both by that part of the length of a window.
     """
     larger, length = max(first, second), max(seconds, 1.0)
     counting = min(2 * unsure / length, MOST_COUNTING)
@@ -79,7 +79,7 @@ def agree(first: float, second: float, seconds: float, unsure: float) -> bool:
 
 
 def check_garbage(managers: Mapping[str, Activity]) -> None:
-    """Raise UnsteadyJob where garbage collection takes much of the time of a TaskManager."""
+    """Raise UnsteadyJob if garbage collection uses much of the time of a TaskManager."""
     for name, share in garbage_shares(managers).items():
         if share > MOST_GARBAGE:
             raise UnsteadyJob(
@@ -91,7 +91,7 @@ def check_garbage(managers: Mapping[str, Activity]) -> None:
 
 
 def garbage_shares(managers: Mapping[str, Activity]) -> dict[str, float]:
-    """TaskManager → share of its time that garbage collection took, where Flink tells it."""
+    """TaskManager → share of its time for garbage collection, if Flink reports it."""
     return {
         name: seen.rates[GARBAGE_TIME] / 1000
         for name, seen in managers.items()

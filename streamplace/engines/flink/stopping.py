@@ -1,16 +1,16 @@
-"""Stopping: whether a job goes on whose stop has failed."""
+"""Stopping: whether a job continues to run after its stop has failed."""
 
 import time
 
 from streamplace.engines.flink.rest import ENDED, POLL_SECONDS, Rest
 
 STEADY_SECONDS = 3.0
-"""A job that runs for so long after a stop has failed goes on."""
+"""A job that still runs this long after a failed stop is assumed to continue."""
 PASSING = frozenset({"FAILING", "CANCELLING", "RESTARTING", "RECONCILING"})
 
 
 def steady_state(rest: Rest, job: str, seconds: float) -> str | None:
-    """State of a job once it stays in it, or after so many seconds; None for one that is gone."""
+    """State of a job once it is stable, or after ``seconds``; None if the job is gone."""
     state, since = "", time.monotonic()
     while True:
         seen = rest.state(job)

@@ -1,4 +1,4 @@
-"""Submission: a job whose id is chosen before, so that it exists once however often it is sent."""
+"""Submit a job with an id that is chosen in advance, so that repeated requests create one job."""
 
 import time
 
@@ -9,31 +9,31 @@ from streamplace.engines.flink.rest import ENDED, FlinkError, NoAnswer, Refusal,
 from streamplace.engines.flink.uploads import ClusterJar
 
 ANSWER_SECONDS = 60.0
-"""In which a submission should be answered; else the job is looked up."""
+"""Timeout for the answer to a submission, after which the job is looked up."""
 LOOK_SECONDS = 3.0
-"""For which a job is looked for whose submission was not answered, before it is sent again."""
+"""Time for which a job without an answer is looked up, before it is submitted again."""
 
 
 def chain_states(rest: Rest, job: str) -> dict[str, str]:
-    """Those of a job and the ones that take its place that Flink knows, with their states."""
+    """States of a job and its successors, as far as Flink knows them."""
     states = rest.jobs()
     return {one: states[one] for one in chain_of(job) if one in states}
 
 
 def submit(rest: Rest, jar: ClusterJar, request: dict[str, object], job: str) -> None:
-    """Have a jar submit a job of a given id; it exists when this returns.
+    """Submit a job with a given id from a jar; the job exists when this returns.
 
     Parameters
     ----------
     rest
-        A patient one; when its patience is over, Flink is given up that answers nothing.
+        A patient client; NoAnswer is raised when its patience is over.
 
     Raises
     ------
     NoAnswer
-        When it is not known whether the job exists.
+        When it is unknown whether the job exists.
     FlinkError
-        When Flink refuses the job.
+        When Flink rejects the job.
     """
     once = rest.patient(0.0, rest.tell)
     deadline = time.monotonic() + rest.patience
@@ -54,7 +54,7 @@ def submit(rest: Rest, jar: ClusterJar, request: dict[str, object], job: str) ->
 
 
 def _appears(rest: Rest, job: str) -> bool:
-    """Whether a job is there, or is there soon."""
+    """Whether a job exists, or will within seconds."""
     deadline = time.monotonic() + LOOK_SECONDS
     while rest.state(job) is None:
         if time.monotonic() > deadline:
@@ -64,7 +64,7 @@ def _appears(rest: Rest, job: str) -> bool:
 
 
 def withdraw(rest: Rest, folder: SavepointFolder, job: str) -> None:
-    """See to it that a job does not run and never will: it is cancelled, or its id is used up."""
+    """Ensure that a job neither runs nor will: cancel it, or use up its id."""
     if rest.state(job) is None:
         try:
             folder.spend(job)

@@ -1,8 +1,8 @@
-"""What jobs were submitted with: remembered on this machine, because Flink does not tell it.
+"""Programs of submitted jobs, stored on this machine, because Flink does not report them.
 
-Flink's REST interface tells neither the jar of a running job nor the class and the arguments that
-it was started with (docs/how-to/flink.md). So whatever streamplace submits is written to a file of
-the user, which nobody else can read, for arguments may be secret.
+Flink's REST interface reports neither the jar of a running job nor the class and the arguments that
+it was started with (docs/how-to/flink.md). So every program that streamplace submits is written to
+a file that only the user can read, because arguments may be secret.
 """
 
 import hashlib
@@ -24,18 +24,18 @@ from streamplace.model.messages import listed, shown
 
 FOLDER = "flink-jobs"
 MOST = 1000
-"""Jobs that are remembered; the oldest are forgotten first."""
+"""Maximum number of stored programs; the oldest are deleted first."""
 UPLOADS = "flink-web-upload"
-"""Folder of the JobManager in which uploaded jars lie, unless it is configured."""
+"""Default folder of the JobManager for uploaded jars."""
 
 
 class SubmittedProgram(BaseModel):
-    """A program as it is written to a file.
+    """Program of a job as it is stored in a file.
 
     Attributes
     ----------
     digests
-        Jar → its SHA-256 when the job was submitted, the first of them with the main class.
+        Jar → its SHA-256 at the submission; the first jar contains the main class.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -50,7 +50,7 @@ class SubmittedProgram(BaseModel):
 
     @classmethod
     def of(cls, program: Program) -> "SubmittedProgram":
-        """Return what to write of a program; its files are named in full."""
+        """Return the stored form of a program, with absolute paths."""
         jars = [jar.resolve() for jar in (program.jar, *program.libraries)]
         return cls(
             digests={jar: digest(jar) for jar in jars},
@@ -68,7 +68,7 @@ class SubmittedProgram(BaseModel):
         Raises
         ------
         SettingError
-            When a jar is no longer what was submitted.
+            When a jar has changed since the submission.
         """
         for path, known in self.digests.items():
             if not path.is_file() or digest(path) != known:
@@ -97,7 +97,7 @@ def digest(jar: Path) -> str:
 
 
 def remember(job: str, program: Program) -> None:
-    """Write down what a job was submitted with; a folder that cannot be written to stays empty."""
+    """Store the program of a job; errors of writing are ignored."""
     folder = user_state() / FOLDER
     with suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -117,12 +117,12 @@ def _private(path: str, flags: int) -> int:
 
 
 def remembered_program(job: str) -> Program | None:
-    """Return what a job was submitted with, or the job whose place it took; None if not known.
+    """Return the program of a job, or of the job that it replaced; None if unknown.
 
     Raises
     ------
     SettingError
-        When a jar is no longer what was submitted.
+        When a jar has changed since the submission.
     """
     near: dict[int, Path] = {}
     with suppress(OSError):
@@ -138,12 +138,12 @@ def remembered_program(job: str) -> Program | None:
 
 
 def known_program(rest: Rest, job: str) -> Program:
-    """Return what a job was submitted with.
+    """Return the program of a job.
 
     Raises
     ------
     SettingError
-        When that is not known; it names the jars that were uploaded to the cluster.
+        When it is unknown; the message names the jars that were uploaded to the cluster.
     """
     program = remembered_program(job)
     if program is not None:
@@ -156,10 +156,10 @@ def known_program(rest: Rest, job: str) -> Program:
 
 
 def _uploads(rest: Rest) -> str:
-    """Return jars that others have uploaded, and where they lie if that is on this machine."""
+    """Clause on jars that others have uploaded, with their paths if these are on this machine."""
     try:
         jars = [jar for jar in rest.get("/jars")["files"] if not is_own(jar["name"])]
-    except FlinkError:  # a cluster that takes no jars
+    except FlinkError:  # a cluster that accepts no jars
         return ""
     if not jars:
         return ""
@@ -170,6 +170,6 @@ def _uploads(rest: Rest) -> str:
 
 
 def _on_this_machine(settings: dict[str, str], jars: Sequence[str]) -> list[Path]:
-    """Return the files of uploaded jars that this user can read."""
+    """Paths of uploaded jars that this user can read."""
     folder = Path(settings.get("web.upload.dir", settings.get("web.tmpdir", os.devnull))) / UPLOADS
     return [path for jar in jars if os.access(path := folder / jar, os.R_OK)]

@@ -1,4 +1,4 @@
-"""CPU of each task of a job, from the most exact source that there is for each of its subtasks."""
+"""CPU of each task of a job, from the most exact source that is available for each subtask."""
 
 import math
 import time
@@ -43,14 +43,14 @@ Key = tuple[str, str, int]
 
 
 class RunningSubtask(NamedTuple):
-    """A subtask and where it runs.
+    """A subtask and its device.
 
     Attributes
     ----------
     thread
-        What its thread is called.
+        Name of its thread.
     busy
-        Milliseconds that it was busy so far; NaN where Flink does not know.
+        Its busy time in milliseconds; NaN if Flink does not report it.
     """
 
     job: str
@@ -62,12 +62,12 @@ class RunningSubtask(NamedTuple):
 
     @property
     def key(self) -> Key:
-        """What it is known by."""
+        """Job, vertex and index."""
         return self.job, self.vertex, self.number
 
 
 class TaskCpu(NamedTuple):
-    """Core seconds per second of a task, and how they were had if not measured by thread."""
+    """Core seconds per second of a task, and their source if not measured by thread."""
 
     cores: float
     source: str = MEASURED
@@ -75,7 +75,7 @@ class TaskCpu(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClusterSnapshot:
-    """A look at the cluster's subtasks, and at the threads of its processes on this machine."""
+    """State of the cluster's subtasks, and of the threads of its processes on this machine."""
 
     subtasks: Sequence[RunningSubtask]
     threads: Mapping[str, list[JavaThread]]
@@ -83,18 +83,18 @@ class ClusterSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ClusterInterval:
-    """What happened between two looks.
+    """Changes between two snapshots.
 
     Attributes
     ----------
     subtasks
-        Of all jobs; ``busy`` is what was added to it.
+        Subtasks of all jobs; ``busy`` is the increase of their busy time.
     loads
-        TaskManager → what its threads took; those of this machine alone.
+        TaskManager on this machine → CPU of its threads.
     received
-        TaskManager of this machine → what it runs, by its log.
+        TaskManager on this machine → its tasks, by its log.
     sources
-        Threads of the tasks that read nothing from others.
+        Threads of the tasks without input from others.
     """
 
     subtasks: Sequence[RunningSubtask]
@@ -109,12 +109,12 @@ def snapshot(
     processes: Mapping[str, int],
     before: ClusterSnapshot | None = None,
 ) -> ClusterSnapshot:
-    """Look at a cluster; Flink tells where a job's subtasks are a moment after they run.
+    """Take a snapshot of a cluster, once Flink reports the devices of the job's subtasks.
 
     Parameters
     ----------
     before
-        An earlier look at the same processes.
+        An earlier snapshot of the same processes.
     """
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not all(one.device for one in _subtasks(rest, job)) and time.monotonic() < deadline:
@@ -138,12 +138,12 @@ def between(
     processes: Mapping[str, int],
     sources: Container[str],
 ) -> ClusterInterval:
-    """What happened between two looks, to what both have seen.
+    """Changes between two snapshots, of everything that is in both.
 
     Parameters
     ----------
     sources
-        Vertices that read nothing from others.
+        Vertices without input from others.
     """
     before = {one.key: one.busy for one in first.subtasks}
     subtasks = [
@@ -196,7 +196,7 @@ def task_cpu(
     Parameters
     ----------
     processes
-        TaskManager → cores that all of it took; at least those of other machines are wanted.
+        TaskManager → cores of its process, at least for those on other machines.
     """
     threads, wholes = _by_thread(interval), _by_process(interval.subtasks, processes)
     parts: dict[str, list[TaskCpu]] = {vertex: [] for vertex in activity}
@@ -219,9 +219,10 @@ def task_cpu(
 
 
 def stacks_by_task(interval: ClusterInterval, job: str, stacks: Stacks) -> dict[str, StackCounts]:
-    """Samples of the stacks of every task of a job, with those of the threads that help it.
+    """Samples of the stacks of every task of a job, including its helper threads.
 
-    Threads of one name that cannot be told apart speak for all tasks of that name.
+    Samples of a thread name that belongs to several tasks count for all of them, unless the log of
+    the TaskManager distinguishes the threads.
     """
     counts: dict[str, StackCounts] = defaultdict(StackCounts)
     for device, samples in stacks.items():
@@ -245,7 +246,7 @@ def stacks_by_task(interval: ClusterInterval, job: str, stacks: Stacks) -> dict[
 
 
 def _by_thread(interval: ClusterInterval) -> dict[Key, TaskCpu]:
-    """CPU of the subtasks whose threads were seen, with that of the threads that help them."""
+    """CPU of the subtasks with measured threads, including their helper threads."""
     bearers: dict[tuple[str, str], list[RunningSubtask]] = defaultdict(list)
     for one in interval.subtasks:
         bearers[one.device, one.thread].append(one)
@@ -275,7 +276,7 @@ def _raised(
     device: str,
     thread: str,
 ) -> float:
-    """By what the CPU of a thread is multiplied that has helpers."""
+    """Factor by which helper threads increase the CPU of a thread."""
     cores = own[device][thread]
     return (cores + more[device][thread]) / cores if cores > 0 else 1.0
 
@@ -285,7 +286,7 @@ def _of_one_name(
     bearers: Sequence[RunningSubtask],
     runs: Mapping[int, ReceivedTask],
 ) -> dict[Key, TaskCpu]:
-    """CPU of the subtasks on a TaskManager whose threads bear one name."""
+    """CPU of the subtasks on a TaskManager whose threads have the same name."""
     if len(threads) != len(bearers):
         return {}
     if len(threads) == 1:
@@ -310,7 +311,7 @@ def _identity(run: ReceivedTask) -> tuple[str, str]:
 
 
 def _parts(subtasks: Sequence[RunningSubtask]) -> list[float]:
-    """Part of each in the time that they were busy; equal ones where that is not known."""
+    """Share of each subtask in their total busy time; equal shares if that is unknown."""
     total = sum(one.busy for one in subtasks)
     if math.isnan(total) or total <= 0:
         return [1 / len(subtasks)] * len(subtasks)
@@ -320,7 +321,7 @@ def _parts(subtasks: Sequence[RunningSubtask]) -> list[float]:
 def _by_process(
     subtasks: Iterable[RunningSubtask], processes: Mapping[str, float]
 ) -> dict[Key, float]:
-    """CPU of TaskManagers, dealt out among their subtasks."""
+    """CPU of TaskManager processes, divided among their subtasks."""
     there: dict[str, list[RunningSubtask]] = defaultdict(list)
     for one in subtasks:
         if one.device in processes and not math.isnan(one.busy):
@@ -335,7 +336,7 @@ def _by_process(
 def _busy_cores(
     job: str, subtasks: Iterable[RunningSubtask], activity: Mapping[str, Activity]
 ) -> Iterator[tuple[RunningSubtask, float]]:
-    """Subtasks of a job with the seconds per second that each was busy; NaN where unknown."""
+    """Subtasks of a job with the busy seconds per second of each; NaN if unknown."""
     vertices: dict[str, list[RunningSubtask]] = defaultdict(list)
     for one in subtasks:
         if one.job == job and one.vertex in activity:

@@ -1,4 +1,4 @@
-"""Vertices of a running job: what Flink fused, how often it runs, and where."""
+"""Vertices of a running job: their operators, their parallelism, and their devices."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,11 +16,11 @@ class Vertex:
     Attributes
     ----------
     operators
-        As placements call them, the first one first.
+        Names in placements, in order.
     unsure
-        Those whose numbers may belong to other operators of the same name.
+        Names with a number that may belong to another operator of the same name.
     devices
-        Device → number of subtasks that it runs.
+        Device → number of its subtasks.
     """
 
     id: str
@@ -33,7 +33,10 @@ class Vertex:
 def read_vertices(
     rest: Rest, job: str, document: Job, expected: Iterable[str] = ()
 ) -> list[Vertex]:
-    """Vertices of a job with the devices of their subtasks; expected names may hold anything."""
+    """Vertices of a job with the devices of their subtasks.
+
+    Expected names of operators may contain any characters.
+    """
     return [
         Vertex(
             row["id"],

@@ -1,8 +1,8 @@
-"""The transaction of a move: one copy of the job runs in the end, or the user is told what to do.
+"""The transaction of a move: in the end one copy of the job runs, or the user is told what to do.
 
-Every step reads first what is the case. What is asked of Flink bears an id that was chosen before,
-so it may be asked again: the stop of the job, its successor, and the successor of that, which is
-the job where it ran. Each of these ids is used once, whoever uses it, so no two copies can run.
+Every step first reads the current state. Requests to Flink have ids that are chosen in advance, so
+they can be repeated: the stop of the job, its successor, and the successor of that, which is the
+job on its previous devices. Flink accepts each of these ids once, so no two copies can run.
 """
 
 from collections.abc import Callable
@@ -50,12 +50,12 @@ from streamplace.engines.flink.verify import fault_of, verify
 from streamplace.model.messages import listed, shown
 
 STOP_SECONDS = 30.0
-"""In which Flink should say that it stops a job; else it is asked again."""
+"""Timeout for the answer to a stop request, after which it is repeated."""
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How a job is submitted to a place: where it shall run, or where it ran."""
+    """Program and devices for a submission: with the new placement, or with the previous one."""
 
     jar: ClusterJar
     program: Program
@@ -64,16 +64,16 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """A move that is locked, with its jars on the cluster.
+    """A move that holds its lock and has its jars on the cluster.
 
     Attributes
     ----------
     rest
-        A patient one.
+        A patient client.
     ways
-        What submits the job where it shall run, and where it ran.
+        Submissions to the new devices, and to the previous ones.
     rate
-        What its sources emit before it is stopped, if known.
+        Output of its sources before the move, if known.
     """
 
     rest: Rest
@@ -89,11 +89,11 @@ class Transaction:
 
     @property
     def journal(self) -> Journal:
-        """What the move intends."""
+        """Journal of the move."""
         return self.lock.journal
 
     def begin(self) -> FlinkMoved:
-        """Stop the job, and start it where it shall run."""
+        """Stop the job, and start it on its new devices."""
         job = self.journal.job
         state = self.rest.state(job)
         if state is None:
@@ -115,7 +115,7 @@ class Transaction:
         return self._forward(path)
 
     def conclude(self) -> FlinkMoved:
-        """Bring a move to its end, from whatever is the case now."""
+        """Finish an interrupted move, whatever its current state."""
         job, new = self.journal.job, self.journal.successor
         self.lock.cover(new)
         states = chain_states(self.rest, job)
@@ -134,7 +134,7 @@ class Transaction:
         try:
             path = stopped_at(self.rest, job, self.journal.trigger, self.saving.seconds)
             self.rest.wait(job, ENDED)
-        except Refusal as error:  # Flink has forgotten that it was asked to
+        except Refusal as error:  # Flink has forgotten the request
             path = self._own_savepoint(error)
         except FlinkError as error:
             self._check_decided(error)
@@ -143,7 +143,7 @@ class Transaction:
         return self._forward(path)
 
     def _stop(self) -> str:
-        """Path of the savepoint that the job was stopped with."""
+        """Stop the job and return the path of its savepoint."""
         job, trigger = self.journal.job, self.journal.trigger
         native, folder = self.saving.native, self.folder.uri
         begin_stop(self.rest, job, folder, trigger, native=native, seconds=STOP_SECONDS)
@@ -153,7 +153,7 @@ class Transaction:
         return path
 
     def _proceed(self, path: str) -> FlinkMoved:
-        """Go on where nothing runs: forward, or back if that was begun."""
+        """Continue while no copy runs: forward, or back if that was begun."""
         if not self.journal.returns:
             return self._forward(path)
         error = FlinkError("the move failed")
@@ -161,7 +161,7 @@ class Transaction:
         raise error
 
     def _forward(self, path: str) -> FlinkMoved:
-        """Start the job where it shall run, and see whether it stays."""
+        """Start the job on its new devices, and check that it settles."""
         new = self.journal.successor
         try:
             self._start(new, 0, path)
@@ -174,7 +174,7 @@ class Transaction:
         return FlinkMoved(new, pause_of(self.rest, self.journal.job, new), path)
 
     def _start(self, job: str, way: int, path: str) -> None:
-        """Start a job from a savepoint, unless another already goes on from there."""
+        """Start a job from a savepoint, unless another job already continues from it."""
         chosen, chain = self.ways[way], chain_of(self.journal.job)
         devices = {device for vector in chosen.places.values() for device in devices_of(vector)}
         request = chosen.program.run_request(Savepoint(path, self.journal.allow_non_restored))
@@ -186,7 +186,7 @@ class Transaction:
         wait_started(self.rest, job, self.seconds)
 
     def _watch(self, job: str) -> None:
-        """Raise FlinkError where a job does not run as placed, or does not stay so."""
+        """Raise FlinkError if a job does not run as placed, or does not settle."""
         self._verify(job, self.journal.after)
         if self.settling.seconds > 0:
             self.tell(f"watching it for {self.settling.seconds:g} s")
@@ -194,7 +194,7 @@ class Transaction:
         refuse_ended(self.rest, job)
 
     def _verify(self, job: str, places: dict[str, list[str]]) -> None:
-        """Raise FlinkError where a job does not run as placed; one that has ended by itself may."""
+        """Raise FlinkError if a job does not run as placed, unless it has finished by itself."""
         verification = verify(self.rest, job, places)
         if not verification.fine:
             state = self.rest.state(job)
@@ -206,20 +206,20 @@ class Transaction:
         self.tell(f"job {job} runs; every subtask is where it is placed")
 
     def _remember(self, path: str) -> None:
-        """Note the savepoint: for whoever resumes the move, and as one that it has left."""
+        """Store the savepoint in the journal, and record it as one of a move."""
         self._save(savepoint=path)
         with suppress(FlinkError):
             record(self.folder, path, self.journal.job, self.journal.successor)
 
     def _save(self, **news: object) -> None:
-        """Note in the journal what is known by now, if that can be written."""
+        """Update the journal, if it can be written."""
         with suppress(FlinkError):
             self.lock.save(self.journal.model_copy(update=news))
 
     def _await_savepoint(self, error: BaseException) -> str:
-        """What a job goes back to whose stop failed or was interrupted; raises where it needs not.
+        """Path to continue from after a failed stop; raise an error if the job needs no restart.
 
-        Once asked for, a stop goes on, be it interrupted here.
+        A stop continues in Flink, even if it is interrupted here.
         """
         job = self.journal.job
         with suppress(Refusal):
@@ -236,7 +236,7 @@ class Transaction:
         if state is None:
             raise self._forgotten() from None
         if state not in ENDED:
-            raise error  # it goes on
+            raise error  # the job continues to run
         if state != "FAILED":
             raise self._not_stopped(state) from None
         if (checkpoint := last_kept(self.rest, job)) is None:
@@ -247,7 +247,7 @@ class Transaction:
         return checkpoint
 
     def _not_stopped(self, state: str) -> FlinkError:
-        """What became of a job that this move did not stop."""
+        """Error about a job that this move did not stop."""
         job = self.journal.job
         path = stopped_with(self.rest, job) if state == FINISHED else None
         if path is None:
@@ -264,7 +264,7 @@ class Transaction:
         )
 
     def _own_savepoint(self, error: FlinkError) -> str:
-        """Savepoint of the job, where Flink has forgotten who asked for it."""
+        """Savepoint of the job if Flink has forgotten the request for it."""
         job = self.journal.job
         if (path := stopped_with(self.rest, job)) is not None:
             return path
@@ -274,7 +274,7 @@ class Transaction:
         raise self._forgotten() if state is None else self._not_stopped(state)
 
     def _recover(self) -> FlinkMoved:
-        """Go on with a move of whose jobs Flink knows none any more."""
+        """Continue a move whose jobs are all unknown to Flink."""
         job = self.journal.job
         path = last_path(self.folder, self.journal)
         if path is None:
@@ -286,7 +286,7 @@ class Transaction:
         return self._proceed(path)
 
     def _continue(self, job: str, state: str) -> FlinkMoved:
-        """Go on with a move whose job was started."""
+        """Continue a move whose successor has been started."""
         path = start_of(self.rest, self.journal, job)
         if self.journal.returns:
             return self._proceed(path)
@@ -305,7 +305,7 @@ class Transaction:
         return FlinkMoved(job, pause_of(self.rest, self.journal.job, job), path)
 
     def _report_return(self, job: str, state: str) -> FlinkMoved:
-        """Tell of a job that was moved back when the move was broken off; start it if it failed."""
+        """Report that the job was moved back before the interruption; restart it if it failed."""
         refuse_ended(self.rest, job)
         if state not in ENDED:
             wait_started(self.rest, job, self.seconds)
@@ -320,7 +320,7 @@ class Transaction:
         )
 
     def _go_back(self, path: str, error: BaseException) -> None:
-        """Start a job again where it ran; raises what became of it, unless it was interrupted."""
+        """Start a job on its previous devices; then raise an error, unless interrupted."""
         why, new = reason(error), self.journal.successor
         self.tell(f"that failed: {why}; going back")
         try:
@@ -343,7 +343,7 @@ class Transaction:
             ) from None
 
     def _start_back(self, job: str, path: str, why: str) -> None:
-        """Start a job where it ran; raises how to start it if that fails."""
+        """Start a job on its previous devices; raise an error with advice if that fails."""
         try:
             self._start(job, 1, path)
         except NoAnswer as silence:
@@ -355,7 +355,7 @@ class Transaction:
         self._remember(path)
 
     def _check_decided(self, error: BaseException) -> None:
-        """Raise what forbids going back: nobody answers, somebody acts, or all is forgotten."""
+        """Raise the error that forbids going back: no answer, other users, or a forgotten job."""
         if isinstance(error, CopyRuns | EndedByOthers):
             raise error
         if isinstance(error, NoAnswer):
@@ -368,7 +368,7 @@ class Transaction:
             raise self._forgotten() from None
 
     def _forgotten(self) -> FlinkError:
-        """What to do about a job that the JobManager knows no more."""
+        """Error about a job that the JobManager no longer knows, with advice."""
         text = (
             f"the JobManager no longer knows job {self.journal.job}, because it was restarted "
             "without high availability"

@@ -1,4 +1,4 @@
-"""One question over HTTP and its answer: within a time and a size, and from nobody else."""
+"""One HTTP request and its answer, with limits for time and size and without redirections."""
 
 import base64
 import re
@@ -19,13 +19,13 @@ from streamplace.errors import SettingError
 from streamplace.model.messages import shown
 
 MOST_BYTES = 64 * 2**20
-"""An answer about the largest cluster that can be described has less."""
+"""Maximum size of an answer; that about the largest supported cluster is smaller."""
 CHUNK = 2**16
 PORTS = {"http": 80, "https": 443}
 
 
 class HttpAnswer(NamedTuple):
-    """Status, content, and where it says to look instead."""
+    """Status, content, and target of a redirection."""
 
     status: int
     content: bytes
@@ -34,12 +34,12 @@ class HttpAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a server answers.
+    """Address of a server.
 
     Attributes
     ----------
     authorization
-        Name and password of the address, as HTTP sends them; they are shown nowhere.
+        Name and password of the address, as HTTP sends them; they are never displayed.
     """
 
     scheme: str
@@ -50,7 +50,7 @@ class Address:
 
     @classmethod
     def of(cls, url: str) -> "Address":
-        """Address from a text such as ``http://localhost:8081``.
+        """Parse a text such as ``http://localhost:8081``.
 
         >>> str(Address.of("https://me:secret@flink.example/api/"))
         'https://flink.example:443/api'
@@ -75,7 +75,7 @@ class Address:
 
 
 def masked(url: str) -> str:
-    """Text that should be an address, quoted, without what may be a password.
+    """Quote a text that should be an address, without what may be a password.
 
     >>> masked("ftp://me:secret@host:21"), masked("localhost:8081")
     ("'…@host:21'", "'localhost:8081'")
@@ -93,17 +93,17 @@ def exchange(
     kind: str,
     seconds: float,
 ) -> HttpAnswer:
-    """Ask and return the answer, whatever its status; redirections are not followed.
+    """Send a request and return the answer, whatever its status; do not follow redirections.
 
     Parameters
     ----------
     context
-        What the connection is encrypted by, if it is.
+        TLS context, if the connection is encrypted.
 
     Raises
     ------
     OSError, HTTPException, ValueError
-        When there is no whole answer within the time, or a larger one than any real one.
+        When there is no complete answer within the time, or it is too large.
     """
     headers = {"Connection": "close"}
     if body is not None:
@@ -123,7 +123,7 @@ def exchange(
 
 
 def _connected(address: Address, context: ssl.SSLContext | None, seconds: float) -> HTTPConnection:
-    """Connection that has not shaken hands yet, where it will be encrypted."""
+    """Open a connection; an encrypted one has not performed its handshake yet."""
     connection = HTTPConnection(address.host, address.port, timeout=seconds)
     connection.connect()
     if context is not None:
@@ -135,7 +135,7 @@ def _connected(address: Address, context: ssl.SSLContext | None, seconds: float)
 
 @contextmanager
 def _until(deadline: float, sock: socket.socket) -> Iterator[None]:
-    """End the connection when the time is over, however slowly its other end drips."""
+    """End the connection at the deadline, even if the server still sends data slowly."""
     over = Event()
 
     def end() -> None:
@@ -159,7 +159,7 @@ def _until(deadline: float, sock: socket.socket) -> Iterator[None]:
 
 def _content(answer: HTTPResponse) -> bytes:
     content = bytearray()
-    while chunk := answer.read1(CHUNK):  # read() would trust the sizes that the other end tells
+    while chunk := answer.read1(CHUNK):  # read() would trust the sizes that the server claims
         content += chunk
         if len(content) > MOST_BYTES:
             raise ValueError(f"its answer is larger than {MOST_BYTES >> 20} MiB")
@@ -169,7 +169,7 @@ def _content(answer: HTTPResponse) -> bytes:
 
 
 def multipart(jar: Path) -> tuple[bytes, str]:
-    """A jar as Flink takes it: the body of the request, and its content type."""
+    """Body and content type of the request that uploads a jar."""
     boundary = secrets.token_hex(16)
     head = (
         f'--{boundary}\r\nContent-Disposition: form-data; name="jarfile"; '

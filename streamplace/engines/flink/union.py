@@ -1,4 +1,4 @@
-"""Several jobs as one graph, placed together, and the placement of each of them."""
+"""Union of several jobs as one graph, for a common placement, and the placement of each job."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -12,11 +12,11 @@ from streamplace.model.operators import Operator
 from streamplace.model.streams import Stream
 
 BETWEEN = "/"
-"""Between the name of a job and that of its operator."""
+"""Separator of the names of a job and its operator."""
 
 
 def job_names(graphs: Sequence[StreamGraph]) -> list[str]:
-    """Names of the jobs in their union, each of which can be the name of a file.
+    """Names of the jobs in their union, each usable as the name of a file.
 
     >>> one = StreamGraph.of("shop", [Operator("in", rate=1)])
     >>> job_names([one, one])
@@ -33,15 +33,15 @@ def job_names(graphs: Sequence[StreamGraph]) -> list[str]:
 
 
 def union_of(graphs: Sequence[StreamGraph], weights: Mapping[str, float]) -> StreamGraph:
-    """One graph of all operators and streams of several jobs.
+    """One graph with all operators and streams of several jobs.
 
-    Operators are called JOB/OPERATOR.
+    Operators are named JOB/OPERATOR.
 
     Parameters
     ----------
     weights
-        Job → what the rates of its sources are multiplied by; 1 where it is not named. Of two jobs
-        that cannot both be carried in full, one of weight 2 gets twice the part of its rate.
+        Job → factor of the rates of its sources, 1 by default. If two jobs cannot both be carried
+        in full, one with weight 2 gets twice the share of its rate.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def _streams(job: str, graph: StreamGraph) -> Iterator[Stream]:
 
 
 def _attributes(pairs: Sequence[tuple[str, StreamGraph]]) -> dict[str, Attribute]:
-    """What is true of all jobs, and what could not be measured of each."""
+    """Attributes that all jobs share, and the doubts of each."""
     speeds = {graph.attributes["mips"] for _, graph in pairs if "mips" in graph.attributes}
     if len(speeds) > 1:
         raise SettingError(

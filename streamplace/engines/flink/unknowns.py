@@ -1,7 +1,8 @@
-"""Unknowns: what a plan rests on that was not measured, how much it matters, and what to measure.
+"""Unknowns: unmeasured quantities that a plan depends on, their effect, and how to measure them.
 
-What was assumed is judged by the model: a plan is evaluated once more with twice the assumed cost,
-or with it at all where the plan leaves it out. What was measured is judged by its spread.
+The effect of an assumed cost is predicted by the model: the plan is evaluated again with twice the
+cost, or with the cost if the plan leaves it out. The effect of a measured cost follows from its
+variation.
 """
 
 from dataclasses import dataclass, replace
@@ -19,25 +20,25 @@ from streamplace.model.problem import Problem
 from streamplace.planning.result import PlanResult
 
 LEAST_SHARE = 0.005
-"""Shares of the rate below which nothing is told."""
+"""Effects below this share of the rate are not mentioned."""
 TWICE = 2.0
-"""What a cost that is assumed may be of itself."""
+"""Factor by which an assumed cost may be too low."""
 ERRORS = 2.0
-"""Standard errors that the mean cost of the windows may be off by."""
+"""Maximum error of the mean cost of the windows, in standard errors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Something that was not measured, or not well.
+    """A quantity that was not measured, or not well.
 
     Attributes
     ----------
     what
-        In words.
+        Description of the quantity.
     share
-        By which the plan may carry less than is predicted.
+        Share by which the plan may carry less than predicted.
     measurement
-        What would tell it, in words.
+        How to measure it, in words.
     """
 
     what: str
@@ -46,7 +47,7 @@ class Unknown:
 
 
 def unknowns(plan: PlanResult, seen: JobProfile, cluster: MeasuredCluster) -> list[Unknown]:
-    """Return what a plan rests on that is not known, what matters most first."""
+    """Return the unknowns of a plan, the most important ones first."""
     reasons = []
     if cluster.sending.is_assumed:
         own, sending = plan.cluster, cluster.sending
@@ -92,7 +93,7 @@ def unknowns(plan: PlanResult, seen: JobProfile, cluster: MeasuredCluster) -> li
 
 
 def _lost(plan: PlanResult, graph: StreamGraph, cluster: Cluster) -> float:
-    """Share of the rate that the placement of a plan carries less with another graph or cluster."""
+    """Share of the rate that the placement of a plan loses with another graph or cluster."""
     before = _capacity(plan, plan.graph, plan.cluster)
     after = _capacity(plan, graph, cluster)
     return 1 - after / before if isfinite(before) and before > 0 else 0.0

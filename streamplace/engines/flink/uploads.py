@@ -1,4 +1,4 @@
-"""Uploaded jars that come back: a JobManager that was restarted has lost what it was given."""
+"""Upload jars, again if necessary, because a restarted JobManager has lost them."""
 
 import re
 import secrets
@@ -15,7 +15,7 @@ from streamplace.engines.flink.rest import SUBMIT_SECONDS, FlinkError, Refusal, 
 _MISSING = re.compile(r"Jar file \S+ does not exist")
 _NAME = re.compile(r"streamplace-(?:move-[0-9a-f]+-)?[0-9a-f]+-([0-9a-f]{12}\.\d+\.\d+)[._]")
 OLD_SECONDS = 24 * 3600.0
-"""After which a jar counts as left whose command ran on another machine."""
+"""Age at which a jar of a command on another machine counts as left behind."""
 
 
 @dataclass(slots=True)
@@ -25,11 +25,11 @@ class ClusterJar:
     Attributes
     ----------
     make
-        Makes the file, once more where it has to be uploaded again.
+        Creates the file, again for every upload.
     id
-        Of the upload; empty before the first.
+        Id of the upload; empty before the first one.
     name
-        Of the file; no other upload has the same.
+        Name of the file, which is unique.
     """
 
     rest: Rest
@@ -38,7 +38,7 @@ class ClusterJar:
     name: str = ""
 
     def upload(self) -> None:
-        """Send the jar."""
+        """Upload the jar."""
         with self.make() as jar:
             self.name = jar.name
             self.id = self.rest.upload(jar)
@@ -46,12 +46,12 @@ class ClusterJar:
     def run(
         self, request: dict[str, object], rest: Rest | None = None, seconds: float = SUBMIT_SECONDS
     ) -> Any:
-        """Answer to a request to run the jar, which is uploaded again where it has gone.
+        """Run the jar and return the answer; upload the jar again if the JobManager has lost it.
 
         Parameters
         ----------
         rest
-            What asks, where it is not as patient as what uploads.
+            Client for the request, if it should have less patience than that for uploads.
         """
         asking = rest or self.rest
         try:
@@ -64,7 +64,7 @@ class ClusterJar:
         return asking.post(self._path, request, seconds)
 
     def remove(self) -> None:
-        """Remove the jar, however often it was uploaded because an answer was lost."""
+        """Remove all uploads of the jar, of which there may be several after lost answers."""
         with suppress(FlinkError):
             self.rest.remove_jar(self.id)
         with suppress(FlinkError):
@@ -79,7 +79,7 @@ class ClusterJar:
 
 @contextmanager
 def uploaded(rest: Rest, make: Callable[[], AbstractContextManager[Path]]) -> Iterator[ClusterJar]:
-    """Return a jar that is on the cluster while the block runs."""
+    """Upload a jar, and remove it when the block ends."""
     jar = ClusterJar(rest, make)
     jar.upload()
     try:
@@ -89,7 +89,7 @@ def uploaded(rest: Rest, make: Callable[[], AbstractContextManager[Path]]) -> It
 
 
 def own_name(name: str) -> str:
-    """Name of a jar that tells which process has uploaded it, and that no other jar has.
+    """Unique name of a jar, with the process that uploads it.
 
     >>> own_name("placed-job.jar").endswith("_placed-job.jar")
     True
@@ -107,12 +107,12 @@ def is_own(name: str) -> bool:
 
 
 def left_jars(rest: Rest, now: float) -> dict[str, str]:
-    """Jars on a cluster that commands have left which have ended: id → name.
+    """Id → name of the jars on a cluster whose commands have ended.
 
     Parameters
     ----------
     now
-        The time in s.
+        Current time in s.
     """
     left = {}
     for jar in rest.get("/jars")["files"]:
@@ -125,7 +125,7 @@ def left_jars(rest: Rest, now: float) -> dict[str, str]:
 
 
 def remove_left_jars(rest: Rest, now: float) -> list[str]:
-    """Remove the jars that commands have left; returns their names."""
+    """Remove the jars of commands that have ended, and return their names."""
     left = left_jars(rest, now)
     for jar in left:
         rest.remove_jar(jar)

@@ -1,4 +1,4 @@
-"""Verifying: where every subtask of a running job really is, against where it should be."""
+"""Verify a running job: compare the device of every subtask with the placement."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from streamplace.model.messages import listed
 
 
 def verify(rest: Rest, job: str, vectors: Vectors) -> Verification:
-    """Compare a running job with a placement, subtask counts by operator and device."""
+    """Compare a running job with a placement, by counts of subtasks per operator and device."""
     document = rest.job(job)
     actual: dict[str, dict[str, int]] = {}
     unsure: list[str] = []
@@ -33,7 +33,7 @@ def verify(rest: Rest, job: str, vectors: Vectors) -> Verification:
 
 
 def _expected(vector: Sequence[str] | str, actual: Mapping[str, int]) -> dict[str, int]:
-    """Subtasks by device; a device alone runs however many there are."""
+    """Expected subtasks by device; a single device runs any number of them."""
     return {vector: max(1, sum(actual.values()))} if isinstance(vector, str) else counts(vector)
 
 
@@ -49,7 +49,7 @@ def _problems(rest: Rest, document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _namesakes(unsure: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """What is wrong where operators of one name run on different devices."""
+    """Problem of operators with the same name that run on different devices."""
     if any(devices != next(iter(unsure.values())) for devices in unsure.values()):
         yield (
             f"which of {listed(tuple(unsure))} is which cannot be told, as operators share a name; "
@@ -58,7 +58,7 @@ def _namesakes(unsure: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
 
 
 def fault_of(verification: Verification) -> str:
-    """What is wrong with where a job runs, in words."""
+    """Description of the deviations of a job from its placement."""
     wrong = tuple(check.operator for check in verification.checks if not check.fine)
     problems = "; ".join(verification.problems)
     return problems or f"{listed(wrong)} do not run where they are placed"

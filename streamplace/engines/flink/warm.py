@@ -1,7 +1,7 @@
-"""Profiles of jobs that are warm: waiting until what is measured of a job holds for longer.
+"""Profiles of warm jobs, whose measurements remain valid.
 
-A job is watched window by window, without gaps, until `warm_windows.judged` calls it warm. Its
-profile is that of all windows since then, taken as one.
+A job is measured in adjacent windows until `warm_windows.judged` regards it as warm. Its profile is
+that of all windows since then together.
 """
 
 import time
@@ -18,26 +18,26 @@ from streamplace.engines.flink.warm_windows import judged
 from streamplace.model.messages import shown
 
 PATIENCE_SECONDS = 300.0
-"""For which a job is waited for, unless the user says otherwise."""
+"""Default time limit for a job to become warm."""
 NEGLIGIBLE = 0.02
-"""Part of what TaskManagers may take of CPU that compilers may take whatever the job takes.
+"""Compilers are ignored below this part of the CPU limit of TaskManagers.
 
-Beside a job that takes little CPU they go on for minutes, not least with what answers the profiler.
+In a job with a low load they continue for minutes, partly with code that serves the profiler.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Warmth:
-    """How long a job is waited for until it is warm.
+    """How a job is measured until it is warm.
 
     Attributes
     ----------
     seconds
         Length of a window.
     patience
-        Seconds after which a job that is not warm is refused.
+        Seconds after which a job that is not warm is rejected.
     accept_cold
-        Whether it is measured then, and its profile doubted, instead of refused.
+        Whether such a job is measured nevertheless, with a doubt in its profile.
     """
 
     seconds: float = 10.0
@@ -46,7 +46,7 @@ class Warmth:
 
 
 def _ignore(_: str) -> None:
-    """Tell nobody."""
+    """Ignore a message."""
 
 
 def warm_profile(
@@ -56,21 +56,21 @@ def warm_profile(
     of_managers: Sequence[str] = (),
     tell: Callable[[str], None] = _ignore,
 ) -> JobProfile:
-    """Watch a running job until it is warm; its profile, from all windows since then.
+    """Measure a running job until it is warm; return its profile of all windows since then.
 
     Parameters
     ----------
     of_managers
-        Metrics that are wanted of all TaskManagers of the job.
+        Metrics to read of all TaskManagers of the job.
     tell
-        Is told after every window what is waited for.
+        Function that receives a message after every window.
 
     Raises
     ------
     UnsteadyJob
-        When it is not warm within the patience.
+        When it is not warm after ``patience`` seconds.
     FlinkError
-        When the job does not run, or does not any more.
+        When the job is not running, or stops running.
     """
     watch = JobWatch(rest, job, of_managers)
     windows: list[LoadWindow] = []
@@ -80,7 +80,7 @@ def warm_profile(
         seen = profile_of(watch)
         try:
             seen.check_sources()
-        except FlinkError as error:  # no window of it would mean anything
+        except FlinkError as error:  # all further windows would be useless, too
             raise UnsteadyJob(str(error)) from None
         windows.append(window_of(seen))
         verdict = judged(seen.tasks, windows)
@@ -104,7 +104,7 @@ def warm_profile(
 
 
 def window_of(seen: JobProfile) -> LoadWindow:
-    """What the tasks of a job did while it was profiled."""
+    """Convert a profile to a window of load."""
     compilers = None
     if seen.present is not None and seen.present.usage:
         kinds = [usage.kinds for usage in seen.present.usage.values()]

@@ -1,18 +1,18 @@
-"""Whether a job that was watched in windows is warm: what it takes of CPU holds for longer.
+"""Whether a job that was measured in windows is warm, so that its CPU remains the same.
 
-CPU is counted by thread, so compilers distort what a tuple costs only as long as the code that they
-produce still changes it. A job is warm when
+CPU is counted by thread, so compilers distort the cost of a tuple only while their results still
+change it. A job is warm when
 
-- compilers took less than `QUIET` of the CPU in the last window, and the CPU of no operator that
+- compilers used less than `QUIET` of the CPU in the last window, and the CPU of no operator that
   matters changed over the last `LEAST_WINDOWS`, per tuple or per second; or
-- compilers took less than `BUSY`, and over at least `LEAST_BUSY_WINDOWS` the CPU per tuple of no
-  operator that matters changed, and if it goes on like that, it is known to be off by no more
-  than `MOST_CHANGE` in a minute. CPU per second is no evidence here: where TaskManagers are full,
-  it is steady whatever a tuple costs.
+- compilers used less than `BUSY`, and over at least `LEAST_BUSY_WINDOWS` the CPU per tuple of no
+  operator that matters changed, and its fitted slope, plus a standard error, amounts to no more
+  than `MOST_CHANGE` in a minute. CPU per second is no evidence here: if TaskManagers are full, it
+  is steady whatever the cost of a tuple.
 
 A change is a step or a slope over the windows, fitted by least squares, that is both large
-(`MOST_CHANGE`) and clear (`CLEAR` standard errors). A window counts by the tuples in it, and not at
-all where there are few.
+(`MOST_CHANGE`) and clear (`CLEAR` standard errors). Windows are weighted by their tuples; those
+with few tuples are ignored.
 """
 
 import math
@@ -27,23 +27,23 @@ from streamplace.model.arrays import Floats
 from streamplace.model.messages import quoted
 
 QUIET = 0.05
-"""Part of the CPU of the TaskManagers that compilers take at most when they have little to do."""
+"""Maximum part of the CPU of TaskManagers that compilers use when they have little to do."""
 BUSY = 0.15
-"""Part that they take at most in a job that is warm."""
+"""Maximum part that compilers use in a warm job."""
 MOST_CHANGE = 0.05
-"""Part by which the CPU per tuple of an operator may change over the windows."""
+"""Maximum relative change of the CPU per tuple of an operator over the windows."""
 CLEAR = 3.0
-"""Standard errors from which on a change is none of chance."""
+"""Standard errors from which on a change is not random."""
 LEAST_WINDOWS = 5
-"""Last windows, in which a job must be steady."""
+"""Number of last windows in which a job must be steady."""
 LEAST_BUSY_WINDOWS = 6
-"""The same, while compilers are busy."""
+"""The same while compilers are busy."""
 NEXT_SECONDS = 60.0
-"""For which a change is extrapolated, while compilers are busy."""
+"""Time for which a change is extrapolated while compilers are busy."""
 LITTLE = 0.1
-"""Part of the tuples of the fullest window below which a window says nothing of the CPU of one."""
+"""Minimum tuples of a window, relative to the fullest one, for its CPU per tuple to count."""
 MATTERS = 0.05
-"""Part of the CPU of the job from which on an operator matters."""
+"""Minimum part of the job's CPU of an operator that matters."""
 
 
 class Verdict(NamedTuple):
@@ -52,9 +52,9 @@ class Verdict(NamedTuple):
     Attributes
     ----------
     windows
-        Number of last windows in which it was; 0 where it is not.
+        Number of last windows in which it was warm; 0 if it is not.
     reason
-        Why it is not, or what speaks against it, in words.
+        Reason why it is not, or an objection, in words.
     """
 
     windows: int
@@ -62,7 +62,7 @@ class Verdict(NamedTuple):
 
     @property
     def is_warm(self) -> bool:
-        """Whether it is."""
+        """Whether the job is warm."""
         return self.windows > 0
 
 
@@ -74,9 +74,9 @@ class Series(NamedTuple):
     values
         Core seconds per tuple, or per second.
     weights
-        How much each window counts: 1 in the mean.
+        Weight of each window: 1 in the mean.
     seconds
-        Middle of each window.
+        Middle of each window in time.
     """
 
     values: Floats
@@ -85,12 +85,12 @@ class Series(NamedTuple):
 
     @property
     def number(self) -> float:
-        """Number of windows of equal weight that would tell as much."""
+        """Number of windows with equal weights that would be as informative."""
         return float(self.weights.sum() ** 2 / (self.weights**2).sum())
 
 
 def judged(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> Verdict:
-    """Whether a job is warm that was watched in windows."""
+    """Whether a job that was measured in windows is warm."""
     compilers = windows[-1].compilers or 0.0
     busy = f"compilers take {compilers:.0%} of the CPU of the TaskManagers"
     if compilers >= BUSY:
@@ -114,9 +114,9 @@ def judged(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> Verdict
 
 
 def _why_unsteady(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> str:
-    """Which operator takes more or less CPU than before; empty where none does.
+    """Sentence on the operator whose CPU changed most; empty if all are steady.
 
-    Those whose CPU per second is steady are steady: committers read messages in batches.
+    It is sufficient that the CPU per second is steady, because committers read messages in batches.
     """
     changes: list[tuple[float, str]] = []
     for task in _that_matter(tasks, windows):
@@ -130,7 +130,7 @@ def _why_unsteady(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> 
 
 
 def _why_unproven(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> str:
-    """Which operator may take more or less CPU per tuple soon; empty where none does."""
+    """Sentence on the operator whose CPU per tuple may change most; empty if all are steady."""
     changes: list[tuple[float, str]] = []
     for task in _that_matter(tasks, windows):
         each = per_second if task.id in windows[-1].periodic else per_tuple
@@ -149,7 +149,7 @@ def _largest(changes: Sequence[tuple[float, str]]) -> str:
 
 
 def _that_matter(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> Iterator[FlinkTask]:
-    """Operators that take much of the CPU of the job."""
+    """Operators with a significant part of the job's CPU."""
     whole = sum(sum(one.cores.values()) for one in windows)
     for task in tasks:
         cores = sum(one.cores.get(task.id, 0.0) for one in windows)
@@ -158,7 +158,7 @@ def _that_matter(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> I
 
 
 def per_tuple(task: str, windows: Sequence[LoadWindow]) -> Series:
-    """CPU of an operator per tuple, in the windows in which it had more than a little."""
+    """CPU of an operator per tuple, in the windows with enough tuples."""
     most = max(one.tuples.get(task, 0.0) * one.seconds for one in windows)
     rows = [
         (one.cores.get(task, 0.0) / one.tuples[task], one.tuples[task] * one.seconds, middle)
@@ -188,9 +188,9 @@ def _series(rows: Sequence[tuple[float, float, float]]) -> Series:
 
 
 def change_of(series: Series) -> float:
-    """Part of their mean by which values change over time; 0 where that may be chance.
+    """Change of values over time, relative to their mean; 0 if it may be random.
 
-    Both a slope and a step between any two of them are tried; the larger clear one counts.
+    A slope and a step at any position are fitted; the largest clear change counts.
 
     Examples
     --------
@@ -209,9 +209,9 @@ def change_of(series: Series) -> float:
 
 
 def drift_of(series: Series) -> float:
-    """Part of their mean by which values in a minute may differ from it, with a standard error.
+    """Predicted change of values within a minute, relative to their mean, plus a standard error.
 
-    The slope goes on from the middle of the windows, for which their mean stands.
+    The slope is extrapolated from the middle of the windows, which has their mean.
 
     >>> ones, middles = np.ones(6), np.arange(5.0, 65.0, 10.0)
     >>> round(drift_of(Series(np.array([60.0, 59.0, 58.0, 57.0, 56.0, 55.0]), ones, middles)), 2)
@@ -228,7 +228,7 @@ def _mean(series: Series) -> float:
 
 
 def _fitted(shape: Floats, series: Series) -> tuple[float, float]:
-    """Height of a shape in values, and its standard error."""
+    """Height of a shape fitted to values, and its standard error."""
     weights = series.weights
     x = shape - (weights * shape).mean()
     spread = float((weights * x**2).sum())

@@ -1,7 +1,7 @@
-"""Watching: a placed job for whose devices, once they are lost, spares stand in.
+"""Watch a placed job, and replace devices that are lost by spare ones.
 
-Pins are hard: a job never moves by itself. While a device is lost it restarts in vain. So it is
-ended here and started from its last checkpoint with a spare in the place of what is lost.
+Pins are hard: a job never moves by itself. While a device is lost, the job restarts in vain. So it
+is cancelled here and started from its last checkpoint, with a spare in place of the lost device.
 """
 
 import time
@@ -32,14 +32,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PlacedJob:
-    """A job and where it runs.
+    """A job and its devices.
 
     Attributes
     ----------
     stand_ins
-        Device of the placement → the one that stands in for it.
+        Device of the placement → the spare that replaces it.
     addresses
-        Device → where its TaskManager took calls when the job was started, where that is known.
+        Device → address of its TaskManager when the job was started, if known.
     """
 
     job: str
@@ -49,11 +49,11 @@ class PlacedJob:
 
     @property
     def devices(self) -> set[str]:
-        """Devices that it needs."""
+        """Devices on which it is placed."""
         return {device for vector in self.vectors.values() for device in devices_of(vector)}
 
     def without(self, stand_ins: Mapping[str, str]) -> "PlacedJob":
-        """Return the same job with other devices in the place of some."""
+        """Return the same job with some of its devices replaced."""
         vectors: dict[str, list[str] | str] = {
             name: stand_ins.get(vector, vector)
             if isinstance(vector, str)
@@ -67,20 +67,20 @@ class PlacedJob:
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """A cluster, its spares, and what is needed to submit the job to it again.
+    """Watches a job on a cluster with spare devices.
 
     Attributes
     ----------
     spares
-        Devices that stand in for lost ones, in this order.
+        Devices that replace lost ones, in this order.
     tell
-        Is told every step.
+        Function that receives a message for every step.
     moved
-        Is told of every job that was started.
+        Function that receives every job that was started.
     patience
-        Seconds in which a lost device may come back.
+        Seconds within which a lost device may return.
     seconds
-        In which the job must have come up again.
+        Maximum number of seconds for the start of a job.
     placement
         File of the placement, for messages.
     """
@@ -96,7 +96,7 @@ class Watch:
     placement: str = "PLACEMENT"
 
     def check(self, run: PlacedJob) -> None:
-        """Raise what would hinder a spare from standing in."""
+        """Raise an error if a spare could not replace a device."""
         self._ask(lambda: check_upload(self.rest))
         if taken := run.devices.intersection(self.spares):
             raise PlacementError(f"{quoted(min(taken))} is not a spare: operators are placed on it")
@@ -108,7 +108,7 @@ class Watch:
             raise FlinkError(unkept)
 
     def _unkept(self, job: str) -> str | None:
-        """Why a spare could not go on from the checkpoints of a job."""
+        """Why the job could not continue from its checkpoints with a spare; None if it could."""
         try:
             settings = self._ask(
                 lambda: self.rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
@@ -130,15 +130,15 @@ class Watch:
         return None
 
     def run(self, run: PlacedJob) -> str:
-        """Watch a job until it ends by itself or by someone; returns its last state.
+        """Watch a job until it ends or is ended by a user; return its last state.
 
-        A job that failed is given up only when Flink has heard of all of its devices since.
+        A failed job is abandoned only when Flink has heard of all its devices since the failure.
 
         Raises
         ------
         FlinkError
-            When it failed on devices that are all there, or cannot be started with a spare, or
-            when the JobManager knows it no more.
+            When it failed although all its devices are present, when it cannot be started with a
+            spare, or when the JobManager no longer knows it.
         """
         self.check(run)
         run = self._with_addresses(run)
@@ -160,7 +160,7 @@ class Watch:
             time.sleep(LOOK_SECONDS)
 
     def _words(self, run: PlacedJob, health: Health) -> str:
-        """What to tell of a job that lacks devices; nothing where it lacks none."""
+        """Message on a job that lacks devices; empty if it does not."""
         if health.lost:
             return f"lost: {listed(health.lost)}; waiting {self.patience:g} s for it"
         if health.silent:
@@ -172,9 +172,9 @@ class Watch:
         return ""
 
     def _look(self, run: PlacedJob) -> Health:
-        """Return what Flink knows, as soon as it answers.
+        """Return the health of the job, as soon as Flink answers.
 
-        A JobManager that takes over does not know the job at once.
+        A new leading JobManager does not know the job at once.
         """
         since = time.monotonic()
         while True:
@@ -188,7 +188,7 @@ class Watch:
             time.sleep(LOOK_SECONDS)
 
     def _ask(self, ask: Callable[[], T]) -> T:
-        """Return what Flink answers; where it does not, it is asked again."""
+        """Return Flink's answer, repeating the request until there is one."""
         breakdowns = _Notices(self.tell)
         while True:
             try:
@@ -198,7 +198,7 @@ class Watch:
             time.sleep(LOOK_SECONDS)
 
     def _with_addresses(self, run: PlacedJob) -> PlacedJob:
-        """Job with the addresses that its TaskManagers have now."""
+        """Return the job with the current addresses of its TaskManagers."""
         addresses = self._ask(lambda: addresses_of(self.rest, run.devices))
         return replace(run, addresses=addresses)
 
@@ -212,9 +212,9 @@ class Watch:
         return state
 
     def _replace(self, run: PlacedJob, lost: list[str], shortages: "_Notices") -> PlacedJob:
-        """Start a job anew with spares in the place of lost devices; it waits where none is left.
+        """Restart a job with spares in place of lost devices, or wait if there are too few spares.
 
-        What was lost and came back is a spare, too.
+        Devices that were lost and have returned are spares, too.
         """
         offered, used = self._ask(self.rest.offered), run.devices
         spares = [*self.spares, *run.stand_ins]
@@ -225,7 +225,7 @@ class Watch:
         return self._move(run, dict(zip(lost, free, strict=False)))
 
     def _move(self, run: PlacedJob, stand_ins: Mapping[str, str]) -> PlacedJob:
-        """End a job and start it from what it saved last, some of its devices replaced."""
+        """Cancel a job and start it from its last state, with some of its devices replaced."""
         path = self._ask(lambda: resumable(self.rest, run.job))
         self.tell(f"cancelling job {run.job}; it continues from {path or 'its beginning'}")
         self._ask(lambda: self.rest.cancel(run.job))
@@ -263,20 +263,20 @@ class Watch:
 
 
 class _Notices:
-    """Notices, each of which is given once."""
+    """Messages; equal consecutive ones are given only once."""
 
     def __init__(self, tell: Tell) -> None:
         self._tell, self._last = tell, ""
 
     def __call__(self, words: str) -> None:
-        """Give a notice, unless it is empty or the one that was given last."""
+        """Give a message, unless it is empty or the same as the last one."""
         if words and words != self._last:
             self._tell(words)
         self._last = words
 
 
 def _forgotten(job: str) -> FlinkError:
-    """What to do about a job that the JobManager knows no more."""
+    """Error about a job that the JobManager no longer knows, with advice."""
     return FlinkError(
         f"the JobManager no longer knows job {job}: it was restarted without high availability "
         f"(high-availability.type); start the job from its last checkpoint, in folder {job} of "

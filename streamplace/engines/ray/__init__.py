@@ -12,7 +12,7 @@ __all__ = ["RayEngine", "as_ray"]
 
 
 def __getattr__(name: str) -> Any:
-    """Load the engine where it is first used: exports do not need it."""
+    """Import the engine when it is first used, because exports do not need it."""
     if name != "RayEngine":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return importlib.import_module(f"{__name__}.engine").RayEngine

@@ -1,11 +1,11 @@
-"""An operator of a running pipeline: an actor that computes, and sends what it makes.
+"""An operator of a running pipeline: an actor that computes, and sends its results.
 
-It computes for as long as its operator's cost says, on a core of its device. A device has a file
-for each of its cores, and whoever holds the lock of the file has the core, so that all actors of a
-device together get no more than it has. A core of a device is part of a core of this machine: an
-actor computes for its share of the time and sleeps in between, as under a quota of CPU.
+It computes for the time that follows from its operator's cost, on a core of its device. A device
+has a file for each of its cores, and an actor that locks the file holds the core, so all actors of
+a device together use no more cores than it has. A core of a device is a share of a core of this
+machine: an actor computes for that share of the time and sleeps in between, as under a CPU quota.
 
-Tuples travel in batches of real bytes. The tuples of a stream are numbered, and every receiver
+Tuples are sent in batches of real bytes. The tuples of a stream are numbered, and every receiver
 checks that it gets each number once.
 """
 
@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 BATCH_S = 0.05
 """Time between two batches of a source."""
 WINDOW = 2
-"""Batches of a stream that may be under way before its sender waits."""
+"""Maximum number of unacknowledged batches of a stream, beyond which its sender waits."""
 PERIOD_S = 0.005
-"""An actor that has computed so much ahead of its share sleeps."""
+"""An actor that is ahead of its share by this time sleeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class OutputStream:
     Attributes
     ----------
     number
-        Of the stream in its graph.
+        Number of the stream in its graph.
     tuples
-        Sent per tuple that the operator takes in.
+        Tuples sent per tuple that the operator receives.
     payload
         Bytes per tuple.
     """
@@ -47,16 +47,16 @@ class OutputStream:
 
 @dataclass(frozen=True, slots=True)
 class OperatorTask:
-    """What an actor does, on the device where it runs.
+    """Task of an actor on its device.
 
     Attributes
     ----------
     seconds
         Core seconds of its device per tuple.
     share
-        Part of a core of this machine that is a core of the device.
+        Share of a core of this machine that represents a core of the device.
     rate
-        Tuples/s that it generates; 0 where it is no source.
+        Tuples/s that it generates; 0 if it is not a source.
     cores
         File of each core of its device.
     """
@@ -71,20 +71,20 @@ class OperatorTask:
 
 @dataclass(slots=True)
 class OperatorCounts:
-    """The state of an operator: what it has done since its job was started.
+    """State of an operator: its counters since the start of its job.
 
     Attributes
     ----------
     tuples
-        Taken in, or generated.
+        Tuples received, or generated.
     core_s
-        Core seconds that it computed, of its device.
+        Core seconds of its device that it computed.
     sent, received
         Tuples by the number of the stream.
     sent_bytes
-        By the number of the stream.
+        Bytes by the number of the stream.
     faults
-        Tuples that were lost or came twice, in words.
+        Sentences on tuples that were lost or received twice.
     """
 
     tuples: int = 0
@@ -96,7 +96,7 @@ class OperatorCounts:
 
 
 class OperatorSnapshot(NamedTuple):
-    """What an operator had done at some second of this machine's clock."""
+    """Counters of an operator at a time of this machine's clock, in seconds."""
 
     at: float
     counts: OperatorCounts
@@ -113,7 +113,7 @@ class OperatorActor:
         self._run = 0
 
     def take(self, counts: OperatorCounts) -> None:
-        """Go on from what another actor of the operator has done."""
+        """Continue from the counters of another actor of the operator."""
         self._counts = counts
 
     def connect(self, targets: Mapping[int, Any]) -> None:
@@ -121,26 +121,26 @@ class OperatorActor:
         self._targets = dict(targets)
 
     def home(self) -> str:
-        """Id of the node that it runs on."""
+        """Id of the node on which it runs."""
         import ray
 
         return str(ray.get_runtime_context().get_node_id())
 
     def look(self) -> OperatorSnapshot:
-        """What it has done so far."""
+        """Current counters."""
         return OperatorSnapshot(time.monotonic(), self._counts)
 
     def start(self) -> None:
-        """Have a source generate tuples."""
+        """Make a source generate tuples."""
         self._run += 1
         self._generate_at(time.monotonic())
 
     def pause(self) -> None:
-        """Have a source generate no more tuples."""
+        """Make a source stop generating tuples."""
         self._run += 1
 
     def drain(self) -> None:
-        """Wait until everything that it has sent was taken in."""
+        """Wait until everything that it has sent was received."""
         import ray
 
         for batches in self._under_way.values():
@@ -148,7 +148,7 @@ class OperatorActor:
             batches.clear()
 
     def generate(self, run: int, due: float) -> None:
-        """Generate a batch when it is due; what a source is late for is not made up for."""
+        """Generate a batch when it is due; batches that are late are not made up for."""
         if run != self._run:
             return
         time.sleep(max(0.0, due - time.monotonic()))
@@ -157,13 +157,13 @@ class OperatorActor:
         self._generate_at(max(due + batch / self._task.rate, time.monotonic()))
 
     def _generate_at(self, due: float) -> None:
-        """Call itself again, after whatever others have asked for meanwhile."""
+        """Schedule the next batch behind the calls that are already queued."""
         import ray
 
         ray.get_runtime_context().current_actor.generate.remote(self._run, due)
 
     def receive(self, stream: int, first: int, count: int, payload: bytes) -> None:
-        """Take in a batch of a stream, whose first tuple bears a number."""
+        """Receive a batch of a stream, with the number of its first tuple."""
         due = self._counts.received.get(stream, 0)
         if first != due:
             self._counts.faults.append(
@@ -173,7 +173,7 @@ class OperatorActor:
         self._process(count)
 
     def _process(self, count: int) -> None:
-        """Compute for some tuples, and send what they make."""
+        """Compute for some tuples, and send the results."""
         with self._core():
             self._counts.core_s += compute_for(count * self._task.seconds, self._task.share)
         self._counts.tuples += count
@@ -181,7 +181,7 @@ class OperatorActor:
             self._send(output)
 
     def _send(self, output: OutputStream) -> None:
-        """Send what is due on a stream; wait where too much is under way."""
+        """Send the due tuples of a stream; wait if too many batches are unacknowledged."""
         import ray
 
         number = output.number
@@ -199,7 +199,7 @@ class OperatorActor:
 
     @contextmanager
     def _core(self) -> Iterator[None]:
-        """Have a core of the device while the block runs."""
+        """Hold a core of the device while the block runs."""
         core = next((core for core in self._cores if _take(core)), None)
         if core is None:
             core = self._cores[self._counts.tuples % len(self._cores)]
@@ -211,7 +211,7 @@ class OperatorActor:
 
 
 def _take(core: Any) -> bool:
-    """Take a core unless another actor has it."""
+    """Lock a core unless another actor holds it."""
     try:
         fcntl.flock(core, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -220,7 +220,7 @@ def _take(core: Any) -> bool:
 
 
 def compute_for(seconds: float, share: float) -> float:
-    """Compute for some seconds of a core of which this machine has a share; returns those it took.
+    """Compute for some seconds of a core with this share of a real core; return the actual seconds.
 
     >>> compute_for(0.0, 0.5)
     0.0

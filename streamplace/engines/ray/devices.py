@@ -1,4 +1,4 @@
-"""Devices as nodes of a local Ray, each with as much CPU as its device has."""
+"""Devices as nodes of a local Ray, each with the cores of its device."""
 
 import os
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from streamplace.engines.ray.nodes import check_devices
 from streamplace.model.cluster import Cluster
 
 FOR_OPERATORS = 0.5
-"""Part of this machine's cores that operators get at most; Ray itself needs the rest."""
+"""Maximum part of this machine's cores for operators; Ray itself needs the rest."""
 OFFER = 1000
 
 
@@ -21,11 +21,11 @@ class LocalDevices:
     Attributes
     ----------
     ray
-        The module, connected to them.
+        The module ``ray``, connected to them.
     folder
-        Holds a file for each core of each device; whoever holds its lock has the core.
+        Folder with a file for each core of each device; the lock of a file represents the core.
     share
-        Part of a core of this machine that is a core of a device.
+        Share of a core of this machine that represents a core of a device.
     """
 
     ray: Any
@@ -43,7 +43,7 @@ class LocalDevices:
         return tuple(self.folder / f"{row}-{k}" for k in range(self.cluster.devices.cores[row]))
 
     def device_of_node(self) -> dict[str, str]:
-        """Id of each node that is alive → its device."""
+        """Id of each node that is alive → device."""
         names = {own: device for device, own in resources(self.cluster.devices.name).items()}
         return {
             node["NodeID"]: device
@@ -55,13 +55,13 @@ class LocalDevices:
 
 
 def share_of(cluster: Cluster) -> float:
-    """Part of a core of this machine that each core of a cluster gets."""
+    """Share of a core of this machine for each core of a cluster."""
     cores = int(cluster.devices.cores.sum())
     return min(1.0, FOR_OPERATORS * len(os.sched_getaffinity(0)) / cores)
 
 
 def offers_of(cluster: Cluster) -> list[dict[str, Any]]:
-    """What the node of each device offers."""
+    """Resources that the node of each device offers."""
     check_devices(cluster.n_devices)
     names = resources(cluster.devices.name).values()
     return [

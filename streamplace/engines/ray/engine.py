@@ -1,4 +1,4 @@
-"""Ray as an engine: pipelines of actors on a local Ray, measured, placed, verified and moved."""
+"""Ray as an engine: pipelines of actors on a local Ray are measured, placed, verified and moved."""
 
 import tempfile
 import time
@@ -25,13 +25,13 @@ class RayEngine:
     """A local Ray, an engine in the sense of ``streamplace.engines.live`` while its block runs.
 
     It has a node for every device of a cluster. A job is a pipeline that runs a stream graph: an
-    actor for every operator computes as long as the operator's cost says and sends real bytes.
+    actor for every operator computes according to the operator's cost and sends real bytes.
 
     Parameters
     ----------
     cluster
-        The devices. Together their cores get half of this machine's, so that they are slower than
-        their speed says, all by the same factor; the seconds that are measured are theirs.
+        The devices. Together their cores get half of this machine's, so they are slower than their
+        nominal speed, all by the same factor; measured seconds are those of the devices.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -42,7 +42,7 @@ class RayEngine:
         self._started = 0
 
     def __enter__(self) -> Self:
-        """Start Ray: some seconds for each device."""
+        """Start Ray, which takes some seconds for each device."""
         ray = self._running.enter_context(local_ray(self._offers))
         folder = Path(self._running.enter_context(tempfile.TemporaryDirectory()))
         self._devices = LocalDevices(ray, self._cluster, folder, share_of(self._cluster))
@@ -60,14 +60,14 @@ class RayEngine:
         self._running.close()
 
     def jobs(self) -> list[str]:
-        """Ids of the jobs that run."""
+        """Ids of the running jobs."""
         return [*self._pipelines]
 
     def measure(self, job: str, seconds: float = 10.0) -> Measurement:
-        """Measure a running job, and what other jobs leave of the devices.
+        """Measure a running job, and the resources of the devices without those of other jobs.
 
-        The sources' rates, CPU per tuple and bytes per tuple are those of the actors while they
-        were watched.
+        Source rates, CPU per tuple and bytes per tuple are those of the actors during the
+        measurement.
         """
         pipeline, others = self._pipeline(job), [name for name in self.jobs() if name != job]
         watched = [job, *others]
@@ -83,7 +83,7 @@ class RayEngine:
         return intervals[job].measurement(pipeline.graph, cluster)
 
     def apply(self, program: StreamGraph, placement: Mapping[str, str]) -> str:
-        """Start a pipeline that runs a graph where its operators are placed; returns its id."""
+        """Start a pipeline that runs a graph with a placement, and return its id."""
         check_graph(program)
         devices = self._local()
         pipeline = ActorPipeline.start(devices, program, self._placed(program, placement))
@@ -93,7 +93,7 @@ class RayEngine:
         return job
 
     def verify(self, job: str, placement: Mapping[str, str]) -> Verification:
-        """Ask every actor which node it runs on, and whether it got every tuple once."""
+        """Ask every actor on which node it runs, and whether it got every tuple once."""
         pipeline = self._pipeline(job)
         homes, counts = pipeline.homes(), pipeline.counts()
         checks = (
@@ -111,8 +111,8 @@ class RayEngine:
         """Move operators of a running pipeline, with their state.
 
         Operators that move start on their new devices while the pipeline runs. Then the sources
-        pause until everything under way was taken in, and the new actors go on from the counts of
-        the old ones. Where one does not start, the pipeline goes on where it ran.
+        pause until all sent tuples were received, and the new actors continue from the counters of
+        the old ones. If one of them does not start, the pipeline continues on its old devices.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class RayEngine:
         return Moved(job, pipeline.move(where))
 
     def counts(self, job: str) -> dict[str, OperatorCounts]:
-        """What every operator has done so far, at a moment when no tuple is under way."""
+        """Counters of every operator, read while no tuple is in transit."""
         pipeline = self._pipeline(job)
         pipeline.pause()
         try:

@@ -1,4 +1,4 @@
-"""Ray: a resource of its own for every node, and options that make each actor ask for one."""
+"""Export for Ray: a separate resource for every node, and options with which actors request it."""
 
 import json
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from streamplace.engines.text import comment, listed, python_docstring, python_t
 
 OFFER = 1000
 DEMAND = 0.001
-"""A node offers a thousand units of its resource, an actor asks for a thousandth of one."""
+"""A node offers a thousand units of its resource, and an actor requests a thousandth of one."""
 
 MODULE = '''\
 """{title}

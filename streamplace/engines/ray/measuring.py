@@ -1,4 +1,4 @@
-"""Measuring: what the actors of a pipeline counted in an interval, as a graph and a cluster."""
+"""Measure a pipeline: convert the counters of its actors to a graph and a cluster."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from streamplace.model.streams import Stream
 LIMITED = 0.95
 """A source that generates less than this part of its rate is held back."""
 FULL = 0.99
-"""Part of a device that other jobs take at most, so that it remains one."""
+"""Maximum part of a device that is reserved for other jobs, so that it remains usable."""
 UNMEASURED = (
     "bandwidth: Ray does not measure it; it is as the cluster has it",
     "CPU of Ray itself: it is not limited, and no operator's",
@@ -24,14 +24,14 @@ UNMEASURED = (
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """What the operators of a pipeline had done at the begin and at the end of some seconds."""
+    """Counters of the operators of a pipeline at the begin and at the end of an interval."""
 
     pipeline: ActorPipeline
     first: Mapping[str, OperatorSnapshot]
     second: Mapping[str, OperatorSnapshot]
 
     def measurement(self, graph: StreamGraph, cluster: Cluster) -> Measurement:
-        """The graph as it ran, beside the cluster that is left for it."""
+        """The measured graph, with the cluster that is available to it."""
         notes = [*UNMEASURED]
         operators = [self._operator(operator, notes) for operator in graph.operators]
         streams = [self._stream(number, s, notes) for number, s in enumerate(graph.streams)]
@@ -48,7 +48,7 @@ class Interval:
         return Measurement(measured, cluster, bool(limited), tuple(notes))
 
     def left_of(self, cluster: Cluster) -> Cluster:
-        """Cluster without the CPU that the pipeline takes of its devices."""
+        """Cluster without the CPU that the pipeline uses on its devices."""
         tables = cluster_to_tables(cluster)
         for row in tables["devices"]:
             taken = sum(
@@ -60,7 +60,7 @@ class Interval:
         return cluster_from_tables(tables)
 
     def _operator(self, operator: Operator, notes: list[str]) -> Operator:
-        """Operator as it was measured."""
+        """The measured operator."""
         name, tuples = operator.name, self._tuples(operator.name)
         if not tuples:
             notes.append(f"ipt of {name}: it received no tuples")
@@ -70,7 +70,7 @@ class Interval:
         return Operator(name, ipt=ipt, rate=rate, requires=operator.requires)
 
     def _stream(self, number: int, stream: Stream, notes: list[str]) -> Stream:
-        """Stream as it was measured."""
+        """The measured stream."""
         first, second = self.first[stream.source].counts, self.second[stream.source].counts
         sent = second.sent.get(number, 0) - first.sent.get(number, 0)
         size = second.sent_bytes.get(number, 0) - first.sent_bytes.get(number, 0)

@@ -10,11 +10,11 @@ from streamplace.io.extras import extra
 
 MOST_DEVICES = 16
 STORE_BYTES = 96 * 2**20
-"""Memory of a node for what is sent."""
+"""Memory of a node's object store."""
 
 
 def check_devices(number: int) -> None:
-    """Raise SettingError for more devices than a local Ray has nodes."""
+    """Raise SettingError if there are more devices than a local Ray can have nodes."""
     if number > MOST_DEVICES:
         raise SettingError(
             f"a local Ray represents at most {MOST_DEVICES} devices, not {number}; use a smaller "
@@ -24,14 +24,14 @@ def check_devices(number: int) -> None:
 
 @contextmanager
 def local_ray(offers: Sequence[Mapping[str, Any]]) -> Iterator[Any]:
-    """Start Ray and a node for each offer; yields the module ``ray``, connected to them.
+    """Start Ray and a node for each offer; yield the module ``ray``, connected to them.
 
-    It takes some seconds for each node. Ray and all of its processes end with the block.
+    This takes some seconds for each node. Ray and all of its processes end with the block.
 
     Parameters
     ----------
     offers
-        What each node has, as arguments of ``ray.cluster_utils.Cluster.add_node``.
+        Resources of each node, as arguments of ``ray.cluster_utils.Cluster.add_node``.
     """
     os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # nodes on loopback
     for left_out in ("RAY_USAGE_STATS_ENABLED", "RAY_TQDM_PATCH_PRINT"):

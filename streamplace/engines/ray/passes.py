@@ -1,18 +1,17 @@
-"""Real passes on this machine: a local Ray whose nodes are the devices, each limited like one.
+"""Real passes on this machine: a local Ray whose nodes are the devices, with their limits emulated.
 
-Every operator is a Ray task that asks for a core of its device's node, every transfer a Ray task
-that asks for the channel between two nodes, and Ray runs whatever is ready: a work-conserving
-system, with the delays and the chance of one. Where a placement has an order, the driver lets
-operators start in their turns (`streamplace.engines.ray.turns`). What limits is emulated, and so
-are all speeds:
+Every operator is a Ray task that requests a core of its device's node, every transfer a Ray task
+that requests the channel between two nodes, and Ray runs all tasks that are ready: a
+work-conserving system with real delays and randomness. If a placement has an order, the driver
+starts operators in their turns (`streamplace.engines.ray.turns`). Limits and speeds are emulated:
 
 - A task multiplies matrices, but only for its device's share of the machine's cores, and sleeps in
-  between, as under a quota of CPU. It takes the seconds that the problem says, times a factor.
-- A transfer fetches real bytes from another node, fewer than the problem says, and keeps its
-  channel for as long as these would take at the channel's bandwidth, times the factor.
+  between, as under a CPU quota. It takes the seconds of the problem, times a factor.
+- A transfer fetches real bytes from another node, fewer than in the problem, and holds its channel
+  for the time that the bytes of the problem take at the channel's bandwidth, times the factor.
 
-The factor stretches every pass to about a second, beside which Ray's own milliseconds per task are
-felt, but do not drown it. Results are in the problem's own seconds.
+The factor stretches every pass to about a second, so that Ray's own milliseconds per task matter
+but do not dominate. Results are in seconds of the problem.
 """
 
 import os
@@ -34,13 +33,13 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 
 PASS_S = 1.0
-"""The shortest that a pass may take by its bound, here."""
+"""Minimum stretched duration of a pass, by its bound."""
 MOST_BYTES = 1 << 20
-"""Of the largest result, here; smaller ones in proportion."""
+"""Size of the largest transferred result; smaller ones are in proportion."""
 PERIOD_S = 0.005
-"""After so much computing ahead of its share a task sleeps."""
+"""A task that is ahead of its share by this time sleeps."""
 FOR_TASKS = 0.5
-"""Share of the machine's cores that tasks burn at most; Ray itself needs the rest."""
+"""Maximum share of the machine's cores for tasks; Ray itself needs the rest."""
 WARM_S = 0.3
 
 
@@ -50,11 +49,11 @@ class RayPasses:
     Parameters
     ----------
     problems
-        Those that will be asked about; Ray gets as many nodes and cores as the largest needs.
+        Problems to measure; Ray gets as many nodes and cores as the largest one needs.
     pass_s
-        Seconds that the least possible pass of every problem is stretched to.
+        Seconds to which the shortest possible pass of every problem is stretched.
     repeats
-        Passes of every placement, of which the mean counts.
+        Number of passes of every placement, whose mean is returned.
     """
 
     def __init__(
@@ -71,7 +70,7 @@ class RayPasses:
         self._fetch: Any = None
 
     def __enter__(self) -> Self:
-        """Start Ray and all of its workers: some seconds for each device."""
+        """Start Ray and all of its workers, which takes some seconds for each device."""
         try:
             offers = [self._offer(device) for device in range(self.devices)]
             self._ray = self._running.enter_context(local_ray(offers))
@@ -103,7 +102,7 @@ class RayPasses:
             return np.array([self._mean(tasks, place) for place in np.atleast_2d(placements)])
 
     def seconds(self, problem: Problem, placement: Placement) -> float:
-        """Seconds of one pass of a placement, in its order where it has one."""
+        """Seconds of one pass of a placement, in its order if it has one."""
         if placement.priority is None:
             return float(self(problem, placement.index)[0])
         tasks = StretchedPass.of(problem, self._pass_s)
@@ -116,7 +115,7 @@ class RayPasses:
         return float(np.mean([self._pass(tasks, place) for _ in range(self._repeats)]))
 
     def _pass(self, tasks: "StretchedPass", place: Ints) -> float:
-        """Seconds of one pass, of the problem's own."""
+        """Seconds of one pass, in the time of the problem."""
         data: dict[int, Any] = {}
         done: dict[int, Any] = {}
         sent: dict[tuple[int, int], Any] = {}
@@ -141,7 +140,7 @@ class RayPasses:
         return self._span(tasks, times)
 
     def _in_turn(self, tasks: "StretchedPass", problem: Problem, placement: Placement) -> float:
-        """Seconds of one pass in the order of a placement, of the problem's own."""
+        """Seconds of one pass in the order of a placement, in the time of the problem."""
         place = placement.index.tolist()
 
         def run(v: int, fetched: list[Any]) -> Any:
@@ -155,7 +154,7 @@ class RayPasses:
         return self._span(tasks, one_pass.times(self._ray))
 
     def _span(self, tasks: "StretchedPass", times: list[Any]) -> float:
-        """Seconds from the first begin to the last end, of the problem's own."""
+        """Seconds from the first begin to the last end, in the time of the problem."""
         spans = np.array(self._ray.get(times))
         return float(np.ptp(spans) / tasks.factor) if len(spans) else 0.0
 
@@ -172,16 +171,16 @@ class RayPasses:
         return task.remote(float(tasks.sending(e, a, b)), [data], done)
 
     def _offer(self, device: int) -> dict[str, Any]:
-        """What the node of a device has: its cores, and the channels that lead to it."""
+        """Resources of the node of a device: its cores, and the channels that lead to it."""
         others = [other for other in range(self.devices) if other != device]
         channels = {f"channel-{other}-{device}": 1 for other in others}
         return {
-            "num_cpus": self.cores + len(others),  # as many workers stay alive
+            "num_cpus": self.cores + len(others),  # keeps as many workers alive
             "resources": {f"device-{device}": 1, f"place-{device}": 1000, **channels},
         }
 
     def _warm_up(self) -> None:
-        """Have every worker run once."""
+        """Run a task on every worker once."""
         waiting = []
         for device in range(self.devices):
             task = self._compute.options(resources={f"place-{device}": 1})
@@ -192,19 +191,19 @@ class RayPasses:
 
 @dataclass(frozen=True, slots=True)
 class StretchedPass:
-    """A problem's pass, all seconds times a factor (N tasks, E streams)."""
+    """A problem's pass with all times multiplied by a factor (N tasks, E streams, D devices)."""
 
     factor: float
     order: list[int]
-    inputs: list[list[tuple[int, int]]]  # stream and sender of all that v waits for
+    inputs: list[list[tuple[int, int]]]  # stream and sender of every input of v
     sender: Ints  # [E]
-    message: Ints  # [E] streams of one message are sent once to every device
+    message: Ints  # [E] streams with the same message are sent once to every device
     work: Floats  # [N, D]
     latency: Floats  # [D, D]
     wire: Floats  # [D, D] seconds per byte
     size: Floats  # [E] bytes
     fixed_s: Floats  # [E] seconds of every transfer, whatever the link
-    bytes_out: Ints  # [N] here
+    bytes_out: Ints  # [N] transferred
     cores: Ints  # [D]
 
     @classmethod
@@ -244,7 +243,7 @@ class StretchedPass:
 
 
 def compute(seconds: float, share: float, size: int, fetched: list[Any], *flags: Any) -> Any:
-    """Run on a node: compute for so long at a share of a core; a result, and begin and end."""
+    """Compute on a node for some time at a share of a core; return a result, and begin and end."""
     import ray
 
     begin, spent = time.monotonic(), time.thread_time()
@@ -260,7 +259,7 @@ def compute(seconds: float, share: float, size: int, fetched: list[Any], *flags:
 
 
 def fetch(seconds: float, data: list[Any], done: Any) -> tuple[float, float]:
-    """Run on a node: fetch a result, and keep the channel for so long; begin and end."""
+    """Fetch a result on a node, and hold the channel for some time; return begin and end."""
     import ray
 
     begin = time.monotonic()

@@ -21,19 +21,19 @@ from streamplace.model.operators import ALL
 from streamplace.model.placement import Placement
 
 DEMAND = 0.001
-"""What an actor asks of its device's resource."""
+"""Amount of its device's resource that an actor requests."""
 START_SECONDS = 120.0
-"""In which actors must have started."""
+"""Maximum time for the start of actors."""
 MOST_OPERATORS = 64
-"""Every operator is a process."""
+"""Limited because every operator is a process."""
 
 
 class ActorError(StreamplaceError):
-    """An actor that does not start, or ended."""
+    """An actor does not start, or has ended."""
 
 
 def check_graph(graph: StreamGraph) -> None:
-    """Raise GraphError for a graph that actors cannot run."""
+    """Raise GraphError if actors cannot run a graph."""
     operators = graph.operators
     if graph.n_operators > MOST_OPERATORS:
         raise GraphError(
@@ -69,7 +69,7 @@ class ActorPipeline:
     placement
         Operator → device.
     actors
-        Operator → its actor.
+        Operator → actor.
     """
 
     devices: LocalDevices
@@ -81,7 +81,7 @@ class ActorPipeline:
     def start(
         cls, devices: LocalDevices, graph: StreamGraph, placement: Placement
     ) -> "ActorPipeline":
-        """Start all actors where they are placed; nothing is left where one does not start."""
+        """Start all actors with a placement; if one does not start, end the others."""
         pipeline = cls(devices, graph, placement.as_dict(), {})
         pipeline.actors = pipeline._start_actors(pipeline.placement)
         pipeline._connect()
@@ -89,34 +89,34 @@ class ActorPipeline:
         return pipeline
 
     def snapshot(self) -> dict[str, OperatorSnapshot]:
-        """What every operator has done so far, and when it said so."""
+        """Counters of every operator, with their time."""
         return self._answers({name: actor.look.remote() for name, actor in self.actors.items()})
 
     def counts(self) -> dict[str, OperatorCounts]:
-        """What every operator has done so far."""
+        """Counters of every operator."""
         return {name: seen.counts for name, seen in self.snapshot().items()}
 
     def homes(self) -> dict[str, str]:
-        """Device that every operator runs on, as its own process knows it."""
+        """Device of every operator, as reported by its own process."""
         nodes = self._answers({name: actor.home.remote() for name, actor in self.actors.items()})
         device_of = self.devices.device_of_node()
         return {name: device_of.get(node, node) for name, node in nodes.items()}
 
     def pause(self) -> None:
-        """Stop the sources, and wait until nothing is under way any more."""
+        """Stop the sources, and wait until no tuple is in transit."""
         self._answers({name: self.actors[name].pause.remote() for name in self._sources()})
-        for row in self.graph.order.tolist():  # what is drained cannot be sent anything any more
+        for row in self.graph.order.tolist():  # so that a drained operator receives no more tuples
             name = self.graph.operators.name[row]
             self._answers({name: self.actors[name].drain.remote()})
 
     def resume(self) -> None:
-        """Have the sources generate tuples."""
+        """Make the sources generate tuples."""
         self._answers({name: self.actors[name].start.remote() for name in self._sources()})
 
     def move(self, placement: Mapping[str, str]) -> float:
-        """Have operators go on elsewhere, with their counts; returns the seconds of the pause.
+        """Continue operators on other devices, with their counters; return the seconds of pause.
 
-        Those that stay go on running. Where one cannot move, all are as they were.
+        Operators that stay keep running. If one cannot move, none does.
         """
         moved = {name: d for name, d in placement.items() if d != self.placement[name]}
         new = self._start_actors(moved)
@@ -130,7 +130,7 @@ class ActorPipeline:
         return time.monotonic() - begin
 
     def _replace(self, new: dict[str, Any]) -> None:
-        """Put other actors in the place of some of a paused pipeline."""
+        """Replace some actors of a paused pipeline."""
         counts, old = self.counts(), self.actors
         try:
             self._answers({name: actor.take.remote(counts[name]) for name, actor in new.items()})
@@ -144,7 +144,7 @@ class ActorPipeline:
         self.end(old[name] for name in new)
 
     def _connect(self) -> None:
-        """Tell every actor where its streams lead."""
+        """Tell every actor the targets of its streams."""
         targets: dict[str, dict[int, Any]] = {name: {} for name in self.actors}
         for number, stream in enumerate(self.graph.streams):
             targets[stream.source][number] = self.actors[stream.target]
@@ -161,7 +161,7 @@ class ActorPipeline:
         return [operator.name for operator in self.graph.operators if operator.rate > 0]
 
     def _start_actors(self, placement: Mapping[str, str]) -> dict[str, Any]:
-        """Actors of some operators once all of them run; none is left where one does not."""
+        """Start actors of some operators and wait until all run; end all if one does not."""
         kind, actors = self.devices.ray.remote(OperatorActor), {}
         for name, device in placement.items():
             options = {"num_cpus": 0, "resources": {resource(device): DEMAND}}
@@ -186,7 +186,7 @@ class ActorPipeline:
         return OperatorTask(name, seconds, self.devices.share, operator.rate, outputs, cores)
 
     def _answers(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """Operator → what its actor answers."""
+        """Wait for answers: operator → answer of its actor."""
         errors = self.devices.ray.exceptions
         try:
             answers: Sequence[Any] = self.devices.ray.get([*asked.values()], timeout=START_SECONDS)

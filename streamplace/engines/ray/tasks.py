@@ -1,7 +1,7 @@
-"""Ray, for task graphs: every operator is a task that asks for a core of its device.
+"""Export of task graphs for Ray: every operator is a task that requests a core of its device.
 
-Ray takes ready tasks in an order of its own. Where the placement is a schedule, the exported driver
-submits a task when its inputs are there, a core of its device is free, and its turn has come.
+Ray runs ready tasks in an order of its own. If the placement is a schedule, the exported driver
+submits a task when its inputs are available, a core of its device is free, and its turn has come.
 """
 
 from streamplace.engines.deployment import Deployment
@@ -105,7 +105,7 @@ def run(functions):
 
 
 def as_tasks(deployment: Deployment, offer: int) -> str:
-    """Module with what each task asks for, of the units that a device offers, and a pass."""
+    """Module with options by which tasks request part of ``offer`` units, and with a driver."""
     graph, cluster = deployment.placed.graph, deployment.problem.cluster
     own, operators = resources(cluster.devices.name), graph.operators
     core = {d.name: max(offer // d.cores, 1) for d in cluster.devices}
@@ -135,7 +135,7 @@ def as_tasks(deployment: Deployment, offer: int) -> str:
 
 
 def _run(deployment: Deployment) -> str:
-    """Source of the driver of one pass, in the order of the placement where it has one."""
+    """Source of the driver of one pass, in the order of the placement if it has one."""
     placement, problem = deployment.placement, deployment.placed
     if placement.priority is None:
         return RUN

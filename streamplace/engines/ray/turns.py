@@ -1,7 +1,7 @@
-"""Whose turn it is: devices that run operators by priority, or in an order that they hold.
+"""Turns: devices run operators by priority, or in a fixed order.
 
-Ray itself runs what is ready first. Here the driver hands an operator to Ray when its inputs are
-there, a core of its device is free, and its turn has come.
+Ray itself runs tasks in the order in which they become ready. Here the driver submits an operator
+to Ray when its inputs are available, a core of its device is free, and its turn has come.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,7 +16,7 @@ from streamplace.model.problem import Problem
 
 
 def start_order(problem: Problem, placement: Placement) -> list[int]:
-    """Operators in the order in which devices take them, of a placement with priorities."""
+    """Operators in the order in which devices start them, for a placement with priorities."""
     from streamsim.passes import lines
 
     assert placement.priority is not None
@@ -27,7 +27,7 @@ def start_order(problem: Problem, placement: Placement) -> list[int]:
 
 
 class Turns:
-    """The operators of every device as they wait for their turns.
+    """Queues of the operators that wait on every device.
 
     Examples
     --------
@@ -53,12 +53,12 @@ class Turns:
         return cls(order, placement.index.tolist(), cores, held)
 
     def ready(self, v: int) -> Iterator[int]:
-        """Operators that start now that the inputs of one are there."""
+        """Operators to start, now that the inputs of one are available."""
         self._ready.add(v)
         return self._starting(self._place[v])
 
     def free(self, device: int) -> Iterator[int]:
-        """Operators that start now that a core of a device is free."""
+        """Operators to start, now that a core of a device is free."""
         self._cores[device] += 1
         return self._starting(device)
 
@@ -69,25 +69,25 @@ class Turns:
             yield v
 
     def _next(self, device: int) -> int:
-        """Operator whose turn it is, -1 if the device has to wait."""
+        """Operator whose turn it is; -1 if the device has to wait."""
         line = self._lines[device]
         waiting = (v for v in (line[:1] if self._held else line) if v in self._ready)
         return next(waiting, -1)
 
 
 class TurnedPass:
-    """A pass on Ray in which the driver lets operators start when their turn comes.
+    """A pass on Ray whose driver starts operators in their turns.
 
     Parameters
     ----------
     inputs
-        Stream and sender of all that every operator waits for.
+        Stream and sender of every input, by operator.
     message
-        Number of the output that every stream carries; it is sent once to every device.
+        Number of the message that every stream carries; a message is sent once to every device.
     run
-        Starts an operator, given what it fetches; its result, and when it ran.
+        Starts an operator with its inputs; returns its result, and the times of its run.
     send
-        Starts a transfer of a stream to a device, given the result; when it was under way.
+        Starts the transfer of a result to a device for a stream; returns its times.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class TurnedPass:
         self._times: list[Any] = []
 
     def times(self, ray: Any) -> list[Any]:
-        """Run the pass; when everything ran and was under way."""
+        """Run the pass; return the times of all operators and transfers."""
         for v, missing in enumerate(self._missing):
             if missing == 0:
                 self._start(self._turns.ready(v))
@@ -129,7 +129,7 @@ class TurnedPass:
             self._going[done] = partial(self._ran, v)
 
     def _ran(self, v: int) -> None:
-        """Hand on what an operator has produced, and its core."""
+        """Pass on the results of an operator, and free its core."""
         device = self._place[v]
         for e, w in self._outputs[v]:
             if self._place[w] == device:
