@@ -43,7 +43,7 @@ class Cluster(Displayed):
     joules_per_byte
         Energy of sending one byte over a link; 0 where energy is of no interest.
     interchangeable
-        Class of every device: devices of one class can be swapped without changing anything.
+        Class of every device. Swapping two devices of one class changes nothing.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class Cluster(Displayed):
         latency: Quantity = 0.0,
         cores: int = 1,
     ) -> "Cluster":
-        """``n`` equal devices d0…, every ordered pair joined by a link of its own."""
+        """Cluster of ``n`` equal devices d0…, with a link for every ordered pair."""
         check_size(n)
         devices = [Device(f"d{i}", mips=mips, cores=cores) for i in range(n)]
         return cls.of(devices, bandwidth=bandwidth, latency=latency)

@@ -14,7 +14,7 @@ from streamplace.model.messages import quoted
 from streamplace.model.units import LARGEST, Quantity
 
 Fail = Callable[[int, str, str], StreamplaceError]
-"""Makes the error for row i (-1: the column as a whole), its value and the rule that it breaks."""
+"""Builds the error for row i (-1: the whole column), its value and the rule that it breaks."""
 
 _Array = TypeVar("_Array", bound=NDArray[Any])
 
@@ -53,7 +53,7 @@ def float_column(
 def plain_number(
     value: object, owner: str, column: str, parse: Callable[[Quantity], float] | None = None
 ) -> float:
-    """Number of one row in [0, LARGEST], as it is; a text is read where ``parse`` reads it.
+    """Check one row's number against [0, LARGEST]; ``parse`` reads it if it is a text.
 
     >>> from streamplace.model.units import size_bytes
     >>> plain_number("12.5 kB", "operator 'join'", "payload", size_bytes)
@@ -133,7 +133,9 @@ def frozen(array: _Array) -> _Array:
 
 
 def distinct_rows(*columns: NDArray[Any]) -> tuple[NDArray[np.intp], Ints]:
-    """Rows that differ, by the columns in turn: one of each kind, and the kind of every row.
+    """Group equal rows, compared by the columns in turn.
+
+    Returns the index of one row of each kind, and the kind of every row.
 
     >>> first, kind = distinct_rows(np.array([2.0, 1.0, 2.0]), np.array([1, 1, 1]))
     >>> first.tolist(), kind.tolist()
@@ -184,7 +186,7 @@ def tag_column(
 
 
 def is_text(value: object) -> bool:
-    r"""Whether a value is a text that files can hold: Unicode without half a character.
+    r"""Whether a value is a text that files can hold: Unicode without lone surrogates.
 
     >>> is_text("größe"), is_text("\ud800"), is_text(3)
     (True, False, False)
