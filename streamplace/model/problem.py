@@ -90,8 +90,8 @@ class Problem(Pictured):
         """The costs of one pass as arrays, compiled on first use.
 
         A pass is one tuple of the fastest source. Streams that inherit the payload of their
-        operator and send equally many tuples carry the same output, which networks with multicast
-        send once; a stream with a payload of its own is a message of its own.
+        operator and send equally many tuples carry the same output, which some networks send
+        once; a stream with a payload of its own is a message of its own.
         """
         return self.cached("one_pass", Problem._pass)
 
