@@ -115,7 +115,7 @@ def layered_layout(
 
 
 def layers(n: int, source: Ints, target: Ints) -> list[int]:
-    """Layer of every box: the longest path to it, or the layer before its targets."""
+    """Layers by longest path; boxes with more outputs than inputs move close to their targets."""
     before: list[list[int]] = [[] for _ in range(n)]
     after: list[list[int]] = [[] for _ in range(n)]
     for u, v in zip(source.tolist(), target.tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""Chains of a graph: operators that have one consumer, of which they are the only input.
+"""Chains of a graph: operators together with their only consumer, if nothing else feeds it.
 
 Mirhoseini et al. and HSDAG (appendix G) coarsen the graphs of neural networks in this way before
 they place them.

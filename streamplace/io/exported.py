@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from torch.fx import Node
 
 REPEATS = 5
-"""Runs per operator, of which the median counts."""
+"""Runs per operator; the median of their times counts."""
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ def write_graph(graph: StreamGraph, name: str | Path) -> None:
 
 
 def _readable(graph: StreamGraph) -> Iterator[str]:
-    """JSON with one operator or stream per line, in pieces, so that large graphs need no memory."""
+    """JSON with one operator or stream per line, in pieces, to save memory for large graphs."""
     yield f'{{\n "name": {_compact(graph.name)},\n'
     if graph.attributes:
         yield f' "attributes": {_compact(dict(graph.attributes))},\n'

@@ -201,7 +201,7 @@ def known_errors(
 
     The runs of the job itself are used if they are enough for the confidence, else the user's
     jobs, else those and the recorded ones. Recorded runs of a job of the same name are ignored,
-    so that no job is judged by what the package knows of it.
+    so that the errors of a job do not come from the package's records of it.
 
     Parameters
     ----------

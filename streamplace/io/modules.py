@@ -9,7 +9,7 @@ from functools import cached_property
 from streamplace.model.graph import StreamGraph
 
 INPUT = "input"
-"""Kind of an operator that stands for an input of the network."""
+"""Kind of the operators that are inputs of the network."""
 SOURCE, LOOSE = "torch", "torch_loose"
 """Attributes for the model's source, and for modules and tensors without computation."""
 

@@ -97,7 +97,7 @@ def int_column(
 
 
 def flag_column(values: ArrayLike | None, size: int, fail: Fail) -> Bools:
-    """Truth values as a read-only column of the given size, all False where none are given."""
+    """Booleans as a read-only column of the given size, all False by default."""
     column = np.zeros(size, np.bool_) if values is None else np.array(values)
     if column.dtype != np.bool_ or column.shape != (size,):
         raise fail(-1, "", f"must have {size} truth values, one each")
@@ -153,7 +153,7 @@ def distinct_rows(*columns: NDArray[Any]) -> tuple[NDArray[np.intp], Ints]:
 
 
 def text_column(values: Sequence[str] | None, size: int, fail: Fail) -> tuple[str, ...]:
-    """Texts as a tuple, empty texts where none are given."""
+    """Texts as a tuple, empty texts by default."""
     column = ("",) * size if values is None else tuple(values)
     if len(column) != size:
         raise fail(-1, "", f"must have {size} values, one each, but has {len(column)}")
@@ -168,7 +168,7 @@ def text_column(values: Sequence[str] | None, size: int, fail: Fail) -> tuple[st
 def tag_column(
     values: Sequence[Iterable[str]] | None, size: int, fail: Fail
 ) -> tuple[frozenset[str], ...]:
-    """Sets of tags as a tuple, empty sets where none are given."""
+    """Sets of tags as a tuple, empty sets by default."""
     if values is None:
         return (frozenset(),) * size
     if len(values) != size:

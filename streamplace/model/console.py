@@ -105,7 +105,7 @@ def print_parts(console: Console, report: Report) -> None:
 
 
 def as_text(report: Report) -> str:
-    """Report as plain text, as wide as the terminal (100 columns where there is none)."""
+    """Report as plain text, as wide as the terminal (100 columns without one)."""
     width = shutil.get_terminal_size().columns if _on_terminal() else WIDTH
     file = StringIO()
     console = DataConsole(

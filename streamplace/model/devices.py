@@ -61,7 +61,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Devices:
-    """All devices of a cluster, column by column; columns left out take `Device`'s defaults.
+    """All devices of a cluster, column by column; omitted columns have `Device`'s defaults.
 
     Attributes
     ----------

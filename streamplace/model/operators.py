@@ -134,7 +134,7 @@ class Operator:
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Operators:
-    """All operators of a graph, column by column; columns left out take `Operator`'s defaults.
+    """All operators of a graph, column by column; omitted columns have `Operator`'s defaults.
 
     Columns may be given as lists or arrays; they are stored as read-only arrays.
 

@@ -76,7 +76,7 @@ class Placement(Displayed, Mapping[str, str]):
         priority: Mapping[str, float] | None = None,
         queue: str = "priority",
     ) -> "Placement":
-        """Placement from names; every operator must be given a known device.
+        """Placement from names; every operator needs a device of the list.
 
         Operators without an entry in ``priority`` have priority 0.
         """

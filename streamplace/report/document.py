@@ -60,7 +60,7 @@ class OperatorsPart(TypedDict):
     parallelism
         Number of subtasks such that the busiest one has 1 / parallelism; possibly fractional.
     joins
-        1 where the operator fires once per set of one tuple from every input ("all").
+        1 if the operator fires once per set of one tuple from every input ("all").
     memory
         Bytes on its device.
     unit
@@ -150,7 +150,7 @@ class NetworkPart(TypedDict):
     overhead_per_byte
         Core seconds that each remote byte costs at both ends; absent if it costs none.
     gap
-        Link seconds that each remote tuple costs besides its bytes.
+        Link seconds that each remote tuple costs in addition to its bytes.
     """
 
     group: Column
