@@ -68,7 +68,7 @@ class Drawing:
         return as_svg(self.scene)
 
     def save(self, name: str | Path) -> None:
-        """Write a .svg, .png or .pdf file, or a report as .html; equal drawings give equal files."""
+        """Write a .svg, .png or .pdf file, or a report as .html, the same bytes every time."""
         from streamplace.drawing.figures import check_suffix, save
         from streamplace.drawing.raster import as_figure
         from streamplace.io.files import write_text
