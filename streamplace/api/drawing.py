@@ -40,8 +40,8 @@ def draw(
     """Draw a graph alone, or placements of it side by side.
 
     A box is an operator; its colour is the device, and a stream is as wide as its traffic. Dashed
-    streams cross the network. The bottleneck is red. Without placements, darker boxes need more
-    CPU. Above 200 operators, chains of operators share a box.
+    streams cross the network. The bottleneck, or for makespan the critical chain, is red. Without
+    placements, darker boxes need more CPU. Above 200 operators, chains of operators share a box.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Drawings of graphs, alone or under placements side by side.
 
-A box is an operator and its colour the device; dashed streams cross the network; the bottleneck is
-red. Files, notebooks and reports share one style.
+A box is an operator and its colour the device; dashed streams cross the network; the bottleneck or
+critical chain is red. Files, notebooks and reports share one style.
 """
 
 from collections.abc import Sequence
@@ -143,7 +143,7 @@ def draw_placements(
 ) -> Drawing:
     """Draw several placements of one graph side by side, each titled by its value.
 
-    The bottleneck is red, by the objective or by the graph's default one.
+    The bottleneck or critical chain of the objective, by default the graph's, is red.
     """
     judge = objective or OBJECTIVES[suggested_by(problem.graph)]
     indices = [placement.index for _, placement in placements]
