@@ -1,4 +1,4 @@
-"""The functions for Python users, with the same names as the commands."""
+"""Functions for Python users, with the names of the commands."""
 
 from typing import TYPE_CHECKING
 
@@ -52,4 +52,4 @@ __all__ = [
     "train",
 ]
 
-__getattr__ = loader(__name__, _HOME)  # to place needs nothing of what trains
+__getattr__ = loader(__name__, _HOME)  # placing needs nothing of training

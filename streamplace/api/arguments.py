@@ -1,4 +1,4 @@
-"""Arguments of the functions: objects, files, and the texts and numbers that stand for them."""
+"""Arguments of the functions: objects, paths of files, and texts and numbers for them."""
 
 from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
@@ -34,7 +34,7 @@ ClusterLike = Cluster | int | Mapping[str, Any] | FilePath
 ConstraintsLike = Constraints | Mapping[str, Any] | FilePath
 """Constraints, the tables of a constraints file, or its path."""
 PlacementLike = Placement | Result | Mapping[str, Any] | FilePath
-"""A placement, a result, operator → device, what ``place --json`` prints, or a path of a file."""
+"""A placement, a result, operator → device, output of ``place --json``, or a path of a file."""
 BudgetLike = Budget | float | str
 """A budget, seconds, or a text such as ``"50 ms"``."""
 
@@ -45,7 +45,7 @@ def problem_of(
     constraints: ConstraintsLike | None = None,
     rate: Quantity | None = None,
 ) -> Problem:
-    """Problem of placing a graph; a problem is taken as it is, at another rate if one is given."""
+    """Problem of a graph; a problem is returned itself, at this rate if there is one."""
     devices, rules = cluster_of(cluster), constraints_of(constraints)
     if isinstance(graph, Problem):
         if devices is not None or rules is not None:
@@ -76,7 +76,7 @@ def graph_of(graph: GraphLike, rate: Quantity | None = None) -> StreamGraph:
 
 
 def cluster_of(cluster: ClusterLike | None) -> Cluster | None:
-    """Cluster of what describes one; None for nothing.
+    """Convert a description to a cluster; None for None.
 
     >>> cluster_of({"devices": [{"name": "a"}, {"name": "gpu", "count": 2}]}).devices.name
     ('a', 'gpu0', 'gpu1')
@@ -98,7 +98,7 @@ def cluster_of(cluster: ClusterLike | None) -> Cluster | None:
 
 
 def constraints_of(constraints: ConstraintsLike | None) -> Constraints | None:
-    """Constraints of what describes them; None for nothing."""
+    """Convert a description to constraints; None for None."""
     if constraints is None or isinstance(constraints, Constraints):
         return constraints
     if isinstance(constraints, Mapping):
@@ -116,7 +116,7 @@ def constraints_of(constraints: ConstraintsLike | None) -> Constraints | None:
 
 
 def _plain_groups(table: Any) -> Any:
-    """Tables whose sets and tuples of names are lists, as in a file."""
+    """Convert sets and tuples of names to lists, as in a file."""
     if isinstance(table, Mapping):
         return {name: _plain_groups(group) for name, group in table.items()}
     if isinstance(table, set | frozenset):
@@ -125,7 +125,7 @@ def _plain_groups(table: Any) -> Any:
 
 
 def placed_problem(problem: Problem, placement: PlacementLike) -> tuple[Problem, Placement]:
-    """Placement of a problem's operators or of their subtasks, and the problem of these."""
+    """Placement of a problem's operators or of their subtasks, with the problem of these."""
     if isinstance(placement, Result):
         placement = placement.placement
     if isinstance(placement, Placement):
@@ -146,7 +146,7 @@ def placed_problem(problem: Problem, placement: PlacementLike) -> tuple[Problem,
 
 
 def assignment_of(placement: Mapping[str, Any]) -> Mapping[str, str]:
-    """Operator → device of a mapping, or of a document with an ``assignment``."""
+    """Operator → device, from a mapping or from the ``assignment`` of a document."""
     inner = placement.get("assignment")
     assignment = inner if isinstance(inner, Mapping) else placement
     for operator, device in assignment.items():
@@ -171,7 +171,7 @@ def _named(
 
 
 def budget_of(budget: BudgetLike | None) -> Budget | None:
-    """Budget of what describes one; None for nothing.
+    """Convert a description to a budget; None for None.
 
     >>> budget_of("50 ms"), budget_of(2)
     (Budget(seconds=0.05, evaluations=None), Budget(seconds=2.0, evaluations=None))
@@ -191,7 +191,7 @@ def objective_of(
     require: str | Iterable[str] = (),
     relocation: Relocation | None = None,
 ) -> Objective:
-    """Objective itself, by name, or the one that the problem suggests, subject to conditions."""
+    """Objective itself, by name, or the problem's default one, subject to conditions."""
     if not isinstance(objective, str | Objective):
         raise wrong("objective", objective, "a name, as in 'makespan:network=link', or Objective")
     if relocation is not None and not isinstance(relocation, Relocation):
@@ -201,7 +201,7 @@ def objective_of(
 
 
 def rates_of(rates: Quantity | Iterable[Quantity]) -> tuple[float, ...]:
-    """Rates in tuples/s, each once, of one or of several.
+    """Rates in tuples/s without duplicates, from one or several.
 
     >>> rates_of("10 k/s"), rates_of([1e4, "20 k/s"])
     ((10000.0,), (10000.0, 20000.0))
@@ -214,7 +214,7 @@ def rates_of(rates: Quantity | Iterable[Quantity]) -> tuple[float, ...]:
 
 
 def texts_of(argument: str, texts: str | Iterable[str]) -> tuple[str, ...]:
-    """Texts of an argument that takes one or several."""
+    """Texts of an argument that accepts one or several."""
     several = (texts,) if isinstance(texts, str) else texts
     if isinstance(several, Iterable):
         column = tuple(several)
@@ -239,7 +239,7 @@ def placer_of(placer: str | Placer, weights: FilePath | None = None) -> Placer:
 
 
 def seed_of(seed: int) -> int:
-    """Seed as a plain whole number."""
+    """Convert a seed to a plain integer."""
     if isinstance(seed, Integral) and not isinstance(seed, bool) and seed >= 0:
         return int(seed)
     raise wrong("seed", seed, "a whole number, 0 or more")
@@ -253,10 +253,10 @@ def path_of(argument: str, path: FilePath) -> Path:
 
 
 def is_path(value: object) -> TypeGuard[FilePath]:
-    """Whether a value names a file."""
+    """Whether a value is a path."""
     return isinstance(value, str | PathLike)
 
 
 def wrong(argument: str, value: object, wanted: str) -> SettingError:
-    """Error about an argument of a wrong type."""
+    """Build the error for an argument of a wrong type."""
     return SettingError(f"{argument} is {quoted(value)}; it must be {wanted}")

@@ -1,4 +1,4 @@
-"""Comparing placers on graphs of one's own."""
+"""Comparison of placers on graphs or problems."""
 
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
@@ -62,25 +62,25 @@ def compare(
     data
         A graph, a problem, several, or the path of a file or a folder of them.
     placers
-        Names of placers, options after colons; one text separates them by commas. An alias may
-        stand before a placer, as in ``mine=pilot:weights=best.safetensors``.
+        Names of placers, with options after colons; one text separates them by commas. An alias
+        may precede a placer, as in ``mine=pilot:weights=best.safetensors``.
     cluster, constraints
-        As for `place`, for graphs that bring none along.
+        As for `place`, for graphs without their own.
     rates
         Total rates of the sources; every graph is placed at each of them. Empty for its own rate.
     objective
-        One objective by name, or several, for a table of each and one of the trade-offs. By default
-        the one that the graphs suggest.
+        One objective by name, or several, with a table of each and one of the trade-offs. By
+        default that of the graphs.
     require
         Conditions that every placement must meet, as for `place`.
     reference
         Placer that the others are compared with.
     split, limit
-        Only graphs whose attribute ``split`` is this, and only the first so many.
+        Only graphs with this attribute ``split``, and only this number of them.
     seed, budget
         As for `place`, for every placement.
     out
-        Folder for ``results.jsonl``. A comparison that was stopped continues where it ended.
+        Folder for ``results.jsonl``. An interrupted comparison continues there.
     jobs
         Processes; None for one per core. A script that starts processes needs
         ``if __name__ == "__main__":`` around its calls.
@@ -130,7 +130,7 @@ def compare(
 
 
 def _placers(placers: str | Iterable[str]) -> tuple[str, ...]:
-    """Names of placers, each once; raise where one of them means no placer."""
+    """Names of placers without duplicates; raise SettingError for unknown ones."""
     from streamplace.placers.named import placer_names
 
     texts = texts_of("placers", placers)
@@ -145,7 +145,7 @@ def _problems(
     jobs: int | None,
     on: str | None,
 ) -> "tuple[Scan, DataSet | Sequence[Problem]]":
-    """What the problems have in common, and the problems."""
+    """Common properties of the problems, and the problems."""
     from streamplace.evaluate.scan import scan, scan_of
     from streamplace.io.datasets import no_graph
 

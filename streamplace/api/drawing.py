@@ -40,18 +40,18 @@ def draw(
     """Draw a graph alone, or placements of it side by side.
 
     A box is an operator; its colour is the device, and a stream is as wide as its traffic. Dashed
-    streams cross the network. What limits the objective is red. Without placements, darker boxes
-    need more CPU. Above 200 operators, chains of operators share a box.
+    streams cross the network. The bottleneck, or for makespan the critical chain, is red. Without
+    placements, darker boxes need more CPU. Above 200 operators, chains of operators share a box.
 
     Parameters
     ----------
     graph, cluster, rate
         As for `place`.
     placements
-        One placement as for `simulate`, several, or several by name. Files bear their own names,
-        results the names of their placers.
+        One placement as for `simulate`, several, or several by name. Files are titled by their
+        names, results by their placers.
     objective
-        What the placements are judged by, as for `place`.
+        Objective that evaluates the placements, as for `place`.
     out
         File to write: .svg, .png or .pdf, or .html for a report, a page on which operators can be
         moved. Nothing is written without it.
@@ -59,7 +59,7 @@ def draw(
     Returns
     -------
     Drawing
-        Shows itself in a notebook; ``svg()`` is its text, ``save(path)`` writes a file.
+        Drawing that notebooks show; ``svg()`` is its text, ``save(path)`` writes a file.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def draw(
 
 
 def _whole(problem: Problem, placement: PlacementLike) -> Placement:
-    """Placement of the operators of a problem, which are drawn whole."""
+    """Placement of the operators of a problem; raise SettingError for one of subtasks."""
     placed, whole = placed_problem(problem, placement)
     if placed is not problem:
         raise SettingError("the placement places subtasks; draw their graph: expand(graph).graph")
@@ -103,7 +103,7 @@ def _whole(problem: Problem, placement: PlacementLike) -> Placement:
 def _by_name(
     placements: PlacementLike | Iterable[PlacementLike] | Mapping[str, PlacementLike],
 ) -> dict[str, PlacementLike]:
-    """Placements, and the names that stand above them."""
+    """Placements by their titles."""
     if isinstance(placements, Placement | Result) or is_path(placements):
         return {_name(placements): placements}
     if isinstance(placements, Mapping):

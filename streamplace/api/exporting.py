@@ -1,4 +1,4 @@
-"""Writing placements in the forms of engines and other tools."""
+"""Export of placements in the formats of engines and other tools."""
 
 import warnings
 from collections.abc import Mapping
@@ -37,21 +37,21 @@ def export(
     constraints: ConstraintsLike | None = None,
     out: FilePath | None = None,
 ) -> dict[str, str]:
-    """Write a placement in the form of an engine or of another tool.
+    """Export a placement in the format of an engine or of another tool.
 
     Parameters
     ----------
     graph, constraints
         As for `place`.
     placement
-        As for `simulate`; files may also have a form that `export` writes and reads back.
+        As for `simulate`; files may also have a format that `export` writes and reads back.
     to
-        Name of the form, such as ``flink`` or ``csv``. A warning says where the form does not
-        carry the order of a schedule.
+        Name of the format, such as ``flink`` or ``csv``. A warning tells if the format cannot
+        hold the order of a schedule.
     cluster
-        As for `place`. By default the devices that the placement names.
+        As for `place`; by default the devices that the placement names.
     out
-        File to write, or the folder where a form has several files. Nothing is written without it.
+        File to write, or a folder if the format has several files. Nothing is written without it.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def export(
 
 
 def _assignment(placement: PlacementLike) -> Mapping[str, str]:
-    """Operator or subtask → device."""
+    """Operator or subtask → device, from a placement."""
     if isinstance(placement, Result):
         return placement.placement
     if isinstance(placement, Mapping):
@@ -97,7 +97,7 @@ def _problem(
     cluster: ClusterLike | None,
     constraints: ConstraintsLike | None,
 ) -> Problem:
-    """Problem on its own cluster, on the one given, or on the devices that are named."""
+    """Problem on its own cluster, on the cluster of the argument, or on the named devices."""
     if isinstance(graph, Problem):
         return problem_of(graph, cluster, constraints)
     devices, rules = cluster_of(cluster), constraints_of(constraints)

@@ -1,4 +1,4 @@
-"""Placing a graph, and judging a placement."""
+"""Placement of a graph, and evaluation of a placement."""
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 DEFAULT_PLACER = "auto"
 SHORT = 2.0
-"""Seconds of search that need no progress on the screen."""
+"""Longest search, in seconds, without a progress display."""
 
 
 def place(
@@ -58,14 +58,12 @@ def place(
 ) -> Result:
     """Find a placement of a graph on a cluster.
 
-    ``print`` shows the result as ``streamplace place`` does; in a notebook it shows itself with a
-    picture.
+    ``print`` shows the result like ``streamplace place``; notebooks show it with a picture.
 
     Parameters
     ----------
     graph
-        A graph, a problem, which brings its cluster and constraints along, or the path of a file
-        with one.
+        A graph, a problem with its cluster and constraints, or the path of a file with one.
     cluster
         A cluster, a number of equal devices, the path of a cluster file (TOML), or a dictionary
         with the tables of one. By default five devices of 2500 MIPS, joined by 1000 Mbps.
@@ -74,12 +72,12 @@ def place(
     weights
         Weights file of a learned placer.
     objective
-        What to optimise: a name, options after colons, or an `Objective`. By default the makespan
+        Objective: a name, with options after colons, or an `Objective`. By default the makespan
         of a task graph (all of its operators fire "all"), else the throughput.
     require
         Conditions that the placement must meet, such as ``throughput>=0.99``.
     relocation
-        Where the graph runs now. The cost of moving away from there is included in the objective.
+        Current placement of the graph; the objective then includes the cost of moving from it.
     constraints
         Constraints, a dictionary such as ``{"pin": {"source": "d0"}}``, or the path of a
         constraints file (TOML).
@@ -89,20 +87,20 @@ def place(
     subtasks
         Whether to place the subtasks of parallel operators one by one (``join#0``, …).
     confidence
-        Of the interval of the throughput, which a graph has that was measured on a running job; 0.9
-        by default, 0 for none.
+        Confidence of the interval of the throughput, for graphs that were measured on a running
+        job; 0.9 by default, 0 for no interval.
     ledger
-        File of predicted and measured rates, by default that of the user.
+        File of predicted and measured rates, by default the user's.
     seed
-        The same seed gives the same result.
+        Random seed; equal seeds give equal results.
     budget
-        Search time in seconds, a text such as ``"50 ms"``, or a `Budget`, which may also limit
-        evaluations, or nothing but these. One second by default.
+        Search time in seconds, a text such as ``"50 ms"``, or a `Budget`, which may limit
+        evaluations in addition or instead. One second by default.
 
     Returns
     -------
     Result
-        The ``placement``, its ``value``, and the proven ``bound`` where there is one.
+        The ``placement``, its ``value``, and the proven ``bound`` if there is one.
 
     Examples
     --------
@@ -133,13 +131,13 @@ def place(
 
 
 def show_placing(problem: "Problem", placer: Placer) -> AbstractContextManager[None]:
-    """Spinner while a problem is placed; only ``auto`` returns its best placement on Ctrl-C."""
+    """Show a spinner during placement; only ``auto`` keeps its best placement on Ctrl-C."""
     hint = "Ctrl-C keeps the best so far" if placer.name == "auto" else ""
     return waiting(f"placing {problem.graph.name}", hint)
 
 
 def _takes_long(budget: Budget) -> bool:
-    """Whether a search may take so long that its progress is shown."""
+    """Whether a search may take long enough to show its progress."""
     return budget.seconds is None or budget.seconds > SHORT
 
 
@@ -153,24 +151,24 @@ def simulate(
     constraints: ConstraintsLike | None = None,
     rate: Quantity | None = None,
 ) -> Explanation:
-    """Explain what a placement reaches, what limits it, and what to move.
+    """Explain the value of a placement and its bottleneck, and advise moves.
 
-    ``print`` shows the explanation as ``streamplace simulate`` does.
+    ``print`` shows the explanation like ``streamplace simulate``.
 
     Parameters
     ----------
     graph, cluster, rate
         As for `place`.
     constraints
-        As for `place`. A placement that breaks them is refused, and no move is advised that would.
+        As for `place`. Placements that break them are refused, and advice respects them.
     placement
         A placement of operators or of subtasks: a `Placement`, the result of `place`, a mapping of
         operators to devices, or the path of a placement file.
     objective
-        What the placement is judged by, as for `place`.
+        Objective that evaluates the placement, as for `place`.
     relocation
-        Where the graph runs now. The explanation then also lists what moves, how long that takes,
-        and after how many passes it has paid off.
+        Current placement of the graph. The explanation then also lists the moves, their time, and
+        the passes until they pay off.
 
     Examples
     --------
@@ -199,7 +197,7 @@ def simulate_queues(
     capacity: float | None = None,
     policy: "Policy" = "dynamic",
 ) -> "QueueRun":
-    """Simulate a placement with queues, tick by tick, which gives latencies and transients.
+    """Simulate a placement with queues, tick by tick, for latencies and transients.
 
     Parameters
     ----------
@@ -208,13 +206,13 @@ def simulate_queues(
     placement
         As for `simulate`.
     duration, dt
-        Time that is simulated, and the time step, in seconds or as texts such as ``"100 ms"``. By
-        default, the time step follows from latencies and windows, and the run is as long as it
-        takes to settle and to measure.
+        Simulated time and time step, in seconds or as texts such as ``"100 ms"``. By default, the
+        time step follows from latencies and windows, and the run is long enough to settle and to
+        be measured.
     capacity
-        Largest queue in tuples. By default, it follows from what each stream carries.
+        Largest queue in tuples; by default, it follows from the rate of each stream.
     policy
-        How a device shares its CPU among its operators: ``dynamic``, …; see `streamsim.engine`.
+        Policy by which operators share a CPU: ``dynamic``, …; see `streamsim.engine`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Planning the machines for a rate."""
+"""Planning of machines for a rate."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -41,13 +41,13 @@ from streamplace.planning.traced import planned_for_trace
 from streamplace.planning.traces import RateTrace, read_trace
 
 HIGHEST_RATE = "max"
-"""The rate of a plan for as much as machines carry."""
+"""Rate of a plan for the most that the machines can carry."""
 BOUND_NODES = 200
 """Nodes of the branch and bound of each slot's bound."""
 OffersLike = Catalogue | Iterable[Offer] | FilePath
 """Offers, a catalogue of them, or the path of a file."""
 TraceLike = RateTrace | FilePath
-"""Rates over time, or the path of the CSV file that lists them."""
+"""Rates over time, or the path of a CSV file with them."""
 
 
 def plan(
@@ -75,42 +75,42 @@ def plan(
     graph
         A graph, or the path of a file with one.
     rate
-        Tuples/s of all sources together; by default the rate of the graph. ``"max"`` stands for the
-        highest rate for which a plan is found on the machines.
+        Tuples/s of all sources; by default the rate of the graph. ``"max"`` is the highest rate
+        for which a plan on the machines is found.
     trace
-        Rates over time instead, or the path of a CSV file with them. The result has ``hours``: what
-        each hour would need alone.
+        Rates over time instead, or the path of a CSV file with them. The result then has
+        ``hours``: separate plans for each hour.
     quantile
-        The plan is for so large a share of the rates of each source; 1 is for the peaks, with which
-        it carries the whole trace.
+        Quantile of each source's rates that the plan carries; with 1, the peaks, it carries the
+        complete trace.
     offers
-        Types of machines and their prices, or the path of the TOML file that holds them.
+        Types of machines with prices, or the path of a TOML file with them.
     cluster
-        Machines that there are, instead of offers; the plan uses as few as possible.
+        Available machines, instead of offers; the plan uses as few as possible.
     headroom
-        Share of every resource that stays free, or a `Headroom` from which it is derived.
+        Share of every resource that stays free, or a `Headroom` that determines it.
     robust
-        The plan also carries the rate where so many operators on each machine cost more than the
-        graph says.
+        Number of operators on each machine that may cost more than the graph states; the plan
+        carries the rate nevertheless.
     error
-        Share by which they may cost more.
+        Relative cost by which they may exceed the graph.
     keep_parallelism
-        Every operator keeps the parallelism of the graph, and only machines and placement are
-        planned; or the names of the operators that keep it.
+        Whether operators keep the parallelism of the graph, so that only machines and placement
+        are planned; or the names of those that keep it.
     confidence
-        With which a graph that was measured on a running job carries the rate: the plan then
-        carries it at the lower end of its prediction. 0.9 by default; 0 plans with the prediction
-        itself. A graph that was not measured has none.
+        Confidence with which a graph that was measured on a running job carries the rate: the
+        plan carries it at the lower end of its prediction. 0.9 by default; 0 plans with the
+        prediction itself. Only for such graphs.
     ledger
-        File of predicted and measured rates, by default that of the user.
+        File of predicted and measured rates, by default the user's.
     seed
-        The same seed gives the same plan, unless the budget ends the search.
+        Random seed; equal seeds give equal plans, unless the budget ends the search.
     budget
-        Time that the search may take, 10 s by default, or a number of moves. Each hour of a trace
-        has it.
+        Time limit of the search, 10 s by default, or a number of moves; for each hour of a
+        trace.
     jobs
-        Processes that plan the hours of a trace; by default one for every core where there are many
-        hours.
+        Number of processes that plan the hours of a trace; by default one per core if there are
+        many hours.
 
     Examples
     --------
@@ -159,13 +159,13 @@ def plan_frontier(
     Parameters
     ----------
     rates
-        Tuples/s of all sources together.
+        Tuples/s of all sources.
     graph, offers, cluster, headroom, robust, error, keep_parallelism, confidence, ledger, seed
         As for `plan`.
     budget
-        Of each plan.
+        Budget of each plan.
     jobs
-        Processes; by default one for every core where there are many rates.
+        Number of processes; by default one per core if there are many rates.
 
     Examples
     --------
@@ -291,14 +291,14 @@ def plan_robustness(
     Parameters
     ----------
     protected
-        Numbers Γ of operators on each machine that may cost more than the graph says, as ``robust``
-        of `plan`.
+        Numbers Γ of operators on each machine that may cost more than the graph states, as
+        ``robust`` of `plan`.
     graph, rate, offers, cluster, headroom, error, keep_parallelism, confidence, ledger, seed
         As for `plan`.
     budget
-        Of each plan.
+        Budget of each plan.
     jobs
-        Processes; by default one for every core where there are many numbers.
+        Number of processes; by default one per core if there are many numbers.
     """
     machines = _machines(offers, cluster)
     settings = _settings(headroom, 0, error, keep_parallelism, seed, budget)
@@ -333,7 +333,7 @@ def _confident(
     confidence: float | None,
     ledger: FilePath | None,
 ) -> PlanSettings:
-    """Settings with what is known of the errors of predictions for a graph."""
+    """Add the prediction errors for a graph to settings."""
     file = None if ledger is None else Path(ledger)
     return replace(settings, errors=errors_for(graph_of(graph), confidence, file))
 
@@ -353,7 +353,7 @@ def _planned_all(
 
 
 def _machines(offers: OffersLike | None, cluster: ClusterLike | None) -> Catalogue | Cluster:
-    """Offers or given machines, of which exactly one must be there."""
+    """Offers or machines, of which exactly one is required."""
     if (offers is None) == (cluster is None):
         raise SettingError("a plan needs either offers or a cluster; give one of them")
     given = cluster_of(cluster)

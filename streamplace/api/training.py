@@ -1,4 +1,4 @@
-"""Training models on graphs of one's own."""
+"""Training of models on graphs or problems."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -51,25 +51,25 @@ def train(
     on: str | None = None,
     command: str = "",
 ) -> Trained:
-    """Train a model on graphs or problems, as ``streamplace train`` does.
+    """Train a model on graphs or problems, like ``streamplace train``.
 
     Parameters
     ----------
     model
         Name of the model, such as ``dream`` or ``pilot``.
     graphs
-        Graphs or problems, or the path of a file or a folder of them; an iterator is read by every
-        process of the training.
+        Graphs or problems, or the path of a file or a folder of them; every process of the
+        training reads an iterator.
     out
         Folder of the run; an existing one needs ``resume``.
     cluster
         Cluster of the graphs, as for `place`.
     rates
-        Total source rates: every graph is learned at each of them. Empty for its own rate.
+        Total rates of the sources; every graph is learned at each of them. Empty for its own rate.
     split, limit
-        Only graphs whose attribute ``split`` is this, and only the first so many.
+        Only graphs with this attribute ``split``, and only this number of them.
     preset
-        Set of options: ``fast``, or ``paper`` for those of the model's paper.
+        Preset of options: ``fast``, or ``paper`` for those of the model's paper.
     config
         TOML file whose tables ``[training]`` and ``[model]`` change the preset.
     epochs
@@ -77,32 +77,32 @@ def train(
     device
         ``cpu`` or ``cuda``.
     objective
-        Objective to learn; by default the one that the graphs suggest.
+        Objective to learn; by default that of the graphs.
     reward
-        Judge of placements: simulation, ``steady`` or ``engine``, real passes on a local ``ray``,
-        or a function that returns the seconds [B] of one pass for a problem and placements [B, N].
+        Source of rewards: simulation, ``steady`` or ``engine``, real passes on a local ``ray``, or
+        a function from a problem and placements [B, N] to the seconds [B] of one pass.
     seed
-        Results do not depend on the number of cores, processes or workers.
+        Random seed; results do not depend on the number of cores, processes or workers.
     start
-        Weights file to begin from, or ``shipped`` for the weights that come with streamplace.
+        Weights file to start from, or ``shipped`` for the weights that come with streamplace.
     resume
-        Continue the run in ``out`` that was stopped; all other arguments must be as they were.
+        Whether to continue the interrupted run in ``out``; other arguments must not change.
     watcher
-        Is called after every step and epoch; by default, a progress bar on terminals and in
+        Called after every step and epoch; by default, a progress bar on terminals and in
         notebooks.
     track
-        Shows the progress of the work before training: passes on items, given a title and their
-        number. By default, as above.
+        Function that shows the progress of the work before training: it passes items on, with a
+        title and their number. By default, as above.
     on
         Compute on Ray: ``ray`` starts one on this machine, ``auto`` or an address names a running
-        cluster. Results do not depend on it, nor on how many processes torchrun started.
+        cluster. Results do not depend on it, or on the number of processes of torchrun.
     command
         Command to record in the weights file; by default the call of this function.
 
     Returns
     -------
     Trained
-        With ``weights``, the file that a learned placer takes, and the ``history``.
+        Result with ``weights``, the file for a learned placer, and the ``history``.
     """
     if not isinstance(model, str):
         raise wrong("model", model, "the name of a model, such as 'dream'")

@@ -1,1 +1,1 @@
-"""The command line: one command, one file; files beginning with an underscore are shared."""
+"""The command line, one file per command; files that begin with an underscore are shared."""

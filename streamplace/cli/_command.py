@@ -1,4 +1,4 @@
-"""The command that a report offers: it simulates the placement that the page shows."""
+"""The command in a report, which simulates the placement that the page shows."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,12 +17,12 @@ def with_command(
     cluster: ClusterChoice = NO_CHOICE,
     options: Mapping[str, str | Path | None] | None = None,
 ) -> "Report":
-    """Return the report with the command that simulates a placement of GRAPH from its input.
+    """Add the command that simulates a placement of GRAPH, read from stdin, to a report.
 
-    ``options`` are those of ``simulate`` by name, besides those of the cluster.
+    ``options`` are those of ``simulate`` by name, except the options of the cluster.
 
-    A report has no such command where a file cannot be read again, as with a pipe, or where a
-    terminal would not take its name as it is.
+    The report has no command if a file cannot be read again, like a pipe, or if its name cannot
+    be typed on a terminal.
     """
     from dataclasses import replace
 
@@ -43,5 +43,5 @@ def with_command(
 
 
 def _as_argument(path: Path) -> str:
-    """Name of a file that is not read as an option."""
+    """Name of a file that is not parsed as an option."""
     return f"./{path}" if str(path).startswith("-") else str(path)

@@ -1,4 +1,4 @@
-"""Options of the commands on a running Flink, and how they print results."""
+"""Shared options of the commands on a running Flink, and output of their results."""
 
 from collections.abc import Callable, Mapping
 from functools import wraps
@@ -78,7 +78,7 @@ UNCOUNTED = (
 
 
 def asks(function: F) -> F:
-    """Where Flink's REST interface is and how it is asked; the function gets it as ``rest``."""
+    """Options for Flink's REST interface, passed on as ``rest``."""
 
     @wraps(function)
     def call(
@@ -127,12 +127,12 @@ def asks(function: F) -> F:
 
 
 def submits(function: F) -> F:
-    """Everything that a job is submitted with; ``program_of`` makes a program of it."""
+    """Options to submit a job with its JAR; ``program_of`` converts them."""
     return _submitted(function, click.argument("jar", type=FILE))
 
 
 def may_submit(function: F) -> F:
-    """The same, which need not be given; ``given_program`` makes a program of it."""
+    """Optional JAR and options to submit a job; ``given_program`` converts them."""
     return _submitted(function, click.argument("jar", type=FILE, required=False))
 
 
@@ -188,7 +188,7 @@ def program_of(
     parallelism: int | None,
     managed_memory: str | None,
 ) -> "Program":
-    """The job that the options of ``submits`` describe."""
+    """Job that the options of ``submits`` describe."""
     from streamplace.engines.flink.program import Program, parse_settings
     from streamplace.model.units import size_bytes
 
@@ -208,7 +208,7 @@ def program_of(
 
 
 def given_program(**submitted: Any) -> "Program | None":
-    """The job that the options of ``may_submit`` describe; None where they name none."""
+    """Job that the options of ``may_submit`` describe; None without a JAR."""
     if submitted["jar"] is not None:
         return program_of(**submitted)
     if any(value not in (None, ()) for value in submitted.values()):
@@ -220,7 +220,7 @@ def given_program(**submitted: Any) -> "Program | None":
 
 
 def verification(outcome: "Verification") -> dict[str, Any]:
-    """What was verified, for machines."""
+    """Convert a verification to a JSON document."""
     return {
         "ok": outcome.fine,
         "problems": list(outcome.problems),
@@ -238,7 +238,7 @@ def verification(outcome: "Verification") -> dict[str, Any]:
 
 
 def show(outcome: "Verification") -> None:
-    """Print what was verified."""
+    """Print a verification."""
     from rich.table import Table
 
     out = console()
@@ -260,5 +260,5 @@ def show(outcome: "Verification") -> None:
 
 
 def in_words(counts: Mapping[str, int]) -> str:
-    """Numbers of subtasks by device."""
+    """Numbers of subtasks by device, in words."""
     return ", ".join(f"{d} × {n}" if n > 1 else d for d, n in sorted(counts.items())) or "—"

@@ -1,4 +1,4 @@
-"""``streamplace flink advise``: what a running job costs, and the cheapest machines for a rate."""
+"""``streamplace flink advise``: the cost of a running job, and the cheapest machines for a rate."""
 
 import math
 from dataclasses import fields, replace

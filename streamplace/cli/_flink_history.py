@@ -1,4 +1,4 @@
-"""``streamplace flink history``: what was predicted for jobs, and what was measured."""
+"""``streamplace flink history``: predicted and measured rates of jobs."""
 
 from pathlib import Path
 

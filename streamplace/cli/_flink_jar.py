@@ -1,4 +1,4 @@
-"""``streamplace flink jar``: a jar that pins its job, for clusters that take none."""
+"""``streamplace flink jar``: a jar that pins its job, for clusters without uploads."""
 
 import shutil
 from pathlib import Path

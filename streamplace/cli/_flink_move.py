@@ -1,4 +1,4 @@
-"""``streamplace flink move``, and ``savepoints`` for what moves leave."""
+"""``streamplace flink move``, and ``savepoints`` to clean up after moves."""
 
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -178,7 +178,7 @@ def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
 
 
 def _improve(improver: "JobImprover", job: str, request: MoveRequest) -> None:
-    """Measure a job, decide where it should run, and move it there if that pays."""
+    """Measure a job, decide on its layout, and move it if that pays off."""
     from streamplace.engines.flink.probing import Prober
     from streamplace.report.moves import PlannedMoves
 
@@ -231,7 +231,7 @@ def _show(
     as_json: bool,
     decision: dict[str, Any] | None = None,
 ) -> None:
-    """Print which job runs now."""
+    """Print the id of the present job."""
     job = before if moved is None else moved.job
     outage = None if moved is None else moved.outage
     if outage is not None:
@@ -334,7 +334,7 @@ def _list(
     locks: "Sequence[LeftLock]",
     jars: Collection[str],
 ) -> None:
-    """Print what moves have left, and why it is needed."""
+    """Print savepoints, locks and jars of moves, and why they are needed."""
     for one in savepoints:
         why = f"; {needed[one.path]}" if needed[one.path] else ""
         print_line(f"{one.path}  {one.made:%Y-%m-%d %H:%M}  of job {one.job}{why}")

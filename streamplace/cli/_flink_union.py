@@ -1,4 +1,4 @@
-"""``streamplace flink union`` and ``split``: several jobs, placed together."""
+"""``streamplace flink union`` and ``split``: placement of several jobs together."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``streamplace flink watch``: spares for a job's devices."""
+"""``streamplace flink watch``: spares for lost devices of a job."""
 
 import json
 from pathlib import Path
@@ -100,7 +100,7 @@ def watch_(
 
 
 def _write(document: dict[str, Any], run: "PlacedJob", output: Path) -> None:
-    """Write a placement in which spares stand in for what is lost."""
+    """Write a placement in which spares replace lost devices."""
     from streamplace.io.files import write_text
 
     assignment = document["assignment"].items()

@@ -1,4 +1,4 @@
-"""Groups of commands that ask which command was meant."""
+"""Groups of commands that suggest similar names for unknown ones."""
 
 import click
 
@@ -6,12 +6,12 @@ from streamplace.model.messages import quoted, suggestion
 
 
 class CommandGroup(click.Group):
-    """A group that names the command most like one that there is not."""
+    """A group that suggests the most similar command for an unknown name."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Command of the first word."""
+        """Find the command that the first word names."""
         name = args[0]
         if name.startswith("-") or ctx.resilient_parsing or self.get_command(ctx, name):
             return super().resolve_command(ctx, args)

@@ -1,4 +1,4 @@
-"""``streamplace library run`` and ``table``: measure placers and programs, and compare them."""
+"""``streamplace library run`` and ``table``: measurement and comparison of methods."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""``streamplace library submit``: a better solution or bound, once the checker accepts it."""
+"""``streamplace library submit``: better solutions and bounds that the checker accepts."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the process needs of its machine before it does anything: memory, and a working folder."""
+"""Requirements of the process: enough memory, and a working folder."""
 
 import errno
 import sys
@@ -7,12 +7,12 @@ from pathlib import Path
 from streamplace.errors import SettingError
 
 LEAST_BYTES = 512 * 2**20
-"""Address space without which libraries cannot be loaded; some end the process on the spot."""
+"""Least address space to load libraries; with less, some end the process without an error."""
 MISSING = ("failed to map segment", "cannot allocate memory")
 
 
 def check_limits() -> None:
-    """Raise SettingError where no command could work."""
+    """Raise SettingError if no command could work."""
     try:
         Path.cwd()
     except OSError as error:
@@ -28,7 +28,7 @@ def check_limits() -> None:
 
 
 def lacks_memory(error: BaseException) -> bool:
-    """Whether an error says that there is no memory left, in whatever words."""
+    """Whether an error means that memory is used up, in any wording."""
     if isinstance(error, MemoryError):
         return True
     if not isinstance(error, OSError | ImportError | RuntimeError):
@@ -38,7 +38,7 @@ def lacks_memory(error: BaseException) -> bool:
 
 
 def _address_space() -> int | None:
-    """Bytes that the process may map; None for any."""
+    """Bytes that the process may map; None if unlimited."""
     if sys.platform == "win32":
         return None
     import resource

@@ -1,4 +1,4 @@
-"""The options of ``streamplace flink move``, and what they make."""
+"""Options of ``streamplace flink move``, and the objects that they configure."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MoveRequest:
-    """The options of ``flink move``, beside where Flink is and what the job was submitted with."""
+    """Options of ``flink move``, except those for Flink's address and for the submission."""
 
     job: str | None
     placement: Path | None
@@ -60,7 +60,7 @@ class MoveRequest:
             raise SettingError("--probe moves the job; drop --dry-run or --probe")
 
     def engine(self, rest: "Rest", home: Path | None) -> "FlinkEngine":
-        """Return what measures and moves the job."""
+        """Engine that measures and moves the job."""
         from streamplace.engines.flink.engine import FlinkEngine
         from streamplace.engines.flink.settling import Settling
         from streamplace.engines.flink.state import Saving
@@ -80,7 +80,7 @@ class MoveRequest:
         )
 
     def program(self, engine: "FlinkEngine", given: "Program | None") -> "Program | None":
-        """Return what the job was submitted with; None where a trial can do without it."""
+        """Program that the job was submitted with; None if a trial does without it."""
         from streamplace.engines.flink.submitted import known_program
 
         if given is not None:
@@ -98,7 +98,7 @@ class MoveRequest:
         return program
 
     def improver(self, engine: "FlinkEngine", move: "FlinkMove | None") -> "JobImprover":
-        """Return what decides where the job should run."""
+        """Improver that decides where the job should run."""
         from streamplace.engines.flink.improving import JobImprover
         from streamplace.engines.flink.probing import Prober
         from streamplace.io.clusters import read_cluster

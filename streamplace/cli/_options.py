@@ -52,16 +52,16 @@ DEFAULTS = {"devices": "5", "mips": "2500 MIPS", "bandwidth": "1000 Mbps"}
 
 
 def common(output: str) -> Callable[[F], F]:
-    """``--json``, ``-o`` and ``-v``; ``output`` says what ``-o`` writes.
+    """``--json``, ``-o`` and ``-v``; ``output`` describes the file of ``-o``.
 
-    ``--seed`` of earlier versions changes nothing here; it is accepted for one more version.
+    ``--seed`` of earlier versions is accepted for one more version, without effect.
     """
     unused = click.option("--seed", type=click.IntRange(0), hidden=True, expose_value=False)
     return _all(verbose, writes(output), unused, _AS_JSON)
 
 
 def seeded(output: str) -> Callable[[F], F]:
-    """``--json``, ``--seed``, ``-o`` and ``-v``; ``output`` says what ``-o`` writes."""
+    """``--json``, ``--seed``, ``-o`` and ``-v``; ``output`` describes the file of ``-o``."""
     seed = click.option(
         "--seed",
         type=click.IntRange(0),
@@ -78,7 +78,7 @@ _AS_JSON = click.option(
 
 
 def _all(*options: Callable[[Any], Any]) -> Callable[[F], F]:
-    """Several options as one, the last first."""
+    """Combine several options to one, the last first."""
 
     def decorate(function: F) -> F:
         for option in options:
@@ -89,12 +89,12 @@ def _all(*options: Callable[[Any], Any]) -> Callable[[F], F]:
 
 
 class Output(click.Option):
-    """``-o``, which must not lead to what the same command reads."""
+    """``-o``, which must not name an input of the same command."""
 
     def handle_parse_result(
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
     ) -> tuple[Any, list[str]]:
-        """Remember what the command reads, and refuse to write over it."""
+        """Remember the inputs of the command, and refuse to overwrite one."""
         for parameter in ctx.command.params:
             given = opts.get(parameter.name or "")
             if parameter is not self and parameter.type is FILE:
@@ -107,20 +107,20 @@ class Output(click.Option):
 
 
 def _texts(given: Any) -> Sequence[str]:
-    """What was written for a parameter: nothing, one text, or several."""
+    """Texts of a parameter: none, one, or several."""
     if isinstance(given, str):
         return (given,)
     return given if isinstance(given, list | tuple) else ()
 
 
 def reads(path: Path) -> Path:
-    """Return a path, remembered as one that the running command reads."""
+    """Return a path, remembered as an input of the running command."""
     click.get_current_context().meta.setdefault(READ, []).append(path)
     return path
 
 
 def spare_inputs(*outputs: Path) -> None:
-    """Raise SettingError where one of the files is what the running command reads."""
+    """Raise SettingError if an output is an input of the running command."""
     for read in click.get_current_context().meta.get(READ, ()):
         if any(_same_file(path, read) for path in outputs):
             raise SettingError(f"-o would overwrite the input {read}; name another file")
@@ -135,7 +135,7 @@ def _same_file(a: Path, b: Path) -> bool:
 
 
 def writes(text: str, **facts: Any) -> Callable[[F], F]:
-    """``-o``; ``text`` says what it writes."""
+    """``-o``; ``text`` describes its file."""
     return click.option("-o", "--output", cls=Output, type=FILE, help=text, **facts)
 
 
@@ -149,7 +149,7 @@ class ClusterChoice:
     bandwidth: str | None
 
     def build_if_given(self) -> "Cluster | None":
-        """Build the cluster; None where no option says anything of it."""
+        """Build the cluster; None without any option for it."""
         return None if self == NO_CHOICE else self.build()
 
     def build(self) -> "Cluster":
@@ -211,7 +211,7 @@ class Time(click.ParamType):  # type: ignore[type-arg]  # generic in some versio
     def convert(
         self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
-        """Seconds that the value means."""
+        """Parse a time to seconds."""
         return _seconds(value) if isinstance(value, str) else value
 
 
@@ -246,7 +246,7 @@ def search(function: F) -> F:
 
 
 def _seconds(text: str) -> float:
-    """Seconds that a text says, with or without a unit."""
+    """Parse a time with or without a unit to seconds."""
     from streamplace.model.units import seconds
 
     try:
@@ -256,14 +256,14 @@ def _seconds(text: str) -> float:
 
 
 class OneOf(click.ParamType):  # type: ignore[type-arg]  # generic in some versions of click only
-    """A name of which the help shows all that there are; whoever takes it knows which are right."""
+    """A name, with all names in the help; it is checked where it is used."""
 
     def __init__(self, name: str, names: Callable[[], Iterable[str]]) -> None:
         self.name = name
         self._names = names
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """All names, read when the help is shown."""
+        """All names, loaded when the help is shown."""
         return "|".join(self._names())
 
 
@@ -310,7 +310,7 @@ def constraints(function: F) -> F:
 
 
 def present(function: F) -> F:
-    """``--from`` and ``--startup``: where the graph runs now."""
+    """``--from`` and ``--startup``: the current placement of the graph."""
     startup = click.option(
         "--startup",
         help="Time that a moved operator needs to start, such as '2 s'. Only for problems that do "
@@ -341,7 +341,7 @@ def relocation_of(
 
 
 def split(function: F) -> F:
-    """``--split``, one part of a data set."""
+    """``--split``, a part of a data set."""
     return click.option("--split", help="Use only the graphs of this split, such as test.")(
         function
     )
@@ -354,7 +354,7 @@ def data_set(
     cluster: ClusterChoice = NO_CHOICE,
     constraints_file: Path | None = None,
 ) -> "DataSet":
-    """Problems of a data set that belong to a split; graphs go on the cluster given."""
+    """Problems of a split of a data set; graphs are placed on the chosen cluster."""
     from streamplace.io.datasets import DataSet, Reader
 
     constraints = None if constraints_file is None else constraints_of(constraints_file)
@@ -364,7 +364,7 @@ def data_set(
 def read_problem(
     graph: Path, cluster: ClusterChoice, rate: str | None, constraints_file: Path | None = None
 ) -> "Problem":
-    """Graph or problem file, cluster options, rate and constraints file as a problem."""
+    """Read a graph or a problem, with the options for cluster, rate and constraints."""
     from streamplace.io.graphs import only
     from streamplace.model.units import tuple_rate
 
@@ -383,7 +383,7 @@ def read_problem(
 
 
 def constraints_of(file: Path | None) -> "Constraints":
-    """Constraints of a file, none where there is no file."""
+    """Constraints of a file; none without a file."""
     from streamplace.io.clusters import read_constraints
     from streamplace.model.constraints import Constraints
 
@@ -391,7 +391,7 @@ def constraints_of(file: Path | None) -> "Constraints":
 
 
 def with_options(wrapper: Callable[..., Any], wrapped: F, *options: Callable[[Any], Any]) -> F:
-    """Give a wrapper the options and the text of what it wraps, and further options, last first."""
+    """Copy name, help text and options of a command to its wrapper, and add options, last first."""
     decorated: Any = wrapper
     decorated.__name__, decorated.__doc__ = wrapped.__name__, wrapped.__doc__
     decorated.__click_params__ = getattr(wrapped, "__click_params__", [])

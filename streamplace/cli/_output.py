@@ -1,4 +1,4 @@
-"""Printing: one JSON document for machines, tables and bars for people, progress on stderr."""
+"""Output: JSON documents for machines, tables and bars for people, progress on stderr."""
 
 import io
 import json
@@ -23,13 +23,13 @@ T = TypeVar("T")
 
 
 def replace_what_stdout_cannot_encode() -> None:
-    """Have stdout print a question mark for what its encoding does not know."""
+    """Print a question mark for characters that stdout cannot encode."""
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")
 
 
 def print_json(document: Any) -> None:
-    """Print one JSON document on stdout, equal in every encoding."""
+    """Print one JSON document on stdout, identical in every encoding."""
     text = _json(document)
     risky = {c for c in set(text) if not (c.isprintable() or c == "\n") or not _encodable(c)}
     click.echo(text.translate({ord(c): _json_escape(c) for c in risky}) if risky else text)
@@ -43,14 +43,14 @@ def save_json(document: Any, path: Path) -> None:
 
 
 def print_file(text: str) -> None:
-    """Print the content of a file: its bytes, or on a terminal what of it can be shown."""
+    """Print the content of a file: its bytes, or on a terminal its printable characters."""
     from streamplace.io.files import encoded
 
     if sys.stdout.isatty():
         click.echo("\n".join(map(printable, text.split("\n"))), nl=False)
     elif isinstance(sys.stdout, io.TextIOWrapper):
         click.echo(encoded(text, "standard output"), nl=False)
-    else:  # a notebook, or whatever else has no bytes
+    else:  # a notebook or another stream without bytes
         click.echo(text, nl=False)
 
 
@@ -60,14 +60,14 @@ def print_line(text: str) -> None:
 
 
 def console() -> "DataConsole":
-    """Console on stdout, as wide as the terminal (100 columns where there is none)."""
+    """Console on stdout, as wide as the terminal, or 100 columns without one."""
     from streamplace.model.console import DataConsole
 
     return DataConsole(highlight=False, width=None if sys.stdout.isatty() else 100)
 
 
 def say(message: str) -> None:
-    """Tell the user something beside the result, on stderr, in one line."""
+    """Print a message in addition to the result, as one line on stderr."""
     click.echo(printable(message), err=True)
 
 
@@ -79,7 +79,7 @@ def print_report(report: "Report") -> None:
 
 
 def print_about(graph: "StreamGraph") -> None:
-    """Print what operators do whose names do not say it."""
+    """Print the descriptions of operators, if there are any."""
     from streamplace.model.report import Report
     from streamplace.model.sheets import about_parts
 
@@ -87,7 +87,7 @@ def print_about(graph: "StreamGraph") -> None:
 
 
 def say_doubts(graph: "StreamGraph") -> None:
-    """Tell of which operators the CPU was not measured."""
+    """Print a note for each operator whose CPU was not measured."""
     from streamplace.model.graph import CPU_OF
 
     for name, text in graph.attributes.items():
@@ -96,7 +96,7 @@ def say_doubts(graph: "StreamGraph") -> None:
 
 
 def say_trust(graph: "StreamGraph", *, trusts: bool) -> None:
-    """Tell first where a measured graph contradicts its measurement; refuse one that is wrong."""
+    """Print a warning if a measured graph contradicts its measurement; refuse one that is wrong."""
     from streamplace.model.trust import check_trust
 
     if (warning := check_trust(graph, trusts=trusts)) is not None:

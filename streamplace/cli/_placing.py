@@ -1,4 +1,4 @@
-"""``streamplace place`` over a data set: a line per graph, and what came of them all."""
+"""``streamplace place`` over a data set: a line per graph, and a summary."""
 
 from math import fsum
 from pathlib import Path
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """What is asked of every graph, as the options say it."""
+    """Options that apply to every graph."""
 
     placer: str
     weights: Path | None
@@ -35,7 +35,7 @@ def sweep(
     as_json: bool,
     dry_run: bool,
 ) -> int:
-    """Place all graphs, or say what that costs; returns the exit status."""
+    """Place all graphs, or estimate the cost of that; returns the exit status."""
     from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.placing import Placing, place_all
     from streamplace.model.units import tuple_rate
@@ -73,7 +73,7 @@ def _tell(graphs: int, values: list[float], output: Path, as_json: bool) -> None
 
 
 def _counted(path: Path, data: "DataSet") -> int:
-    """Number of graphs, of which there must be some."""
+    """Number of graphs; raise FormatError if there are none."""
     from streamplace.io.datasets import no_graph
 
     total = sum(1 for _ in data.lines())

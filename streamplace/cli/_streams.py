@@ -1,4 +1,4 @@
-"""The standard streams: one that is closed, full or no longer read ends in one line, or in none."""
+"""Standard streams that fail with one line, or silently, if they are closed, full or not read."""
 
 import os
 import sys
@@ -9,11 +9,11 @@ from streamplace.errors import FormatError
 
 
 class ReaderGone(Exception):
-    """Nobody reads stdout any more, as when it is piped into ``head``."""
+    """The reader of stdout has ended, as in a pipe to ``head``."""
 
 
 class _Stdout(FileIO):
-    """Raises what neither click nor rich take for their own business, as they do any OSError."""
+    """Raises exceptions other than OSError, which click and rich would handle themselves."""
 
     def write(self, data: Any) -> int:
         """Write some bytes."""
@@ -28,7 +28,7 @@ class _Stdout(FileIO):
 
 
 class _Stderr(FileIO):
-    """Drops what cannot be written, for there is nobody left to tell."""
+    """Ignores errors, as they cannot be reported."""
 
     def write(self, data: Any) -> int:
         """Write some bytes."""
@@ -39,7 +39,7 @@ class _Stderr(FileIO):
 
 
 def guard() -> None:
-    """Replace the process's own stdout and stderr by such as fail in one way only."""
+    """Replace stdout and stderr by streams with defined errors."""
     for number in range(3):
         try:
             os.fstat(number)
@@ -52,7 +52,7 @@ def guard() -> None:
 
 
 def finish() -> None:
-    """Write what is left, which the interpreter would complain about at its end."""
+    """Flush stdout, as the interpreter would report an error at its end."""
     try:
         sys.stdout.flush()
     except (FormatError, ReaderGone):

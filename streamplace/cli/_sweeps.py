@@ -1,4 +1,4 @@
-"""Options and output of the commands that work on whole data sets."""
+"""Options and output of the commands on data sets."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 SOME_FAILED = 1
-"""Exit status of a command that failed on some graphs."""
+"""Exit status of a command that failed for some graphs."""
 MOST_NAMED = 20
 
 
@@ -44,20 +44,20 @@ def dry_run(function: F) -> F:
 
 
 class FailedGraphs:
-    """Graphs that failed; the first twenty are named on stderr as they come."""
+    """Graphs that failed; the first twenty are reported on stderr at once."""
 
     def __init__(self) -> None:
         self.graphs: dict[str, None] = {}
 
     def __call__(self, graph: str, reason: str) -> None:
-        """Count a graph and name it."""
+        """Count a failed graph, and report it."""
         self.graphs[graph] = None
         if len(self.graphs) <= MOST_NAMED:
             say(f"failed: {graph}: {reason}")
 
     @property
     def status(self) -> int:
-        """Exit status; prints how many graphs failed, if any did."""
+        """Exit status; also prints the number of failed graphs, if any."""
         if not self.graphs:
             return 0
         say(f"{counted(len(self.graphs), 'graph')} failed")

@@ -1,4 +1,4 @@
-"""The result of ``streamplace train`` on the terminal and as a JSON document."""
+"""Output of ``streamplace train``, for the terminal and as a JSON document."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def as_document(trained: "Trained", answers: "Answers | None") -> dict[str, Any]:
-    """JSON document of the result of a training."""
+    """Convert the result of a training to a JSON document."""
     history = trained.history
     last = history.epochs[-1]
     return {
@@ -59,7 +59,7 @@ def _row_document(row: "Row", reference: str) -> dict[str, Any]:
 
 
 def show(trained: "Trained", answers: "Answers | None") -> None:
-    """Print the values of the best weights beside those of other placers, and their file."""
+    """Print the values of the best weights and of other placers, and the weights file."""
     from rich.table import Table
 
     from streamplace.model.console import titled
@@ -84,7 +84,7 @@ def show(trained: "Trained", answers: "Answers | None") -> None:
 
 
 def _show_answers(answers: "Answers") -> None:
-    """Print the table of what the model answers without search, and of what other placers do."""
+    """Print a table of the model's values without search, and of other placers' values."""
     from rich.table import Table
 
     from streamplace.evaluate.comparison_report import cell, signs

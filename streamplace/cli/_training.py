@@ -1,4 +1,4 @@
-"""Progress of training on stderr: a bar on a terminal, a line per epoch in a log."""
+"""Progress of training on stderr: a bar on a terminal, a line per epoch otherwise."""
 
 import sys
 import time
@@ -18,16 +18,16 @@ LEGEND = (
     "graph so far; validation: mean of the model's own answers to the graphs held out; 1 is best"
 )
 SILENT_S = 60.0
-"""Time after which a long epoch reports its step in a log."""
+"""Seconds after which a long epoch logs its step."""
 RECENT = 5
-"""Epochs from whose time that of the others is estimated."""
+"""Number of last epochs whose times predict the others'."""
 
 
 class Display(TrainingProgress):
-    """Shows training as it goes; without a terminal, a line per epoch."""
+    """Shows the progress of training; without a terminal, as lines."""
 
     def begin(self, history: "History", epochs: int, steps: int) -> None:
-        """Explain the numbers, and open the bar over the steps that are left."""
+        """Explain the numbers, and open the bar over the remaining steps."""
         self._steps, self._done = steps, 0
         self._spoke = time.monotonic()
         if len(history.epochs) < epochs:
@@ -35,7 +35,7 @@ class Display(TrainingProgress):
         super().begin(history, epochs, steps)
 
     def step(self, epoch: int, report: "StepReport") -> None:
-        """Move the bar on by one; without a terminal, print a line every minute."""
+        """Advance the bar; without a terminal, print a line every minute."""
         super().step(epoch, report)
         self._done = self._done % self._steps + 1
         if not sys.stderr.isatty() and time.monotonic() - self._spoke > SILENT_S:
@@ -43,7 +43,7 @@ class Display(TrainingProgress):
             self._say(f"{line} (step {self._done} of {self._steps})")
 
     def epoch(self, history: "History") -> None:
-        """Show the epoch until the next is done."""
+        """Show the epoch until the next one ends."""
         super().epoch(history)
         if not sys.stderr.isatty():
             self._say(self._note + _time_left(history, self._epochs))
@@ -54,7 +54,7 @@ class Display(TrainingProgress):
 
 
 def _time_left(history: "History", epochs: int) -> str:
-    """Estimated time that is left, if all epochs are trained; the last epochs tell how long."""
+    """Estimate the remaining time for all epochs from the last ones."""
     left = epochs - len(history.epochs)
     last = [epoch.seconds for epoch in history.epochs[-RECENT:]]
     return f", at most {duration(ceil(left * sum(last) / len(last)))} left" if left else ""

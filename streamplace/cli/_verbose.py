@@ -1,4 +1,4 @@
-"""``-v``: what streamplace logs appears on stderr."""
+"""``-v``: streamplace's log on stderr."""
 
 import logging
 from collections.abc import Callable
@@ -12,7 +12,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class _Echo(logging.Handler):
-    """Writes messages to whatever is stderr at that moment."""
+    """Writes messages to the current stderr."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one message."""
@@ -20,7 +20,7 @@ class _Echo(logging.Handler):
 
 
 def _verbose(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
-    """Write what streamplace logs to stderr, for this command only."""
+    """Log to stderr, for this command only."""
     if not wanted:
         return
     log, echo = logging.getLogger("streamplace"), _Echo(logging.INFO)
@@ -32,7 +32,7 @@ def _verbose(context: click.Context, parameter: click.Parameter, wanted: bool) -
 
 
 def verbose(function: F) -> F:
-    """``-v``, which makes streamplace's log appear on stderr."""
+    """``-v``, which prints streamplace's log on stderr."""
     return click.option(
         "-v",
         "--verbose",

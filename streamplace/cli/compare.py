@@ -1,4 +1,4 @@
-"""``streamplace compare``: which placer is best, how far from the optimum, in what time."""
+"""``streamplace compare``: comparison of placers in value, distance to the optimum and time."""
 
 import re
 from dataclasses import replace
@@ -155,7 +155,7 @@ def _title(data: Path, graphs: int, split: str | None) -> str:
 
 
 def _estimate(comparison: "ComparisonRun", dataset: "DataSet", total: int) -> "Estimate":
-    """Cost of the whole comparison, as if no result were saved."""
+    """Estimate the cost of the comparison without saved results."""
     from streamplace.evaluate.estimate import estimate
     from streamplace.evaluate.runner import Runner
 
@@ -163,7 +163,7 @@ def _estimate(comparison: "ComparisonRun", dataset: "DataSet", total: int) -> "E
 
 
 def _results_file(folder: Path | None) -> "RecordFile | None":
-    """File of the results in a folder, if one is given; it is made if need be."""
+    """File of the results in a folder, which is created if it is missing; None without one."""
     from streamplace.evaluate.record_file import RecordFile
 
     if folder is None:
@@ -176,7 +176,7 @@ def _results_file(folder: Path | None) -> "RecordFile | None":
 
 
 def _report(comparison: "Comparison", title: str, output: Path | None, as_json: bool) -> None:
-    """Print the results, and write them to a folder if one is given."""
+    """Print the results, and write them to a folder if there is one."""
     document, report = comparison.document(), comparison.report()
     if output is not None:
         save_json(document, output / "table.json")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 PLACERS = ("round-robin", "metis", "auto")
 REPORT = "report.html"
 SEED = 12
-"""Of the graph: one on which neither balance nor a small cut is enough."""
+"""Seed of a graph for which neither balance nor a small cut is enough."""
 DOES = {
     "round-robin": "deals the operators out in turn",
     "metis": "balances the CPU and cuts as little traffic as it can in total",
@@ -64,7 +64,7 @@ def command(as_json: bool, output: Path) -> None:
 
 
 def _problem() -> "Problem":
-    """A source, three branches of three operators and a sink, on five equal devices."""
+    """Source, three branches of three operators and sink, on five equal devices."""
     from streamplace.api.arguments import problem_of
     from streamplace.families.registry import FAMILIES
 
@@ -76,7 +76,7 @@ def _problem() -> "Problem":
 def _document(
     problem: "Problem", results: "list[Result]", answers: "list[Sustained]", folder: Path
 ) -> dict[str, Any]:
-    """Everything for machines."""
+    """Convert the demo to a JSON document."""
     return {
         "graph": problem.graph.name,
         "folder": str(folder),
@@ -90,7 +90,7 @@ def _document(
 def _tell(
     problem: "Problem", results: "list[Result]", answers: "list[Sustained]", folder: Path
 ) -> None:
-    """Print the graph, a line per placer, what limits, and what to try next."""
+    """Print the graph, a line per placer with its bottleneck, and suggestions."""
     from rich.table import Table
 
     from streamplace.model.report import percent
@@ -116,7 +116,7 @@ def _tell(
 
 
 def _sentence(result: "Result", answer: "Sustained") -> str:
-    """What limits a placement, in words."""
+    """Bottleneck of a placement, in words."""
     from streamplace.model.report import percent
 
     limit = answer.bottleneck
@@ -131,7 +131,7 @@ def _sentence(result: "Result", answer: "Sustained") -> str:
 
 
 def _suggestions(folder: Path) -> tuple[str, ...]:
-    """Command lines that go on from here."""
+    """Commands to try next."""
     graph, metis, auto = (
         shlex.quote(str(folder / name)) for name in ("graph.json", "metis.json", "auto.json")
     )

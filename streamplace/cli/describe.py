@@ -71,7 +71,7 @@ def command(
 
 
 class _Units(NamedTuple):
-    """The device and the link that CPU and traffic are measured in."""
+    """Device and link that are the units of CPU and traffic."""
 
     mips: float
     bandwidth_bps: float
@@ -79,7 +79,7 @@ class _Units(NamedTuple):
 
 
 def _units(mips: str | None, bandwidth: str | None, cluster_file: Path | None) -> _Units:
-    """Units that the options describe."""
+    """Units by the options."""
     from streamplace.evaluate.profile import mean_device_and_link
     from streamplace.io.clusters import read_cluster
     from streamplace.model import units
@@ -101,7 +101,7 @@ def _units(mips: str | None, bandwidth: str | None, cluster_file: Path | None) -
 
 
 def _read(data: "Iterable[Path]", split: str | None) -> "Iterator[StreamGraph | Problem]":
-    """Problems, if the documents have a cluster; otherwise graphs."""
+    """Problems if the documents have a cluster, else graphs."""
     from streamplace.io.datasets import DataSet, no_graph
     from streamplace.io.graphs import Document
     from streamplace.io.problems import problem_of
@@ -118,7 +118,7 @@ def _read(data: "Iterable[Path]", split: str | None) -> "Iterator[StreamGraph | 
 
 
 def as_document(profile: "Profile") -> dict[str, Any]:
-    """JSON document of a profile."""
+    """Convert a profile to a JSON document."""
     return {
         "graphs": len(profile.operators),
         "splits": profile.splits,

@@ -1,4 +1,4 @@
-"""``streamplace export``: a placement in the form that an engine or another tool takes."""
+"""``streamplace export``: a placement in the format of an engine or another tool."""
 
 import logging
 from pathlib import Path
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 DEVICES = "Number of equal devices d0…  [default: the devices that the placement names]"
 UNUSED = ("mips", "bandwidth")
-"""Options that change nothing in an export; they are accepted for one more version."""
+"""Options without effect, which are accepted for one more version."""
 
 
 class Form(click.ParamType):  # type: ignore[type-arg]  # generic in some versions of click only
@@ -27,7 +27,7 @@ class Form(click.ParamType):  # type: ignore[type-arg]  # generic in some versio
     name = "form"
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """Names of all exports, read from the registry when the help is shown."""
+        """Names of all exports, loaded when the help is shown."""
         from streamplace.engines.registry import EXPORTS
 
         return "|".join(EXPORTS)
@@ -35,7 +35,7 @@ class Form(click.ParamType):  # type: ignore[type-arg]  # generic in some versio
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> "Export":
-        """Export of a name."""
+        """Find an export by its name."""
         from streamplace.engines.registry import EXPORTS
 
         return EXPORTS[str(value)]
@@ -101,7 +101,7 @@ def command(
 def _problem(
     placement: Path, graph_file: Path | None, choice: ClusterChoice, constraints_file: Path | None
 ) -> "Problem":
-    """Graph, cluster and constraints that the placement is for."""
+    """Graph, cluster and constraints of the placement."""
     from streamplace.engines.reading import implied_cluster, read_assignment
     from streamplace.io.graphs import documents, only
     from streamplace.io.problems import problem_of
@@ -116,7 +116,7 @@ def _problem(
 
 
 def _graph_beside(placement: Path) -> Path:
-    """Return the file beside a placement that bears its graph's name, or is called graph.json."""
+    """File beside a placement that is named after its graph, or graph.json."""
     from streamplace.io.files import is_file, read_bytes, spot
     from streamplace.io.placements import LARGEST_PLACEMENT, parse_document
 

@@ -1,4 +1,4 @@
-"""``streamplace flink``: a running Flink, from measuring a job to seeing it placed."""
+"""``streamplace flink``: measurement, placement and checks of jobs on a running Flink."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

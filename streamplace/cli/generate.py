@@ -31,7 +31,7 @@ EXAMPLES = {
 
 
 class FamilyCommands(CommandGroup):
-    """The families of the registry as commands, their parameters as options."""
+    """Registered families as commands, with their parameters as options."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of the families, and ``recipe``."""
@@ -60,7 +60,7 @@ def command() -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Spread:
-    """Number of shards of a data set, and the processes that make them."""
+    """Number of shards of a data set, and the processes that generate them."""
 
     shards: int | None
     jobs: int | None
@@ -161,7 +161,7 @@ def _write(
 def _in_one(
     family: str, parameters: "Parameters", seed: int, output: Path
 ) -> "tuple[Manifest, str]":
-    """Manifest of the file that was written, and the noun for its contents."""
+    """Manifest of the written file, and the noun for its content."""
     from streamplace.families.dataset import write_dataset
     from streamplace.model.problem import Problem
 

@@ -10,10 +10,10 @@ from streamplace.errors import SettingError
 
 
 class Import(click.Command):
-    """The command, with an option for everything that a registered reader does on request."""
+    """The command, with an option for every option of a registered reader."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """Parameters of the command and options of the readers, which are loaded here."""
+        """Parameters of the command and options of the readers, which are loaded at this point."""
         from streamplace.io.registry import reader_options
 
         source, *others = super().get_params(ctx)

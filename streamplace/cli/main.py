@@ -1,4 +1,4 @@
-"""Entry point: finds a command's file, runs it, and turns errors into one line and exit code 2."""
+"""Entry point: finds and runs a command, and turns errors into one line and exit code 2."""
 
 import importlib
 import pkgutil
@@ -23,7 +23,7 @@ _LONG = re.compile(r"'[^']{81,}'|\S{81,}")
 
 
 class CommandFiles(CommandGroup):
-    """A group whose commands are the modules of this package, loaded when asked for."""
+    """A group whose commands are the modules of this package, imported when they are used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of all commands."""
@@ -32,7 +32,7 @@ class CommandFiles(CommandGroup):
         return sorted(name.rstrip("_").replace("_", "-") for name in names if name != "main")
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        """Return the command of a name, from the file of that name."""
+        """Import the command of a name."""
         if name not in self.list_commands(ctx):
             return None
         module = name.replace("-", "_") + ("_" if name == "import" else "")
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _status(arguments: Sequence[str] | None) -> int:
-    """Exit status of a command line that was run."""
+    """Run a command line, and return its exit status."""
     try:
         status = cli.main(arguments, "streamplace", standalone_mode=False) or 0
         sys.stdout.flush()
@@ -90,7 +90,7 @@ def _status(arguments: Sequence[str] | None) -> int:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and what it came of: libraries hide a Ctrl-C, or a lack of memory, in their own."""
+    """An error and its causes, as libraries wrap Ctrl-C or a lack of memory in their own errors."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         yield error

@@ -1,4 +1,4 @@
-"""``streamplace objectives``: what can be optimised."""
+"""``streamplace objectives``: a list of the objectives."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""``streamplace place``: find a placement and say how good it is."""
+"""``streamplace place``: a placement of a graph, and its quality."""
 
 from collections.abc import Callable
 from functools import partial
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from streamplace.placers.registry import Budget, Placer, Result
 
 ANSWERS = ".jsonl"
-"""What takes the placements of a whole data set."""
+"""Suffix of files for the placements of a data set."""
 
 
 @click.command(
@@ -153,7 +153,7 @@ def command(
 
 
 class _Question(NamedTuple):
-    """What is asked of one graph."""
+    """Options for the placement of one graph."""
 
     placer: "Placer"
     objective: str
@@ -204,7 +204,7 @@ def _place_one(
 def _relocation(
     present: Path | None, passes: float | None, startup: str | None
 ) -> "Relocation | None":
-    """Relocation that the options describe; one of --from and --passes is nothing."""
+    """Relocation by the options; raise SettingError for only one of --from and --passes."""
     if present is not None and passes is None:
         raise SettingError("--from needs --passes; add the number of passes until the next change")
     if present is None and passes is not None:
@@ -213,7 +213,7 @@ def _relocation(
 
 
 def _likely(result: "Result") -> dict[str, Any]:
-    """Interval of the throughput of a measured graph; nothing for others."""
+    """Interval of the throughput of a measured graph; empty for others."""
     interval = result.interval
     if interval is None or result.errors is None:
         return {}
@@ -221,7 +221,7 @@ def _likely(result: "Result") -> dict[str, Any]:
 
 
 def as_document(judge: "Objective", result: "Result", explanation: "Explanation") -> dict[str, Any]:
-    """JSON document of a placement."""
+    """Convert a placement to a JSON document."""
     from streamplace.io.placements import order_facts
     from streamplace.placers.verdict import verdict
 

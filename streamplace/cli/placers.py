@@ -1,4 +1,4 @@
-"""``streamplace placers``: who can place, and with which options."""
+"""``streamplace placers``: a list of the placers with their options."""
 
 from pathlib import Path
 

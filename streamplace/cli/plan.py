@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from streamplace.planning.result import PlanResult
 
 POINTS = 9
-"""Rates of a frontier."""
+"""Number of rates of a frontier."""
 MOST_PROTECTED = 64
-"""Numbers that a range of --robust may have beside the first."""
+"""Most numbers in a range of --robust, besides the first."""
 
 
 @click.command(
@@ -260,7 +260,7 @@ def _answer(
     traced: dict[str, Any],
     settings: dict[str, Any],
 ) -> "PlanResult | PlanCurve":
-    """Plan for a range of rates, a range of protected operators, or one rate or trace."""
+    """Plan for a range of rates, a range of protected operators, or a single rate or trace."""
     from streamplace.api import plan, plan_frontier, plan_robustness
 
     if len(rates) > 1:
@@ -274,7 +274,7 @@ def _answer(
 
 
 def _check_output(output: Path | None, *, is_curve: bool) -> None:
-    """Refuse what cannot be written before anything is planned."""
+    """Raise an error for an output that cannot be written, before any planning."""
     from streamplace.drawing.figures import check_suffix
     from streamplace.planning.result import FILES
 
@@ -316,7 +316,7 @@ def _headroom(
 
 
 def _asked(rate: str | None, robust: str, trace: Path | None) -> tuple[list[float], list[int]]:
-    """Rates and numbers of protected operators, of which one may be a range."""
+    """Rates and numbers of protected operators, one of which may be a range."""
     if (rate is None) == (trace is None):
         raise SettingError("a plan needs either --rate or --trace; give one of them")
     rates = [] if rate is None else rates_of(rate)
@@ -329,7 +329,7 @@ def _asked(rate: str | None, robust: str, trace: Path | None) -> tuple[list[floa
 
 
 def protected_of(text: str) -> list[int]:
-    """Numbers of protected operators that a text names: one, or a range.
+    """Parse numbers of protected operators: one, or a range.
 
     >>> protected_of("2"), protected_of("0..3")
     ([2], [0, 1, 2, 3])
@@ -350,7 +350,7 @@ def protected_of(text: str) -> list[int]:
 
 
 def rates_of(text: str) -> list[float]:
-    """Rates that a text names: one, nine of a range, or an infinite one for "max".
+    """Parse rates: one, nine of a range, or an infinite one for "max".
 
     >>> rates_of("50 k/s"), len(rates_of("20000..80000")), rates_of("max")
     ([50000.0], 9, [inf])

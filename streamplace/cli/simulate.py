@@ -1,4 +1,4 @@
-"""``streamplace simulate``: what a placement sustains, what limits it, and what to move."""
+"""``streamplace simulate``: value and bottleneck of a placement, and advice."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
@@ -171,7 +171,7 @@ def command(
 
 
 class _Queues(NamedTuple):
-    """A run of the engine, with every tick of it and its settings where it is drawn."""
+    """A run of the engine, with its ticks and settings if it is drawn."""
 
     run: "QueueRun"
     ticks: "Trace | None" = None
@@ -179,9 +179,9 @@ class _Queues(NamedTuple):
 
 
 class _Simulated(NamedTuple):
-    """A placement, what it reaches, and the engine's run where one was asked for.
+    """A placement with its explanation, and the engine's run with --engine.
 
-    ``offered`` adds to a report the command that makes it again.
+    ``offered`` adds the command that repeats the simulation to a report.
     """
 
     problem: "Problem"
@@ -203,12 +203,12 @@ def _queues(
 
 
 def _document(explanation: "Explanation", queues: _Queues | None) -> dict[str, Any]:
-    """The JSON document."""
+    """Build the JSON document."""
     return explanation.document() | ({} if queues is None else engine_document(queues.run))
 
 
 def _with_preset(objective: str, preset: str | None) -> str:
-    """Name of the objective under the options of a preset."""
+    """Name of the objective with the options of a preset."""
     from streamplace.objectives.registry import OF_TASKS, named_objective
 
     if preset is None:
@@ -222,7 +222,7 @@ def _with_preset(objective: str, preset: str | None) -> str:
 
 
 def _write(output: Path, simulated: _Simulated) -> None:
-    """Write what the name of the file asks for: a trace, the document, or a picture of the run."""
+    """Write the format of the file's suffix: a trace, the document, or a picture of the run."""
     if output.name.endswith(TRACE):
         judge = simulated.judge
         if judge.trace is None:
@@ -256,7 +256,7 @@ def _save_report(simulated: _Simulated, output: Path) -> None:
 
 
 def _picture(simulated: _Simulated) -> "Figure":
-    """Queues over time with the engine, else the objective's chart of the run."""
+    """Draw the queues over time, or the objective's chart of the run without the engine."""
     problem, judge, queues = simulated.problem, simulated.judge, simulated.queues
     if queues is not None and queues.ticks is not None and queues.settings is not None:
         from streamplace.evaluate.queues import draw_queues
@@ -275,7 +275,7 @@ def _picture(simulated: _Simulated) -> "Figure":
 
 
 def engine_document(run: "QueueRun") -> dict[str, Any]:
-    """What the engine adds to the JSON document."""
+    """Fields of the engine in the JSON document."""
     facts = asdict(run)
     return {
         "latency": facts.pop("latency"),
@@ -286,6 +286,6 @@ def engine_document(run: "QueueRun") -> dict[str, Any]:
 
 
 def show_engine(run: "QueueRun") -> None:
-    """Print what the queue simulation adds."""
+    """Print the result of the queue simulation."""
     console().print()
     print_report(run.report())

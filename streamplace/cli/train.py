@@ -1,4 +1,4 @@
-"""``streamplace train``: train a model on graphs of one's own, and resume it exactly."""
+"""``streamplace train``: training of a model on graphs of one's own, with exact resumption."""
 
 import logging
 import shlex
@@ -164,7 +164,7 @@ def command(
 def _problems(
     data: Path, split: str | None, limit: int | None, cluster: ClusterChoice
 ) -> "Iterator[Problem]":
-    """Problems of the given split; without one, those of the split for training, or all."""
+    """Problems of the split; without one, those of the training split, or all."""
     from streamplace.io.datasets import no_graph
 
     if split is None:
@@ -180,7 +180,7 @@ def _problems(
 
 @contextmanager
 def _one_voice(typed: str, out: Path, resume: bool) -> "Iterator[bool]":
-    """Yield whether this process leads; the others print nothing. Ctrl-C prints how to resume."""
+    """Yield whether this process leads; others print nothing. Ctrl-C prints how to resume."""
     from streamplace.io.extras import importing_torch
 
     with importing_torch():
@@ -214,7 +214,7 @@ def _print_how_to_resume(typed: str, out: Path, resume: bool) -> None:
 
 
 def _as_typed(context: click.Context) -> str:
-    """Return the command line that leads to these options."""
+    """Command line that has these options."""
     words = ["streamplace", "train"]
     for parameter in context.command.params:
         name = parameter.name or ""

@@ -1,4 +1,4 @@
-"""What the boxes of a drawing stand for: operators, or in large graphs chains of them."""
+"""Boxes of a drawing: operators, or in large graphs chains of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,25 +11,25 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import shown
 
 MOST_SINGLE = 200
-"""Operators up to which each of them is a box."""
+"""Most operators of a graph in which each is a box."""
 MOST_NAMED = 12
-"""Operators of a box that its hint names."""
+"""Most operators of a box that its hint names."""
 
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """A graph as it is drawn.
+    """Boxes of a graph, and the streams between them.
 
     Attributes
     ----------
     of
         [N] box of every operator.
     members
-        Operators of every box, in the order in which tuples pass them.
+        Operators of every box, in topological order.
     streams
-        Rows of the streams that lead from one box to another.
+        Rows of the streams between different boxes.
     source, target
-        Boxes that these streams join.
+        Boxes at the ends of these streams.
     """
 
     of: Ints
@@ -49,7 +49,7 @@ class Boxes:
         return f"{shown(names[rows[0]])} +{len(rows) - 1}"
 
     def hint(self, graph: StreamGraph, box: int) -> str:
-        """Names of the operators of a box, in full."""
+        """Full names of the operators of a box."""
         names, rows = graph.operators.name, self.members[box]
         listed = ", ".join(shown(names[v]) for v in rows[:MOST_NAMED])
         return listed + (f" and {len(rows) - MOST_NAMED} more" if len(rows) > MOST_NAMED else "")
@@ -58,8 +58,8 @@ class Boxes:
 def boxes_of(graph: StreamGraph, places: Sequence[Ints] = ()) -> Boxes:
     """Boxes of a graph.
 
-    Above 200 operators, one that feeds a single other one that nothing else feeds shares a box with
-    it, unless one of the placements ``places`` separates the two.
+    Above 200 operators, chains share a box: an operator with its only consumer, if it is the only
+    input of that and no placement of ``places`` separates the two.
     """
     single = graph.n_operators <= MOST_SINGLE
     first = np.arange(graph.n_operators) if single else chain_of(graph, places)
@@ -79,8 +79,8 @@ def boxes_of(graph: StreamGraph, places: Sequence[Ints] = ()) -> Boxes:
 def chain_of(graph: StreamGraph, places: Sequence[Ints] = ()) -> NDArray[np.intp]:
     """First operator of the chain of every operator, [N].
 
-    In a chain each operator feeds only the next one, which nothing else feeds. None of the
-    placements ``places`` separates two operators of a chain.
+    In a chain, each operator feeds only the next one, which has no other input. No placement of
+    ``places`` separates two operators of a chain.
     """
     n, streams = graph.n_operators, graph.streams
     first = np.arange(n)

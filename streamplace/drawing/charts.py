@@ -1,4 +1,4 @@
-"""Charts: colours, a title, and a legend below the axes that no name is too long for."""
+"""Charts: colours, a title, and a legend below the axes that wraps long names."""
 
 import textwrap
 from collections.abc import Iterable
@@ -12,20 +12,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#882255", "#333333")
-"""Okabe and Ito's colours, but for their yellow: colour-blind people tell them apart."""
+"""Okabe and Ito's colours for colour-blind readers, without their yellow."""
 LINES = ("-", "--", "-.", ":")
 MARKERS = "os^Dv<>P"
 WIDEST = 34
-"""Characters of a name in one line of a legend."""
+"""Characters per line of a legend."""
 HEADING, LEGEND = 10.5, 8.5
 LONGEST = 400
-"""Characters of a name in a legend."""
+"""Most characters of a name in a legend."""
 ROOM = 0.97
-"""Share of a figure's width that a legend may take."""
+"""Largest share of a figure's width for a legend."""
 
 
 def line_style(i: int) -> dict[str, Any]:
-    """Colour and pattern of the line of a number."""
+    """Colour and dashes of line i."""
     return {
         "color": PALETTE[i % len(PALETTE)],
         "linestyle": LINES[(i // len(PALETTE) + i) % len(LINES)],
@@ -33,7 +33,7 @@ def line_style(i: int) -> dict[str, Any]:
 
 
 def point_style(i: int) -> dict[str, Any]:
-    """Colour and shape of the point of a number."""
+    """Colour and marker of point i."""
     return {
         "color": PALETTE[i % len(PALETTE)],
         "marker": MARKERS[(i // len(PALETTE) + i) % len(MARKERS)],
@@ -42,7 +42,7 @@ def point_style(i: int) -> dict[str, Any]:
 
 
 def bar_style(i: int) -> dict[str, Any]:
-    """Colour of the bar of a number, hatched where the colours are used up."""
+    """Colour of bar i, hatched after all colours are used."""
     hatches = ("", "///", "...", "xxx")
     return {
         "color": PALETTE[i % len(PALETTE)],
@@ -53,12 +53,12 @@ def bar_style(i: int) -> dict[str, Any]:
 
 
 def legend_text(name: str) -> str:
-    """Whole name as a text of a legend."""
+    """Format a complete name for a legend."""
     return caption(name, LONGEST)
 
 
 def panels(headings: Iterable[str]) -> "tuple[Figure, list[Axes]]":
-    """Figure with one panel for every heading; a panel alone needs none."""
+    """Create a figure with one panel per heading; a single panel has no heading."""
     texts = list(headings)
     figure, axes = new_figure(len(texts), width=5.0 if len(texts) == 1 else 4.4, height=3.4)
     if len(texts) > 1:
@@ -88,7 +88,7 @@ def finish(figure: "Figure", title: str) -> "Figure":
 
 
 def _add_legend(figure: "Figure", entries: "dict[str, Artist]") -> None:
-    """Put a legend below, in as many columns as fit, and make the figure higher by its height."""
+    """Add a legend below, with as many columns as fit, and extend the figure by its height."""
     from matplotlib.legend import Legend
 
     labels = [wrapped(label, WIDEST) for label in entries]
@@ -109,7 +109,7 @@ def _add_legend(figure: "Figure", entries: "dict[str, Artist]") -> None:
 
 
 def wrapped(text: str, width: int) -> str:
-    r"""Text in lines of at most a width, broken after colons, slashes and commas too.
+    r"""Wrap a text to a width, also after colons, slashes, commas and equals signs.
 
     >>> wrapped("pilot:weights=runs/mine/best.safetensors", 24)
     'pilot:weights=runs/mine/\nbest.safetensors'

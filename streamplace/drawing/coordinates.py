@@ -1,7 +1,7 @@
-"""Coordinates within layers: as near to the neighbours as order and distances allow.
+"""Coordinates within layers: as close to the neighbours as order and distances allow.
 
 Every sweep solves, layer by layer, min Σ wᵢ (xᵢ − aᵢ)² with xᵢ₊₁ − xᵢ at least a distance, where aᵢ
-is the weighted mean of the neighbours. After subtracting the distances that is isotonic regression,
+is the weighted mean of the neighbours. With the distances subtracted, this is isotonic regression,
 which pooling adjacent violators solves in linear time.
 """
 
@@ -15,7 +15,7 @@ from streamplace.model.arrays import Floats
 
 SWEEPS = 10
 STRAIGHT = 8.0
-"""How much more a stretch between two bends counts than a stream between two boxes."""
+"""Weight of a segment between two bends, relative to a stream between two boxes."""
 
 Rows = Sequence[Sequence[int]]
 
@@ -24,14 +24,14 @@ def coordinates(
     rows: Rows, before: Rows, after: Rows, sizes: Sequence[float], n_boxes: int, boxes: float,
     bends: float,
 ) -> Floats:  # fmt: skip
-    """Coordinate of every node; neighbours of a row keep their sizes and a gap apart.
+    """Coordinate of every node; neighbours in a row are their sizes and a gap apart.
 
     Parameters
     ----------
     n_boxes
-        Nodes from this one on are bends.
+        Number of boxes; nodes from this one on are bends.
     boxes, bends
-        Least gap between two boxes, and where one of the two is a bend.
+        Least gap between two boxes, and between a bend and another node.
     """
     x = [0.0] * len(sizes)
     distances = [_distances(row, sizes, n_boxes, boxes, bends) for row in rows]
@@ -48,7 +48,7 @@ def coordinates(
 
 
 def pooled(wanted: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """Nearest non-decreasing values by weighted squares.
+    """Closest non-decreasing values in weighted least squares.
 
     >>> pooled([3, 1, 5], [1, 1, 1])
     [2.0, 2.0, 5.0]
@@ -78,7 +78,7 @@ def _settle(
     row: Sequence[int], distances: Sequence[float], sides: Sequence[Rows], x: list[float],
     n_boxes: int,
 ) -> None:  # fmt: skip
-    """Put a row as near to its neighbours as its order allows."""
+    """Move a row as close to its neighbours as its order allows."""
     wanted, weights, offset = [], [], 0.0
     for v, distance in zip(row, distances, strict=True):
         offset += distance
@@ -100,7 +100,7 @@ def _straighten(
     rows: Rows, distances: Rows | Sequence[Sequence[float]], before: Rows, after: Rows,
     x: list[float],
 ) -> None:  # fmt: skip
-    """Give nodes in a line, without forks and joins, one coordinate where there is room."""
+    """Align nodes of a line without forks and joins, where there is enough space."""
     low: dict[int, tuple[int, float]] = {}
     high: dict[int, tuple[int, float]] = {}
     for row, distance in zip(rows, distances, strict=True):
@@ -121,7 +121,7 @@ def _runs(
     high: dict[int, tuple[int, float]],
     x: list[float],
 ) -> Iterator[tuple[list[int], float, float]]:
-    """Stretches of a line, as long as there is a coordinate that all of its nodes may take."""
+    """Cut a line into parts whose nodes can all have one coordinate, with its range."""
     run: list[int] = []
     least, most = -inf, inf
     for v in line:
@@ -136,7 +136,7 @@ def _runs(
 
 
 def _lines(rows: Rows, before: Rows, after: Rows) -> list[list[int]]:
-    """Maximal paths of at least two nodes that nothing enters or leaves on the way."""
+    """Maximal paths of at least two nodes, without other streams in between."""
     lines = []
     for row in rows:
         for v in row:

@@ -1,4 +1,4 @@
-"""Figures: drawn without a display and without global state, written as PNG, SVG or PDF."""
+"""Figures without a display and without global state, written as PNG, SVG or PDF."""
 
 import io
 import logging
@@ -21,7 +21,7 @@ BLUE, ORANGE, GREY = "#0072b2", "#d55e00", "#999999"
 def new_figure(
     columns: int, *, rows: int = 1, width: float = 4.0, height: float = 3.0
 ) -> "tuple[Figure, list[Axes]]":
-    """Figure with a grid of axes, row by row, without the frame lines nobody reads."""
+    """Create a figure with a grid of axes, row by row, without top and right frame lines."""
     figure = empty_figure(width * columns, height * rows)
     axes = figure.subplots(rows, columns, squeeze=False).ravel().tolist()
     for axis in axes:
@@ -31,7 +31,7 @@ def new_figure(
 
 
 def empty_figure(width: float = 4.0, height: float = 3.0) -> "Figure":
-    """Figure of a size in inches, which needs no display."""
+    """Create a figure of a size in inches, which needs no display."""
     _load_quietly()
     from matplotlib.figure import Figure
 
@@ -40,7 +40,7 @@ def empty_figure(width: float = 4.0, height: float = 3.0) -> "Figure":
 
 @cache
 def _load_quietly() -> None:
-    """Import matplotlib, which works without a folder of its own but complains in two lines."""
+    """Import matplotlib without its warning about a missing folder."""
     log = logging.getLogger("matplotlib")
     level = log.level
     log.setLevel(logging.ERROR)
@@ -51,9 +51,9 @@ def _load_quietly() -> None:
 
 
 def caption(name: str, longest: int = LONGEST) -> str:
-    r"""Name as a text of matplotlib.
+    r"""Escape a name for matplotlib.
 
-    Between dollar signs it would read a formula, and what begins with an underscore has no legend.
+    Dollar signs would enclose a formula, and labels with a leading underscore have no legend.
 
     >>> print(caption("join"), caption("$x$"), caption("_a"), sep="|")
     join|\$x\$| _a
@@ -63,13 +63,13 @@ def caption(name: str, longest: int = LONGEST) -> str:
 
 
 def check_suffix(path: Path) -> None:
-    """Raise FormatError where the name of a file says no format of pictures."""
+    """Raise FormatError unless a file's suffix is that of a picture."""
     if path.suffix not in SUFFIXES:
         raise FormatError(f"{path}: a figure's name must end in {', '.join(SUFFIXES)}")
 
 
 def save(figure: "Figure", path: Path) -> None:
-    """Write a figure in the format of its file's suffix, the same bytes every time."""
+    """Write a figure in the format of its file's suffix; equal figures give equal bytes."""
     check_suffix(path)
     import matplotlib as mpl
 
@@ -79,7 +79,7 @@ def save(figure: "Figure", path: Path) -> None:
 
 
 def svg_text(figure: "Figure") -> str:
-    """Return a figure as SVG, the same text every time."""
+    """Render a figure as SVG; equal figures give equal texts."""
     import matplotlib as mpl
 
     text = io.StringIO()

@@ -1,7 +1,7 @@
 """Drawings of graphs, alone or under placements side by side.
 
-A box is an operator and its colour the device; a dashed stream crosses the network; what limits is
-red. The same style serves files, notebooks and reports.
+A box is an operator and its colour the device; dashed streams cross the network; the bottleneck or
+critical chain is red. Files, notebooks and reports share one style.
 """
 
 from collections.abc import Sequence
@@ -38,13 +38,13 @@ from streamplace.objectives.registry import OBJECTIVES, Objective, suggested_by
 
 MOST_OPERATORS = 5_000
 ASPECT = 1.5
-"""Width over height that a drawing comes near to."""
+"""Ratio of width to height that a layout approaches."""
 BETWEEN, LEAST_WIDTH, WIDEST_TITLE = 36.0, 250.0, 460.0
-"""Room between panels, and the least width of one, for its title and its legend."""
+"""Gap between panels, their least width, and the greatest width of a title."""
 ABOVE, BELOW = 46.0, 14.0
-"""Room for the titles of a panel, and before its legend."""
+"""Space for the titles of a panel, and above its legend."""
 WIDEST_DEVICE = 90.0
-"""Width after which names of devices are cut."""
+"""Width at which names of devices are cut."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Drawing:
     Attributes
     ----------
     subject
-        What is drawn.
+        Graph or placements that are drawn.
     """
 
     scene: Scene
@@ -89,7 +89,7 @@ class Drawing:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A look of the graph with the texts around it."""
+    """One graph with its title and legend."""
 
     look: Look
     title: str
@@ -98,7 +98,7 @@ class Panel:
 
 
 def draw_graph(graph: StreamGraph) -> Drawing:
-    """Draw a graph alone: the darker a box, the more CPU it needs.
+    """Draw a graph alone; darker boxes need more CPU.
 
     Examples
     --------
@@ -141,9 +141,9 @@ def draw_placements(
     placements: Sequence[tuple[str, Placement]],
     objective: Objective | None = None,
 ) -> Drawing:
-    """Draw several placements of one graph side by side, each with its value as title.
+    """Draw several placements of one graph side by side, each titled by its value.
 
-    What limits by the objective, by default the one that the graph suggests, is red.
+    The bottleneck or critical chain of the objective, by default the graph's, is red.
     """
     judge = objective or OBJECTIVES[suggested_by(problem.graph)]
     indices = [placement.index for _, placement in placements]
@@ -161,7 +161,7 @@ def draw_placements(
 
 
 def device_colours(n_devices: int, places: Sequence[Ints]) -> dict[int, str]:
-    """Colours of the devices; those in use differ as long as there are colours.
+    """Colours of the devices; those in use differ while there are enough colours.
 
     >>> device_colours(20, [np.array([17, 3])])[17] == style.DEVICES[1]
     True
@@ -183,7 +183,7 @@ def _panel(
     problem: Problem, boxes: Boxes, name: str, placement: Placement, judge: Objective,
     colours: dict[int, str],
 ) -> Panel:  # fmt: skip
-    """One placement."""
+    """Build the panel of one placement."""
     picture, place = judge.pictured(problem, placement), placement.index
     device = place[[members[0] for members in boxes.members]]
     names = [cut_to(shown(text), style.SMALL, WIDEST_DEVICE) for text in placement.devices]
@@ -220,7 +220,7 @@ def _seconds(load: float) -> str:
 def _best_skeleton(
     graph: StreamGraph, boxes: Boxes, looks: tuple[Look, ...]
 ) -> tuple[Skeleton, int]:
-    """Direction and number of columns with which all panels come nearest to the best shape."""
+    """Direction and number of columns for which all panels are closest to the best shape."""
     best: tuple[float, Skeleton | None, int] = (inf, None, 1)
     for downwards in (False, True):
         skeleton = _laid_out(graph, boxes, looks, downwards)
@@ -238,7 +238,7 @@ def _best_skeleton(
 def _laid_out(
     graph: StreamGraph, boxes: Boxes, looks: tuple[Look, ...], downwards: bool
 ) -> Skeleton:
-    """Place the boxes, which are as wide as the longest of the notes that they get."""
+    """Lay out boxes that are wide enough for the longest of their notes."""
     scale = style.scale_of(len(boxes))
     labels = tuple(
         cut_to(boxes.label(graph, box), scale.font, scale.widest) for box in range(len(boxes))
@@ -258,7 +258,7 @@ def _laid_out(
 
 
 def _traffic(graph: StreamGraph, boxes: Boxes) -> tuple[Floats, tuple[str, ...]]:
-    """Traffic of every stream as a share of the largest, and in words."""
+    """Traffic of every stream relative to the largest, and in words."""
     flow, streams = graph.flow, graph.streams
     tuples = np.empty(graph.n_streams)
     tuples[flow.stream_index] = flow.tuples
@@ -275,7 +275,7 @@ def _composed(
     skeleton: Skeleton, panels: Sequence[Panel], columns: int, lines: Key, title: str,
     subject: StreamGraph | NamedPlacements,
 ) -> Drawing:  # fmt: skip
-    """Put panels in rows and columns, and the key of lines below them."""
+    """Arrange panels in rows and columns, with the key of lines below them."""
     width = max(
         skeleton.size[0],
         LEAST_WIDTH,

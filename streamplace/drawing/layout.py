@@ -1,7 +1,7 @@
-"""Where the boxes of a graph stand: layers by longest path, few crossings, straight streams.
+"""Layout of a graph's boxes: layers by longest path, few crossings, straight streams.
 
-The layout follows Sugiyama: a layer per operator, a bend per layer that a stream passes through, an
-order within every layer, and coordinates. It knows sizes alone, neither names nor colours, and no
+The layout follows Sugiyama: a layer per operator, a bend per layer that a stream crosses, an order
+within every layer, and coordinates. It depends only on sizes, not on names or colours, and has no
 direction: ``along`` runs from layer to layer, ``across`` within a layer.
 """
 
@@ -16,16 +16,16 @@ from streamplace.drawing.ordering import ordered
 from streamplace.model.arrays import Floats, Ints
 
 MOST_BENDS = 20_000
-"""Streams are routed around boxes, the shortest first, until there are so many bends."""
+"""Most bends; streams are routed around boxes, the shortest first, until they are used up."""
 STEEPEST = 5.0
-"""How much further than the gap between two layers a stream may go across."""
+"""Greatest distance of a stream across, relative to the gap between its layers."""
 WIDEST_GAP = 4.0
-"""Gap between layers with long ways across, in least gaps."""
+"""Greatest gap between layers with long distances across, relative to the least gap."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spacing:
-    """Least distances: between layers, between boxes, and between streams that pass."""
+    """Least distances between layers, between boxes, at bends, and between ports."""
 
     layers: float = 30.0
     boxes: float = 14.0
@@ -35,7 +35,7 @@ class Spacing:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Places of boxes and streams.
+    """Positions of boxes and streams.
 
     Attributes
     ----------
@@ -44,10 +44,10 @@ class Layout:
     across, along
         [N] centre of every box.
     routes
-        A polyline [K, 2] of (across, along) for every stream, from the end of its source's box to
-        the beginning of its target's; between points of even and odd number it crosses a gap.
+        Polyline [K, 2] of (across, along) for every stream, from the end of its source's box to
+        the beginning of its target's box; segments from even to odd points cross a gap.
     breadth, length
-        Size of the whole.
+        Size of the layout.
     """
 
     layer: Ints
@@ -85,7 +85,7 @@ class Bent:
 def layered_layout(
     source: Ints, target: Ints, breadth: Floats, length: Floats, spacing: Spacing
 ) -> Layout:
-    """Layout of boxes of a breadth (across) and a length (along) that streams join.
+    """Lay out boxes of a breadth (across) and a length (along), joined by streams.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def layered_layout(
 
 
 def layers(n: int, source: Ints, target: Ints) -> list[int]:
-    """Layer of every box: the longest path to it, or as near to its only targets as it may be."""
+    """Layers by longest path; boxes with more outputs than inputs move close to their targets."""
     before: list[list[int]] = [[] for _ in range(n)]
     after: list[list[int]] = [[] for _ in range(n)]
     for u, v in zip(source.tolist(), target.tolist(), strict=True):
@@ -137,7 +137,7 @@ def layers(n: int, source: Ints, target: Ints) -> list[int]:
 
 
 def bend(layer: list[int], source: Ints, target: Ints) -> Bent:
-    """Give every stream a bend in each layer that it passes through."""
+    """Add a bend to every stream in each layer that it crosses."""
     n, ends = len(layer), list(zip(source.tolist(), target.tolist(), strict=True))
     spans = [layer[v] - layer[u] - 1 for u, v in ends]
     paths = [[u, v] for u, v in ends]
@@ -163,7 +163,7 @@ def bend(layer: list[int], source: Ints, target: Ints) -> Bent:
 
 
 def _preorder(before: list[list[int]], after: list[list[int]]) -> list[int]:
-    """Every node once, branch after branch."""
+    """Every node once, in depth-first order."""
     seen, order = [False] * len(before), []
     stack = [v for v in reversed(range(len(before))) if not before[v]]
     while stack:
@@ -179,7 +179,7 @@ def _preorder(before: list[list[int]], after: list[list[int]]) -> list[int]:
 def _starts(
     bent: Bent, rows: list[list[int]], across: Floats, depths: list[float], gap: float
 ) -> list[float]:
-    """Where every layer begins; the gap before it is wider where streams go far across."""
+    """Begin of every layer; the gap before it is wider if streams go far across."""
     starts = [0.0]
     for row, depth in zip(rows[1:], depths, strict=False):
         reach = max(
@@ -193,7 +193,7 @@ def _routes(
     bent: Bent, across: Floats, breadth: Floats, length: Floats, begin: Floats, depth: Floats,
     apart: float,
 ) -> tuple[Floats, ...]:  # fmt: skip
-    """Polyline of every stream, each with a port of its own at both boxes."""
+    """Polyline of every stream, each with its own port at both boxes."""
     out = _ports([path[0] for path in bent.paths], [path[1] for path in bent.paths],
                  across, breadth, apart)  # fmt: skip
     into = _ports([path[-1] for path in bent.paths], [path[-2] for path in bent.paths],
@@ -213,7 +213,7 @@ def _routes(
 def _ports(
     boxes: Sequence[int], others: Sequence[int], across: Floats, breadth: Floats, apart: float
 ) -> list[float]:
-    """Offset from the middle of its box for every stream, in the order of where they lead."""
+    """Offset of every stream from the middle of its box, in order of their other ends."""
     streams: dict[int, list[int]] = {}
     for e, v in enumerate(boxes):
         streams.setdefault(v, []).append(e)

@@ -1,4 +1,4 @@
-"""Legends: which colour is which device, and what kinds of lines mean."""
+"""Legends: the devices of the colours, and the meanings of the lines."""
 
 from collections.abc import Iterator
 
@@ -7,16 +7,16 @@ from streamplace.drawing.scene import Arrowhead, Curve, Label, Rectangle, Shape
 from streamplace.drawing.text import text_width
 
 Legend = tuple[tuple[str, str], ...]
-"""Colours with what they mean."""
+"""Colours with their meanings."""
 
 ROW, SWATCH, GAP = 18.0, 12.0, 16.0
 MOST_ENTRIES = 24
 SAMPLE = 34.0
-"""Length of the samples of lines."""
+"""Length of the sample lines."""
 
 
 def shortened(legend: Legend) -> Legend:
-    """Legend of at most 24 entries, the last of which says how many more there are."""
+    """Shorten a legend to 24 entries, the last of which counts the others."""
     if len(legend) <= MOST_ENTRIES:
         return legend
     more = len(legend) - MOST_ENTRIES + 1
@@ -24,7 +24,7 @@ def shortened(legend: Legend) -> Legend:
 
 
 def wrapped(widths: list[float], widest: float) -> list[list[int]]:
-    """Entries row by row, as many in each as there is room for.
+    """Distribute entries over rows, as many in each as fit.
 
     >>> wrapped([40, 40, 40], 100)
     [[0, 1], [2]]
@@ -41,12 +41,12 @@ def wrapped(widths: list[float], widest: float) -> list[list[int]]:
 
 
 def legend_widths(legend: Legend) -> list[float]:
-    """Width of every entry with the room after it."""
+    """Width of every entry, with the space after it."""
     return [SWATCH + 6 + text_width(text, style.SMALL) + GAP for _, text in legend]
 
 
 def legend_shapes(legend: Legend, left: float, top: float, widest: float) -> Iterator[Shape]:
-    """Swatches with texts, row by row."""
+    """Swatches with texts, in rows."""
     widths = legend_widths(legend)
     for row, entries in enumerate(wrapped(widths, widest + GAP)):
         x, y = left, top + row * ROW
@@ -64,21 +64,21 @@ def legend_height(legend: Legend, widest: float) -> float:
 
 
 class Key:
-    """What the lines mean, for all panels of a page.
+    """Meanings of the lines, for all panels of a page.
 
     Parameters
     ----------
     entries
-        Colour, whether dashed, and meaning of each kind of line.
+        Colour, dashes and meaning of each kind of line.
     note
-        A last sentence without a line.
+        Final sentence without a line.
     """
 
     def __init__(self, entries: tuple[tuple[str, bool, str], ...], note: str) -> None:
         self.entries, self.note = entries, note
 
     def widths(self) -> list[float]:
-        """Width of every entry, the note last."""
+        """Width of every entry, with the note last."""
         lines = [SAMPLE + 6 + text_width(t, style.SMALL) + GAP for *_, t in self.entries]
         return [*lines, text_width(self.note, style.SMALL) + GAP]
 
@@ -87,7 +87,7 @@ class Key:
         return ROW * len(wrapped(self.widths(), widest + GAP))
 
     def shapes(self, left: float, top: float, widest: float) -> Iterator[Shape]:
-        """Samples of lines with their meanings, row by row."""
+        """Sample lines with their meanings, in rows."""
         widths = self.widths()
         for row, entries in enumerate(wrapped(widths, widest + GAP)):
             x, y = left, top + row * ROW
@@ -109,7 +109,7 @@ class Key:
 
 
 def key(tasks: bool, placed: bool) -> Key:
-    """Key of drawings of task graphs or others, with placements or without."""
+    """Key for task graphs or other graphs, with or without placements."""
     width = f"width: bytes{'' if tasks else '/s'}"
     if not placed:
         return Key(((style.INSIDE, False, "stream"),), width)

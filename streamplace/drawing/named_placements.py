@@ -1,4 +1,4 @@
-"""Placements of one problem, by name: what drawings and reports are made of."""
+"""Named placements of one problem, for drawings and reports."""
 
 from dataclasses import dataclass
 
@@ -12,14 +12,14 @@ from streamplace.objectives.registry import Objective
 
 @dataclass(frozen=True, slots=True)
 class NamedPlacements(Displayed):
-    """A problem, placements of it by name, and what they are judged by."""
+    """A problem, placements of it by name, and the objective that evaluates them."""
 
     problem: Problem
     placements: tuple[tuple[str, Placement], ...]
     judge: Objective
 
     def report(self) -> Report:
-        """Value of every placement, and what limits it."""
+        """Value and bottleneck of every placement."""
         pictures = [
             self.judge.pictured(self.problem, placement) for _, placement in self.placements
         ]

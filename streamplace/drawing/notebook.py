@@ -1,4 +1,4 @@
-"""Pictures that notebooks show of graphs, problems and results."""
+"""Pictures of graphs, problems and results in notebooks."""
 
 from typing import TYPE_CHECKING, Protocol
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_SHOWN = 1000
-"""Operators up to which a picture is drawn unasked."""
+"""Most operators of a graph that notebooks draw by default."""
 
 
 class Plotted(Protocol):
-    """Something that draws itself."""
+    """Object that draws itself."""
 
     def figure(self) -> "Figure":
-        """Return its picture."""
+        """Draw the object."""
         ...
 
 
 def svg_of(item: StreamGraph | Problem | Result | Plotted) -> str | None:
-    """SVG of what draws itself, of a graph, or of a placement of one.
+    """Render an object that draws itself, a graph, or a placement, as SVG.
 
-    None where the graph is too large to read.
+    None if the graph is too large to be legible.
     """
     if not isinstance(item, StreamGraph | Problem | Result):
         return svg_text(item.figure())

@@ -1,4 +1,4 @@
-"""The order of nodes within layers: barycentre sweeps, of which the best counts."""
+"""Order of nodes within layers: the best of several barycentre sweeps."""
 
 from bisect import bisect_right, insort
 from collections.abc import Sequence
@@ -10,10 +10,10 @@ Neighbours = Sequence[Sequence[int]]
 
 
 def ordered(rows: Rows, before: Neighbours, after: Neighbours) -> Rows:
-    """Rows in the order with the fewest crossings of all sweeps, the first of equals.
+    """Rows in the order with the fewest crossings of all sweeps, the first of equal ones.
 
-    A sweep sorts every layer by the mean position of its neighbours, forth by those before it and
-    back by those after it.
+    A forward sweep sorts every layer by the mean position of the neighbours before it, a backward
+    sweep by those after it.
 
     Examples
     --------
@@ -33,7 +33,7 @@ def ordered(rows: Rows, before: Neighbours, after: Neighbours) -> Rows:
 
 
 def crossings(rows: Rows, after: Neighbours) -> int:
-    """Count pairs of streams between neighbouring layers that cross.
+    """Count crossing pairs of streams between adjacent layers.
 
     >>> crossings([[0, 1], [2, 3]], [[3], [2], [], []])
     1
@@ -51,7 +51,7 @@ def crossings(rows: Rows, after: Neighbours) -> int:
 
 
 def _sweep(rows: Rows, neighbours: Neighbours, forth: bool) -> None:
-    """Sort one layer after the other by its neighbours in the layer just sorted."""
+    """Sort one layer after the other by its neighbours in the previous one."""
     position = _positions(rows)
     for row in rows if forth else reversed(rows):
         wanted = {

@@ -1,4 +1,4 @@
-"""One graph as shapes: boxes with names, streams with arrowheads."""
+"""Shapes of one graph: boxes with names, streams with arrowheads."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,19 +13,19 @@ from streamplace.drawing.text import text_width
 from streamplace.model.arrays import Bools, Floats, Ints
 
 INSET = 9.0
-"""Room between the text of a box and its sides."""
+"""Space between the text of a box and its sides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """How the boxes and streams of one panel look.
+    """Appearance of the boxes and streams of one panel.
 
     Attributes
     ----------
     fills, notes
-        Colour of every box, and what stands below its name.
+        Colour of every box, and the text below its name.
     limits, stream_limits
-        Boxes and streams that are marked as the limit.
+        Boxes and streams of the bottleneck.
     across
         Streams that cross the network.
     """
@@ -39,12 +39,12 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Skeleton:
-    """A graph that is laid out: boxes with their names and sizes, streams with their widths.
+    """Layout of a graph: boxes with names and sizes, streams with widths.
 
     Attributes
     ----------
     downwards
-        Whether streams run down; else they run to the right.
+        Whether streams run down rather than to the right.
     """
 
     layout: Layout
@@ -58,7 +58,7 @@ class Skeleton:
 
     @property
     def size(self) -> tuple[float, float]:
-        """Width and height of the graph alone."""
+        """Width and height of the graph without titles and legends."""
         breadth, length = self.layout.breadth, self.layout.length
         return (breadth, length) if self.downwards else (length, breadth)
 
@@ -69,12 +69,12 @@ class Skeleton:
         return x - width / 2, y - height / 2, width, height
 
     def point(self, across: float, along: float) -> Point:
-        """Place on the page."""
+        """Convert coordinates of the layout to those of the page."""
         return (across, along) if self.downwards else (along, across)
 
 
 def box_widths(labels: tuple[str, ...], notes: tuple[str, ...], scale: Scale) -> Floats:
-    """Width of every box, so that both of its texts fit."""
+    """Width of every box, large enough for both of its texts."""
     if not scale.font:
         return np.full(len(labels), scale.widest)
     texts = [
@@ -85,14 +85,14 @@ def box_widths(labels: tuple[str, ...], notes: tuple[str, ...], scale: Scale) ->
 
 
 def arranged(source: Ints, target: Ints, widths: Floats, scale: Scale, downwards: bool) -> Layout:
-    """Layout of boxes in one of the two directions."""
+    """Lay out boxes in one of the two directions."""
     heights = np.full(len(widths), scale.height)
     breadth, length = (widths, heights) if downwards else (heights, widths)
     return layered_layout(source, target, breadth, length, scale.spacing)
 
 
 def shapes_of(skeleton: Skeleton, look: Look, left: float, top: float) -> Iterator[Shape]:
-    """Shapes of a graph whose upper left corner is at a place: first streams, then boxes."""
+    """Shapes of a graph at the position of its upper left corner: first streams, then boxes."""
     order = np.lexsort((np.arange(len(look.across)), look.across, look.stream_limits))
     for e in order.tolist():
         yield from _stream(skeleton, look, e, left, top)
@@ -141,7 +141,7 @@ def _stream(skeleton: Skeleton, look: Look, e: int, left: float, top: float) -> 
 
 
 def _smooth(route: Floats) -> list[tuple[float, float]]:
-    """Points of cubic Bézier curves through a route that set out and arrive along the layers."""
+    """Points of cubic Bézier curves through a route, with ends in the direction of the layers."""
     (across, along), *rest = route.tolist()
     points = [(across, along)]
     for a, b in rest:

@@ -1,4 +1,4 @@
-"""A scene as a figure of matplotlib, which writes PNG and PDF."""
+"""Conversion of a scene to a matplotlib figure, for PNG and PDF."""
 
 from typing import TYPE_CHECKING
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PER_INCH, POINTS = 96.0, 0.75
-"""Pixels of CSS per inch, and points per pixel."""
+"""CSS pixels per inch, and points per pixel."""
 
 
 def as_figure(scene: Scene) -> "Figure":
-    """Figure of a scene, in its size on a screen."""
+    """Convert a scene to a figure of its size on screen."""
     figure = empty_figure(scene.width / PER_INCH, scene.height / PER_INCH)
     figure.set_layout_engine("none")
     axis = figure.add_axes((0, 0, 1, 1))
@@ -56,7 +56,7 @@ def _curve(axis: "Axes", curve: Curve, depth: int) -> None:
     line: str | tuple[float, tuple[float, float]] = "-"
     if curve.dashed:
         on, off = dashes(curve.width)
-        line = (0.0, (on / curve.width, off / curve.width))  # in widths of the line
+        line = (0.0, (on / curve.width, off / curve.width))  # relative to the width of the line
     axis.add_patch(
         PathPatch(
             Path(list(curve.points), codes), fill=False, zorder=depth, edgecolor=curve.colour,

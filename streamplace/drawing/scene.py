@@ -1,4 +1,4 @@
-"""A drawing as shapes, which SVG and matplotlib both write."""
+"""Shapes of a drawing, for SVG and matplotlib."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Rectangle:
-    """A box with round corners, by its upper left corner; ``hint`` is shown to who points at it."""
+    """A box with round corners, by its upper left corner; ``hint`` is its tooltip."""
 
     x: float
     y: float
@@ -22,7 +22,7 @@ class Rectangle:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """Cubic Bézier curves in a row: a first point, then three points for each of them."""
+    """Connected cubic Bézier curves: a first point, then three points for each of them."""
 
     points: tuple[Point, ...]
     colour: str
@@ -41,7 +41,7 @@ class Arrowhead:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """A line of text; (x, y) is the beginning or the middle of its base line."""
+    """A line of text; (x, y) is the beginning or the middle of its baseline."""
 
     x: float
     y: float
@@ -57,7 +57,7 @@ Shape = Rectangle | Curve | Arrowhead | Label
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Shapes on a page, the first ones below the later ones."""
+    """Shapes on a page, in drawing order."""
 
     width: float
     height: float

@@ -1,4 +1,4 @@
-"""The one style of all drawings of graphs: colours, fonts and sizes."""
+"""Colours, fonts and sizes that all drawings of graphs share."""
 
 from dataclasses import dataclass
 
@@ -7,9 +7,9 @@ from streamplace.drawing.layout import Spacing
 FONT = "'DejaVu Sans', Verdana, sans-serif"
 DEVICES = ("#77aadd", "#ee8866", "#eedd88", "#44bb99", "#ffaabb", "#bbcc33",
            "#99ddff", "#aaaa00", "#dddddd")  # fmt: skip
-"""Paul Tol's light scheme: colour-blind people tell them apart, and black text is read on all."""
+"""Paul Tol's light scheme for colour-blind readers, on which black text is legible."""
 SHADES = ("#f4f8fc", "#d5e4f3", "#b1cfe9", "#86b4dc", "#5a97cd")
-"""Of graphs without a placement, the lighter, the less CPU."""
+"""Shades of graphs without a placement; lighter ones mean less CPU."""
 INK, GREY, PAPER = "#202428", "#5f6770", "#ffffff"
 OUTLINE, INSIDE, ACROSS, LIMIT = "#4a525a", "#9aa3ab", "#4a525a", "#b00020"
 TITLE, SMALL = 15.0, 11.0
@@ -22,14 +22,14 @@ THIN, WIDE = 1.2, 4.5
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Sizes that fit a number of boxes.
+    """Sizes for a number of boxes.
 
     Attributes
     ----------
     font, note
-        Sizes of names and of what stands below them; 0 leaves these texts out.
+        Sizes of names and of the texts below them; 0 omits these texts.
     widest
-        Width after which names are cut.
+        Width at which names are cut.
     """
 
     font: float
@@ -45,7 +45,7 @@ SCALES = (
     (500, Scale(8, 0, 80, 15, Spacing(18, 6, 5, 5))),
     (10**9, Scale(0, 0, 10, 8, Spacing(10, 3, 2, 2))),
 )
-"""The most boxes for which a scale is meant, and the scale."""
+"""Most boxes for a scale, and the scale."""
 
 
 def scale_of(n_boxes: int) -> Scale:

@@ -1,4 +1,4 @@
-"""A scene as SVG: text, no scripts, nothing fetched, the same bytes every time."""
+"""Conversion of a scene to SVG with text, without scripts or external files; reproducible."""
 
 from html import escape
 
@@ -7,7 +7,7 @@ from streamplace.drawing.style import FONT, PAPER
 
 
 def as_svg(scene: Scene) -> str:
-    """SVG document of a scene."""
+    """Convert a scene to an SVG document."""
     width, height = _number(scene.width), _number(scene.height)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
@@ -20,7 +20,7 @@ def as_svg(scene: Scene) -> str:
 
 
 def dashes(width: float) -> tuple[float, float]:
-    """Lengths of the dashes of a stream and of the gaps between them."""
+    """Lengths of the dashes of a stream and of its gaps."""
     return 3 + 0.7 * width, 2.5 + 0.4 * width
 
 
@@ -77,6 +77,6 @@ def _points(points: tuple[Point, ...]) -> str:
 
 
 def _number(value: float) -> str:
-    """Shortest text of a number to a tenth."""
+    """Format a number to a tenth, as short as possible."""
     text = f"{value:.1f}"
     return "0" if text == "-0.0" else text.removesuffix(".0")

@@ -1,4 +1,4 @@
-"""How wide a text is, without a font at hand, and how it is cut."""
+"""Widths of texts, without any font, and shortened texts."""
 
 import unicodedata
 
@@ -14,14 +14,14 @@ WIDTHS = (
 than other sans-serif fonts, in 1/2048 of the size."""
 UNITS = 2048
 LOWER, OTHER = 0.98, 1.25
-"""Widths of further small letters, and of all other characters."""
+"""Widths of other lower-case letters, and of all other characters."""
 BOLDER, WIDER = 1.06, 0.09
-"""Width of bold characters: so many times that of others, and so much of the size more."""
+"""Width of bold characters: factor, and addition relative to the size."""
 KNOWN = {"·": 0.318, "…": 1.0, "→": 0.838, "%": 0.95, "×": 0.838, "–": 0.5, "µ": 0.636}
 
 
 def text_width(text: str, size: float, bold: bool = False) -> float:
-    """Width of a text in a font of a size, no less than what a common font takes.
+    """Width of a text in a font of this size, at least that in any common font.
 
     >>> round(text_width("source", 12), 1)
     40.1
@@ -31,7 +31,7 @@ def text_width(text: str, size: float, bold: bool = False) -> float:
 
 
 def cut_to(text: str, size: float, widest: float, bold: bool = False) -> str:
-    """Text cut in the middle, where names differ least, so that it is no wider than asked.
+    """Cut a text in the middle, where names differ least, to a width.
 
     >>> cut_to("blastall_00000002", 12, 80)
     'blast…00002'

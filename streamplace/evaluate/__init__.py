@@ -1,1 +1,1 @@
-"""Judging placements and placers: explanations, statistics, comparisons and plots."""
+"""Evaluation of placements and placers: explanations, statistics, comparisons and plots."""

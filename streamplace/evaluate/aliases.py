@@ -1,4 +1,4 @@
-"""Aliases of placers in a file of results: each stands for one placer."""
+"""Check of the placers' aliases in a file of results: each must name one placer."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -11,14 +11,14 @@ from streamplace.placers.named import AliasedPlacer
 
 
 class SavedAliases:
-    """Aliases that a file of results has, held against those of a comparison.
+    """Aliases in a file of results, compared with those of a comparison.
 
     Parameters
     ----------
     placers
         Placers of the comparison.
     path
-        File of the results, which messages name.
+        File of the results, for messages.
     """
 
     def __init__(self, placers: Iterable[AliasedPlacer], path: Path) -> None:
@@ -27,7 +27,7 @@ class SavedAliases:
         self._saved: set[str] = set()
 
     def check(self, record: Record) -> None:
-        """Raise where a saved record has an alias that stands for another placer now."""
+        """Raise SettingError if a saved record has an alias that now names another placer."""
         if record.alias is None or record.alias not in self._specs:
             return
         if record.placer != self._specs[record.alias]:
@@ -39,5 +39,5 @@ class SavedAliases:
         self._saved.add(record.alias)
 
     def is_new(self, record: Record) -> bool:
-        """Whether a record has an alias that no saved record has."""
+        """Whether a record has an alias that is in no saved record."""
         return record.alias is not None and record.alias not in self._saved

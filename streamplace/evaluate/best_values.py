@@ -1,4 +1,4 @@
-"""The best value and the lowest bound of every problem, from which proven optima follow."""
+"""Best value and lowest bound of every problem, which determine proven optima."""
 
 from array import array
 from math import nan
@@ -15,7 +15,7 @@ from streamplace.placers.verdict import PROVEN
 BLOCK = 2**16
 """Number of records that are collected before they are merged."""
 ProblemNumbers = NDArray[np.uint64]
-"""Numbers of problems, made of their content hashes by `key_number`."""
+"""Numbers of problems, computed from their content hashes by `key_number`."""
 
 
 class Optima(NamedTuple):
@@ -25,7 +25,7 @@ class Optima(NamedTuple):
     value: Floats
 
     def at(self, problems: ProblemNumbers) -> Floats:
-        """Optimum of each problem, NaN where it is unknown."""
+        """Optimum of each problem, NaN if unknown."""
         return look_up(problems, self.problem, self.value)
 
 
@@ -53,13 +53,13 @@ class BestValues:
         self._waiting = _Block()
 
     def add_record(self, record: Record) -> None:
-        """Take a record into account."""
+        """Add a record."""
         self._waiting.add(record)
         if len(self._waiting.problem) == BLOCK:
             self._merge_waiting()
 
     def add(self, problem: ProblemNumbers, value: Floats, bound: Floats) -> None:
-        """Take results into account, NaN where there is no value or no bound."""
+        """Add results, NaN where there is no value or no bound."""
         both, at = np.unique(np.concatenate([self._problem, problem]), return_inverse=True)
         best, least = np.full(len(both), -np.inf), np.full(len(both), np.inf)
         np.fmax.at(best, at, np.concatenate([self._best, self._sign * value]))
@@ -72,7 +72,7 @@ class BestValues:
         return Optima(self._problem, self._sign * self._best)
 
     def optima(self) -> Optima:
-        """Proven optima: where the best value meets the lowest bound."""
+        """Optima that are proven, as the best value meets the lowest bound."""
         self._merge_waiting()
         best, bound = self._best, self._bound
         proven = np.isfinite(bound)
@@ -90,7 +90,7 @@ class BestValues:
 
 
 class _Block:
-    """Columns of records that are not merged yet."""
+    """Columns of records before they are merged."""
 
     def __init__(self) -> None:
         self.problem, self.value, self.bound = array("Q"), array("d"), array("d")
@@ -102,7 +102,7 @@ class _Block:
 
 
 def look_up(problems: ProblemNumbers, listed: ProblemNumbers, values: Floats) -> Floats:
-    """Value of each problem by a column of listed ones, in ascending order; NaN for others."""
+    """Look problems up in a sorted column; NaN for those that are not in it."""
     if not len(listed):
         return np.full(len(problems), nan)
     at = np.minimum(np.searchsorted(listed, problems), len(listed) - 1)

@@ -1,4 +1,4 @@
-"""Comparing placers over a data set: on all cores, resumable, each result computed once."""
+"""Comparison of placers over a data set: on all cores, resumable, each result computed once."""
 
 import logging
 from collections import deque
@@ -24,7 +24,7 @@ LOG = logging.getLogger(__name__)
 OnFailure = Callable[[str, str], None]
 """Called with the name of a graph that failed, and the reason."""
 OnSaved = Callable[[Record], None]
-"""Called with every record that is in the file before the comparison begins."""
+"""Called with every record that the file has before the comparison begins."""
 
 
 def compare(
@@ -37,25 +37,25 @@ def compare(
     on_failure: OnFailure | None = None,
     on_saved: OnSaved | None = None,
 ) -> Iterator[list[Record]]:
-    """Records of every problem in turn; those in ``file`` are reused, new ones added to it.
+    """Yield the records of every problem; those in ``file`` are reused, new ones are added to it.
 
-    Problems are read and records written as they come, so neither fill the memory. The workers
-    parse the problems of a `DataSet`. Records of a problem come in the order of objectives, rates
-    and placers.
+    Problems are read and records written one after the other, so neither fill the memory. The
+    workers parse the problems of a `DataSet`. Records of a problem are in order of objectives,
+    rates and placers.
 
     Parameters
     ----------
     jobs
-        Processes; all cores by default. Results do not depend on it.
+        Number of processes; one per core by default. Results do not depend on it.
     on
         Compute on Ray instead: ``ray`` starts one on this machine, ``auto`` or an address names a
         running cluster. Results do not depend on it either.
     on_failure
-        Called for every graph that failed, because a placer broke down or the worker was killed.
-        By default it is logged. The other graphs are still compared, and what failed is tried again
-        next time.
+        Called for every graph that failed, because a placer raised an error or the worker was
+        killed; by default, it is logged. The other graphs are still compared, and failed ones are
+        tried again next time.
     on_saved
-        Called with every record in ``file``, which is read once.
+        Called with every record in ``file``, which is read only once.
     """
     reader = problems.reader if isinstance(problems, DataSet) else same_problem
     specs = [placer.named.spec for placer in Runner(comparison, reader).placers]
@@ -78,7 +78,7 @@ def compare(
 
 
 def _both(first: OnSaved, second: OnSaved | None) -> OnSaved:
-    """Call one function with every saved record, and then another, if any."""
+    """Call one function with every saved record, and then the other one, if any."""
 
     def call(record: Record) -> None:
         first(record)
@@ -90,7 +90,7 @@ def _both(first: OnSaved, second: OnSaved | None) -> OnSaved:
 
 @contextmanager
 def _written(file: RecordFile | None) -> Iterator[Callable[[list[Record]], None]]:
-    """Yield a function that saves records in a file, if any, which no other process may write."""
+    """Lock a file, if any, and yield a function that appends records to it."""
     if file is None:
         yield lambda records: None
         return
@@ -109,7 +109,7 @@ class _Collector:
     under_way: deque[Any] = field(default_factory=deque)
 
     def note(self, items: Iterable[Any]) -> Iterator[Any]:
-        """Pass items on, and remember each until its outcomes come."""
+        """Pass items on, and remember each until its outcomes arrive."""
         for item in items:
             self.under_way.append(item)
             yield item
@@ -130,7 +130,7 @@ class _Collector:
         return outcome.origin is not Origin.FAILED
 
     def _looked_up(self, outcome: Outcome, item: Any, i: int) -> Outcome:
-        """Return an outcome; one from the file with its record, measured if need be."""
+        """Complete an outcome from the file with its saved record."""
         blank = outcome.record
         if outcome.origin is not Origin.FILE:
             return outcome

@@ -29,16 +29,16 @@ class Comparison(Displayed):
     Attributes
     ----------
     results
-        For every objective its ``judge`` and ``table``: a row by rate and placer, where the rate
-        None stands for the graphs' own rates.
+        ``judge`` and ``table`` of every objective: rows by rate and placer; the rate None stands
+        for the graphs' own rates.
     reference
         Placer that the others are compared with.
     failures
-        Graphs on which a placer failed, with the reason.
+        Graphs on which a placer failed, with the reasons.
     aliases
-        Placers by the aliases that the tables show.
+        Alias → placer, for the aliases in the tables.
     graphs
-        Results by graph, for pages; None where they were not collected.
+        Results by graph, for pages; None if they were not collected.
     """
 
     results: tuple[ObjectiveResults, ...]

@@ -26,21 +26,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HOLLOW: dict[str, Any] = {"markerfacecolor": "none", "markeredgewidth": 1.8, "markersize": 8}
-"""Style of points that may cover one another."""
+"""Style of points that may overlap."""
 LEAST_RANGE = 0.05
-"""Length of an axis of shares, or of multiples, of the best: what differs by less looks equal."""
+"""Shortest axis of shares of the best, or of multiples; smaller differences look small."""
 LEAST_POINTS = 3
-"""Graphs with a proven optimum from which a scatter plot shows more than a table."""
+"""Fewest graphs with a proven optimum for a scatter plot."""
 MANY = 500
-"""Points of which small marks are drawn."""
+"""Number of points above which marks are small."""
 OptimumPoints = dict[float | None, dict[str, tuple[Floats, Floats]]]
 """Optima and values by rate and placer."""
 
 
 def draw_cdf(results: ResultsTable, judge: Objective, title: str) -> "Figure":
-    """Return the paper's Figure 5: share of graphs below each value, per rate.
+    """Draw the paper's Figure 5: share of graphs below each value, per rate.
 
-    What is no share of 1 is drawn as a multiple of the best value that any placer found.
+    Values other than shares are drawn as multiples of the best value of any placer.
     """
     rates = _by_rate(results)
     figure, axes = panels(map(heading, rates))
@@ -71,7 +71,7 @@ def _shown(columns: ResultColumns, judge: Objective, best: Optima) -> Floats:
 
 
 def _span(columns: list[Floats], judge: Objective) -> tuple[float, float]:
-    """Ends of an axis on which all values lie, and 1, a little beyond them."""
+    """Ends of an axis that contains all values and 1, with a margin."""
     every = np.concatenate([*columns, [1.0]])
     low, high = float(every.min()), float(every.max())
     low, high = min(low, 1.0 - LEAST_RANGE), max(high, 1.0)
@@ -82,7 +82,7 @@ def _span(columns: list[Floats], judge: Objective) -> tuple[float, float]:
 
 
 def draw_steps(results: ResultsTable, judge: Objective, title: str) -> "Figure | None":
-    """Mean value after 1, 2, 4, … evaluations, as a multiple of the best that any placer found.
+    """Mean value after 1, 2, 4, … evaluations, as a multiple of the best value of any placer.
 
     A placer's line begins where it has placed all problems. None if no placer reports its steps.
     """
@@ -114,7 +114,7 @@ def draw_steps(results: ResultsTable, judge: Objective, title: str) -> "Figure |
 
 
 def _mean_steps(columns: ResultColumns, best: Optima) -> Floats:
-    """Mean over the problems of value / best, by power of two; NaN until all have an answer."""
+    """Mean over the problems of value / best, by power of two; NaN until all are placed."""
     best_values, placed = best.at(columns.problem), ~np.isnan(columns.value)
     sums, count = np.zeros(POWERS), np.zeros(POWERS, np.int64)
     for rows, values in columns.steps.blocks():
@@ -130,7 +130,7 @@ def _mean_steps(columns: ResultColumns, best: Optima) -> Floats:
 
 
 def draw_devices(table: Table, title: str) -> "Figure":
-    """Return the paper's Figure 6: how many graphs every placer puts on how many devices."""
+    """Draw the paper's Figure 6: number of graphs by placer and number of devices."""
     figure, axes = panels(map(heading, table))
     for axis, by_placer in zip(axes, table.values(), strict=True):
         counts = sorted({k for s in by_placer.values() for k in s.devices_used})
@@ -151,7 +151,7 @@ def draw_scatter(
 ) -> "Figure | None":
     """Every graph's value against its proven optimum, one panel per placer.
 
-    None where fewer than three optima are proven.
+    None if fewer than three optima are proven.
     """
     points = _points(results, best)
     names = list(dict.fromkeys(name for by_name in points.values() for name in by_name))
@@ -181,7 +181,7 @@ def draw_scatter(
 
 
 def _limits(points: OptimumPoints) -> tuple[float, float]:
-    """Ends of both axes of all panels, a little beyond the first and the last point."""
+    """Ends of both axes of all panels, with a margin."""
     every = [column for by_name in points.values() for pair in by_name.values() for column in pair]
     whole = np.concatenate(every)
     margin = 0.05 * (float(np.ptp(whole)) or 0.1 * abs(float(whole[0])) or 1.0)
@@ -203,7 +203,7 @@ def _points(results: ResultsTable, best: Optima) -> OptimumPoints:
 def draw_tradeoff(table: Table, judge: Objective, title: str) -> "Figure | None":
     """Mean share of the optimum against milliseconds per graph; None without proven optima.
 
-    Placers are left out whose share is infinite, because an optimum is 0.
+    Placers are omitted if their share is infinite, because an optimum is 0.
     """
     rows = [row for by_placer in table.values() for row in by_placer.values()]
     shares = [row.share_of_optimum or 0.0 for row in rows if _has_share(row)]
@@ -230,7 +230,7 @@ def _has_share(row: Row) -> bool:
 
 
 def _title(data: str, what: str, rates: list[float | None]) -> str:
-    """Title of a figure: what it shows, of which data, and the rate if there is but one."""
+    """Title of a figure: its content, the data, and the rate if there is only one."""
     rate = f", {heading(rates[0])}" if len(rates) == 1 else ""
     return f"{what}\n{data}{rate}"
 

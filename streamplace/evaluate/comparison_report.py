@@ -14,15 +14,15 @@ from streamplace.model.report import Heading, Part, Report, Sheet, percent
 from streamplace.objectives.registry import Objective
 
 OF_OPTIMUM = {"max": "of optimum", "min": "× optimum"}
-"""Heads of the column of values / optima."""
+"""Heads of the column of values / optima, by sense."""
 MOST_PAIRS = 8
-"""Placers in the table of pairs; the JSON document has all."""
+"""Most placers in the table of pairs; the JSON document has all."""
 MOST_HEADS = 65
-"""Characters of all names at the head of a table, beyond which letters stand for them."""
+"""Most characters of all names in the head of a table; beyond, letters replace the names."""
 
 
 def as_document(results: Sequence[ObjectiveResults], front: Front | None = None) -> dict[str, Any]:
-    """JSON document of a comparison; for several objectives, one inside another."""
+    """JSON document of a comparison; for several objectives, a document of documents."""
     documents = [_document(result.judge, result.table) for result in results]
     if front is None:
         return documents[0]
@@ -49,7 +49,7 @@ def _key(rate: float | None) -> str:
 
 
 def _finite(row: dict[str, Any]) -> dict[str, Any]:
-    """Numbers that JSON has; None for others, such as a multiple of a best of 0."""
+    """Replace numbers that JSON does not have, such as multiples of a best of 0, by None."""
     return {key: _number(value) for key, value in row.items()}
 
 
@@ -70,7 +70,7 @@ def comparison_report(
 
 
 def _tables(result: ObjectiveResults, reference: str) -> Iterator[Part]:
-    """Table per rate, with the distance to the best and to the optimum."""
+    """Tables by rate, compared with the best values and with the optima."""
     judge = result.judge
     for rate, by_placer in sorted(result.table.items()):
         graphs = max(row.graphs for row in by_placer.values())
@@ -88,7 +88,7 @@ def _tables(result: ObjectiveResults, reference: str) -> Iterator[Part]:
 
 
 def _proven_words(judge: Objective, by_placer: dict[str, Row], proven: int, graphs: int) -> str:
-    """Over how many graphs the columns of the optimum are means, where that is not all of them."""
+    """Number of graphs in the means of the optimum's columns, if it is not all of them."""
     fewer = [f"{name} over {row.proven}" for name, row in by_placer.items() if row.proven < proven]
     placed = f"; {', '.join(fewer)} of these" if fewer else ""
     column = OF_OPTIMUM[judge.sense]
@@ -112,14 +112,14 @@ def _sheet(judge: Objective, by_placer: dict[str, Row], reference: str | None) -
 
 
 def cell(value: float, form: str | Callable[[float], str]) -> str:
-    """Cell of a number; a dash where the placer has placed nothing."""
+    """Format a number; a dash if the placer placed nothing."""
     if isnan(value):
         return "—"
     return form.format(value) if isinstance(form, str) else form(value)
 
 
 def _pairs(by_placer: dict[str, Row]) -> Sheet:
-    """How often each placer is better, equal or worse than each other."""
+    """Shares of graphs on which each placer is better, equal or worse, by pairs of placers."""
     heads = {name: name for name in by_placer}
     if sum(len(name) + 2 for name in heads) > MOST_HEADS:
         heads = dict(zip(by_placer, ascii_uppercase, strict=False))
@@ -136,7 +136,7 @@ def _pairs(by_placer: dict[str, Row]) -> Sheet:
 
 
 def _front_tables(front: Front) -> Iterator[Part]:
-    """Values of every placer by all objectives, and which are not dominated."""
+    """Values of every placer by all objectives, marked if they are not dominated."""
     for rate, points in front.items():
         names = list(points[0].of_best) if points else []
         yield f"{heading(rate)}: value / best value, by every objective (● not dominated)"
@@ -157,9 +157,9 @@ def _columns(
 ) -> tuple[tuple[str, ...], Callable[[Row], tuple[str, ...]]]:
     """Heads of the columns, and their cells for one placer.
 
-    The columns of an objective that is maximised are those of the paper's Table 1; the values of
-    one that is minimised are multiples of the best value of all placers. Without a reference, no
-    column compares placers with one.
+    The columns of a maximised objective are those of the paper's Table 1; the values of a
+    minimised one are multiples of the best value of all placers. Without a reference, no column
+    compares placers with it.
     """
     if judge.sense == "max":
         against = () if reference is None else (f"vs {reference} +/=/−",)

@@ -1,4 +1,4 @@
-"""A comparison: which placers, at which rates, for which objectives, and on which terms."""
+"""Settings of a comparison: placers, rates, objectives, conditions and budget."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from streamplace.placers.registry import USUAL_BUDGET, Budget, Placer
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRun:
-    """What is compared: every placer places every problem at every rate for every objective.
+    """A comparison, in which every placer places every problem at every rate for every objective.
 
     Attributes
     ----------
@@ -30,7 +30,7 @@ class ComparisonRun:
     objectives
         Objectives by name. Every placement is valued by all of them.
     require
-        Conditions that every placement has to meet.
+        Conditions that every placement must meet.
     """
 
     placers: tuple[str, ...]
@@ -42,17 +42,17 @@ class ComparisonRun:
 
     @property
     def aliased(self) -> tuple[AliasedPlacer, ...]:
-        """The placers with their aliases."""
+        """Placers with their aliases."""
         return aliased_placers(self.placers)
 
     @property
     def aliases(self) -> dict[str, str]:
-        """Alias → placer, of the placers that have one."""
+        """Alias → placer, for placers that have one."""
         return {placer.alias: placer.spec for placer in self.aliased if placer.alias}
 
     @property
     def judges(self) -> tuple[Objective, ...]:
-        """The objectives, subject to the conditions."""
+        """Objectives, subject to the conditions."""
         return tuple(composed_objective(name, self.require) for name in self.objectives)
 
     @property
@@ -61,13 +61,13 @@ class ComparisonRun:
         return len(self.placers) * max(1, len(self.rates)) * len(self.objectives)
 
     def at_rates(self, problem: Problem) -> Iterator[tuple[float | None, Problem]]:
-        """Yield a problem at every rate; at its own rate, which is None, if there are none."""
+        """Yield a problem at every rate, or at its own rate (None) if there are none."""
         for rate in self.rates or (None,):
             yield rate, problem if rate is None else problem.at_rate(rate)
 
 
 def terms_of(placer: Placer, budget: Budget, seed: int) -> str:
-    """Budget, seed and weights as a text; a result is repeated only if they are equal."""
+    """Budget, seed and weights as a text; results are reused only if it is equal."""
     seconds = "no time limit" if budget.seconds is None else f"{budget.seconds:g} s"
     text = f"{seconds}, {budget.evaluations or 'any'} evaluations, seed {seed}"
     weights = _weights_of(placer)
@@ -75,7 +75,7 @@ def terms_of(placer: Placer, budget: Budget, seed: int) -> str:
 
 
 def _weights_of(placer: Placer) -> Path | None:
-    """Weights that a learned placer works with, None for any other."""
+    """Weights file of a learned placer; None for any other placer."""
     if "weights" not in placer.defaults():
         return None
     path = placer.options.get("weights")

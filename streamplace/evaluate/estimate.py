@@ -1,4 +1,4 @@
-"""Estimated cost of work on a data set: a few of its graphs, drawn at random, are timed."""
+"""Estimated cost of work on a data set, from timings of a random sample of its graphs."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -15,7 +15,7 @@ from streamplace.io.lines import Line
 TRIED = 20
 LEAST_TRIED = 3
 PATIENCE_S = 30.0
-"""Time after which no further graph is tried."""
+"""Time limit for the sample."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Estimate:
     seconds_per_graph
         Mean time on one core of this machine.
     core_hours, standard_error
-        Cost of the whole data set.
+        Cost of the complete data set, in core hours.
     """
 
     graphs: int
@@ -41,7 +41,7 @@ class Estimate:
 
 
 def estimate(work: Callable[[Line], Any], data: DataSet, total: int, each: int) -> Estimate:
-    """Time the work on some of a data set's graphs.
+    """Time the work on a sample of a data set's graphs.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def estimate(work: Callable[[Line], Any], data: DataSet, total: int, each: int) 
 
 
 def _drawn(data: DataSet, total: int) -> list[Line]:
-    """Some lines in random order, the same every time."""
+    """Draw lines in random order, always the same."""
     rng = np.random.default_rng(0)
     chosen = rng.choice(total, min(TRIED, total), replace=False)
     wanted = set(chosen.tolist())

@@ -1,4 +1,4 @@
-"""Which results of a comparison belong to which graph, and placements of the first graphs."""
+"""Results of a comparison by graph, with placements of the first graphs."""
 
 from collections.abc import Iterable
 from itertools import islice
@@ -7,9 +7,9 @@ from streamplace.evaluate.records import Record, key_number, problem_hash
 from streamplace.model.problem import Problem
 
 MOST_GRAPHS = 2_000
-"""Graphs whose results are told apart."""
+"""Most graphs whose results are kept apart."""
 MOST_PLACED = 6_000
-"""Operators of all placements that are collected."""
+"""Most operators of all placements that are kept."""
 
 
 class GraphResults:
@@ -20,7 +20,7 @@ class GraphResults:
     names
         Names of the graphs.
     row
-        Row of a graph by the number of its problem, which is another one at each rate.
+        Row of a graph by the number of its problem, which differs between rates.
     placed
         Records of the first graphs, by row.
     problems
@@ -59,7 +59,7 @@ class GraphResults:
             self.placed[row] = first
 
     def read(self, problems: Iterable[Problem]) -> None:
-        """Take the problems of the records in ``placed`` from those of the comparison."""
+        """Find the problems of the records in ``placed`` among those of the comparison."""
         if not self.placed:
             return
         for problem in islice(problems, max(self.placed) + 1):

@@ -1,4 +1,4 @@
-"""History of predictions: what a ledger says of them, and how often their intervals held."""
+"""History of predictions in a ledger, and the share of intervals that held."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -23,7 +23,7 @@ class PredictionHistory(Displayed):
     entries
         Runs of a ledger.
     confidence
-        Of the intervals that the next predictions get.
+        Confidence of the next predictions' intervals.
     """
 
     entries: Sequence[LedgerEntry]
@@ -31,17 +31,17 @@ class PredictionHistory(Displayed):
 
     @property
     def judged(self) -> list[LedgerEntry]:
-        """Runs of which it is known whether they were in their interval."""
+        """Runs for which it is known whether their interval held."""
         return [entry for entry in self.entries if entry.held is not None]
 
     @property
     def coverage(self) -> float | None:
-        """Share of the intervals that held; None where none was judged."""
+        """Share of the intervals that held; None if it is known for no run."""
         judged = self.judged
         return sum(entry.held is True for entry in judged) / len(judged) if judged else None
 
     def report(self) -> Report:
-        """Table of the runs, and what they amount to."""
+        """Table of the runs, and the coverage of their intervals."""
         if not self.entries:
             return Report(("No run has been recorded yet.",))
         rows = tuple(map(_row, self.entries))

@@ -25,7 +25,7 @@ class ResultsByObjective:
     Parameters
     ----------
     judges
-        Objectives of the comparison; records for others are left out.
+        Objectives of the comparison; records for others are ignored.
     """
 
     def __init__(self, judges: Sequence[Objective]) -> None:
@@ -36,7 +36,7 @@ class ResultsByObjective:
         self._best = {judge.name: BestValues(judge.sense) for judge in judges}
 
     def add_saved(self, record: Record) -> None:
-        """Add a saved record, which may prove an optimum and is in no table."""
+        """Add a saved record, which may prove an optimum but is in no table."""
         if record.objective in self._best:
             self._best[record.objective].add_record(record)
 

@@ -1,7 +1,7 @@
-"""Computing on a Ray cluster: the same results in the same order as on this machine.
+"""Computation on a Ray cluster, with the same results in the same order as on this machine.
 
-Ray itself repeats the tasks of a node that is lost. Items are sent as they are needed, a few for
-every core, so that neither they nor the results pile up in the object store.
+Ray repeats the tasks of lost nodes. Items are sent when they are needed, a few per core, so that
+neither they nor the results accumulate in the object store.
 """
 
 import os
@@ -33,9 +33,9 @@ R = TypeVar("R")
 LOCAL = "ray"
 PATIENCE_S = 5.0
 PULSE_S = 0.2
-"""Between two looks at whether a Ray that was started here still runs."""
+"""Seconds between checks that a Ray started here still runs."""
 TRIES = 3
-"""How often Ray repeats a task whose worker or node died."""
+"""Number of times that Ray repeats a task whose worker or node died."""
 
 
 def map_on_ray(
@@ -81,7 +81,7 @@ class _RayTasks(Generic[T, R]):
         return task.remote(self.work, chunk)
 
     def results(self, chunk: list[T], under_way: Any) -> Iterator[R]:
-        """Results of a chunk; if its workers die, each item is tried in a task of its own."""
+        """Results of a chunk; if its workers die, each item is tried in a separate task."""
         errors = self.ray.exceptions
         try:
             finished: FinishedWork[R] = result(self.ray, under_way)
@@ -96,9 +96,9 @@ class _RayTasks(Generic[T, R]):
 
 
 def result(ray: Any, under_way: Any) -> Any:
-    """Result of a task; its error is raised here.
+    """Wait for a task, and return its result or raise its error.
 
-    The errors of Ray that say that the worker of a task died are passed on to the caller.
+    Errors of Ray for dead workers are passed on to the caller.
     """
     errors = ray.exceptions
     try:
@@ -119,9 +119,9 @@ def result(ray: Any, under_way: Any) -> Any:
 
 
 def _check_runs() -> None:
-    """Raise ConnectionError where a part of a Ray that was started here has ended.
+    """Raise ConnectionError if a process of a Ray that was started here has ended.
 
-    Ray itself would end this process without a message when it next needs that part.
+    Ray would otherwise end this process without a message when it next needs that process.
     """
     from ray._private.worker import _global_node
 
@@ -143,10 +143,10 @@ def _refuse(item: Any, why: str) -> Any:
 
 @contextmanager
 def connected(on: str) -> Iterator[Any]:
-    """Connect to Ray; a Ray that was started here ends with the block, any other one runs on.
+    """Connect to Ray; a Ray that was started here ends with the block, any other continues.
 
-    Ray runs whatever is sent to it, so a Ray that is started here listens on the loopback interface
-    alone. It asks for the token that Ray keeps in the user's home, unless RAY_AUTH_MODE is set.
+    Ray runs any code that it receives, so a Ray that is started here listens on the loopback
+    interface alone. It requires the token in the user's home, unless RAY_AUTH_MODE is set.
     """
     ray = extra("ray")
     if ray.is_initialized():
@@ -162,7 +162,7 @@ def connected(on: str) -> Iterator[Any]:
                 ray.init("local", num_cpus=available_cores(), include_dashboard=False, **quiet)
         else:
             ray.init(on, **quiet)
-    except Exception as error:  # Ray raises it bare where a start takes too long
+    except Exception as error:  # Ray raises bare exceptions if a start takes too long
         raise _missing(on, error) from None
     try:
         yield ray
@@ -172,7 +172,7 @@ def connected(on: str) -> Iterator[Any]:
 
 @contextmanager
 def _on_loopback() -> Iterator[None]:
-    """Have a Ray that is started here listen on the loopback interface, as it does on macOS."""
+    """Make a Ray that is started here listen on the loopback interface, as it does on macOS."""
     from ray._private import ray_constants
 
     name, enabled = ray_constants.ENABLE_RAY_CLUSTERS_ENV_VAR, ray_constants.ENABLE_RAY_CLUSTER
@@ -189,7 +189,7 @@ def _on_loopback() -> Iterator[None]:
 
 
 def _check_answers(on: str) -> None:
-    """Raise SettingError where nobody listens at an address; Ray itself tries for minutes."""
+    """Raise SettingError if an address does not accept connections; Ray would try for minutes."""
     host, colon, port = on.removeprefix("ray://").rpartition(":")
     if colon and port.isdecimal():
         try:

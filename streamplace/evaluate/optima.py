@@ -1,7 +1,7 @@
 """The user's cache of answers of the exact placer, proven or not.
 
-An answer is used for the same problem on the same terms only. The cache therefore saves time and
-changes no result: a proof that took more than the terms allow is not in it.
+An answer is used only for the same problem with the same budget, seed and version. The cache
+therefore saves time and changes no result: it has no proof that took more than the budget.
 """
 
 import logging
@@ -28,7 +28,7 @@ ROUNDING = 1e-9
 
 
 def is_prover(placer: str) -> bool:
-    """Whether the answers of a placer, named with or without options, are saved in the cache."""
+    """Whether the cache saves the answers of a placer, named with or without options."""
     return placer.split(":")[0] == PROVER
 
 
@@ -40,7 +40,7 @@ def cache_path() -> Path:
 def known_answers() -> RecordIndex:
     """Index of the saved answers of the exact placer.
 
-    Lines that are no answers are removed from the file. A warning says if it cannot be used.
+    Lines that are not answers are removed from the file. A warning is logged if it is unusable.
     """
     file = RecordFile(cache_path())
     try:
@@ -56,7 +56,7 @@ def known_answers() -> RecordIndex:
 
 
 def remember(records: Iterable[Record]) -> None:
-    """Add the answers of the exact placer among some records to the cache, if it can be written."""
+    """Add the answers of the exact placer to the cache, if it is writable."""
     answers = [
         replace(record, alias=None)
         for record in records
@@ -71,7 +71,7 @@ def remember(records: Iterable[Record]) -> None:
 
 
 def is_answer(record: Record, problem: Problem) -> bool:
-    """Whether a record has a legal placement of the problem, of the value that it states."""
+    """Whether a record has a legal placement of the problem with the recorded value."""
     devices = np.array(record.devices, np.int32)
     if record.value is None or len(devices) != problem.n_operators:
         return False
@@ -87,13 +87,13 @@ def is_answer(record: Record, problem: Problem) -> bool:
 
 
 def _slack(judge: Objective) -> float:
-    """Amount by which rounding may make a value better than its bound."""
+    """Difference by which rounding may make a value better than its bound."""
     return ROUNDING if judge.sense == "max" else -ROUNDING
 
 
 @cache
 def _warn(path: Path) -> None:
-    """Warn once that no answers are saved."""
+    """Warn once that answers are not saved."""
     LOG.warning(
         "proven optima are not saved, because %s cannot be used; set XDG_CACHE_HOME to another "
         "folder for caches",

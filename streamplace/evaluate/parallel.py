@@ -1,4 +1,4 @@
-"""One function for many items, on the cores of this machine or on Ray, in order."""
+"""Parallel map over items, on the cores of this machine or on Ray, in order."""
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
@@ -13,7 +13,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 FEW = 15
-"""For so few items, starting processes does not pay."""
+"""Number of items up to which starting processes does not pay off."""
 
 
 def parallel_map(
@@ -27,10 +27,10 @@ def parallel_map(
 ) -> Iterator[R]:
     """Results of a function for every item, in the order of the items.
 
-    Items are read as they are needed, so neither they nor the results pile up. Processes end with
-    this one, even if it is killed, and when the iterator is closed. What a worker logs is logged in
-    this process. An item whose worker is killed twice, the second time alone with the item, is
-    lost; the others go on.
+    Items are read when they are needed, so neither they nor the results accumulate. Processes end
+    with this one, even if it is killed, and when the iterator is closed. Messages that workers log
+    are logged in this process. An item is lost if its worker is killed twice, the second time on
+    this item alone; the others continue.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def parallel_map(
 
 
 def ray_connection(on: str | None) -> AbstractContextManager[Any]:
-    """Stay connected to Ray within the block; everything mapped there uses the connection."""
+    """Stay connected to Ray within the block, for all work that is mapped there."""
     if on is None:
         return nullcontext()
     from streamplace.evaluate.on_ray import connected

@@ -1,4 +1,4 @@
-"""Several objectives: the values of every placer by all of them, and the Pareto front."""
+"""Comparison by several objectives: values of every placer, and the Pareto front."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class Point:
     Attributes
     ----------
     of_best
-        Mean of value / best value known, by objective; 1 is the best there is.
+        Mean of value / best known value, by objective; 1 is best.
     front
         Whether no other point is at least as good by all objectives and better by one.
     """
@@ -41,7 +41,7 @@ Front = dict[float | None, list[Point]]
 
 
 def points(results: Mapping[str, ResultsTable], judges: Sequence[Objective]) -> Front:
-    """Points by rate, from the results for each of the objectives."""
+    """Points by rate, from the results of all objectives."""
     tables = {name: table.table() for name, table in results.items()}
     rates = {rate: None for table in tables.values() for rate in table}
     return {
@@ -68,9 +68,9 @@ def _points(
 
 
 def _by(columns: ResultColumns, judge: Objective, asked: str) -> Floats:
-    """Values by an objective of placements that were asked for by another, or by the same.
+    """Values by one objective of placements that were optimised for another, or for the same.
 
-    Measures have the name of the objective without its conditions, which all placements meet.
+    Measures are named after the objective without its conditions, which all placements meet.
     """
     if judge.name == asked:
         return columns.value
@@ -79,7 +79,7 @@ def _by(columns: ResultColumns, judge: Objective, asked: str) -> Floats:
 
 
 def _best(tables: Mapping[str, Mapping[str, ResultColumns]], judge: Objective) -> Optima:
-    """Best value of every problem, whichever objective it was asked for."""
+    """Best value of every problem, whichever objective it was optimised for."""
     best = BestValues(judge.sense)
     for asked, table in tables.items():
         for columns in table.values():
@@ -94,7 +94,7 @@ def _mean(column: Floats) -> float:
 
 
 def _goods(reached: Mapping[str, float], senses: Mapping[str, Sense]) -> list[float]:
-    """Reached values, turned so that more is better."""
+    """Values with signs such that more is better."""
     return [value if senses[name] == "max" else -value for name, value in reached.items()]
 
 
@@ -107,7 +107,7 @@ def _dominated(goods: Floats, i: int) -> bool:
 def draw_front(
     points: Mapping[float | None, Sequence[Point]], judges: Sequence[Objective], title: str
 ) -> "Figure":
-    """Every point by the first two objectives; a line joins those that no other point dominates."""
+    """Draw every point by the first two objectives; a line joins those that are not dominated."""
     x, y = (judge.name for judge in judges[:2])
     figure, axes = panels(map(heading, points))
     placers = list(dict.fromkeys(p.placer for row in points.values() for p in row))

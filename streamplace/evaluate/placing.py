@@ -1,8 +1,8 @@
-"""Placing all problems of a data set: one line for each, in order, on all cores or on Ray.
+"""Placement of all problems of a data set: one line for each, in order, on all cores or on Ray.
 
 A line is a placement document, or the reason why the graph could not be placed. It has a digest of
-the problem and of all options, so that a stopped run continues after its last line, and a file that
-was written with other options is refused.
+the problem and of all options, so that an interrupted run continues after its last line, and a
+file with other options is refused.
 """
 
 import json
@@ -41,7 +41,7 @@ LOG = logging.getLogger(__name__)
 
 @with_config(ConfigDict(extra="ignore", strict=True, allow_inf_nan=False))
 class _AnswerJson(TypedDict):
-    """The part of a line that is needed to continue after it."""
+    """Fields of a line that are needed to continue after it."""
 
     answers: str
     graph: str
@@ -54,7 +54,7 @@ _ANSWER = TypeAdapter(_AnswerJson)
 
 
 class PlacedGraph(NamedTuple):
-    """Result for a graph: its value or the reason why there is none, and its line."""
+    """Value of a graph's placement, or the reason why there is none, with its line."""
 
     graph: str
     value: float | None
@@ -64,7 +64,7 @@ class PlacedGraph(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """How the problems of a data set are placed.
+    """Settings for placing the problems of a data set.
 
     Attributes
     ----------
@@ -73,9 +73,9 @@ class Placing:
     weights
         Weights file of a learned placer.
     objective
-        Objective by name; empty for the one that each graph suggests.
+        Objective by name; empty for the default one of each graph.
     rate
-        Total rate of the sources; None for every graph's own.
+        Total rate of the sources; None for every graph's own rate.
     by_subtask
         Whether the subtasks of parallel operators are placed one by one.
     """
@@ -91,7 +91,7 @@ class Placing:
     reader: Reader = field(default_factory=Reader)
 
     def __call__(self, line: Line) -> PlacedGraph:
-        """Place the problem of a line; an error is part of the result."""
+        """Place the problem of a line; an error becomes its result."""
         problem = self.reader(line)
         name = problem.graph.name
         try:
@@ -108,7 +108,7 @@ class Placing:
         return self._answer(line, graph, None, reason, document)
 
     def digest(self, line: Line) -> str:
-        """Digest of a line and of everything else on which its result depends."""
+        """Digest of a line and of all settings that its result depends on."""
         return blake2b(line.content.strip(), key=self._key(), digest_size=12).hexdigest()
 
     def _placed(self, problem: Problem, line: Line) -> PlacedGraph:
@@ -165,12 +165,12 @@ def place_all(
     jobs: int | None = None,
     on: str | None = None,
 ) -> Iterator[PlacedGraph]:
-    """Place all problems of a data set into a file; lines that are there already count as done.
+    """Place all problems of a data set into a file; problems with lines in it are skipped.
 
     Raises
     ------
     FormatError
-        If the file holds answers to other questions, or another process writes it.
+        If the file has results of other settings, or another process writes it.
     """
     with claim(path) as file:
         repair(file, path)
@@ -186,7 +186,7 @@ def place_all(
 
 
 def _saved(placing: Placing, lines: Iterator[Line], path: Path) -> Iterator[PlacedGraph]:
-    """Results that are in a file already; as many lines are taken from the data set."""
+    """Results that the file has; their lines of the data set are skipped."""
     for number, content in read_lines(path):
         line = next(lines, None)
         answer = _parsed(content)
@@ -199,7 +199,7 @@ def _saved(placing: Placing, lines: Iterator[Line], path: Path) -> Iterator[Plac
 
 
 def _parsed(content: bytes) -> _AnswerJson | None:
-    """Result on a line, None if the line holds none."""
+    """Parse a line; None if it is not a result."""
     try:
         return _ANSWER.validate_json(content)
     except ValidationError:

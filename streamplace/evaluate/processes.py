@@ -1,6 +1,6 @@
-"""One function for many items, on processes of this machine: in order, a little ahead.
+"""Parallel map over items on processes of this machine, in order.
 
-An item whose worker process dies with it, again when it is alone, is lost; the others go on.
+An item is lost if its worker process dies twice, the second time on this item alone.
 """
 
 import multiprocessing
@@ -32,7 +32,7 @@ R = TypeVar("R")
 
 
 def available_cores() -> int:
-    """Cores that this process may use."""
+    """Number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -43,8 +43,8 @@ def map_on_processes(
 ) -> Iterator[R]:
     """Results in the order of the items.
 
-    When a process dies, the items that were under way are repeated one at a time, until the item
-    that kills its process is identified; ``lost`` makes its result, without which it is an error.
+    When a process dies, the items in progress are repeated one at a time, until the item that
+    kills its process is found; ``lost`` returns its result, without which it is an error.
     """
     lost = lost or _refuse
     coming = chunks(items, jobs)
@@ -59,7 +59,7 @@ def map_on_processes(
 def _pooled(
     function: Callable[[T], R], coming: Iterator[list[T]], jobs: int
 ) -> Generator[R, None, list[list[T]]]:
-    """Results of chunks by a pool of processes; returns the unfinished ones if a process dies."""
+    """Yield results of chunks from a pool; return the unfinished chunks if a process dies."""
     context = multiprocessing.get_context("spawn")
     child_end, parent_end = context.Pipe(duplex=False)
     work = Work(function, log_level())
@@ -108,7 +108,7 @@ def _begin(child_end: Connection, work: Work[Any, Any]) -> None:
 
 
 def _end_with_parent(child_end: Connection) -> None:
-    """Wait until the other end of the pipe is closed, which happens too if the parent is killed."""
+    """Wait until the other end of the pipe is closed, even by a kill of the parent."""
     try:
         child_end.recv_bytes()
     except (EOFError, OSError):

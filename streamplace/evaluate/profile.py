@@ -1,4 +1,4 @@
-"""What graphs look like: sizes, CPU utilisation of operators and saturation of streams."""
+"""Statistics of graphs: sizes, CPU utilisation of operators and saturation of streams."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ MOST_CLASSES = 100
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Smallest, mean and largest of some numbers, and the quartiles between."""
+    """Minimum, quartiles, mean and maximum of some numbers."""
 
     min: float
     q1: float
@@ -38,7 +38,7 @@ class Spread:
 
     @classmethod
     def of(cls, values: Iterable[float]) -> "Spread":
-        """Spread of the given numbers, zeros where there are none."""
+        """Spread of numbers, zeros if there are none."""
         column = np.fromiter(values, np.float64)
         if not len(column):
             return cls(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
@@ -48,7 +48,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class GraphClass:
-    """Graphs that share their attributes (apart from the split), and the devices they need."""
+    """Graphs with equal attributes (apart from the split), and the devices that they need."""
 
     attributes: dict[str, Attribute]
     graphs: int
@@ -75,7 +75,7 @@ SPREADS = {
     "devices": "devices per problem",
     "ccr": "communication / computation",
 }
-"""What numbers are called in a table of one graph, and of several."""
+"""Labels of the numbers in a table of one graph, and in one of several."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,20 +85,20 @@ class Profile(Displayed):
     Attributes
     ----------
     cpu
-        [G] devices' worth of CPU that each graph needs.
+        [G] CPU that each graph needs, in devices.
     utilisation
-        Devices' worth of CPU of every operator of every graph.
+        CPU of every operator of every graph, in devices.
     saturation
-        Traffic of every stream as a share of one link.
+        Traffic of every stream, as a share of one link.
     devices
-        Devices of every problem that brings a cluster of its own.
+        Number of devices of every problem with its own cluster.
     ccr
-        Of the same, communication to computation: the mean transfer between two devices / the mean
+        Communication to computation of these problems: mean transfer between two devices / mean
         time of an operator.
     classes
-        Graphs grouped by attributes; empty where there are more than a hundred groups.
+        Graphs grouped by attributes; empty if there are more than a hundred groups.
     mips, bandwidth_bps
-        The device and the link that CPU and traffic are measured in.
+        Speed of the device and bandwidth of the link that are the units of CPU and traffic.
     """
 
     operators: tuple[int, ...]
@@ -122,13 +122,13 @@ class Profile(Displayed):
         return {name: Spread.of(getattr(self, name)) for name in (*columns, *own)}
 
     def report(self) -> Report:
-        """Sizes of one graph, or how those of several are spread."""
+        """Sizes of one graph, or statistics of several."""
         link = format_bandwidth(self.bandwidth_bps)
         words = f"CPU in devices of {self.mips:g} MIPS, traffic in links of {link}"
         return Report(self.parts(words), counted(len(self.operators), "graph"))
 
     def parts(self, units: str) -> tuple[Part, ...]:
-        """Splits and tables; ``units`` says what CPU and traffic are measured in."""
+        """Splits and tables; ``units`` describes the units of CPU and traffic."""
         spreads, sizes = self.spreads(), list[Sheet]()
         if len(self.operators) == 1:
             names = [name for name in spreads if name in OF_ONE_GRAPH]
@@ -158,9 +158,9 @@ class Profile(Displayed):
 def profile(
     given: Iterable[StreamGraph | Problem], *, mips: float, bandwidth_bps: float
 ) -> Profile:
-    """Measure graphs against devices of a speed and links of a bandwidth.
+    """Measure graphs in devices of a speed and links of a bandwidth.
 
-    Of problems, also what their own clusters are like.
+    For problems, their own clusters are measured, too.
     """
     sizes: list[tuple[int, int, int, int]] = []
     cpu: list[float] = []
@@ -204,9 +204,9 @@ def profile(
 
 
 def mean_device_and_link(cluster: Cluster) -> tuple[float, float]:
-    """MIPS of a cluster's mean device, of all its cores, and bit/s of its mean link.
+    """MIPS of a cluster's mean device, with all its cores, and bit/s of its mean link.
 
-    Links without a limit are left out, unless there is no other.
+    Links without a limit are ignored, unless there are no others.
     """
     remote = cluster.bandwidth_bps[~np.eye(cluster.n_devices, dtype=bool)]
     limited = remote[np.isfinite(remote)]
@@ -215,7 +215,7 @@ def mean_device_and_link(cluster: Cluster) -> tuple[float, float]:
 
 
 def _one_device(graph: StreamGraph, mips: float) -> Cluster:
-    """One device that has all that operators require."""
+    """Cluster of one device that has all required tags."""
     return Cluster.of([Device("d0", mips, tags=frozenset().union(*graph.operators.requires))])
 
 

@@ -1,4 +1,4 @@
-"""The distributions of a data set as histograms."""
+"""Histograms of a data set's statistics."""
 
 from typing import TYPE_CHECKING
 
@@ -17,11 +17,11 @@ LIMIT = PALETTE[1]
 LEAST_BINS, MOST_BINS = 10, 40
 MOST_WHOLE = 60
 LEAST_SATURATION = 0.4
-"""Share of a link from which the axis goes on to a whole link."""
+"""Smallest peak, as a share of a link, for which the axis extends to a full link."""
 
 
 def draw_profile(profile: Profile, data: str, units: str) -> "Figure":
-    """Return the paper's Figure 4: operators per graph, CPU per operator, saturation per stream.
+    """Draw the paper's Figure 4: operators per graph, CPU per operator, saturation per stream.
 
     The title names the data and the units.
     """
@@ -71,13 +71,13 @@ def _mark_link(network: "Axes") -> None:
 
 
 def _whole(numbers: Floats) -> Floats:
-    """Ends of bins with a whole number in the middle of each, of wider ones if they are many."""
+    """Edges of bins around whole numbers, or of wider bins if there are many."""
     bins = np.arange(numbers.min(), numbers.max() + 2) - 0.5
     return bins if len(bins) <= MOST_WHOLE else np.linspace(bins[0], bins[-1], MOST_BINS + 1)
 
 
 def _range(values: Floats) -> Floats:
-    """Ends of bins from 0 to the largest value, the more values, the more bins."""
+    """Edges of bins from 0 to the largest value; more values have more bins."""
     top = max(float(values.max(initial=0.0)), 1e-9)
     n_bins = int(np.clip(2 * len(values) ** 0.5, LEAST_BINS, MOST_BINS))
     return np.linspace(0.0, top * 1.0001, n_bins + 1)

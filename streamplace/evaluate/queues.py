@@ -1,4 +1,4 @@
-"""What the steady state cannot tell: a placement simulated with queues, under its own names."""
+"""Simulation of a placement with queues, which shows latencies and transients, with names."""
 
 from dataclasses import asdict, dataclass
 from math import isnan
@@ -26,7 +26,7 @@ WIDEST = 24
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Seconds from source to sink: mean and percentiles; None where nothing arrives."""
+    """Seconds from source to sink: mean and percentiles; None if nothing arrives."""
 
     mean: float | None
     p50: float | None
@@ -45,28 +45,28 @@ class Latency:
 class QueueRun(Displayed):
     """A run of the queueing engine, measured after its warm-up.
 
-    Throughputs and latencies are None where the run does not tell them.
+    Throughputs and latencies are None if the run does not determine them.
 
     Attributes
     ----------
     valid
-        Whether the run has settled, and its settings do not decide what it measures.
+        Whether the run has settled, and its settings do not limit the result.
     duration, dt
         Simulated seconds, and seconds per time step.
     capacity
-        Tuples that every stream may hold; None where they follow from the rates.
+        Capacity of every stream in tuples; None if it follows from the rates.
     throughput, admitted
-        Source-equivalent tuples/s at the sinks, and tuples/s that the sources let in.
+        Source-equivalent tuples/s at the sinks, and tuples/s that the sources admit.
     latency, latency_without_backlog
-        Since generation, and since the source admitted the tuple.
+        Time since generation, and time since the source admitted the tuple.
     time_to_steady
-        Seconds until throughput stays within 1 % of its final level; None where it never does.
+        Seconds until throughput stays within 1 % of its final level; None if it never does.
     backlog
-        Tuples that wait at the sources in the end.
+        Tuples that wait at the sources at the end.
     queues
         Longest queue of every stream, in tuples.
     warnings
-        Why the run is not valid: the stream that shows it, and the setting to change.
+        Reasons why the run is not valid: the stream concerned, and the setting to change.
     """
 
     valid: bool
@@ -85,7 +85,7 @@ class QueueRun(Displayed):
     warnings: tuple[str, ...]
 
     def report(self) -> Report:
-        """Throughput, latencies and queues; or why there are none."""
+        """Throughput, latencies and queues, or the reasons why there are none."""
         simulated = f"  simulated: {duration(self.duration)} in steps of {duration(self.dt)}"
         if self.relative_throughput is None:
             return Report(("With queues: no result.", *self.warnings, simulated))
@@ -115,7 +115,7 @@ class QueueRun(Displayed):
 def engine_settings(
     duration: float | None, dt: float | None, capacity: float | None, policy: str
 ) -> "GivenSettings":
-    """Settings of the engine that a user gives; what they refuse becomes an error of ours."""
+    """Settings of the engine by a user; raise SettingError for invalid ones."""
     from streamsim.engine import GivenSettings
 
     try:
@@ -129,7 +129,7 @@ def run_queues(
 ) -> QueueRun:
     """Simulate a placement with bounded queues, CPU sharing and a network, tick by tick.
 
-    Duration, time step and capacity that ``asked`` does not give follow from the problem.
+    Without duration, time step or capacity in ``asked``, they follow from the problem.
     """
     from streamsim.engine import observe
 
@@ -141,7 +141,7 @@ def run_queues(
 def run_queues_traced(
     problem: Problem, placement: Placement, asked: "GivenSettings | None" = None
 ) -> "tuple[QueueRun, Trace, Settings]":
-    """Simulate once like `run_queues`, and return every tick and the settings for `draw_queues`."""
+    """Simulate once like `run_queues`, and also return the ticks and settings for `draw_queues`."""
     from streamsim.engine import observe_traced
 
     fitted = _fitted(problem, placement, asked)
@@ -150,7 +150,7 @@ def run_queues_traced(
 
 
 def _fitted(problem: Problem, placement: Placement, asked: "GivenSettings | None") -> "Fit":
-    """Settings of a run, and whether it can be trusted."""
+    """Settings of a run, and whether its result is reliable."""
     from streamsim.engine import GivenSettings, fit
 
     problem.check(placement)
@@ -196,7 +196,7 @@ def _queue_run(
 
 
 def _doubted(problem: Problem, settings: "Settings", doubt: "Doubt") -> str:
-    """Sentence on why a run tells nothing, with the setting to change."""
+    """Explain why a run is not valid, and which setting to change."""
     streams = problem.graph.streams
     stream = streams.label(doubt.stream) if doubt.stream >= 0 else problem.graph.name
     why = f"After {settings.duration:g} s, the flow through {stream} has not settled"
@@ -214,7 +214,7 @@ def _doubted(problem: Problem, settings: "Settings", doubt: "Doubt") -> str:
 
 
 def draw_queues(problem: Problem, run: "Trace", settings: "Settings") -> "Figure":
-    """Draw throughput (means of a second), the longest queues and latency over time."""
+    """Draw throughput (means over a second), the longest queues and latency over time."""
     figure, (rate, queue, wait) = new_figure(3, width=4.4, height=4.2)
     ticks = max(1, round(1 / settings.dt))
     flows = {"at the sinks": run.throughput, "admitted": run.admitted}
@@ -245,7 +245,7 @@ def draw_queues(problem: Problem, run: "Trace", settings: "Settings") -> "Figure
 
 
 def _running_mean(values: Floats, ticks: int) -> Floats:
-    """Mean of each tick and those before it, ``ticks`` in all; fewer at the beginning."""
+    """Mean over each tick and those before it, ``ticks`` in all; fewer at the beginning."""
     total = np.cumsum(values)
     before = np.concatenate([np.zeros(min(ticks, len(values))), total[:-ticks]])
     counts = np.minimum(np.arange(1, len(values) + 1), ticks)

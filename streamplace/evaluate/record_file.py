@@ -1,4 +1,4 @@
-"""Files of records: one line of JSON each, appended as they come, and shards of many."""
+"""Files of records: one JSON line each, appended one after the other, in shards if many."""
 
 import json
 import os
@@ -18,14 +18,14 @@ from streamplace.io.locks import wait_for_lock
 from streamplace.io.parsing import parse_as
 
 SHARD = 64 * 2**20
-"""Bytes from which a shard is full."""
+"""Bytes of a full shard."""
 
 
 class RecordFile:
-    """Records in JSONL files that survive being cut off at any byte.
+    """Records in JSONL files that survive truncation at any byte.
 
-    What does not fit into ``results.jsonl`` goes on in ``results-00001.jsonl`` and so on, which are
-    read as if they were one file. Whoever has the first one locked has them all.
+    When ``results.jsonl`` is full, ``results-00001.jsonl`` and so on follow, which are read as one
+    file. A lock on the first file holds for all of them.
 
     Examples
     --------
@@ -44,11 +44,11 @@ class RecordFile:
 
     @property
     def shards(self) -> list[Path]:
-        """Files that are there."""
+        """Files that exist."""
         return list(takewhile(Path.exists, map(self._named, count())))
 
     def located(self) -> Iterator[tuple[int, Record]]:
-        """Records with the byte at which each begins; a last line without an end is none."""
+        """Records with the position of each; an incomplete last line is ignored."""
         at = 0
         for path in self.shards:
             with _reading(path) as file:
@@ -58,7 +58,7 @@ class RecordFile:
                     at += len(line)
 
     def at(self, byte: int) -> Record:
-        """Record that begins at a byte."""
+        """Record at a position."""
         shards = self.shards
         starts = list(accumulate((path.stat().st_size for path in shards), initial=0))
         number = min(bisect_right(starts, byte), max(1, len(shards))) - 1
@@ -67,14 +67,14 @@ class RecordFile:
             return _parsed(file.readline(), self._named(number))
 
     def append(self, records: Iterable[Record]) -> None:
-        """Add records, when no other process is adding any."""
+        """Append records, once no other process does."""
         with open_to_append(self.path) as first:
             wait_for_lock(first)
             with self._adding() as add:
                 add(records)
 
     def drop_damaged(self) -> None:
-        """Remove lines that hold no record, when no other process is adding any."""
+        """Remove lines that are not records, once no other process appends any."""
         for path in self.shards or [self.path]:
             try:
                 with path.open("r+b") as file, path.open("rb") as lines:
@@ -88,7 +88,7 @@ class RecordFile:
 
     @contextmanager
     def claim(self) -> Iterator[Callable[[Iterable[Record]], None]]:
-        """Yield a function that adds records; no other process may add any within the block."""
+        """Yield a function that appends records, under a lock within the block."""
         with claim(self.path), self._adding() as add:
             yield add
 
@@ -98,7 +98,7 @@ class RecordFile:
 
     @contextmanager
     def _adding(self) -> Iterator[Callable[[Iterable[Record]], None]]:
-        """Add records to the end of the last shard, or to a new one where that is full."""
+        """Append records to the last shard, or to a new one if it is full."""
         last = max(1, len(self.shards)) - 1
         file = open_to_append(self._named(last))
         try:

@@ -1,4 +1,4 @@
-"""Index of the results in a file: sixteen bytes for each, so that a million fit into memory."""
+"""Index of the results in a file, with sixteen bytes per result to fit millions into memory."""
 
 from array import array
 from collections.abc import Callable
@@ -14,12 +14,12 @@ from streamplace.evaluate.records import Key, Record, key_number
 
 @dataclass(frozen=True, slots=True)
 class RecordIndex:
-    """Records of a file by key: records of equal keys are repetitions of one result.
+    """Records of a file by key; records with equal keys are repetitions of one result.
 
     Attributes
     ----------
     numbers, starts
-        For every record, the number of its key, ascending, and the byte at which the record begins.
+        Number of every record's key, ascending, and position of the record in the file.
     """
 
     file: RecordFile
@@ -30,7 +30,7 @@ class RecordIndex:
     def of(
         cls, file: RecordFile, on_record: Callable[[Record], None] | None = None
     ) -> "RecordIndex":
-        """Index of the records that are in a file now; ``on_record`` is called with each."""
+        """Index the present records of a file; ``on_record`` is called with each."""
         numbers, starts = array("Q"), array("Q")
         for start, record in file.located():
             numbers.append(key_number(*record.key))
@@ -43,14 +43,14 @@ class RecordIndex:
 
     @classmethod
     def empty(cls, file: RecordFile) -> "RecordIndex":
-        """Index of a file that cannot be read."""
+        """Index of an unreadable file."""
         return cls(file, np.empty(0, np.uint64), np.empty(0, np.uint64))
 
     def __len__(self) -> int:
         return len(self.numbers)
 
     def find(self, key: Key) -> Record | None:
-        """Last record of a key, None where there is none."""
+        """Last record of a key; None if there is none."""
         number = np.uint64(key_number(*key))
         at = int(np.searchsorted(self.numbers, number, "right")) - 1
         if at < 0 or self.numbers[at] != number:

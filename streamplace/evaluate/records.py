@@ -26,16 +26,16 @@ class Record:
     problem
         Content hash of the problem.
     budget
-        Budget, seed and weights of the placer, as a text; another budget is another record.
+        Budget, seed and weights of the placer as a text; a record with another text is another one.
     rate
-        Total rate of the sources; None for the graph's own.
+        Total rate of the sources; None for the graph's own rate.
     value
-        Value of the placement, None where the placer could not place the problem.
+        Value of the placement; None if the placer could not place the problem.
     devices
         Device row of every operator.
     objective
-        Name of the objective, conditions included. Files of the first versions, which knew a single
-        objective, leave it out.
+        Name of the objective, with its conditions. The files of the first versions, which had
+        only one objective, omit it.
     priority
         Priority of every operator, if the placement has an order.
     queue
@@ -68,12 +68,12 @@ class Record:
     alias: str | None = None
 
     def placement(self, problem: Problem) -> Placement:
-        """Return the placement."""
+        """Placement of the problem by the recorded devices and priorities."""
         return problem.placement(self.devices, self.priority, self.queue)
 
     @property
     def key(self) -> Key:
-        """Key; records of equal keys are repetitions of one result."""
+        """Key; records with equal keys are repetitions of one result."""
         return (self.problem, self.objective, self.placer, self.budget)
 
     @property
@@ -83,17 +83,17 @@ class Record:
 
     @property
     def devices_used(self) -> int:
-        """Number of different devices."""
+        """Number of devices in use."""
         return len(set(self.devices))
 
     @property
     def proven(self) -> bool:
-        """Whether the value is proven to be the best possible."""
+        """Whether the value is proven to be optimal."""
         return self.value is not None and proven(self.value, self.bound)
 
 
 JOIN_COLUMNS = ("group", "n_groups", "joins", "port_start", "port", "intake")
-"""Columns that carry no information if no operator joins its streams."""
+"""Columns without information if no operator joins its streams."""
 
 
 def problem_hash(problem: Problem) -> str:
@@ -126,5 +126,5 @@ def problem_hash(problem: Problem) -> str:
 
 
 def key_number(*texts: str) -> int:
-    """Number of eight bytes made of texts; a million of different texts have different numbers."""
+    """Hash texts to a number of eight bytes; a million different texts have different numbers."""
     return int.from_bytes(blake2b("\0".join(texts).encode(), digest_size=8).digest(), "big")

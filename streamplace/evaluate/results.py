@@ -1,4 +1,4 @@
-"""Results of a comparison as columns of numbers, from which tables and plots are made."""
+"""Results of a comparison as numeric columns, for tables and plots."""
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,19 +14,19 @@ from streamplace.model.arrays import Floats
 from streamplace.objectives.registry import DEFAULT, Sense
 
 POWERS = 25
-"""Number of columns of search steps: the last one is after 2²⁴ evaluations."""
+"""Number of columns of search steps; the last one is after 2²⁴ evaluations."""
 BLOCK = 2**16
 BOUND = ""
-"""Name of the column of bounds among the columns of measures; no measure has this name."""
+"""Name of the column of bounds among the measures; no measure has this name."""
 
 
 class SearchSteps(NamedTuple):
-    """Values reached after 1, 2, 4, … evaluations, up to the last that each result reports.
+    """Values after 1, 2, 4, … evaluations, up to the last one that each result reports.
 
     Attributes
     ----------
     value
-        Those of all results, one after the other; NaN before the first.
+        Values of all results, one after the other; NaN before the first.
     n_steps
         Number of values of each result.
     """
@@ -35,7 +35,7 @@ class SearchSteps(NamedTuple):
     n_steps: NDArray[np.uint8]
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
-        """Results and their values [B, POWERS], the last one repeated, some thousands at a time."""
+        """Results and their values [B, POWERS], padded with the last value, in blocks."""
         begin = 0
         for first in range(0, len(self.n_steps), BLOCK):
             end = begin + np.cumsum(self.n_steps[first : first + BLOCK], dtype=np.int64)
@@ -49,9 +49,9 @@ class SearchSteps(NamedTuple):
 
 
 class ResultColumns(NamedTuple):
-    """Results of one placer at one rate; a value is NaN where it could not place.
+    """Results of one placer at one rate; a value is NaN if it could not place the problem.
 
-    Problems are told apart by a number made of their content hash.
+    Problems are numbered by their content hashes.
     """
 
     problem: ProblemNumbers
@@ -64,12 +64,12 @@ class ResultColumns(NamedTuple):
 
 
 class ResultsTable:
-    """Results by rate and placer for one objective, added one after the other.
+    """Results by rate and placer for one objective, which grow by records.
 
     Parameters
     ----------
     objective
-        Name of the objective; results for any other are left out.
+        Name of the objective; results for others are ignored.
     sense
         Whether larger values are better ("max") or smaller ones.
 
@@ -101,18 +101,18 @@ class ResultsTable:
             by_placer.setdefault(record.label, _Columns()).add(record)
 
     def table(self) -> dict[float | None, dict[str, ResultColumns]]:
-        """Columns by rate and placer, in the order in which they came."""
+        """Columns by rate and placer, in order of their first records."""
         return {
             rate: {name: columns.results() for name, columns in by_placer.items()}
             for rate, by_placer in self._columns.items()
         }
 
     def optima(self) -> "Optima":
-        """Proven optima: where the best value of a problem meets its lowest bound."""
+        """Proven optima, for which the best value meets the lowest bound."""
         return self._best_values().optima()
 
     def best(self) -> "Optima":
-        """Best values known, proven or not."""
+        """Best known values, proven or not."""
         return self._best_values().best()
 
     def _best_values(self) -> BestValues:
@@ -127,7 +127,7 @@ class ResultsTable:
 
 
 class _Columns:
-    """Columns that grow: 16 bytes per result, and 8 for each further number."""
+    """Columns that grow: 16 bytes per result, and 8 per further number."""
 
     def __init__(self) -> None:
         self.problem, self.value = array("Q"), array("d")
@@ -150,7 +150,7 @@ class _Columns:
             column.append(numbers.get(name, nan))
 
     def results(self) -> ResultColumns:
-        """Columns as arrays, which further records leave unchanged."""
+        """Columns as arrays, which later records do not change."""
         columns = {name: np.array(column) for name, column in sorted(self.sparse.items())}
         return ResultColumns(
             np.array(self.problem, np.uint64),
@@ -164,7 +164,7 @@ class _Columns:
 
 
 def _by_power(steps: Sequence[tuple[int, float]]) -> list[float]:
-    """Value reached after 2⁰, 2¹, … evaluations, up to the last that is reported."""
+    """Values after 2⁰, 2¹, … evaluations, up to the last one that is reported."""
     row: list[float] = []
     for evaluations, value in steps:
         first = min((evaluations - 1).bit_length(), POWERS - 1)

@@ -11,7 +11,7 @@ from streamplace.model.arrays import Floats
 from streamplace.placers.verdict import PROVEN
 
 TIE = 1e-9
-"""Values that differ by no more than this share are equal."""
+"""Relative difference up to which values count as equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,12 +21,12 @@ class Row:
     Attributes
     ----------
     better_than, equal_to, worse_than
-        Share of the graphs on which the placer is better than, equal to or worse than each other
+        Shares of the graphs on which the placer is better than, equal to or worse than each other
         placer, by the name of the other.
     of_best
         Mean and worst of value / best value of all placers, proven or not.
     share_of_optimum
-        Mean of value / optimum over the graphs with a proven optimum, None if there are none.
+        Mean of value / optimum over the graphs with a proven optimum; None if there are none.
     proven
         Number of those graphs.
     reached
@@ -36,7 +36,7 @@ class Row:
     measures
         Means of further numbers by name.
     failed
-        Number of graphs that the placer could not place; they count in nothing else.
+        Number of graphs that the placer could not place; other numbers ignore them.
     """
 
     mean: float
@@ -124,7 +124,7 @@ def _mean(column: Floats) -> float:
 
 
 def ratio(values: Floats, best: Floats) -> Floats:
-    """How many times the best each value is: 1 where it is the best, even if that is 0."""
+    """Values relative to the best ones: 1 for equal values, even for a best of 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(values == best, 1.0, values / best)
 

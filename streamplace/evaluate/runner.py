@@ -1,4 +1,4 @@
-"""The runner of a comparison: lets every placer place one problem, unless the result is known."""
+"""Runner of a comparison: every placer places one problem, unless the result is known."""
 
 import logging
 import traceback
@@ -25,20 +25,20 @@ LOG = logging.getLogger(__name__)
 
 
 class Origin(Enum):
-    """Where a record comes from; a FAILED one is no result, and is tried again next time."""
+    """Origin of a record; a FAILED one is not a result, and is tried again next time."""
 
     FILE, CACHE, NEW, FAILED = range(4)
 
 
 class Outcome(NamedTuple):
-    """A record and its origin; a record from the FILE has a key, a graph and a rate only."""
+    """A record and its origin; a record from the FILE only has a key, a graph and a rate."""
 
     record: Record
     origin: Origin
 
 
 class ComparedPlacer(NamedTuple):
-    """A placer of a comparison: as it is named there, resolved, and its terms."""
+    """A placer of a comparison: its name there, the resolved placer, and its terms."""
 
     named: AliasedPlacer
     placer: Placer
@@ -55,7 +55,7 @@ class PlacementAttempt(NamedTuple):
 
 
 def same_problem(problem: Problem) -> Problem:
-    """Return a problem that needs no reading."""
+    """Return a problem that needs no parsing."""
     return problem
 
 
@@ -65,7 +65,7 @@ class Runner:
     Parameters
     ----------
     reader
-        Makes a problem of an item.
+        Function from an item to its problem.
     saved
         Numbers of the keys of all saved results, ascending.
     proofs
@@ -91,7 +91,7 @@ class Runner:
 
     @cached_property
     def placers(self) -> tuple[ComparedPlacer, ...]:
-        """The placers, resolved once per process."""
+        """Placers, resolved once per process."""
         budget, seed = self.comparison.budget, self.comparison.seed
         resolved = ((named, named_placer(named.spec)) for named in self.comparison.aliased)
         return tuple(
@@ -101,36 +101,36 @@ class Runner:
 
     @cached_property
     def objectives(self) -> tuple[Objective, ...]:
-        """The objectives without their conditions."""
+        """Objectives without their conditions."""
         return tuple(map(named_objective, self.comparison.objectives))
 
     @cached_property
     def judges(self) -> tuple[Objective, ...]:
-        """The objectives, subject to the conditions."""
+        """Objectives, subject to the conditions."""
         return self.comparison.judges
 
     def failed(self, item: Any, reason: str) -> list[Outcome]:
-        """Outcomes of an item that cannot be worked on."""
+        """Outcomes of an item whose worker was lost."""
         return [
             Outcome(replace(attempt.record, error=reason), Origin.FAILED)
             for attempt in self._attempts(self.reader(item))
         ]
 
     def rerun(self, item: Any, i: int) -> Outcome:
-        """Outcome of a number, whether or not its result was saved."""
+        """Compute outcome i of an item, whether or not its result was saved."""
         return Runner(self.comparison, self.reader, None, self._proofs)._outcome(
             self._attempt(item, i)
         )
 
     def completed(self, item: Any, i: int, record: Record) -> Record:
-        """Return the saved record of the outcome of a number with the measures it lacks."""
+        """Add missing measures to the saved record of outcome i."""
         wanted = {other.name for other in self._others(record.objective)}
         if record.value is None or wanted <= record.measures.keys():
             return record
         return self._measured(record, self._attempt(item, i))
 
     def _others(self, judge: str) -> list[Objective]:
-        """Objectives other than that of a judge."""
+        """Objectives other than that of this name."""
         pairs = zip(self.judges, self.objectives, strict=True)
         return [objective for other, objective in pairs if other.name != judge]
 
@@ -172,7 +172,7 @@ class Runner:
         return at < len(self._saved) and self._saved[at] == number
 
     def _measured(self, record: Record, attempt: PlacementAttempt) -> Record:
-        """Return a record with all measures of its placement."""
+        """Add all measures of its placement to a record."""
         if record.value is None:
             return record
         problem = attempt.problem
@@ -201,14 +201,14 @@ class Runner:
 
 
 def error_line(error: Exception) -> str:
-    """Text of an unexpected error, in one line."""
+    """Text of an unexpected error, on one line."""
     if isinstance(error, MemoryError):
         return "not enough memory"
     return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def _thinned(trace: Sequence[Improvement]) -> tuple[tuple[int, float], ...]:
-    """Values by evaluations, the last of those between two powers of two."""
+    """Thin a trace out to the last value between powers of two of evaluations."""
     last = {step.evaluations.bit_length(): (step.evaluations, step.value) for step in trace}
     return tuple(last[power] for power in sorted(last))
 
@@ -217,7 +217,7 @@ _warm: set[str] = set()
 
 
 def _warm_up(name: str, placer: Placer, problem: Problem, judge: Objective) -> None:
-    """Let a placer load its libraries and kernels once per process, before it is timed."""
+    """Make a placer load its libraries and kernels once per process, before it is timed."""
     if name not in _warm:
         _warm.add(name)
         replace(placer, budget=Budget(seconds=0.05, evaluations=1)).attempt(problem, judge)

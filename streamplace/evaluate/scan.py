@@ -11,23 +11,23 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.registry import DEFAULT, named_objective, suggested_by
 
 BATCH = 64
-"""Lines that are scanned together: starting processes for a thousand of them does not pay."""
+"""Lines that are scanned together, so that starting processes pays off."""
 SEVERAL = 2
 MOST_PROBLEMS = 500
 MOST_BYTES = 8 * 2**20
-"""Data sets of up to so many problems and bytes stay in memory once they are parsed."""
+"""Data sets of at most this many problems and bytes stay in memory when they are parsed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """What problems have in common.
+    """Common properties of problems.
 
     Attributes
     ----------
     rates
-        Rates of all their sources; if there are many different ones, two of them.
+        Rates of all their sources; if there are more than two different ones, two of them.
     objectives
-        Objectives that they suggest.
+        Default objectives of the problems.
     """
 
     total: int = 0
@@ -40,23 +40,23 @@ class Scan:
 
     @property
     def rate(self) -> tuple[float, ...]:
-        """Rate that all problems have, if they are judged at a rate; else none."""
+        """Rate that all problems share, if their objective is a rate; else empty."""
         at_rates = all(named_objective(name).kind == "rate" for name in self.objectives)
         return tuple(self.rates) if len(self.rates) == 1 and at_rates else ()
 
     @property
     def objective(self) -> str:
-        """Objective that all problems suggest."""
+        """Default objective that all problems share, else the general default."""
         return min(self.objectives) if len(self.objectives) == 1 else DEFAULT
 
 
 def scan(
     data: DataSet, jobs: int | None = None, on: str | None = None
 ) -> tuple[Scan, DataSet | Sequence[Problem]]:
-    """Parse all problems of a data set, so that a mistake in it is reported before work begins.
+    """Parse all problems of a data set, so that errors are reported before work begins.
 
-    Returns the scan, and the problems to work on: the parsed ones of a small data set; a large data
-    set itself, which is parsed again by its workers and needs no memory.
+    Returns the scan, and the problems to work on: the parsed ones of a small data set, or a large
+    data set itself, which its workers parse again to save memory.
     """
     lines = data.lines()
     first = list(_small(lines))
@@ -84,7 +84,7 @@ def _batches(lines: Iterator[Line]) -> Iterator[list[Line]]:
 
 
 def scan_of(problems: Iterable[Problem]) -> Scan:
-    """What problems have in common."""
+    """Common properties of problems."""
     return sum(
         (
             Scan(1, frozenset({p.graph.source_rate}), frozenset({suggested_by(p.graph)}))

@@ -1,4 +1,4 @@
-"""Work on a list of items, cut into chunks: a function, and what it logs in the worker's place."""
+"""Work on chunks of items: a function, with the messages that its worker logs."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from typing import Generic, NamedTuple, TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 Lost = Callable[[T, str], R]
-"""Makes the result of an item whose worker was killed; the text says why it was."""
+"""Function from an item whose worker was killed, and the reason, to its result."""
 
 LOG = logging.getLogger("streamplace")
 LARGEST_CHUNK = 16
@@ -36,7 +36,7 @@ class FinishedWork(NamedTuple, Generic[R]):
 
 @dataclass(frozen=True, slots=True)
 class Work(Generic[T, R]):
-    """A function for chunks of items, and the level from which its messages are collected."""
+    """A function for chunks of items, and the level of the messages that are collected."""
 
     function: Callable[[T], R]
     level: int
@@ -48,7 +48,7 @@ class Work(Generic[T, R]):
 
 
 def chunks(items: Iterator[T], jobs: int) -> Iterator[list[T]]:
-    """Items in lists that grow, so that few items are shared out evenly too."""
+    """Cut items into chunks of growing sizes, so that few items are distributed evenly, too."""
     sent = 0
     while chunk := list(islice(items, min(LARGEST_CHUNK, 1 + sent // (4 * jobs)))):
         sent += len(chunk)
@@ -56,12 +56,12 @@ def chunks(items: Iterator[T], jobs: int) -> Iterator[list[T]]:
 
 
 def log_level() -> int:
-    """Level from which this process logs."""
+    """Level of this process's log."""
     return LOG.getEffectiveLevel()
 
 
 def relog(finished: FinishedWork[R]) -> list[R]:
-    """Log the messages of a chunk's worker in this process; return the chunk's results."""
+    """Log the messages of a chunk's worker in this process, and return the chunk's results."""
     for logger, level, text in finished.messages:
         logging.getLogger(logger).log(level, "%s", text)
     return finished.results
@@ -69,7 +69,7 @@ def relog(finished: FinishedWork[R]) -> list[R]:
 
 @contextmanager
 def _collected_messages(level: int) -> Iterator[list[LogMessage]]:
-    """Collect what is logged within the block, because nobody reads the log of a worker."""
+    """Collect messages of the block, as the log of a worker is not read."""
     messages: list[LogMessage] = []
     handler = _CollectingHandler(messages)
     before = LOG.level, LOG.propagate

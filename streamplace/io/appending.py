@@ -1,4 +1,4 @@
-"""Files of lines that one process adds to: locked, and whole again after a kill at any byte."""
+"""Line files that one process appends to: locked, and repaired after an interrupted write."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from streamplace.io.locks import lock_at_once
 
 @contextmanager
 def claim(path: Path) -> Iterator[FileIO]:
-    """Open a file to add lines to, while no other process may add any."""
+    """Open a file to append lines, and lock it against other processes."""
     with open_to_append(path) as file:
         try:
             lock_at_once(file)
@@ -30,7 +30,7 @@ def claim(path: Path) -> Iterator[FileIO]:
 
 @contextmanager
 def claim_folder(folder: Path) -> Iterator[None]:
-    """Keep a folder for this process, while no other process may write a run into it."""
+    """Lock a folder against other processes that would write a run into it."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError:  # it cannot be locked
@@ -56,7 +56,7 @@ def _lock_folder(descriptor: int, folder: Path) -> None:
 
 
 def open_to_append(path: Path) -> FileIO:
-    """Open a file to add lines to."""
+    """Open a file to append to."""
     try:
         return path.open("a+b", buffering=0)
     except OSError as error:
@@ -74,7 +74,7 @@ def append_lines(file: FileIO, lines: bytes, path: Path) -> None:
 
 
 def repair(file: FileIO, path: Path) -> None:
-    """Cut off a last line that a kill left unfinished."""
+    """Remove an incomplete last line."""
     try:
         size = file.seek(0, os.SEEK_END)
         if not size:
@@ -88,5 +88,5 @@ def repair(file: FileIO, path: Path) -> None:
 
 
 def unwritable(path: Path, error: OSError) -> FormatError:
-    """Say why a file cannot be written."""
+    """Build the error for a file that cannot be written."""
     return FormatError(f"{spot(path)}: cannot be written: {error.strerror}")

@@ -1,16 +1,16 @@
-"""Folders of the user: for what can be made again, and for what is to be remembered."""
+"""The user's folders for caches and for state."""
 
 import os
 from pathlib import Path
 
 
 def user_cache() -> Path:
-    """Streamplace's folder in the user's cache folder; it need not exist, nor be writable."""
+    """Streamplace's folder in the user's cache folder; it may be missing or read-only."""
     return _folder("XDG_CACHE_HOME", ".cache")
 
 
 def user_state() -> Path:
-    """Streamplace's folder for what cannot be made again; it need not exist, nor be writable."""
+    """Streamplace's folder for data that cannot be recreated; it may be missing or read-only."""
     return _folder("XDG_STATE_HOME", ".local/state")
 
 

@@ -1,6 +1,6 @@
-"""Chains of a graph: what only feeds one operator that takes in nothing else goes with it.
+"""Chains of a graph: operators together with their only consumer, if nothing else feeds it.
 
-That is how Mirhoseini et al. and HSDAG (appendix G) coarsen the graphs of neural networks before
+Mirhoseini et al. and HSDAG (appendix G) coarsen the graphs of neural networks in this way before
 they place them.
 """
 
@@ -17,7 +17,7 @@ def chained(graph: StreamGraph) -> Draft:
 
 
 def chains_of(graph: StreamGraph) -> list[list[str]]:
-    """Groups of operators, each the only consumer of the one before, which is its only input.
+    """Groups of operators, each the only consumer of the one before and fed by it alone.
 
     >>> from streamplace.model import Operator, Stream
     >>> ends = [("a", "b"), ("b", "c"), ("b", "d"), ("c", "e"), ("d", "e"), ("e", "f")]

@@ -1,4 +1,4 @@
-"""Clusters and constraints: TOML files, and parts of problem documents."""
+"""Clusters and constraints in TOML files and in problem documents."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def write_constraints(constraints: Constraints, path: str | PathLike[str]) -> No
 
 
 def parse_cluster(content: bytes, where: str) -> Cluster:
-    """Cluster from the text of a TOML document; ``where`` stands in errors.
+    """Cluster from the text of a TOML document; errors begin with ``where``.
 
     >>> text = b'devices = [{name = "cpu", count = 2, mips = "2500 MIPS"}, {name = "gpu"}]'
     >>> parse_cluster(text, "cluster.toml").devices.name
@@ -56,7 +56,7 @@ def parse_cluster(content: bytes, where: str) -> Cluster:
 
 
 def parse_constraints(content: bytes, where: str) -> Constraints:
-    """Constraints from the text of a TOML document; ``where`` stands in errors.
+    """Constraints from the text of a TOML document; errors begin with ``where``.
 
     >>> parse_constraints(b'pin = {src = "d0"}', "rules.toml").pin
     {'src': 'd0'}
@@ -66,9 +66,9 @@ def parse_constraints(content: bytes, where: str) -> Constraints:
 
 
 def cluster_from_tables(tables: dict[str, Any]) -> Cluster:
-    """Cluster from validated tables; what is reserved, framing and headroom are taken off.
+    """Cluster from validated tables, less reserved MIPS, framing and headroom.
 
-    So whatever places or simulates has what is left for operators and payloads.
+    Placers and the simulator thus see the capacity for operators and payloads.
     """
     check_size(sum(row.get("count", 1) for row in tables["devices"]))
     devices = Devices.of(d for row in tables["devices"] for d in _devices(row))
@@ -91,7 +91,7 @@ def cluster_from_tables(tables: dict[str, Any]) -> Cluster:
 
 
 def cluster_to_tables(cluster: Cluster) -> dict[str, Any]:
-    """Tables of a cluster file; links that are as most links are left out."""
+    """Tables of a cluster file; only links that differ from most links are listed."""
     tables: dict[str, Any] = {
         "devices": [_device(cluster.devices, d) for d in range(cluster.n_devices)]
     }
@@ -139,7 +139,7 @@ def _reserved(row: dict[str, Any]) -> list[float]:
 
 
 def _left(devices: Devices, reserved: list[float], use: float, wire: float) -> Devices:
-    """Devices with what is left of them for operators and payloads."""
+    """Reduce devices to their capacity for operators and payloads."""
     left = devices.mips - np.array(reserved) / devices.cores
     for name, speed in zip(devices.name, left, strict=True):
         if speed <= 0:
@@ -166,7 +166,7 @@ def _matrix(
     parse: Callable[[Quantity], float],
     default: float,
 ) -> Floats:
-    """Value of every link: its own where it is listed, else that of the whole cluster."""
+    """Value of every link: its own if it is listed, else the cluster's."""
     with located("every link"):
         usual = parse(tables.get(key, default))
     matrix = np.full((len(devices), len(devices)), usual)
@@ -199,6 +199,6 @@ def _device(devices: Devices, d: int) -> dict[str, Any]:
 
 
 def _most_common(values: Floats) -> float | None:
-    """Value that occurs most often, the smallest of equals; None where there is none."""
+    """Most frequent value, the smallest of equally frequent ones; None if there are no values."""
     counts: Counter[float] = Counter(values.tolist())
     return min(counts, key=lambda value: (-counts[value], value), default=None)

@@ -1,4 +1,4 @@
-"""Data sets: problems of a file, a folder or shards, parsed by whoever works on them."""
+"""Data sets: problems in a file, a folder or shards, parsed on iteration."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from streamplace.model.problem import Problem
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Makes problems of lines, with what is known beside them."""
+    """Parses lines to problems, with a cluster and constraints for those without."""
 
     cluster: Cluster | None = None
     constraints: Constraints | None = None
@@ -33,17 +33,17 @@ class Reader:
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """Problems that are read from files on every iteration, so that memory does not grow.
+    """Problems read from files on every iteration, so that memory does not grow.
 
     Attributes
     ----------
     source
-        A file, a folder, or the name or the pattern of shards (see `streamplace.io.lines`); or
-        lines that were read already.
+        A file, a folder, or the name or pattern of shards (see `streamplace.io.lines`); or lines
+        that are already in memory.
     split
-        Only graphs whose attribute ``split`` is this.
+        Value of the attribute ``split`` that selects graphs.
     limit
-        Only the first so many.
+        Maximum number of problems.
 
     Examples
     --------
@@ -71,14 +71,14 @@ class DataSet:
         return islice((line for line in every if self._wants(line)), self.limit)
 
     def rereadable(self) -> "DataSet":
-        """Return this data set as one that can be read more than once, as a pipe cannot."""
+        """Return the data set with its lines in memory if its source is a pipe."""
         path = self.source
         if not isinstance(path, Path) or not path.exists() or path.is_dir() or path.is_file():
             return self
         return replace(self, source=tuple(lines_of(path)))
 
     def _wants(self, line: Line) -> bool:
-        """Whether a line is of the split; what is no document is, so that it is told of."""
+        """Whether a line belongs to the split; invalid documents do, so that they raise errors."""
         if self.split is None:
             return True
         try:
@@ -89,13 +89,13 @@ class DataSet:
 
 
 def split_of(graph: dict[str, Any]) -> str | None:
-    """Split that the document of a graph says it belongs to."""
+    """Split that the document of a graph belongs to."""
     split: str | None = graph.get("attributes", {}).get("split")
     return split
 
 
 def no_graph(path: Path, data: DataSet) -> FormatError:
-    """Error of a data set at a path that holds no graph, or none of its split."""
+    """Error for a data set without graphs, or without graphs of its split."""
     everything = replace(data, split=None, limit=None)
     graphs = [Document.of(*line).parts["graph"] for line in everything.lines()]
     if data.split is None or not graphs:

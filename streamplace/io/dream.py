@@ -1,8 +1,8 @@
 """The published format of the DREAM benchmark: one JSON document per graph.
 
-Payloads are in megabit per tuple, ``cpu`` in instructions per tuple; ``weight`` is the rate of an
+Payloads are in megabits per tuple, ``cpu`` in instructions per tuple; ``weight`` is the rate of an
 operator relative to the source. Weights and the flags ``is_source`` and ``is_sink`` follow from the
-connections, which are the truth: they may be left out, and a warning tells where they contradict.
+connections, so they are optional, and a warning names those that contradict the connections.
 """
 
 import logging
@@ -27,9 +27,9 @@ from streamplace.model.streams import Streams
 
 LOG = logging.getLogger(__name__)
 MEGABIT = 125_000
-"""Bytes of a megabit."""
+"""Bytes per megabit."""
 WEIGHT_TOLERANCE = 0.02
-"""How far a weight may be, relatively, from the rate that the selectivities give."""
+"""Largest relative difference between a weight and the rate that the selectivities give."""
 
 
 @with_config(FOREIGN)
@@ -47,7 +47,7 @@ class DreamOperator(TypedDict):
 
 @with_config(FOREIGN)
 class DreamConnection(TypedDict):
-    """A stream between the operators with these two ``idx``; its weight is not looked at."""
+    """A stream between the operators with these two ``idx``; its weight is ignored."""
 
     from_vertex: int
     to_vertex: int
@@ -72,7 +72,7 @@ def read_dream(path: Path) -> Iterator[StreamGraph]:
 
 
 def parse_dream(content: bytes, where: str, name: str) -> StreamGraph:
-    """Graph of the given name from the text of a document; ``where`` stands in errors.
+    """Graph from the text of a document; errors begin with ``where``.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def _ends(row_of: dict[int, int], ends: list[int], field: str) -> list[int]:
 
 
 def _names(rows: list[DreamOperator]) -> tuple[str, ...]:
-    """Names as given, with the idx where several operators bear one name."""
+    """Names of the operators, with the idx appended where several have the same name."""
     names = [row.get("name", f"op{row['idx']}") or f"op{row['idx']}" for row in rows]
     count = Counter(names)
     return tuple(
@@ -142,13 +142,13 @@ def _names(rows: list[DreamOperator]) -> tuple[str, ...]:
 
 
 def _roles(n: int, source: list[int], target: list[int]) -> tuple[list[bool], list[bool]]:
-    """Which of n operators nobody feeds, and which feed nobody."""
+    """Which of n operators have no inputs, and which have no outputs."""
     fed, feeding = set(target), set(source)
     return [i not in fed for i in range(n)], [i not in feeding for i in range(n)]
 
 
 def _payloads(rows: list[DreamOperator], is_sink: list[bool]) -> Any:
-    """Bytes, rounded to a millionth so that whole bytes survive the trip through megabit."""
+    """Bytes, rounded to a millionth so that whole bytes survive the conversion from megabits."""
     for row, last in zip(rows, is_sink, strict=True):
         if "payload" not in row and not last:
             raise GraphError(f"operator {quoted(row['idx'])} has no payload; add it (in megabit)")
@@ -156,7 +156,7 @@ def _payloads(rows: list[DreamOperator], is_sink: list[bool]) -> Any:
 
 
 def _contradictions(document: DreamJson, graph: StreamGraph) -> Iterator[str]:
-    """What the document says of operators that its connections deny, the first of each kind."""
+    """Describe fields that contradict the connections, the first of each kind."""
     rows = sorted(document["operators"], key=lambda row: row["idx"])
     weight = graph.input_rate / document["event_rate"]
     for field, truth in (

@@ -1,4 +1,4 @@
-"""PyTorch models as `torch.export` sees them: nodes in order, with shapes, work and seconds."""
+"""PyTorch models exported by `torch.export`: nodes in order, with shapes, work and seconds."""
 
 import importlib
 import os
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from torch.fx import Node
 
 REPEATS = 5
-"""Runs of an operator of which the median counts."""
+"""Runs per operator; the median of their times counts."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class ExportedModel:
     Attributes
     ----------
     source
-        ``package.module:function``, which made it.
+        ``package.module:function`` that built the model.
     """
 
     source: str
@@ -39,20 +39,20 @@ class ExportedModel:
 
     @cached_property
     def nodes(self) -> "list[Node]":
-        """What computes something, in order; picking one of several results is no computation."""
+        """Nodes that compute, in order, without those that select one of several results."""
         calls = [n for n in self.program.graph.nodes if n.op == "call_function" and n.users]
         return [node for node in calls if not is_part(node)]
 
     @cached_property
     def inputs(self) -> "list[Node]":
-        """Inputs that are tensors and used."""
+        """Tensor inputs that are used."""
         wanted = set(self.program.graph_signature.user_inputs)
         nodes = self.program.graph.nodes
         return [n for n in nodes if n.op == "placeholder" and n.name in wanted and _is_used(n)]
 
     @cached_property
     def weights(self) -> "Mapping[Node, str]":
-        """Parameters, buffers and constants, by what they are called in the model."""
+        """Parameters, buffers and constants, with their names in the model."""
         targets = {spec.arg.name: spec.target for spec in self.program.graph_signature.input_specs}
         nodes = self.program.graph.nodes
         given = [n for n in nodes if n.op == "placeholder" and targets[n.name] is not None]
@@ -61,8 +61,8 @@ class ExportedModel:
     def work(self) -> "dict[Node, int]":
         """Floating-point operations of every node.
 
-        What torch's counter does not know is one per element that it computes or takes in,
-        whichever are more, and nothing for a view.
+        Nodes unknown to torch's counter have one per element of their inputs or outputs, whichever
+        are more, and views have none.
         """
         import torch
         from torch._guards import detect_fake_mode
@@ -80,7 +80,7 @@ class ExportedModel:
         return operations
 
     def seconds(self) -> "dict[Node, float]":
-        """Seconds that every node takes on this machine, with the threads that torch uses."""
+        """Seconds that every node takes on this machine, with torch's number of threads."""
         import torch
 
         values, durations = self._given(), {}
@@ -100,7 +100,7 @@ class ExportedModel:
         return durations
 
     def _given(self) -> "dict[Node, Any]":
-        """Values of the inputs and weights."""
+        """Values of the inputs and weights by node."""
         from torch.utils._pytree import tree_leaves
 
         program = self.program
@@ -117,19 +117,19 @@ class ExportedModel:
 
 
 def exported(source: str) -> ExportedModel:
-    """Export the model that ``package.module:function`` makes, ready to infer."""
+    """Export the model that ``package.module:function`` returns, in evaluation mode."""
     with importing_torch():
         import torch
 
     module, arguments, named = made(source)
     with errors_of_model(source), torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch's own, of its next release
+        warnings.simplefilter("ignore")  # torch's own, about its next release
         program = torch.export.export(module.eval(), arguments, named, strict=False)
         return ExportedModel(source, program.run_decompositions({}))
 
 
 def made(source: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    """Model with positional and named example inputs."""
+    """Build the model, with positional and named example inputs."""
     import torch
 
     path, colon, name = source.partition(":")
@@ -154,7 +154,7 @@ def made(source: str) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
 
 
 def is_part(node: "Node") -> bool:
-    """Whether a node picks one of the results of another."""
+    """Whether a node selects one of the results of another."""
     import operator
 
     return node.target is operator.getitem
@@ -167,7 +167,7 @@ def module_of(node: "Node") -> str:
 
 
 def tensors(node: "Node") -> Iterator[Any]:
-    """Shapes of what a node computes."""
+    """Tensors that a node returns, with their shapes."""
     import torch
     from torch.utils._pytree import tree_leaves
 
@@ -176,12 +176,12 @@ def tensors(node: "Node") -> Iterator[Any]:
 
 
 def elements(node: "Node") -> int:
-    """Numbers that a node computes."""
+    """Number of elements that a node returns."""
     return sum(tensor.numel() for tensor in tensors(node))
 
 
 def size(node: "Node") -> int:
-    """Bytes of what a node computes."""
+    """Bytes that a node returns."""
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors(node))
 
 
@@ -190,7 +190,7 @@ def _is_used(node: "Node") -> bool:
 
 
 def _called(node: "Node", value: Any) -> Any:
-    """What a node's function gives for the values of its arguments."""
+    """Call a node's function on the values of its arguments."""
     import torch
     from torch.fx.node import map_arg
 
@@ -202,7 +202,7 @@ def _called(node: "Node", value: Any) -> Any:
 
 @contextmanager
 def _here() -> Iterator[None]:
-    """Look for modules in the working folder, too."""
+    """Search the working folder for modules, too."""
     folder = os.getcwd()  # noqa: PTH109 - an entry of sys.path is a text
     sys.path.insert(0, folder)
     try:
@@ -213,7 +213,7 @@ def _here() -> Iterator[None]:
 
 @contextmanager
 def errors_of_model(source: str) -> Iterator[None]:
-    """Turn an exception of the model's own code into an error of one line."""
+    """Turn an exception of the model's own code into an error on one line."""
     try:
         yield
     except StreamplaceError:
@@ -227,7 +227,7 @@ def errors_of_model(source: str) -> Iterator[None]:
 
 
 def _where_to_run(source: str, error: Exception) -> str:
-    """Remedy where the module of a model itself is not found."""
+    """Remedy if the module of the model itself is not found."""
     own = source.partition(":")[0]
     if not (isinstance(error, ModuleNotFoundError) and error.name and own.startswith(error.name)):
         return ""

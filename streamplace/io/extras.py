@@ -1,4 +1,4 @@
-"""Packages that only some formats and learned placers need."""
+"""Optional packages that some formats and learned placers need."""
 
 import importlib
 import os
@@ -11,16 +11,16 @@ from streamplace.errors import SettingError
 from streamplace.io.caches import user_cache
 
 LEARN = ("torch", "torch_geometric", "tensorboard")
-"""What the extra ``learn`` installs."""
+"""Packages that the extra ``learn`` installs."""
 
 
 def extra(package: str, name: str = "") -> Any:
-    """Return an optional package; where it is missing, tell how to install it.
+    """Import an optional package; the error for a missing one tells how to install it.
 
     Parameters
     ----------
     name
-        Extra of streamplace that installs it, by default called like it.
+        Extra of streamplace that installs it, by default of the same name.
     """
     try:
         return importlib.import_module(package)
@@ -30,10 +30,10 @@ def extra(package: str, name: str = "") -> Any:
 
 @contextmanager
 def importing_torch() -> Iterator[None]:
-    """Where torch is imported: SettingError if it is missing, and nothing in the temporary folder.
+    """Import torch in this block: SettingError if it is missing, and its cache in the user's cache.
 
-    Torch makes a folder for what it compiles as soon as it is imported; the user's cache is one
-    that can be found again.
+    Torch creates a folder for compiled code as soon as it is imported; in the user's cache folder,
+    later processes find it again.
     """
     folder = user_cache() / "torch"
     if _can_be_made(folder):

@@ -1,4 +1,4 @@
-"""Types of fields that the native file formats share."""
+"""Field types that the native file formats share."""
 
 from typing import Annotated, TypeVar
 
@@ -6,7 +6,7 @@ from pydantic import ConfigDict, FailFast, Field
 
 STRICT = ConfigDict(extra="forbid", strict=True)
 _T = TypeVar("_T")
-ListOf = Annotated[list[_T], FailFast()]  # a file of a million faults is told the first
+ListOf = Annotated[list[_T], FailFast()]  # of a million errors, the first is reported
 TableOf = Annotated[dict[str, _T], FailFast()]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]

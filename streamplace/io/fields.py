@@ -1,7 +1,7 @@
-"""Fields of documents: none twice, which readers pass over, and none that nobody knows.
+"""Unknown and repeated fields of documents, which pydantic and JSON readers ignore.
 
-Validation itself passes over unknown fields, because it would collect millions of them before it
-told the first.
+Validation ignores unknown fields, because it would collect millions of them before it reported the
+first.
 """
 
 import json
@@ -21,10 +21,10 @@ _PLAIN = frozenset((str, float, int, bool, type(None)))
 
 
 def check_json(content: bytes, document: Any, where: str, kind: Any) -> None:
-    """Check the fields of a JSON text against what validation by a type made of it.
+    """Check a JSON text for unknown and repeated fields, against its validated document.
 
-    Every field has a colon after its quote. If there are no more of those than fields that were
-    read, no field was passed over, and the text need not be read again.
+    Every field has a colon after its quote. If there are no more of those than validated fields,
+    no field was ignored, and the text is not parsed again.
     """
     read = _count(document)
     if content.count(b":") == read or sum(1 for _ in _COLON.finditer(content)) == read:
@@ -33,7 +33,7 @@ def check_json(content: bytes, document: Any, where: str, kind: Any) -> None:
 
 
 def unrepeated(content: bytes, where: str) -> Any:
-    """Content of a valid JSON text, numbers left out; a field that stands twice is refused."""
+    """Parse a valid JSON text without its numbers; raise FormatError for a repeated field."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         table: dict[str, Any] = {}
@@ -49,7 +49,7 @@ def unrepeated(content: bytes, where: str) -> Any:
 def check_known(
     given: Any, document: Any, where: str, kind: Any, place: tuple[int | str, ...] = ()
 ) -> None:
-    """Raise FormatError for the first field that validation by a type passed over."""
+    """Raise FormatError for the first field that validation by a type ignored."""
     allowed = _table(document)
     if isinstance(given, dict) and allowed is not None:
         for key, value in given.items():
@@ -71,7 +71,7 @@ def path_text(place: tuple[int | str, ...]) -> str:
 
 
 def _fields_at(kind: Any, place: tuple[int | str, ...]) -> list[str]:
-    """Names of the fields that the table at a place of a document may have."""
+    """Names of the fields that the type allows at a place of a document."""
     schema = TypeAdapter(kind).json_schema()
     part = schema
     for step in place:
@@ -82,14 +82,14 @@ def _fields_at(kind: Any, place: tuple[int | str, ...]) -> list[str]:
 
 
 def _resolved(part: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    """Part of a JSON Schema, or the definition that it refers to."""
+    """Resolve a reference in a JSON Schema."""
     name = str(part.get("$ref", "")).rpartition("/")[2]
     definition: dict[str, Any] = schema["$defs"][name] if name else part
     return definition
 
 
 def _count(document: Any) -> int:
-    """Fields of all tables of a document."""
+    """Number of fields in all tables of a document."""
     count, left = 0, [document]
     while left:
         tables = [value for value in left if type(value) is dict]
@@ -107,7 +107,7 @@ def _count(document: Any) -> int:
 
 
 def _table(document: Any) -> Mapping[str, Any] | None:
-    """Fields of a table that was read into a dictionary or a dataclass; None for other values."""
+    """Fields of a dictionary or a dataclass; None for other values."""
     if isinstance(document, dict):
         return document
     if is_dataclass(document):
@@ -116,10 +116,10 @@ def _table(document: Any) -> Mapping[str, Any] | None:
 
 
 def _passed(_: str) -> None:
-    """Leave a number out, however many digits it has."""
+    """Ignore a number, however many digits it has."""
 
 
 def plain(number: float) -> int | float:
-    """Whole numbers without the point, which halves a file."""
+    """Convert whole numbers to integers, which halves a file."""
     value = float(number)
     return int(value) if value.is_integer() and abs(value) < 2**53 else value

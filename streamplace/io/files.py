@@ -1,4 +1,4 @@
-"""Files: read with clear errors, written whole or not at all."""
+"""Files: read with clear errors, and written completely or not at all."""
 
 import gzip
 import math
@@ -21,7 +21,7 @@ LONGEST_LINE = 64 * 2**20
 LARGEST_FILE = 2**30
 LARGEST_TOML = 16 * 2**20
 MOST_UNPACKED = 64 * 2**20
-"""What any packed file may unpack to; a larger one, to `RATIO` times its own size."""
+"""Bytes that any packed file may unpack to; larger files may unpack to `RATIO` times their size."""
 RATIO = 256
 LONGEST_PATH = 4096
 CHUNK = 2**20
@@ -30,7 +30,7 @@ _READ_ERRORS = (OSError, EOFError, ValueError, zlib.error)
 
 
 def read_bytes(path: Path, most: int = LARGEST_FILE) -> bytes:
-    """Content of a file of at most ``most`` bytes, unpacked if its name ends in ``.gz``."""
+    """Read a file of at most ``most`` bytes, unpacked if its name ends in ``.gz``."""
     content = bytearray()
     with reading(path), _open(path) as file:
         unpacked = _most_unpacked(path, file)
@@ -43,7 +43,7 @@ def read_bytes(path: Path, most: int = LARGEST_FILE) -> bytes:
 
 
 def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Numbered non-empty lines, streamed; a line may be 64 MiB long at most."""
+    """Read numbered non-empty lines of at most 64 MiB, one after the other."""
     with reading(path), _open(path) as file:
         number, size, unpacked = 0, 0, _most_unpacked(path, file)
         while line := file.readline(LONGEST_LINE + 1):
@@ -59,12 +59,12 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """Content of a TOML file."""
+    """Read a TOML file."""
     return parse_toml_text(read_bytes(path, LARGEST_TOML), spot(path))
 
 
 def is_folder(path: Path) -> bool:
-    """Whether a path leads to a folder; False for what cannot be looked at."""
+    """Whether a path leads to a folder; False if that cannot be determined."""
     try:
         return path.is_dir()
     except (OSError, ValueError):
@@ -72,7 +72,7 @@ def is_folder(path: Path) -> bool:
 
 
 def is_file(path: Path) -> bool:
-    """Whether a path leads to a file; False for what cannot be looked at."""
+    """Whether a path leads to a file; False if that cannot be determined."""
     try:
         return path.is_file()
     except (OSError, ValueError):
@@ -81,10 +81,10 @@ def is_file(path: Path) -> bool:
 
 @contextmanager
 def writing(path: Path) -> Iterator[BinaryIO]:
-    """Open a file that appears under its name only when the block ends well.
+    """Open a file that replaces the one at its path only if the block succeeds.
 
-    Names that end in ``.gz`` are packed, without a time stamp, so that equal content gives equal
-    files. A pipe or device such as /dev/stdout is written to directly.
+    Files whose names end in ``.gz`` are packed, without a time stamp, so that equal content gives
+    equal files. A pipe or device such as /dev/stdout is written to directly.
     """
     target = _target(path)
     opened = _overwriting(target) if _is_special(target) else _replacing(target)
@@ -96,14 +96,14 @@ def writing(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file whole or not at all."""
+    """Write a text file completely or not at all."""
     content = encoded(text, spot(path))
     with writing(path) as file:
         file.write(content)
 
 
 def write_texts(texts: Mapping[Path, str]) -> None:
-    """Write text files into folders that are there: all of them, or none where one fails."""
+    """Write text files into existing folders: all of them, or none if one fails."""
     contents = {path: encoded(text, spot(path)) for path, text in texts.items()}
     with ExitStack() as files:
         for path, content in contents.items():
@@ -113,7 +113,7 @@ def write_texts(texts: Mapping[Path, str]) -> None:
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all, as it is, whatever its name ends in."""
+    """Write a file completely or not at all, without packing it."""
     try:
         with _replacing(_target(path)) as file:
             file.write(content)
@@ -122,7 +122,7 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder, and those around it, if it is not there."""
+    """Create a folder and its parents if they are missing."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (OSError, ValueError) as error:
@@ -131,7 +131,7 @@ def make_folder(path: Path) -> None:
 
 
 def encoded(text: str, where: str) -> bytes:
-    """UTF-8 of a text that may hold what no file can."""
+    """Encode a text as UTF-8; raise FormatError for lone surrogates."""
     try:
         return text.encode()
     except UnicodeEncodeError as error:
@@ -141,7 +141,7 @@ def encoded(text: str, where: str) -> bytes:
 
 @contextmanager
 def located(where: str) -> Iterator[None]:
-    """Put a place before the message of every error that the block raises."""
+    """Prefix every error of the block with a place."""
     try:
         yield
     except StreamplaceError as error:
@@ -149,7 +149,7 @@ def located(where: str) -> Iterator[None]:
 
 
 def spot(path: Path) -> str:
-    """Path as messages show it."""
+    """Path for messages."""
     return shown(str(path), LONGEST_PATH)
 
 
@@ -158,7 +158,7 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def _most_unpacked(path: Path, file: IO[bytes]) -> float:
-    """Bytes that an open file may unpack to, so that a small one cannot fill the memory."""
+    """Bytes that an open file may unpack to, so that a small file cannot fill the memory."""
     if path.suffix != ".gz":
         return math.inf
     return max(MOST_UNPACKED, RATIO * os.fstat(file.fileno()).st_size)
@@ -174,7 +174,7 @@ def _check_unpacked(path: Path, size: int, most: float) -> None:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Tell in one line why the block could not read a file."""
+    """Turn the block's errors into one line that tells why a file cannot be read."""
     try:
         yield
     except _READ_ERRORS as error:
@@ -182,7 +182,7 @@ def reading(path: Path) -> Iterator[None]:
 
 
 def _target(path: Path) -> Path:
-    """Return the file to write: where symbolic links lead, so that the links stay."""
+    """Resolve symbolic links, so that writing keeps them."""
     try:
         target = path if _is_special(path) else path.resolve()
         if target.is_dir():
@@ -194,7 +194,7 @@ def _target(path: Path) -> Path:
 
 @contextmanager
 def _replacing(target: Path) -> Iterator[BinaryIO]:
-    """Open a new file beside the target that takes its place, and its mode, at the end."""
+    """Open a new file in the same folder that replaces the target, with its mode, at the end."""
     _sweep(target.parent)
     temporary, raw = _temporary(target.parent)
     try:
@@ -211,7 +211,7 @@ def _replacing(target: Path) -> Iterator[BinaryIO]:
 
 
 def _temporary(folder: Path) -> tuple[Path, BinaryIO]:
-    """New file that is locked while it is written, which tells it from what a killed run left."""
+    """Create a file that is locked while it is written, unlike those of killed processes."""
     while True:
         path = folder / f"{TEMPORARY}{secrets.token_hex(6)}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
@@ -219,12 +219,12 @@ def _temporary(folder: Path) -> tuple[Path, BinaryIO]:
         wait_for_lock(raw)
         if path.exists():
             return path, raw
-        raw.close()  # another process swept it up before it was locked
+        raw.close()  # another process removed it before it was locked
 
 
 @cache
 def _sweep(folder: Path) -> None:
-    """Remove what killed runs left half-written in a folder; each process looks once."""
+    """Remove incomplete files of killed processes from a folder, once per process."""
     for left in folder.glob(f"{TEMPORARY}*"):
         with suppress(OSError):
             if left.is_file():

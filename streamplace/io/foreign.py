@@ -1,4 +1,4 @@
-"""What readers of foreign formats share: files of a folder, checked JSON, and usual units."""
+"""Shared parts of foreign formats' readers: files of a folder, checked JSON, default speeds."""
 
 from collections.abc import Hashable, Iterator
 from functools import cache
@@ -15,17 +15,17 @@ from streamplace.io.parsing import first_fault, utf8
 T = TypeVar("T")
 
 FOREIGN = ConfigDict(extra="ignore")
-"""Fields that we have no use for are no fault of a foreign file."""
+"""Unknown fields of foreign files are ignored."""
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 INSTRUCTIONS_PER_SECOND = 2500e6
-"""Of a device of which nothing is known: work that is given in seconds takes as long there."""
+"""Speed of an unknown device; work in seconds takes as long there."""
 BYTES_PER_SECOND = 125e6
-"""Of a link of which nothing is known: a transfer that is given in seconds takes as long there."""
+"""Bandwidth of an unknown link; transfers in seconds take as long there."""
 
 
 def files_of(path: Path, suffix: str) -> Iterator[Path]:
-    """Return the file itself, or the files of a folder whose names end so."""
+    """Return the file itself, or the files of a folder with this suffix."""
     if not is_folder(path):
         yield path
         return
@@ -38,12 +38,12 @@ def files_of(path: Path, suffix: str) -> Iterator[Path]:
 
 
 def read_foreign(kind: type[T], path: Path) -> T:
-    """Return the content of a JSON file that a typed dictionary describes."""
+    """Read a JSON file that a typed dictionary describes."""
     return parse_foreign(kind, read_bytes(path), spot(path))
 
 
 def parse_foreign(kind: type[T], content: bytes, where: str) -> T:
-    """Return the content of a JSON text; what the dictionary does not name is passed over."""
+    """Parse a JSON text that a typed dictionary describes; other fields are ignored."""
     text = utf8(content, where)
     try:
         document: T = _adapter(cast(Hashable, kind)).validate_json(text)
@@ -54,7 +54,7 @@ def parse_foreign(kind: type[T], content: bytes, where: str) -> T:
 
 
 def name_of(path: Path) -> str:
-    """Name of a graph that says none: its file's, which must be Unicode."""
+    """Name for a graph without one: that of its file, as valid Unicode."""
     return path.name.encode(errors="replace").decode().split(".")[0]
 
 

@@ -34,16 +34,16 @@ _T = TypeVar("_T")
 
 
 class Document(NamedTuple):
-    """A document that was read and validated.
+    """A validated document.
 
     Attributes
     ----------
     parts
-        Documents of the ``graph`` and of what else the file knows of the problem.
+        Documents of the ``graph`` and of the other parts of a problem.
     where
-        Place of the document, for errors.
+        Place of the document, for error messages.
     default_name
-        Name of a graph that says none.
+        Name for a graph without one.
     """
 
     parts: dict[str, Any]
@@ -69,7 +69,7 @@ def documents(name: str | Path) -> Iterator[Document]:
 
 
 def only(items: Iterator[_T], path: str | Path, noun: str) -> _T:
-    """Return the one thing that a file holds."""
+    """Return the only item of a file."""
     first = next(items, None)
     if first is None:
         raise FormatError(f"{spot(Path(path))}: holds no {noun}; name a file with one")
@@ -79,14 +79,14 @@ def only(items: Iterator[_T], path: str | Path, noun: str) -> _T:
 
 
 def read_graph(path: str | Path) -> StreamGraph:
-    """The one graph in a file."""
+    """Read the only graph of a file."""
     return only(read_graphs(path), path, "graph")
 
 
 def read_graphs(path: str | Path) -> Iterator[StreamGraph]:
-    """All graphs of a file, of the files of a folder or of shards, one after the other.
+    """Read the graphs of a file, of the files of a folder or of shards, one after the other.
 
-    Of documents that describe a whole problem, the graph.
+    From documents of problems, the graph is read.
     """
     return (document.graph() for document in documents(path))
 
@@ -103,7 +103,7 @@ def write_graph(graph: StreamGraph, name: str | Path) -> None:
 
 
 def _readable(graph: StreamGraph) -> Iterator[str]:
-    """JSON with an operator or a stream per line, in pieces: any size needs little memory."""
+    """JSON with one operator or stream per line, in pieces, to save memory for large graphs."""
     yield f'{{\n "name": {_compact(graph.name)},\n'
     if graph.attributes:
         yield f' "attributes": {_compact(dict(graph.attributes))},\n'
@@ -121,7 +121,7 @@ def _compact(value: Any) -> str:
 
 
 def write_graphs(graphs: Iterable[StreamGraph], path: str | Path) -> int:
-    """Write a data set, one graph per line; returns how many."""
+    """Write a data set, one graph per line, and return their number."""
     return write_lines(map(_named_line, graphs), Path(path), "graph")
 
 
@@ -132,7 +132,7 @@ def _named_line(graph: StreamGraph) -> tuple[str, bytes]:
 
 
 def write_lines(lines: Iterable[tuple[str, bytes]], path: Path, noun: str) -> int:
-    """Write a data set of named lines; returns how many."""
+    """Write a data set of named lines, and return their number."""
     if not path.name.endswith(LINES):
         raise FormatError(f"{spot(path)}: a data set's name must end in .jsonl or .jsonl.gz")
     count = 0
@@ -155,7 +155,7 @@ def graph_line(graph: StreamGraph) -> bytes:
 
 
 def parse_graph(content: bytes, where: str, default_name: str = "graph") -> StreamGraph:
-    """Graph from the text of a native JSON document; ``where`` stands in errors."""
+    """Graph from the text of a native JSON document; errors begin with ``where``."""
     return Document.of(content, where, default_name).graph()
 
 
@@ -196,7 +196,7 @@ def graph_from_dict(document: dict[str, Any], default_name: str = "graph") -> St
 
 
 def graph_to_dict(graph: StreamGraph) -> dict[str, Any]:
-    """Native document of a graph; what equals its default is left out."""
+    """Native document of a graph, without fields that equal their defaults."""
     document: dict[str, Any] = {"name": graph.name}
     if graph.attributes:
         document["attributes"] = dict(graph.attributes)
@@ -208,7 +208,7 @@ def graph_to_dict(graph: StreamGraph) -> dict[str, Any]:
 
 
 def _operator_rows(graph: StreamGraph) -> Iterator[dict[str, Any]]:
-    """Documents of the operators; what all of them do stands in the graph's."""
+    """Documents of the operators; a rule that all of them share is in the graph's document."""
     fires = graph.operators.fires_all
     joins = np.zeros(len(fires), np.bool_) if fires.all() else fires
     for i in range(graph.n_operators):
@@ -264,20 +264,20 @@ def _stream_row(graph: StreamGraph, i: int) -> dict[str, Any]:
 
 
 class _Rows:
-    """Rows of a document, column by column; a column is None where no row has it."""
+    """Rows of a document, column by column; a column is None if no row has it."""
 
     def __init__(self, rows: list[_Row], label: Callable[[_Row], str]) -> None:
         self._rows, self._label = rows, label
         self._keys = set[str]().union(*rows)
 
     def column(self, key: str, default: Any) -> list[Any] | None:
-        """Values as they stand."""
+        """Values as they are."""
         return [row.get(key, default) for row in self._rows] if key in self._keys else None
 
     def numbers(
         self, key: str, parse: Callable[[Quantity], float] | None = None, default: float = 0.0
     ) -> Floats | None:
-        """Numbers, some of them perhaps written with a unit, which ``parse`` reads."""
+        """Numbers; ``parse`` reads those with units."""
         values = self.column(key, default)
         if values is None:
             return None
@@ -296,13 +296,13 @@ class _Rows:
             ) from None
 
     def windows(self) -> dict[int, Window]:
-        """Windows by row."""
+        """Windows by row number."""
         if "window" not in self._keys:
             return {}
         return {i: _window(row) for i, row in enumerate(self._rows) if "window" in row}
 
     def firing(self, usual: str) -> list[bool] | None:
-        """Which rows fire all."""
+        """Whether each row fires all."""
         if usual == EACH and "fires" not in self._keys:
             return None
         return [row.get("fires", usual) == ALL for row in self._rows]
@@ -322,7 +322,7 @@ def _window(row: _Row) -> Window:
 
 
 def _is_problem(content: bytes) -> bool:
-    """Whether a document has a field ``graph`` and no ``operators``; most are told at a glance."""
+    """Whether a document has a field ``graph`` and no ``operators``; most need no parsing."""
     if not _GRAPH_FIELD.search(content):
         return False
     try:

@@ -1,4 +1,4 @@
-"""Native code that a damaged file may crash, run in a process of its own."""
+"""Native code that a damaged file may crash, run in a separate process."""
 
 import subprocess
 import sys
@@ -8,7 +8,7 @@ from streamplace.model.messages import shown
 
 
 def isolated(code: str, content: bytes, *words: str) -> bytes:
-    """Return what Python code writes that reads the content; both on standard streams.
+    """Run Python code that reads the content from standard input, and return its output.
 
     >>> isolated("import sys; sys.stdout.write(sys.stdin.read().upper())", b"text")
     b'TEXT'
@@ -16,9 +16,9 @@ def isolated(code: str, content: bytes, *words: str) -> bytes:
     Raises
     ------
     FormatError
-        With the last line that the code said, if it ends otherwise than well.
+        With the last line of its errors, if it fails.
     """
-    # -P: modules are not looked for in the working folder, which may be a stranger's
+    # -P: no modules from the working folder, which may be untrusted
     command = [sys.executable, "-P", "-c", code, *words]
     done = subprocess.run(command, input=content, capture_output=True)
     if done.returncode:

@@ -1,8 +1,8 @@
-"""The ledger of predicted and measured rates: lines of JSON that commands append and learn from.
+"""The ledger of predicted and measured rates: JSON lines that commands append and learn from.
 
-Every line says of one run what was predicted for it and what was measured. Lines that are damaged,
-of another version, or of something else are skipped and counted; they never end a command. The
-runs of the calibration of this repository come with the package in the same form.
+Every line has the predicted and the measured rate of one run. Lines that are damaged, of another
+version, or of something else are skipped and counted; they never end a command. The package has
+the runs of this repository's calibration in the same format.
 """
 
 import json
@@ -34,37 +34,37 @@ from streamplace.model.messages import counted, quoted
 LOG = logging.getLogger(__name__)
 
 VERSION = 1
-"""Of the lines; a change that older readers would misread needs another."""
+"""Version of the lines; a change that older readers would misread needs a new one."""
 FILE = "ledger.jsonl"
 RECORDED = Path(__file__).with_name("recorded_runs.jsonl")
 """Runs of this repository, written by ``benchmarks/recorded_runs.py``."""
 LARGEST_RATE = 1e18
 NOISE = 0.03
-"""Share by which runs of one placement differ (docs/calibration.md)."""
+"""Relative difference between runs of one placement (docs/calibration.md)."""
 _KEY = "ledger"
 _BEGINNING = f'{{"{_KEY}"'.encode()
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """A run: what was predicted for it, and what was measured.
+    """A run with its predicted and its measured rate.
 
     Attributes
     ----------
     job
-        Name of the job, the same whenever it is started.
+        Name of the job, the same in all of its runs.
     predicted, measured
-        Tuples/s of all sources together.
+        Tuples/s of all sources.
     is_limited
-        Whether the sources were held back, so that no more than what was measured was carried.
+        Whether back-pressure held the sources back, so that the measured rate is the capacity.
     low, high
-        Ends of the predicted interval; None where none was told.
+        Ends of the predicted interval; None without one.
     confidence
-        Of that interval.
+        Confidence of that interval.
     by
         Command that measured it.
     when
-        Time in UTC, as ISO 8601 writes it; empty where it is not known.
+        UTC time in ISO 8601 format; empty if unknown.
     """
 
     job: str
@@ -79,10 +79,10 @@ class LedgerEntry:
 
     @property
     def score(self) -> float | None:
-        """Logarithm of measured over predicted; None where the run does not tell it.
+        """Logarithm of measured / predicted; None if the run does not determine it.
 
-        A run that is not held back may carry more than it was offered, so it tells something only
-        if even that is clearly more than was predicted.
+        A run without back-pressure may carry more than it was offered, so it counts only if its
+        rate is clearly above the prediction.
         """
         if self.is_limited or self.measured > (1 + NOISE) * self.predicted:
             return math.log(self.measured / self.predicted)
@@ -90,7 +90,7 @@ class LedgerEntry:
 
     @property
     def held(self) -> bool | None:
-        """Whether the rate was in its interval; None where that is not known."""
+        """Whether the measured rate was in the interval; None if unknown."""
         if self.low is None or self.high is None:
             return None
         if self.is_limited or self.measured > self.high:
@@ -99,27 +99,27 @@ class LedgerEntry:
 
     @property
     def interval(self) -> RateInterval | None:
-        """The interval that was told; None where there was none."""
+        """Predicted interval; None without one."""
         if self.low is None or self.high is None:
             return None
         return RateInterval(self.low, self.predicted, self.high)
 
     def line(self) -> bytes:
-        """Return the entry as a line of a file."""
+        """Encode the entry as a line of a file."""
         row = {_KEY: VERSION} | {k: v for k, v in asdict(self).items() if v not in (None, "")}
         return json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n"
 
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Entries of a file.
+    """Entries of a ledger file.
 
     Attributes
     ----------
     entries
-        In the order of the file.
+        Entries in the order of the file.
     skipped
-        What was not read, in one line; empty where nothing was skipped.
+        Description of skipped lines; empty if there are none.
     """
 
     entries: tuple[LedgerEntry, ...] = ()
@@ -127,7 +127,7 @@ class Ledger:
 
 
 def usual_ledger() -> Path:
-    """File that commands write to if they are given none; neither it nor its folder need exist."""
+    """Default file that commands write to; the file and its folder may be missing."""
     named = os.environ.get("XDG_STATE_HOME")
     try:
         folder = Path(named) if named else Path.home() / ".local" / "state"
@@ -137,7 +137,7 @@ def usual_ledger() -> Path:
 
 
 def read_ledger(path: Path) -> Ledger:
-    """Entries of a file; none where it does not exist or cannot be read."""
+    """Read a ledger; it is empty if the file is missing or unreadable."""
     if not is_file(path):
         return Ledger()
     entries: list[LedgerEntry] = []
@@ -161,14 +161,14 @@ def read_ledger(path: Path) -> Ledger:
 
 
 def append_entries(path: Path, entries: Iterable[LedgerEntry]) -> None:
-    """Append entries of now to a file in one piece, while no other process appends any.
+    """Append entries, with the present time, in one write under a lock.
 
-    A line that a kill left unfinished is ended, and is a damaged one from then on.
+    An incomplete last line is terminated first, and counts as damaged from then on.
 
     Raises
     ------
     FormatError
-        When the file cannot be written, or is something else than a ledger.
+        When the file cannot be written, or is not a ledger.
     """
     now = datetime.now(UTC).isoformat(timespec="seconds")
     lines = b"".join(replace(entry, when=entry.when or now).line() for entry in entries)
@@ -197,11 +197,11 @@ def known_errors(
     confidence: float = USUAL_CONFIDENCE,
     recorded: Sequence[LedgerEntry] | None = None,
 ) -> PredictionErrors:
-    """Return what is known of the errors of predictions for a job.
+    """Return the prediction errors that apply to a job.
 
-    The runs of the job itself count alone if they are enough for the confidence, else the jobs of
-    the user, else those and the recorded ones. Recorded runs of a job of the same name are left
-    out: a job must not be judged by what was known of it when the package was made.
+    The runs of the job itself are used if they are enough for the confidence, else the user's
+    jobs, else those and the recorded ones. Recorded runs of a job of the same name are ignored,
+    so that the errors of a job do not come from the package's records of it.
 
     Parameters
     ----------
@@ -229,19 +229,19 @@ def known_errors(
 def errors_for(
     graph: StreamGraph, confidence: float | None = None, ledger: Path | None = None
 ) -> PredictionErrors | None:
-    """Return what predictions for a measured graph are off by; None where it was not measured.
+    """Return the prediction errors for a measured graph; None if it was not measured.
 
     Parameters
     ----------
     confidence
-        With which rates are to be in their intervals; 0 for no intervals, 0.9 by default.
+        Confidence of the rates' intervals; 0 for no intervals, 0.9 by default.
     ledger
-        File of the user's own runs; by default `usual_ledger`.
+        File of the user's runs; by default `usual_ledger`.
 
     Raises
     ------
     SettingError
-        For a confidence of predictions for a graph that was not measured.
+        When a confidence is asked for a graph that was not measured.
     """
     if confidence == 0:
         return None
@@ -260,7 +260,7 @@ def errors_for(
 
 
 def _scores(entries: Iterable[LedgerEntry]) -> dict[str, list[float]]:
-    """Scores of the runs that tell one, by job."""
+    """Scores of the runs that have one, by job."""
     by_job: dict[str, list[float]] = {}
     for entry in entries:
         if entry.score is not None:
@@ -269,7 +269,7 @@ def _scores(entries: Iterable[LedgerEntry]) -> dict[str, list[float]]:
 
 
 def _entry_of(line: bytes) -> LedgerEntry | str:
-    """Entry of a line, or why there is none."""
+    """Parse a line to an entry, or return the reason why it is none."""
     try:
         row = json.loads(line)
     except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
-"""Documents as they stand in files: in one each, a line each, or in shards; nothing is parsed.
+"""Unparsed documents of files: one per file, one per line, or in shards.
 
-A data set in *shards* is one whose lines are spread over files ``name-00000-of-00016.jsonl.gz``.
-It is named as if it were one file (``name.jsonl.gz``), by a pattern (``name-*-of-00016.jsonl.gz``),
-or by a folder that holds nothing else.
+A data set in *shards* has its lines in files ``name-00000-of-00016.jsonl.gz``, …. It is named like
+one file (``name.jsonl.gz``), by a pattern (``name-*-of-00016.jsonl.gz``), or by a folder that
+has no other files.
 """
 
 import re
@@ -19,14 +19,14 @@ _SHARD = re.compile(r"(?P<name>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suff
 
 
 class Line(NamedTuple):
-    """A document that was read and not yet validated.
+    """A document before validation.
 
     Attributes
     ----------
     where
-        Place of the document, for errors.
+        Place of the document, for error messages.
     default_name
-        Name of a graph that says none.
+        Name for a graph without one.
     """
 
     content: bytes
@@ -45,7 +45,7 @@ def lines_of(name: str | Path) -> Iterator[Line]:
 
 
 def files_of(path: Path) -> list[Path]:
-    """Files of a data set, in the order of its documents."""
+    """Files of a data set, in order of its documents."""
     if is_folder(path):
         return _of_folder(path)
     files = [] if _is_there(path) else shards_of(path)
@@ -53,7 +53,7 @@ def files_of(path: Path) -> list[Path]:
 
 
 def shards_of(path: Path) -> list[Path]:
-    """Shards of a data set by its name or by a pattern, all of them or none."""
+    """Shards of a data set by its name or by a pattern; empty if there are none."""
     base, suffix = _split(path.name)
     if not (suffix and is_folder(path.parent)):
         return []
@@ -71,7 +71,7 @@ def shards_of(path: Path) -> list[Path]:
 
 
 def shard_path(path: Path, number: int, count: int) -> Path:
-    """Where a shard of a data set stands.
+    """Path of a shard of a data set.
 
     >>> shard_path(Path("sets/b.jsonl.gz"), 3, 16).as_posix()
     'sets/b-00003-of-00016.jsonl.gz'
@@ -81,7 +81,7 @@ def shard_path(path: Path, number: int, count: int) -> Path:
 
 
 def whole(shards: Iterable[Path]) -> list[Path]:
-    """Shards in order; those of a set of which some are missing, or of two sets, are refused."""
+    """Sort the shards of one set; raise FormatError if shards are missing or of several sets."""
     files = sorted(shards)
     facts = [match for one in files if (match := _SHARD.fullmatch(one.name))]
     sets = {(match["name"], match["count"], match["suffix"]) for match in facts}
@@ -116,7 +116,7 @@ def _of_folder(path: Path) -> list[Path]:
 
 
 def _split(name: str) -> tuple[str, str]:
-    """Name of a data set without and its suffix; no suffix where it is the name of none."""
+    """Split the name of a data set from its suffix, which is empty for other names."""
     suffix = next((end for end in reversed(LINES) if name.endswith(end)), "")
     return name.removesuffix(suffix), suffix
 
@@ -129,5 +129,5 @@ def _is_there(path: Path) -> bool:
 
 
 def _stem(path: Path) -> str:
-    """File name as the name of a graph, which must be Unicode."""
+    """File name as the name of a graph, in valid Unicode."""
     return path.name.encode(errors="replace").decode()

@@ -1,4 +1,4 @@
-"""Locks on open files: held by one process at a time, and gone when it ends, however it ends."""
+"""Locks on open files, each held by one process and released when it ends."""
 
 import errno
 from contextlib import suppress
@@ -11,14 +11,14 @@ except ImportError:  # Windows
 
 
 def lock_at_once(file: IO[Any] | int) -> None:
-    """Lock an open file, or folder by its descriptor.
+    """Lock an open file, or a folder by its descriptor, without waiting.
 
     Raises
     ------
     BlockingIOError
-        If another process has it locked.
+        If another process holds the lock.
     OSError
-        Where there are no locks, as on some network file systems.
+        Where locks are not supported, as on some network file systems.
     """
     if fcntl is None:
         raise OSError(errno.ENOTSUP, "no locks")
@@ -26,7 +26,7 @@ def lock_at_once(file: IO[Any] | int) -> None:
 
 
 def wait_for_lock(file: IO[Any]) -> None:
-    """Lock an open file as soon as no other process has it locked, if there are locks at all."""
+    """Lock an open file as soon as possible; do nothing where locks are not supported."""
     if fcntl is not None:
         with suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX)

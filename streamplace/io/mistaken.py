@@ -1,4 +1,4 @@
-"""Files that were taken for others: a placement for a graph, several documents for one, a table."""
+"""Errors for files of the wrong kind: a placement for a graph, several documents for one."""
 
 import json
 from typing import Any
@@ -6,11 +6,11 @@ from typing import Any
 from pydantic_core import from_json
 
 GRAPHS = ("graph", "problem")
-"""Formats of which other commands make documents."""
+"""Formats that other commands write."""
 
 
 def remedy_for(name: str, content: bytes, fault: str) -> str:
-    """Fault of a document of the named format, in other words where the file is another kind."""
+    """Describe the fault of a document, in other words if the file is of another kind."""
     kind = "graph" if name in GRAPHS else name
     if not content.strip():
         return "is empty, and no valid JSON" + (_made() if name in GRAPHS else "")
@@ -27,7 +27,7 @@ def remedy_for(name: str, content: bytes, fault: str) -> str:
 
 
 def _kind_of(document: Any) -> str | None:
-    """Whether a document is a graph or a placement, as its fields say; None for neither."""
+    """Kind of a document by its fields, graph or placement; None for others."""
     if not isinstance(document, dict):
         return None
     if "assignment" in document:
@@ -36,7 +36,7 @@ def _kind_of(document: Any) -> str | None:
 
 
 def _of_invalid(kind: str, content: bytes, fault: str) -> str:
-    """What is wrong with a text that is no JSON document."""
+    """Describe the fault of a text that is not a JSON document."""
     if _several(content):
         return "holds several JSON documents; write each on one line of a .jsonl file"
     other_format = kind == "graph" and not content.lstrip().startswith((b"{", b"["))

@@ -1,6 +1,6 @@
 """Modules of a neural network, read from the names of its operators: ``encoder.0.mlp/linear_3``.
 
-Before the last slash stands the path of the module that computes, nothing for the network itself.
+The path before the last slash is that of the module that computes, empty for the network itself.
 """
 
 from collections.abc import Iterator
@@ -9,13 +9,13 @@ from functools import cached_property
 from streamplace.model.graph import StreamGraph
 
 INPUT = "input"
-"""Kind of an operator that stands for an input of the network."""
+"""Kind of the operators that are inputs of the network."""
 SOURCE, LOOSE = "torch", "torch_loose"
-"""Attributes: what makes the model, and modules and tensors in which nothing is computed."""
+"""Attributes for the model's source, and for modules and tensors without computation."""
 
 
 def joined(module: str, node: str) -> str:
-    """Name of an operator.
+    """Join the path of a module and the name of a node to the name of an operator.
 
     >>> joined("layer1.0", "add_2"), joined("", "cat")
     ('layer1.0/add_2', 'cat')
@@ -24,7 +24,7 @@ def joined(module: str, node: str) -> str:
 
 
 def parted(name: str) -> tuple[str, str]:
-    """Module and node of an operator.
+    """Split the name of an operator into module and node.
 
     >>> parted("layer1.0/add_2"), parted("cat")
     (('layer1.0', 'add_2'), ('', 'cat'))
@@ -34,7 +34,7 @@ def parted(name: str) -> tuple[str, str]:
 
 
 def around(module: str) -> Iterator[str]:
-    """Modules that hold a module, from the network itself to the module.
+    """Enclosing modules of a module, from the network itself to the module.
 
     >>> list(around("layer1.0.conv1"))
     ['', 'layer1', 'layer1.0', 'layer1.0.conv1']
@@ -48,16 +48,16 @@ def around(module: str) -> Iterator[str]:
 
 
 class Modules:
-    """Which operators belong to which module, inputs of the network left out.
+    """Operators by module, without the inputs of the network.
 
     Attributes
     ----------
     own
         Rows of the operators that a module's own code computes, by its path.
     within
-        Rows of the operators of a module and of those it holds.
+        Rows of the operators of a module and of its submodules.
     feeders
-        Rows of the operators that each operator takes in.
+        Rows of the inputs of every operator.
     """
 
     def __init__(self, graph: StreamGraph) -> None:
@@ -75,7 +75,7 @@ class Modules:
 
     @cached_property
     def feeders(self) -> list[list[int]]:
-        """Rows that each row takes in."""
+        """Rows of the inputs of every operator."""
         sources: list[list[int]] = [[] for _ in range(self.graph.n_operators)]
         streams = self.graph.streams
         for source, target in zip(streams.source.tolist(), streams.target.tolist(), strict=True):
@@ -83,21 +83,21 @@ class Modules:
         return sources
 
     def is_input(self, row: int) -> bool:
-        """Whether an operator stands for an input of the network."""
+        """Whether an operator is an input of the network."""
         return self.graph.operators.kind[row] == INPUT
 
     def is_leaf(self, module: str) -> bool:
-        """Whether a module does all itself."""
+        """Whether a module has no submodules that compute."""
         return len(self.own.get(module, ())) == len(self.within[module])
 
     def begins(self, row: int) -> bool:
-        """Whether an operator takes in an input of the network itself."""
+        """Whether an operator reads an input of the network itself."""
         return any(map(self.is_input, self.feeders[row]))
 
     def is_block(self, module: str) -> bool:
-        """Whether a module can only be moved as a whole.
+        """Whether a module can only be moved as one.
 
-        It is if it holds no other module, if its own code uses weights, or joins data of its own
+        This holds if it has no submodules, or if its own code uses weights or joins data of its own
         with data from outside, as a residual block does.
         """
         own, inside = self.own[module], set(self.within[module])
@@ -114,9 +114,10 @@ class Modules:
 def blocks_of(graph: StreamGraph) -> list[list[str]]:
     """Groups of operators that a device map, which moves data where modules begin, keeps together.
 
-    Blocks are one group each. What the code of other modules computes goes with what it takes in;
-    where that is an input, with all that stays where inputs arrive, and so does what uses weights
-    of the network itself.
+    1. The operators of a block are one group.
+    2. An operator in the code of another module joins the group of its inputs.
+    3. If its input is an input of the network, or if it uses weights of the network itself, it
+       joins the group of all operators that stay where the inputs arrive.
     """
     modules = Modules(graph)
     whole = dict.fromkeys(module for module in modules.own if modules.is_block(module))

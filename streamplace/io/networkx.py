@@ -1,4 +1,4 @@
-"""networkx graphs in and out: nodes are operators, edges streams, with the native field names."""
+"""Conversion from and to networkx: nodes are operators, edges streams, with native field names."""
 
 from collections.abc import Mapping
 from math import nan
@@ -30,7 +30,7 @@ RARE: dict[str, Any] = {
     "slot_sharing_group": "",
     "constant": 0.0,
 }
-"""Attributes that all nodes have where one of them does; GraphML cannot hold all of these."""
+"""Attributes that all nodes have if one of them does; GraphML cannot represent all of them."""
 EDGE: dict[str, Any] = {
     "selectivity": 1.0,
     "payload": nan,
@@ -44,9 +44,9 @@ EDGE: dict[str, Any] = {
 def to_networkx(graph: StreamGraph) -> "nx.MultiDiGraph[str]":
     """Directed multigraph whose node and edge attributes are the fields of the native format.
 
-    All nodes have the same attributes, and so have all edges, as other libraries demand; the
-    payload of a stream is NaN where it is that of its operator. The key of an edge is the number of
-    its stream, since networkx groups edges by their source.
+    All nodes have the same attributes, and so have all edges, as other libraries require; the
+    payload of a stream is NaN if it inherits that of its operator. The key of an edge is the number
+    of its stream, since networkx groups edges by their source.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def to_networkx(graph: StreamGraph) -> "nx.MultiDiGraph[str]":
 def from_networkx(graph: "nx.DiGraph[Any] | nx.MultiDiGraph[Any]") -> StreamGraph:
     """Stream graph from a directed networkx graph; node names become strings.
 
-    Streams are in the order of the edges' keys where these number all edges, else in networkx's.
+    Streams are in order of the edges' keys if these number all edges, else in networkx's order.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def from_networkx(graph: "nx.DiGraph[Any] | nx.MultiDiGraph[Any]") -> StreamGrap
 
 
 def _edges(graph: "nx.DiGraph[Any] | nx.MultiDiGraph[Any]") -> list[tuple[Any, Any, Any]]:
-    """Edges with their attributes, by their keys where these number all of them."""
+    """Edges with their attributes, sorted by their keys if these number all of them."""
     if not isinstance(graph, nx.MultiDiGraph):
         return list(graph.edges(data=True))
     keyed = list(graph.edges(keys=True, data=True))
@@ -114,15 +114,15 @@ def _edges(graph: "nx.DiGraph[Any] | nx.MultiDiGraph[Any]") -> list[tuple[Any, A
 
 
 def _without_window(facts: dict[Any, Any]) -> dict[Any, Any]:
-    """Return the facts of a node; a window that is None is none."""
+    """Remove a window of None from the attributes of a node."""
     return {key: fact for key, fact in facts.items() if key != "window" or fact is not None}
 
 
 def _inheriting(facts: dict[Any, Any]) -> dict[Any, Any]:
-    """Return the facts of an edge; a payload that is NaN is that of the sender."""
+    """Remove a payload of NaN, which inherits the sender's, from the attributes of an edge."""
     return {key: fact for key, fact in facts.items() if key != "payload" or fact == fact}
 
 
 def _plain(facts: Mapping[Any, Any]) -> dict[Any, Any]:
-    """Return the facts with numpy's numbers as Python's."""
+    """Convert numpy's numbers to Python's."""
     return {k: v.item() if isinstance(v, np.generic) else v for k, v in facts.items()}

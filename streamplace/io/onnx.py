@@ -1,7 +1,7 @@
-"""ONNX models: a task per node, with the work of its operation and the bytes of its tensors.
+"""ONNX models: a task per node, with the work of its operator and the bytes of its tensors.
 
-Shapes are inferred by ONNX; a batch of unknown size counts as one. Weights are memory of the first
-node that uses them.
+ONNX infers the shapes; a batch of unknown size counts as one. Weights are memory of the first node
+that uses them.
 """
 
 import logging
@@ -29,7 +29,7 @@ from streamplace.model.streams import Stream
 
 LOG = logging.getLogger(__name__)
 LARGEST_MODEL = 2**31
-"""Bytes; protocol buffers hold no more."""
+"""Bytes, the limit of protocol buffers."""
 INFER = """
 import sys, onnx
 model = onnx.load_model_from_string(sys.stdin.buffer.read())
@@ -55,7 +55,7 @@ def read_onnx(path: Path, *, chains: bool = False) -> Iterator[Known]:
 
 
 def _loaded(content: bytes) -> Any:
-    """Model with the shapes of its tensors."""
+    """Load a model and infer the shapes of its tensors."""
     onnx = extra("onnx")
     from google.protobuf.message import DecodeError
 
@@ -78,7 +78,7 @@ def _loaded(content: bytes) -> Any:
 
 
 def _fix(given: Any) -> None:
-    """Give an input whose batch is of any size a batch of one."""
+    """Set the batch size of an input to one if it is variable."""
     lengths = given.type.tensor_type.shape.dim
     for axis, length in enumerate(lengths):
         if length.dim_value < 1:
@@ -91,7 +91,7 @@ def _fix(given: Any) -> None:
 
 
 def _texts(graph: Any) -> Iterator[Any]:
-    """Names in a graph; protocol buffers let bytes pass that are none."""
+    """Names in a graph; protocol buffers accept bytes that are not valid text."""
     for node in graph.node:
         yield from (node.name, node.op_type, *node.input, *node.output)
         yield from (attribute.name for attribute in node.attribute)
@@ -99,12 +99,12 @@ def _texts(graph: Any) -> Iterator[Any]:
 
 
 class OnnxModel:
-    """A model, by the names of its tensors.
+    """A model, indexed by the names of its tensors.
 
     Attributes
     ----------
     nodes
-        What computes, by names that are unique; constants are weights.
+        Nodes that compute, by unique names; constants are weights.
     """
 
     def __init__(self, model: Any) -> None:
@@ -146,12 +146,12 @@ class OnnxModel:
 
     @cached_property
     def inputs(self) -> list[str]:
-        """Inputs that are no weights."""
+        """Inputs that are not weights."""
         return [given.name for given in self.proto.input if given.name not in self.weights]
 
     @cached_property
     def tensors(self) -> dict[str, Tensor]:
-        """Tensors whose shape is known."""
+        """Tensors of known shape."""
         infos = [*self.proto.input, *self.proto.value_info, *self.proto.output]
         shaped = {
             one.name: _tensor(
@@ -165,7 +165,7 @@ class OnnxModel:
 
     @cached_property
     def taken(self) -> dict[str, dict[str, None]]:
-        """Tensors that every node takes in, itself or in the graphs that it holds."""
+        """Input tensors of every node and of its subgraphs."""
         return {called: dict.fromkeys(_inputs(node)) for called, node in self.nodes.items()}
 
     def _streams(self, inputs: list[str]) -> Iterator[Stream]:
@@ -222,7 +222,7 @@ def _item_size(kind: int) -> int:
 
 
 def _inputs(node: Any) -> Iterator[str]:
-    """Tensors that a node and the graphs that it holds take in."""
+    """Input tensors of a node and of its subgraphs."""
     yield from filter(None, node.input)
     for attribute in node.attribute:
         for inner in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):

@@ -1,8 +1,8 @@
-"""OpenVINO models: a task per operation of the graph, its constants among them.
+"""OpenVINO models: a task per operation of the graph, constants included.
 
-That is the graph that HSDAG places: the saved representation of a model, where every weight is a
-constant and, compressed, a conversion as well. Constants hold the memory and do no work, nor does
-what is computed from them alone. A batch of unknown size counts as one.
+HSDAG places this graph: the saved representation of a model, in which every weight is a constant
+and, if compressed, a conversion as well. Constants hold the memory and do no work, and neither do
+operations on constants alone. A batch of unknown size counts as one.
 """
 
 import json
@@ -63,11 +63,11 @@ listed = [
 ]
 json.dump(listed, sys.stdout)
 """
-"""Lists the operations of a model, in a process of its own."""
+"""Script for a separate process that lists the operations of a model."""
 
 
 class OpenVinoNode(TypedDict):
-    """An operation: rows and outputs of what it takes in, shapes and item sizes of its outputs."""
+    """An operation: rows and output numbers of its inputs, shapes and item sizes of its outputs."""
 
     name: str
     kind: str
@@ -77,7 +77,7 @@ class OpenVinoNode(TypedDict):
 
 
 class Tensors(NamedTuple):
-    """What an operation takes in, and what it makes."""
+    """Input and output tensors of an operation."""
 
     taken: list[Tensor]
     made: list[Tensor]
@@ -101,7 +101,7 @@ def read_openvino(path: Path, *, chains: bool = False) -> Iterator[Known]:
 
 def _nodes(path: Path) -> list[OpenVinoNode]:
     """Operations of a model, in order."""
-    read_bytes(path, LARGEST_MODEL)  # which tells what is no file
+    read_bytes(path, LARGEST_MODEL)  # raises the error for a missing or unreadable file
     try:
         listed: list[OpenVinoNode] = json.loads(isolated(LIST, b"", str(path.resolve())))
     except FormatError as error:
@@ -129,7 +129,7 @@ def _graph(name: str, nodes: list[OpenVinoNode]) -> StreamGraph:
 
 
 def held_rows(graph: StreamGraph) -> set[int]:
-    """Rows of the operations that depend on no input: weights, and what they are turned into."""
+    """Rows of the operations that depend on no input: weights, and operations on weights alone."""
     feeders: dict[int, list[int]] = {}
     for u, v in zip(graph.streams.source.tolist(), graph.streams.target.tolist(), strict=True):
         feeders.setdefault(v, []).append(u)
@@ -142,7 +142,7 @@ def held_rows(graph: StreamGraph) -> set[int]:
 
 
 def names_of(given: list[str]) -> list[str]:
-    """Names of the operations, in order, with their number where several bear one.
+    """Names of the operations, in order; names that occur several times get their row number.
 
     >>> names_of(["a", "b", "a"])
     ['a#0', 'b', 'a#2']
@@ -161,7 +161,7 @@ def _constant(nodes: list[OpenVinoNode]) -> list[bool]:
 
 
 def _sent(node: OpenVinoNode, made: list[list[Tensor]]) -> dict[int, float]:
-    """Bytes that a node takes in, by the row of who made them, each tensor once."""
+    """Bytes of a node's inputs by the row of their producer, each tensor once."""
     sent: dict[int, float] = {}
     for source, i in dict.fromkeys(map(tuple, node["taken"])):
         sent[source] = sent.get(source, 0.0) + made[source][i].size

@@ -1,4 +1,4 @@
-"""Parsing files of the native formats: what is wrong is one line with its place and remedy."""
+"""Parsing of native files; errors are one line with place and remedy."""
 
 import codecs
 from collections.abc import Hashable
@@ -21,7 +21,7 @@ _UNION_BRANCHES = ("float", "str", "int", "bool", "constrained-float")
 
 
 def parse_json(name: str, content: bytes, where: str) -> Any:
-    """Content of a JSON document of the named format; ``where`` stands in the error."""
+    """Parse a JSON document of the named format; errors begin with ``where``."""
     try:
         return parse_as(FILES[name], content, where)
     except FormatError as error:
@@ -30,7 +30,7 @@ def parse_json(name: str, content: bytes, where: str) -> Any:
 
 
 def parse_as(kind: type[_T], content: bytes, where: str) -> _T:
-    """Content of a JSON document that is described by a typed dictionary."""
+    """Parse a JSON document that a typed dictionary describes."""
     text = utf8(content, where)
     try:
         document: _T = _adapter(cast(Hashable, kind)).validate_json(text, extra="ignore")
@@ -41,12 +41,12 @@ def parse_as(kind: type[_T], content: bytes, where: str) -> _T:
 
 
 def parse_toml(name: str, content: bytes, where: str) -> Any:
-    """Content of a TOML document of the named format; ``where`` stands in the error."""
+    """Parse a TOML document of the named format; errors begin with ``where``."""
     return parse_tables(name, parse_toml_text(content, where), where)
 
 
 def parse_toml_text(content: bytes, where: str) -> dict[str, Any]:
-    """Tables of any TOML document."""
+    """Parse any TOML document to tables."""
     try:
         text = utf8(content, where).decode()
     except UnicodeDecodeError as error:
@@ -55,12 +55,12 @@ def parse_toml_text(content: bytes, where: str) -> dict[str, Any]:
 
 
 def parse_tables(name: str, tables: dict[str, Any], where: str) -> Any:
-    """Return tables that a TOML reader returned, checked against the named format."""
+    """Check tables of a TOML document against the named format."""
     return checked(FILES[name], tables, where)
 
 
 def checked(kind: type[_T], tables: object, where: str) -> _T:
-    """Return tables, checked against the typed dictionary that describes them."""
+    """Check tables against the typed dictionary that describes them."""
     try:
         document: _T = _adapter(cast(Hashable, kind)).validate_python(tables, extra="ignore")
     except ValidationError as error:
@@ -70,7 +70,7 @@ def checked(kind: type[_T], tables: object, where: str) -> _T:
 
 
 def utf8(content: bytes, where: str) -> bytes:
-    """Return the content without a byte order mark; other encodings are refused by name."""
+    """Remove a byte order mark; raise FormatError for UTF-16."""
     if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise FormatError(f"{where}: is UTF-16 text; save it as UTF-8")
     return content.removeprefix(codecs.BOM_UTF8)
@@ -82,7 +82,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 def first_fault(error: ValidationError) -> str:
-    """Place, value and remedy of the first fault, in one line."""
+    """Describe the first fault on one line: place, value and remedy."""
     fault = error.errors(include_url=False, include_context=False)[0]
     path = _path(fault["loc"])
     message = shown(fault["msg"].replace("Input should", "it should"), 200)
@@ -96,7 +96,7 @@ def first_fault(error: ValidationError) -> str:
 
 
 def _missing(location: tuple[int | str, ...], table: object) -> str:
-    """Name of a missing field, or of one that is probably meant to be it."""
+    """Describe a missing field, or an unknown one that probably stands for it."""
     *above, name = location
     for given in table if isinstance(table, dict) else ():
         if near := suggestion(str(given), [str(name)]):

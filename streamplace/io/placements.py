@@ -16,16 +16,16 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 
 EXPORTED = (".csv", ".dot", ".graphml")
-"""Names of placements in other forms end so; ``export`` reads them."""
+"""Suffixes of placements in other formats, which ``export`` reads."""
 LARGEST_PLACEMENT = 256 * 2**20
 PRINTED = frozenset({"assignment", "verdict", "placer"})
-"""Fields by which an answer of ``place --json`` is recognised;"""
+"""Fields that identify the output of ``place --json``;"""
 READ = frozenset({"graph", "assignment", "priority", "queue", "parallelism"})
 """and those that are read from it."""
 
 
 def read_placement(name: str | PathLike[str], problem: Problem | None = None) -> Placement:
-    """Placement of a problem's operators on its devices, by default those that the file names."""
+    """Placement of the operators on the devices of a problem, by default of those in the file."""
     path = Path(name)
     if problem is None:
         return read_present(path)
@@ -51,19 +51,19 @@ def read_placements(name: str | PathLike[str]) -> Iterator[tuple[str, Placement 
 
 
 def read_placed(path: Path, problem: Problem) -> tuple[Problem, Placement]:
-    """Placement of this problem's operators or of their subtasks, and the problem of these."""
+    """Placement of this problem's operators or of their subtasks, with the problem of these."""
     content = read_bytes(path, LARGEST_PLACEMENT)
     placed = named_problem(problem, parse_document(content, spot(path))["assignment"])
     return placed, parse_placement(content, spot(path), placed)
 
 
 def read_present(path: Path) -> Placement:
-    """Placement that a graph runs by, of the operators and on the devices that the file names."""
+    """Present placement of a graph, with the operators and devices that the file names."""
     return parse_given(read_bytes(path, LARGEST_PLACEMENT), spot(path))
 
 
 def parse_placement(content: bytes, where: str, problem: Problem) -> Placement:
-    """Placement from the text of a JSON document; ``where`` stands in errors."""
+    """Placement from the text of a JSON document; errors begin with ``where``."""
     operators, devices = problem.graph.operators.name, problem.cluster.devices.name
     document = parse_document(content, where)
     with located(where):
@@ -80,9 +80,9 @@ def parse_given(content: bytes, where: str) -> Placement:
 
 
 def parse_document(content: bytes, where: str) -> dict[str, Any]:
-    """Assignment and facts of a JSON document; ``where`` stands in errors.
+    """Assignment and other fields of a JSON document; errors begin with ``where``.
 
-    Of what ``place --json`` printed, which also explains the placement, only the placement is read.
+    From the output of ``place --json``, only the placement is read.
     """
     if where.endswith(EXPORTED):
         raise FormatError(
@@ -98,7 +98,7 @@ def parse_document(content: bytes, where: str) -> dict[str, Any]:
 
 
 def _printed(content: bytes) -> dict[str, Any] | None:
-    """Placement in what ``place --json`` printed, as its verdict tells; else None."""
+    """Placement in the output of ``place --json``, which has a verdict; else None."""
     if b'"verdict"' not in content:
         return None
     try:
@@ -111,17 +111,17 @@ def _printed(content: bytes) -> dict[str, Any] | None:
 
 
 def order_given(document: Mapping[str, Any]) -> tuple[dict[str, float] | None, str]:
-    """Priorities of a document, and what they mean; older files do not say that."""
+    """Priorities of a document and their discipline, which older files do not have."""
     return document.get("priority"), document.get("queue", "priority")
 
 
 def order_facts(placement: Placement) -> dict[str, Any]:
-    """What a document says of the order in which devices run operators; nothing without one."""
+    """Fields of a document for the order in which devices run operators; empty without one."""
     priority = placement.priorities()
     return {} if priority is None else {"queue": placement.queue, "priority": priority}
 
 
 def write_placement(placement: Placement, path: str | PathLike[str], **facts: Any) -> None:
-    """Write a placement, with facts such as ``graph`` and ``placer`` beside it."""
+    """Write a placement, with other fields such as ``graph`` and ``placer``."""
     document = {**facts, "assignment": placement.as_dict(), **order_facts(placement)}
     write_text(Path(path), json.dumps(document, indent=1, ensure_ascii=False) + "\n")

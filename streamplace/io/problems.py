@@ -1,7 +1,7 @@
-"""Problem documents: a graph, and what is known of its cluster, its constraints and its costs.
+"""Problem documents: a graph, and optionally its cluster, constraints and costs.
 
-A document of the graph alone is one, too; so every file of graphs is a file of problems. Like
-graphs they come in ``.json`` files, and one per line in data sets.
+A document of a graph alone is a problem, too, so every file of graphs is a file of problems. Like
+graphs, problems are in ``.json`` files, or one per line in data sets.
 """
 
 import json
@@ -40,39 +40,39 @@ from streamplace.model.problem import Problem
 
 
 class Draft(NamedTuple):
-    """A graph with its constraints, for whatever cluster."""
+    """A graph with its constraints, for any cluster."""
 
     graph: StreamGraph
     constraints: Constraints
 
 
 Known = StreamGraph | Draft | Problem
-"""A graph, and what else is known of a problem."""
+"""A graph, possibly with other parts of a problem."""
 
 
 @cache
 def usual_cluster() -> Cluster:
-    """Cluster of those who say nothing of theirs: five equal devices."""
+    """Default cluster: five equal devices."""
     return Cluster.uniform(5)
 
 
 def read_problem(
     path: str | Path, cluster: Cluster | None = None, constraints: Constraints | None = None
 ) -> Problem:
-    """The one problem in a file; see `read_problems`."""
+    """Read the only problem of a file; see `read_problems`."""
     return only(read_problems(path, cluster, constraints), path, "problem")
 
 
 def read_problems(
     path: str | Path, cluster: Cluster | None = None, constraints: Constraints | None = None
 ) -> Iterator[Problem]:
-    """All problems of a file, of the files of a folder or of shards, one after the other.
+    """Read the problems of a file, of the files of a folder or of shards, one after the other.
 
     Parameters
     ----------
     cluster, constraints
-        Of documents that have none; by default five equal devices, and no constraints. A document
-        that has its own is refused, for it would be another problem.
+        For documents without them; by default five equal devices, and no constraints. A document
+        with its own is refused, as it would be another problem.
     """
     return (problem_beside(document, cluster, constraints) for document in documents(path))
 
@@ -80,7 +80,7 @@ def read_problems(
 def problem_beside(
     document: Document, cluster: Cluster | None, constraints: Constraints | None
 ) -> Problem:
-    """Problem of a document on a cluster, five equal devices by default, or on its own."""
+    """Problem of a document, on its own cluster, on this one, or on five equal devices."""
     own = "cluster" in document.parts
     return problem_of(document, cluster if own else cluster or usual_cluster(), constraints)
 
@@ -92,12 +92,12 @@ def write_problem(problem: Draft | Problem, path: str | Path) -> None:
 
 
 def write_problems(problems: Iterable[Known], path: str | Path) -> int:
-    """Write a data set of problems, or of graphs and problems, one per line; returns how many."""
+    """Write a data set of problems or graphs, one per line, and return their number."""
     return write_lines(map(_known_line, problems), Path(path), "problem")
 
 
 def write_known(draft: Known, path: Path) -> None:
-    """Write what is known of one problem as readable JSON."""
+    """Write a graph or a problem as readable JSON."""
     if isinstance(draft, StreamGraph):
         write_graph(draft, path)
     else:
@@ -105,7 +105,7 @@ def write_known(draft: Known, path: Path) -> None:
 
 
 def write_all_known(drafts: Iterable[Known], path: Path) -> int:
-    """Write a data set of graphs and problems, one per line; returns how many."""
+    """Write a data set of graphs and problems, one per line, and return their number."""
     return write_lines(map(_known_line, drafts), path, "graph")
 
 
@@ -123,7 +123,7 @@ def problem_line(problem: Draft | Problem) -> bytes:
 
 
 def problem_to_dict(problem: Draft | Problem) -> dict[str, Any]:
-    """Document of a problem; what equals its default is left out.
+    """Document of a problem, without fields that equal their defaults.
 
     >>> from streamplace import Operator, StreamGraph
     >>> pipe = StreamGraph.of("one", [Operator("a", rate=1.0)])
@@ -146,7 +146,7 @@ def problem_to_dict(problem: Draft | Problem) -> dict[str, Any]:
 def problem_of(
     document: Document, cluster: Cluster | None, constraints: Constraints | None
 ) -> Problem:
-    """Problem of a document, which must bring what is not given, and not what is."""
+    """Problem of a document; cluster and constraints come from it or from the arguments."""
     graph, parts = document.graph(), document.parts
     with located(document.where):
         if "cluster" in parts:
@@ -161,7 +161,7 @@ def problem_of(
                 raise FormatError("contains its own constraints; drop yours, or remove its own")
             with located("constraints"):
                 constraints = Constraints(**parts["constraints"])
-    alone = len(parts) == 1  # then what does not fit is no fault of the document
+    alone = len(parts) == 1  # then the document is not at fault
     with nullcontext() if alone else located(document.where):
         cluster = cluster or usual_cluster()
         moving = _moving(parts["moving"], graph, cluster) if "moving" in parts else None
@@ -169,7 +169,7 @@ def problem_of(
 
 
 def _moving(part: dict[str, Any], graph: StreamGraph, cluster: Cluster) -> Moving:
-    """What it takes to move operators; what is left out is their memory, and no time."""
+    """Costs of moving; by default the operators' memory, and no start-up time."""
     startup = part.get("startup", np.zeros((graph.n_operators, cluster.n_devices)))
     return Moving(part.get("state", graph.operators.memory), startup)
 

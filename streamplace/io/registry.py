@@ -1,4 +1,4 @@
-"""Foreign graph formats: one file, one reader registered under the format's name."""
+"""Registry of foreign graph formats, one reader per format."""
 
 import inspect
 import re
@@ -21,12 +21,12 @@ class Format:
     Attributes
     ----------
     options
-        What the reader does on request: names of its keyword arguments, each with what its
-        docstring says of it.
+        Names of the reader's keyword arguments, each a flag, with their descriptions from its
+        docstring.
     source
-        What the reader takes, where that is no path.
+        Description of the source, if it is not a path.
     package
-        What has to be installed, where that is no matter of course.
+        Package that the reader needs, if it is not a requirement of streamplace.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Format:
     package: str = ""
 
     def with_options(self, names: Iterable[str]) -> "Format":
-        """Return the format whose reader does these things as well."""
+        """Return the format with these options of its reader switched on."""
         for name in names:
             if name not in self.options:
                 able = [other for other in FORMATS if name in FORMATS[other].options]
@@ -62,7 +62,7 @@ def reader(name: str, *, source: str = "", package: str = "") -> Callable[[Reade
 
 
 def _options(read: Reader) -> dict[str, str]:
-    """Keyword arguments of a reader, and their descriptions in its docstring."""
+    """Keyword arguments of a reader, with their descriptions from its docstring."""
     lines = inspect.getdoc(read) or ""
     options = {}
     for parameter in inspect.signature(read).parameters.values():
@@ -73,7 +73,7 @@ def _options(read: Reader) -> dict[str, str]:
 
 
 def reader_options() -> dict[str, str]:
-    """Options of all formats with their descriptions, and the formats that take each."""
+    """Options of all formats with their descriptions, followed by the formats that have them."""
     takers: dict[tuple[str, str], list[str]] = {}
     for name in FORMATS:
         for option, about in FORMATS[name].options.items():

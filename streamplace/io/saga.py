@@ -1,7 +1,7 @@
-"""Problem instances of SAGA: a task graph with costs and sizes, a network with speeds.
+"""Problem instances of SAGA: a task graph with costs and sizes, and a network with speeds.
 
-All are without units; a task of cost c takes c / s seconds on a node of speed s here, and data of
-size b takes b / r seconds over a link of speed r.
+SAGA has no units; here a task of cost c takes c / s seconds on a node of speed s, and data of size
+b takes b / r seconds over a link of speed r.
 """
 
 from collections.abc import Iterator, Mapping
@@ -38,7 +38,7 @@ class SagaTask(TypedDict):
 
 @with_config(FOREIGN)
 class Dependency(TypedDict):
-    """What one task hands to another."""
+    """Data that one task sends to another."""
 
     source: str
     target: str
@@ -47,7 +47,7 @@ class Dependency(TypedDict):
 
 @with_config(FOREIGN)
 class TaskGraph(TypedDict):
-    """Tasks and what they hand on."""
+    """Tasks and their dependencies."""
 
     tasks: list[SagaTask]
     dependencies: list[Dependency]
@@ -63,7 +63,7 @@ class SagaNode(TypedDict):
 
 @with_config(FOREIGN)
 class SagaLink(TypedDict):
-    """A link, the same both ways; a speed of null is without limit."""
+    """A link, equal in both directions; a speed of null is unlimited."""
 
     source: str
     target: str
@@ -80,7 +80,7 @@ class SagaNetwork(TypedDict):
 
 @with_config(FOREIGN)
 class SagaInstance(TypedDict):
-    """What SAGA's data sets hold per file."""
+    """Content of a file of SAGA's data sets."""
 
     name: NotRequired[str]
     task_graph: TaskGraph
@@ -116,7 +116,7 @@ def _cluster(network: SagaNetwork) -> Cluster:
 
 
 def _bandwidth(row: Mapping[str, int], n: int, links: list[SagaLink]) -> Floats:
-    """Bits per second of every pair of n nodes."""
+    """Bandwidth in bit/s between every pair of n nodes."""
     matrix = np.zeros((n, n))
     for link in links:
         for end in (link["source"], link["target"]):

@@ -1,7 +1,7 @@
 """Files of the Standard Task Graph set: tasks by number, each with a time and its predecessors.
 
-Where a predecessor stands with a cost, that is the time its result takes to another processor.
-Times have no unit; one is a second here, on a device of 2500 MIPS and over a link of 1 Gbps.
+A cost beside a predecessor is the time that its result takes to another processor. Times have no
+unit; here one is a second, on a device of 2500 MIPS and over a link of 1 Gbps.
 """
 
 import math
@@ -28,14 +28,14 @@ NUMBER = re.compile(rb"\d{1,15}(\.\d{1,15})?", re.ASCII)
 
 
 class Word(NamedTuple):
-    """A number of a file, and its line."""
+    """A number of a file, with its line."""
 
     value: float
     line: int
 
 
 class StgTask(NamedTuple):
-    """A task: its time, and its predecessors with the times of their transfers."""
+    """A task: its time, and its predecessors with their transfer times."""
 
     number: int
     time: float
@@ -52,7 +52,7 @@ def read_stg(path: Path) -> Iterator[StreamGraph]:
 
 
 def _words(path: Path) -> Iterator[Word]:
-    """Numbers of the file up to the notes at its end."""
+    """Numbers of a file, up to the comments at its end."""
     for number, line in read_lines(path):
         if line.lstrip().startswith(b"#"):
             return
@@ -64,7 +64,7 @@ def _words(path: Path) -> Iterator[Word]:
 
 
 def _tasks(words: list[Word]) -> list[StgTask]:
-    """Tasks of a file; the first number, which leaves out the first and the last task, is one."""
+    """Parse the tasks; the first number counts them without the first and the last one."""
     if not words:
         raise FormatError(
             "contains no number; name an STG file, which begins with the number of tasks"
@@ -80,7 +80,7 @@ def _tasks(words: list[Word]) -> list[StgTask]:
 
 
 def _split(words: list[Word], costs: bool) -> list[StgTask] | int:
-    """Tasks, or the line where the words are none."""
+    """Tasks, or the line at which parsing fails."""
     tasks: list[StgTask] = []
     at, width = 0, 2 if costs else 1
     while at < len(words):

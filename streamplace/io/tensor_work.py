@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Tensor(NamedTuple):
-    """Shape of a tensor, and bytes of an element."""
+    """Shape of a tensor, and bytes per element."""
 
     shape: tuple[int, ...]
     item: int
@@ -23,7 +23,7 @@ class Tensor(NamedTuple):
 
 
 class Call(NamedTuple):
-    """What an operator takes in, has as attributes, and gives."""
+    """Inputs, attributes and outputs of an operator."""
 
     taken: Sequence[Tensor]
     attributes: Mapping[str, Any]
@@ -31,7 +31,7 @@ class Call(NamedTuple):
 
     @property
     def results(self) -> float:
-        """Elements that it gives."""
+        """Number of output elements."""
         return sum(tensor.elements for tensor in self.made)
 
 
@@ -58,13 +58,13 @@ def _matmul(call: Call) -> float:
 
 
 def _attention(call: Call) -> float:
-    """Scores of queries and keys, and sums of values."""
+    """Products of queries and keys, and weighted sums of values."""
     query, keys = call.taken[0], call.taken[1].shape[-2]
     return 2 * keys * (query.elements + call.results)
 
 
 def _recurrent(call: Call) -> float:
-    """Every step of every sequence multiplies with all weights."""
+    """Product with all weights at every step of every sequence."""
     steps, batch = call.taken[0].shape[:2]
     return 2.0 * steps * batch * (call.taken[1].elements + call.taken[2].elements)
 
@@ -83,7 +83,7 @@ def _times(factor: int) -> Callable[[Call], float]:
 
 
 SCALED, NORMALISED = _times(2), _times(5)
-"""A product and a sum per element; mean, variance and both."""
+"""A product and a sum per element; mean, variance and both of these."""
 
 WORK: dict[str, Callable[[Call], float]] = {
     "Conv": _conv,
@@ -144,8 +144,9 @@ def work_of(
 ) -> float:
     """Floating-point operations of an operator.
 
-    One that is not known by name has one per element that it computes or takes in, whichever are
-    more; weights, which are held, do not count, and what only weights go into is computed before.
+    Operators without an entry in `WORK` have one per element of their inputs or outputs, whichever
+    are more. Weights (``held``) do not count as inputs, and operators on weights alone have no
+    work, as they are computed in advance.
     """
     if held and all(held):
         return 0.0
@@ -153,5 +154,5 @@ def work_of(
     usual = max([call.results, *(t.elements for t, w in zip(taken, held, strict=True) if not w)])
     try:
         return WORK[kind](call) if kind in WORK else usual
-    except (IndexError, ValueError, TypeError):  # shapes or inputs are missing
+    except (IndexError, ValueError, TypeError):  # some shapes or inputs are missing
         return usual

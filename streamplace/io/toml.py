@@ -1,4 +1,4 @@
-"""TOML, read within bounds: the standard reader's time and memory grow with the square of depth."""
+"""TOML within limits, as the standard parser needs time and memory quadratic in the depth."""
 
 import json
 import re
@@ -10,12 +10,12 @@ from streamplace.errors import FormatError
 from streamplace.model.messages import quoted, shown
 
 MOST_PARTS = 2**19
-"""Lines, commas and dots of a document, which at worst takes some seconds and half a gigabyte."""
+"""Most lines, commas and dots of a document; at worst, they take seconds and half a gigabyte."""
 DEEPEST = 32
-"""Parts of a dotted name, and tables and arrays in one another."""
+"""Most parts of a dotted name, and most nested tables and arrays."""
 _WHOLE = range(-(2**63), 2**63)
 
-_QUOTED = re.compile(  # what is not closed ends with the text, so that nothing is looked at twice
+_QUOTED = re.compile(  # unclosed strings end with the text, so that nothing is scanned twice
     r'"""(?:[^"\\]|\\.|"{1,2}(?!"))*+(?:"{3,5})?'
     r"|'''(?:[^']|'{1,2}(?!'))*+(?:'{3,5})?"
     r'|"(?:[^"\\\n]|\\[^\n])*+"?'
@@ -28,7 +28,7 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
 def tables(text: str, where: str) -> dict[str, Any]:
-    r"""Tables of a TOML document; ``where`` it stands is told in errors.
+    r"""Tables of a TOML document; errors begin with ``where``.
 
     >>> tables("[training]\nepochs = 3", "here")
     {'training': {'epochs': 3}}
@@ -57,7 +57,7 @@ def tables(text: str, where: str) -> dict[str, Any]:
 
 
 def _check(document: dict[str, Any], where: str) -> None:
-    """Raise FormatError for what is nested too deep and for integers of more than 64 bits."""
+    """Raise FormatError for deep nesting and for integers of more than 64 bits."""
     level: list[Any] = [document]
     for _ in range(DEEPEST):
         inside: list[Any] = []
@@ -88,7 +88,7 @@ def _too_deep(where: str) -> FormatError:
 
 
 def text_of(document: Mapping[str, Any]) -> str:
-    """TOML text of plain tables, such as those of a cluster.
+    """Write plain tables, such as those of a cluster, as TOML text.
 
     >>> print(text_of({"bandwidth": 1e9, "devices": [{"name": "a", "tags": ["gpu"]}]}))
     bandwidth = 1000000000.0

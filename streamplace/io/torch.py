@@ -1,8 +1,8 @@
-"""PyTorch models: a task per operation that `torch.export` finds, in the modules that compute them.
+"""PyTorch models: a task per operation in `torch.export`'s graph, named by its module.
 
-Work is in floating-point operations, one for an instruction; streams carry the bytes of tensors;
+Work is in floating-point operations, one per instruction; streams carry the bytes of tensors;
 parameters and buffers are memory of the first operation that uses them. Attributes of the graph
-keep where the model comes from, and tensors that belong to no module that computes.
+hold the source of the model, and the tensors of modules that compute nothing.
 """
 
 import json
@@ -51,7 +51,7 @@ def read_torch(source: Path, *, measure: bool = False, blocks: bool = False) -> 
 
 
 def _instructions(network: ExportedModel, *, measured: bool) -> "dict[Node, float]":
-    """Instructions of every node; measured ones take on 2500 MIPS as long as they did here."""
+    """Instructions of every node; measured seconds are converted at 2500 MIPS."""
     if not measured:
         return dict(network.work())
     return {node: took * INSTRUCTIONS_PER_SECOND for node, took in network.seconds().items()}
@@ -80,7 +80,7 @@ def _kind(node: "Node") -> str:
 
 
 def _streams(network: ExportedModel) -> Iterator[Stream]:
-    """A stream from every node to every other that uses of its tensors, with the bytes of these."""
+    """One stream from every node to every user of its tensors, with their bytes."""
     names = {node: _name(node) for node in network.nodes}
     names |= {node: node.name for node in network.inputs}
     for node in network.nodes:
@@ -96,7 +96,7 @@ def _streams(network: ExportedModel) -> Iterator[Stream]:
 
 
 def _maker(node: "Node") -> "Node":
-    """Return the node that computed what a node picks."""
+    """Return the node that computed a selected result."""
     while is_part(node):
         node = node.all_input_nodes[0]
     return node
@@ -115,7 +115,7 @@ def _memory(network: ExportedModel) -> "dict[Node, float]":
 
 
 def _loose(network: ExportedModel) -> list[str]:
-    """Outermost modules and tensors of the model's state in which nothing is computed."""
+    """Outermost modules and tensors of the model's state without computation."""
     own = set(map(module_of, network.nodes))
     busy = {outer for module in own for outer in around(module)}
     loose: dict[str, None] = {}

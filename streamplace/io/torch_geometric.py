@@ -1,4 +1,4 @@
-"""torch-geometric: graphs and problems as `torch_geometric.data.Data`, and back."""
+"""Conversion of graphs and problems from and to `torch_geometric.data.Data`."""
 
 import json
 from collections.abc import Mapping
@@ -24,25 +24,25 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 NODE_FEATURES = ("cpu", "network", "source", "parallelism")
-"""Columns of ``x``: share of a device that the operator takes at full rate, in the mean of the
-devices; share of a link that its output takes; whether it is a source; number of subtasks."""
+"""Columns of ``x``: load of a device by the operator at full rate, averaged over the devices; load
+of a link by its output; whether it is a source; number of subtasks."""
 EDGE_FEATURES = ("network",)
-"""Columns of ``edge_attr``: share of a link that the stream takes at full rate, in the mean."""
+"""Columns of ``edge_attr``: load of a link by the stream at full rate, averaged over the links."""
 NODES = ("ipt", "payload", "rate", "memory", "parallelism", "max_parallelism", "constant")
 WHERE = "torch-geometric data"
 DEVICES = ("mips", "cores", "memory", "egress_bps", "ingress_bps", "watts")
 NETWORK = ("bandwidth_bps", "latency_s")
 COSTS = ("overhead_s", "gap_s", "joules_per_byte", "overhead_s_per_byte")
 REST = "rest"
-"""Attribute of what is no number, as JSON: names, kinds, tags, windows, constraints."""
+"""Attribute with all that is not numeric, as JSON: names, kinds, tags, windows, constraints."""
 
 
 def to_torch_geometric(
     graph: StreamGraph | Problem, placement: Mapping[str, str] | None = None
 ) -> "Data":
-    """Graph or problem as a graph of torch-geometric.
+    """Convert a graph or a problem to a graph of torch-geometric.
 
-    Nodes are operators and edges are streams, in their order.
+    Nodes are operators and edges are streams, in the same order.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ def to_torch_geometric(
     Returns
     -------
     Data
-        ``x`` [N, 4] and ``edge_attr`` [E, 1] are features to learn from (`NODE_FEATURES`,
-        `EDGE_FEATURES`); those of a graph alone are for five default devices. The fields of the
+        ``x`` [N, 4] and ``edge_attr`` [E, 1] are features for learning (`NODE_FEATURES`,
+        `EDGE_FEATURES`); those of a graph alone assume five default devices. The fields of the
         native format follow in float64: ``ipt``, ``payload``, ``rate``, ``memory``,
         ``parallelism``, ``max_parallelism``, ``constant`` [N]; ``selectivity``,
         ``stream_payload`` [E], NaN where a stream inherits the payload of its operator. A problem
@@ -93,11 +93,11 @@ def to_torch_geometric(
 
 
 def from_torch_geometric(data: "Data") -> StreamGraph | Problem:
-    """Graph, or problem if there are devices, from a graph of torch-geometric.
+    """Convert a graph of torch-geometric to a graph, or to a problem if it has devices.
 
-    Numbers are taken from the tensors of the names that `to_torch_geometric` gives them, so they
-    may have been changed; those that are missing have their defaults. Operators without names are
-    numbered. ``x``, ``edge_attr`` and ``y`` are not read.
+    Numbers are read from the tensors that `to_torch_geometric` writes, so they may have been
+    changed; missing ones have their defaults. Operators without names are numbered. ``x``,
+    ``edge_attr`` and ``y`` are not read.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def _features(problem: Problem) -> tuple[Singles, Singles]:
 
 
 def _cluster_columns(problem: Problem) -> dict[str, Any]:
-    """Numbers of the devices, of the links, and of operators on devices."""
+    """Numbers of the devices, of the links, and of operators on devices, as columns."""
     cluster = problem.cluster
     columns = {f"device_{name}": getattr(cluster.devices, name) for name in DEVICES}
     columns |= {name: getattr(cluster, name).ravel() for name in NETWORK}
@@ -154,7 +154,7 @@ def _cluster_columns(problem: Problem) -> dict[str, Any]:
 
 
 def _rest(graph: StreamGraph | Problem) -> dict[str, Any]:
-    """What no tensor holds, as a document."""
+    """Document of all that no tensor holds."""
     inner = graph.graph if isinstance(graph, Problem) else graph
     document = graph_to_dict(inner)
     document["operators"] = [_without(row, NODES) for row in document["operators"]]
@@ -184,14 +184,14 @@ def _labels(problem: Problem, placement: Mapping[str, str]) -> Longs:
 
 
 def _ends(data: "Data") -> list[tuple[int, int]]:
-    """Rows of the operators that every stream joins."""
+    """Rows of the two operators of every stream."""
     if data.edge_index is None:
         raise FormatError(f"{WHERE}: edge_index is missing; add a tensor of shape [2, streams]")
     return list(zip(*data.edge_index.tolist(), strict=True))
 
 
 def _numbers(data: "Data", name: str, size: int) -> list[Any] | None:
-    """Numbers of a tensor, None where there is none."""
+    """Numbers of a tensor; None if it is missing."""
     if name not in data:
         return None
     numbers: list[Any] = data[name].flatten().tolist()
@@ -201,13 +201,13 @@ def _numbers(data: "Data", name: str, size: int) -> list[Any] | None:
 
 
 def _row(columns: Mapping[str, list[Any] | None], i: int) -> dict[str, Any]:
-    """Fields of an operator or a stream; NaN stands for a field that is left out."""
+    """Fields of an operator or a stream, without those that are NaN."""
     cells = {name: column[i] for name, column in columns.items() if column is not None}
     return {name: cell for name, cell in cells.items() if cell == cell}
 
 
 def _problem(data: "Data", graph: StreamGraph, rest: Mapping[str, Any]) -> Problem:
-    """Problem of a graph on the devices of the tensors."""
+    """Problem of a graph on the devices that the tensors describe."""
     size = len(data["device_mips"])
     devices = Devices(
         rest.get("devices", [f"d{i}" for i in range(size)]),

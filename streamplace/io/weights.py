@@ -1,8 +1,8 @@
-"""Weights of learned models: one safetensors file that also says how to use them and who made them.
+"""Weights of learned models: safetensors files with a description of model and training.
 
-The file's metadata hold one JSON document under ``streamplace``: ``format``, ``version``,
-``model`` (its name), ``config`` (its options), ``features`` (names, mean and std of what it looks
-at) and ``training`` (how the weights came about).
+The file's metadata have one JSON document under ``streamplace``: ``format``, ``version``, ``model``
+(its name), ``config`` (its options), ``features`` (names, mean and std of its inputs) and
+``training`` (how the weights were trained).
 """
 
 import json
@@ -27,14 +27,14 @@ FORMAT = "streamplace-weights"
 VERSION = 1
 SUFFIX = ".safetensors"
 NUMBERS = "fiub"
-"""Kinds of arrays that are parameters: floats, integers and truth values."""
+"""Kinds of arrays that are parameters: floats, integers and booleans."""
 
 Arrays = dict[str, NDArray[Any]]
 
 
 @with_config(STRICT)
 class FeaturesJson(TypedDict):
-    """What a model looks at, and how that is standardised."""
+    """Names of a model's input features, with their standardisation."""
 
     names: list[str]
     mean: NotRequired[list[Finite]]
@@ -43,7 +43,7 @@ class FeaturesJson(TypedDict):
 
 @with_config(STRICT)
 class WeightsJson(TypedDict):
-    """What a weights file says about itself."""
+    """Description in the metadata of a weights file."""
 
     format: str
     version: int
@@ -55,14 +55,14 @@ class WeightsJson(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A weights file's content.
+    """Content of a weights file.
 
     Attributes
     ----------
     document
         The JSON document: ``model``, ``config``, ``features``, ``training``.
     tensors
-        Parameters by name; what was stored in half precision is widened to float32.
+        Parameters by name; half precision is widened to float32.
     """
 
     document: dict[str, Any]
@@ -70,18 +70,18 @@ class Weights:
 
     @property
     def model(self) -> str:
-        """Name of the model they belong to."""
+        """Name of the model that the weights are for."""
         return str(self.document["model"])
 
 
 def write_weights(path: Path, document: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
-    """Write parameters and the document that explains them; whole or not at all."""
+    """Write parameters and their description, completely or not at all."""
     header = {"format": FORMAT, "version": VERSION, **document}
     write_tensors(path, header, tensors)
 
 
 def stamped(path: Path) -> tuple[Path, tuple[int, int]]:
-    """A file and what changes with its content: its time and size, (0, 0) where there is none."""
+    """Path of a file with its time and size, (0, 0) if it is missing, to detect changes."""
     try:
         seen = path.stat()
         return path.resolve(), (seen.st_mtime_ns, seen.st_size)
@@ -97,9 +97,9 @@ def read_weights(
     Parameters
     ----------
     model
-        Name of the model it must be for, if that matters.
+        Name of the model that the weights must be for; None for any.
     features
-        Names of the features it must have been trained on, if that matters.
+        Names of the features that the model must have been trained on; None for any.
     """
     document, tensors = read_tensors(path)
     where = spot(path)
@@ -118,7 +118,7 @@ def read_weights(
 
 
 def halved(tensors: Mapping[str, NDArray[Any]]) -> Arrays:
-    """Tensors in half precision, for files of half the size."""
+    """Convert tensors to half precision, which halves the files."""
     return {
         name: array.astype(np.float16) if array.dtype == np.float32 else array
         for name, array in tensors.items()
@@ -126,7 +126,7 @@ def halved(tensors: Mapping[str, NDArray[Any]]) -> Arrays:
 
 
 def write_tensors(path: Path, document: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
-    """Write arrays and one JSON document as a safetensors file; whole or not at all."""
+    """Write arrays and one JSON document as a safetensors file, completely or not at all."""
     from safetensors.numpy import save
 
     arrays = {name: np.asarray(array, order="C") for name, array in tensors.items()}
@@ -137,7 +137,7 @@ def write_tensors(path: Path, document: Mapping[str, Any], tensors: Mapping[str,
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Any], Arrays]:
-    """Document and arrays of a safetensors file that `write_tensors` wrote."""
+    """Read document and arrays of a safetensors file that `write_tensors` wrote."""
     from safetensors import SafetensorError
     from safetensors.numpy import load
 
@@ -160,7 +160,7 @@ def read_tensors(path: Path) -> tuple[dict[str, Any], Arrays]:
 
 
 def check_finite(tensors: Mapping[str, NDArray[Any]], where: str) -> None:
-    """Raise FormatError for the first array that holds what is no number."""
+    """Raise FormatError for the first array that has values other than finite numbers."""
     for name, array in tensors.items():
         if array.dtype.kind not in NUMBERS or not np.isfinite(array).all():
             raise FormatError(

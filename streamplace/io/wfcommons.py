@@ -1,7 +1,7 @@
-"""WfFormat, in which WfCommons keeps traces of workflows: tasks with runtimes and files.
+"""WfFormat, the format of WfCommons for traces of workflows: tasks with runtimes and files.
 
-A task feeds another one the files that it writes and the other reads. A runtime is what a task took
-on its machine. One MHz is taken for one MIPS, and a machine of unknown speed has 2500 MIPS.
+A task feeds another with the files that it writes and the other reads. A runtime is the time that a
+task took on its machine. One MHz counts as one MIPS, and a machine of unknown speed has 2500 MIPS.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,7 +38,7 @@ MHZ = 1e6
 
 @with_config(FOREIGN)
 class Cpu(TypedDict):
-    """Processors of a machine, in the words of version 1.5 or of version 1.4."""
+    """Processors of a machine, with the fields of version 1.5 or of version 1.4."""
 
     coreCount: NotRequired[Annotated[int, Field(ge=1)]]
     speedInMHz: NotRequired[Amount]
@@ -56,7 +56,7 @@ class Machine(TypedDict):
 
 @with_config(FOREIGN)
 class Command(TypedDict):
-    """What a task runs."""
+    """Program that a task runs."""
 
     program: NotRequired[str]
 
@@ -72,7 +72,7 @@ class LinkedFile(TypedDict):
 
 @with_config(FOREIGN)
 class WholeTask(TypedDict):
-    """A task with all that is known of it (1.4); others call it by its name or its id."""
+    """A task with all of its fields (1.4); others refer to it by its name or its id."""
 
     name: str
     id: NotRequired[str]
@@ -86,7 +86,7 @@ class WholeTask(TypedDict):
 
 @with_config(FOREIGN)
 class PlannedTask(TypedDict):
-    """What a task is meant to do (1.5)."""
+    """Specification of a task (1.5)."""
 
     name: str
     id: str
@@ -106,7 +106,7 @@ class SizedFile(TypedDict):
 
 @with_config(FOREIGN)
 class DoneTask(TypedDict):
-    """What a task did (1.5)."""
+    """Execution of a task (1.5)."""
 
     id: str
     runtimeInSeconds: Amount
@@ -116,7 +116,7 @@ class DoneTask(TypedDict):
 
 @with_config(FOREIGN)
 class Specification(TypedDict):
-    """What is to be done (1.5)."""
+    """Specification of a workflow (1.5)."""
 
     tasks: list[PlannedTask]
     files: NotRequired[list[SizedFile]]
@@ -124,7 +124,7 @@ class Specification(TypedDict):
 
 @with_config(FOREIGN)
 class Execution(TypedDict):
-    """What was done (1.5)."""
+    """Execution of a workflow (1.5)."""
 
     tasks: list[DoneTask]
     machines: NotRequired[list[Machine]]
@@ -150,7 +150,7 @@ class WfFormat(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class WorkflowTask:
-    """A task of any version: bytes that it writes by file, files that it reads."""
+    """A task of any version, with the bytes of the files that it writes, and the files it reads."""
 
     name: str
     kind: str
@@ -184,7 +184,7 @@ def _known(document: WfFormat, name: str) -> Known:
 
 
 def _of_both(planned: Specification, execution: Execution) -> list[WorkflowTask]:
-    """Tasks from what was planned and what was done."""
+    """Merge the specification and the execution of the tasks."""
     size = {file["id"]: file["sizeInBytes"] for file in planned.get("files", [])}
     done = {task["id"]: task for task in execution["tasks"]}
     return [
@@ -207,7 +207,7 @@ def _machine(task: DoneTask) -> str:
 
 
 def _of_old(rows: list[WholeTask]) -> list[WorkflowTask]:
-    """Tasks of version 1.4, called by a name that holds their id."""
+    """Tasks of version 1.4, with names that contain their ids."""
     names = [_own_name(row) for row in rows]
     called = {row.get("id", ""): name for row, name in zip(rows, names, strict=True)}
     called |= {row["name"]: name for row, name in zip(rows, names, strict=True)}
@@ -260,7 +260,7 @@ def _instructions(task: WorkflowTask, speed: Mapping[str, float]) -> float:
 
 
 def _edges(tasks: Iterable[WorkflowTask]) -> Iterable[tuple[str, str]]:
-    """Who feeds whom, as parents or children say; where neither does, as the files do."""
+    """Streams by parents and children; for tasks without either, by files."""
     writer = {file: task.name for task in tasks for file in task.writes}
     edges = {(u, task.name): None for task in tasks for u in task.parents}
     edges |= {(task.name, v): None for task in tasks for v in task.children}
@@ -273,7 +273,7 @@ def _edges(tasks: Iterable[WorkflowTask]) -> Iterable[tuple[str, str]]:
 
 
 def _shared(tasks: Mapping[str, WorkflowTask], u: str, v: str) -> float:
-    """Bytes of the files that one task writes and another one reads; 0 where one is unknown."""
+    """Bytes of the files that one task writes and the other reads; 0 for unknown tasks."""
     if u not in tasks or v not in tasks:
         return 0.0
     reads = tasks[v].reads

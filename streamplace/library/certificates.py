@@ -1,4 +1,4 @@
-"""Certificates of bounds, which the checker verifies without trusting whoever wrote them."""
+"""Certificates of bounds, which the checker verifies without trusting their authors."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,13 +12,13 @@ from streamplace.objectives.registry import OBJECTIVES
 WEIGHT = 10**9
 """Largest weight of a kind of machine."""
 UNIT = 10**18
-"""Weight of a worth; limits are up to 10^16 and more."""
+"""Factor of a worth; limits are up to 10^16 and more."""
 
 
 def proof(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a proof for an instance for throughput or makespan.
+    """Build the proof for a throughput or makespan instance.
 
-    It holds for the bounds that the checker accepts with it.
+    It proves the bounds that the checker accepts with it.
     """
     weights = kind_weights(document)
     if OBJECTIVES[document["objective"]].kind == "pass":
@@ -29,7 +29,7 @@ def proof(document: dict[str, Any]) -> dict[str, Any]:
 def kind_weights(document: dict[str, Any]) -> list[int]:
     """Weights of kinds by which the work of all operators is compared with the devices.
 
-    They are the best for all work: the dual of the assignment in fractions.
+    They are optimal for all work: the dual of the fractional assignment.
     """
     work = np.array(
         [[np.inf if x is None else x for x in row["work"]] for row in document["operators"]]
@@ -40,7 +40,7 @@ def kind_weights(document: dict[str, Any]) -> list[int]:
 
 
 def _assignment_dual(work: Floats, capacity: Floats) -> list[float]:
-    """Weights g of kinds for which the least weighted work is most, if Σ g · capacity is 1."""
+    """Weights g of kinds that maximise the least weighted work, subject to Σ g · capacity = 1."""
     if work.shape[1] == 1:
         return [1.0]
     from ortools.linear_solver import pywraplp
@@ -66,7 +66,7 @@ def _assignment_dual(work: Floats, capacity: Floats) -> list[float]:
 
 
 def search_order(document: dict[str, Any]) -> list[int]:
-    """Operators in an order that fills devices soon: next is what exchanges most with the last.
+    """Order of operators that fills devices early: next is the one with most traffic to the last.
 
     The first has the most work; ties are broken by work.
     """
@@ -93,13 +93,13 @@ def search_order(document: dict[str, Any]) -> list[int]:
 
 
 def plan_proof(document: dict[str, Any], worth: Sequence[int]) -> dict[str, Any]:
-    """Return the proof of the cost of plans that the worth of a piece of each operator gives."""
+    """Build the proof of the cost of plans for a worth of a piece of each operator."""
     weights = [_limit_weights(document, k, worth) for k in range(len(document["kinds"]))]
     return {"worth": [UNIT * max(0, w) for w in worth], "weights": weights}
 
 
 def plan_cut(document: dict[str, Any], proof: dict[str, Any]) -> PlanCut:
-    """Return what a proof shows that contents of each kind of machine are worth."""
+    """Worth of contents that a proof shows, for each kind of machine."""
     worth, most = [w // UNIT for w in proof["worth"]], []
     for k, (kind, weights) in enumerate(zip(document["kinds"], proof["weights"], strict=True)):
         total = sum(y * kind[r] for r, y in weights.items())
@@ -113,9 +113,9 @@ def plan_cut(document: dict[str, Any], proof: dict[str, Any]) -> PlanCut:
 
 
 def _limit_weights(document: dict[str, Any], k: int, worth: Sequence[int]) -> dict[str, int]:
-    """Weights of the limits of a kind, by which its contents are worth least.
+    """Weights of the limits of a kind that minimise the worth of its contents.
 
-    They are the dual values of the program in fractions, without streams.
+    They are the dual values of the fractional program without streams.
     """
     from streamplace.planning.linear import new_solver
 

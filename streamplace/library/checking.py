@@ -1,4 +1,4 @@
-"""The checker, run on entries of the library and on files of strangers."""
+"""The checker, run on entries of the library and on untrusted files."""
 
 import sys
 import tempfile
@@ -16,24 +16,24 @@ from streamplace.library.folder import Library, checker_file
 from streamplace.model.messages import shown
 
 SECONDS, MEMORY = 3600.0, 4 * 2**30
-"""RunLimits of a check."""
+"""Default limits of a check: processor seconds and bytes of memory."""
 ACCEPTED = "accepted: "
 MOST_PRINTED = 4096
 SAME = 2e-10
-"""Share by which a stated value may differ, which has ten digits or more."""
+"""Relative difference allowed for a stated value, which has at least ten digits."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What the checker answers.
+    """Result of the checker.
 
     Attributes
     ----------
     text
-        The line that it prints: value, bound and gap, or why it refuses the files.
+        Line that it prints: value, bound and gap, or the reason why it refuses the files.
     value, bound
-        What it derives in exact fractions, as floats of twelve digits; None where it refuses the
-        files, and for the bound where there is no certificate.
+        Exact results of the checker, as floats of twelve digits; None if it refuses the files, and
+        for the bound without a certificate.
     seconds
         Processor time of the check.
     """
@@ -57,17 +57,17 @@ def check_files(
     *,
     limits: RunLimits | None = None,
 ) -> CheckResult:
-    """Have the checker verify a solution, and a bound that no placement beats.
+    """Check a solution, and optionally a proven bound, by the checker.
 
-    The checker runs in a process of its own, which may take an hour and 4 GiB by default. Whatever
-    is wrong with the files, the result says it in one line.
+    The checker runs in a separate process, which may use an hour and 4 GiB by default. The result
+    describes any fault of the files in one line.
 
     Parameters
     ----------
     instance, solution, certificate
         Paths of the three files; without a certificate, only the solution is checked.
     limits
-        Processor time and memory that the check may take.
+        Processor time and memory that the check may use.
 
     Examples
     --------
@@ -93,7 +93,7 @@ def check_files(
 
 
 def check_entry(library: Library, entry: LibraryEntry) -> CheckResult:
-    """Have the checker verify an entry: its files, and that ``best.jsonl`` states the same."""
+    """Check the files of an entry, and compare the results with its line in ``best.jsonl``."""
     result = check_files(*library.files(entry))
     if not result.accepted:
         return result
@@ -107,7 +107,7 @@ def check_entry(library: Library, entry: LibraryEntry) -> CheckResult:
 
 
 def is_list_of_files(words: Sequence[str]) -> bool:
-    """Whether the words that ``check`` is given are paths rather than names of instances."""
+    """Whether the arguments of ``check`` are paths rather than names of instances."""
     paths = [word for word in words if word.endswith((".json", ".json.gz")) or "/" in word]
     if paths and not 2 <= len(words) <= 3:
         raise SettingError(
@@ -117,7 +117,7 @@ def is_list_of_files(words: Sequence[str]) -> bool:
 
 
 def result_of(printed: str, usage: ResourceUsage) -> CheckResult:
-    """Result of what the checker printed and how it ended."""
+    """Result of the checker by its output and its exit."""
     line = printed.splitlines()[-1] if printed else "the checker printed nothing"
     if usage.reason:
         limit = {"time": "takes too long", "memory": "takes too much memory"}

@@ -1,4 +1,4 @@
-"""Commands within limits of time and memory that also hold for all that they start."""
+"""Commands within limits of time and memory, which include all processes that they start."""
 
 import json
 import os
@@ -13,20 +13,20 @@ from streamplace.errors import SettingError
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 PATIENCE = 10
-"""Elapsed seconds for each second of processor time, on a machine that is busy with other work."""
+"""Elapsed seconds allowed per second of processor time, for machines with other work."""
 THREADS = ("OMP", "OPENBLAS", "MKL", "NUMBA")
 
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """What a command and all that it starts may use, together.
+    """Limits of a command, together with all processes that it starts.
 
     Attributes
     ----------
     seconds
-        Processor time. Ten times as many seconds may pass on the clock.
+        Processor time. The elapsed time may be ten times as long.
     memory
-        Bytes of memory; also of the address space of each process.
+        Bytes of memory, and of the address space of each process.
     """
 
     seconds: float
@@ -43,18 +43,18 @@ class RunLimits:
 
 @dataclass(frozen=True, slots=True)
 class ResourceUsage:
-    """How a command ended, and what it used.
+    """Exit of a command, and resources that it used.
 
     Attributes
     ----------
     status
-        Exit status, negative where a signal ended it.
+        Exit status, negative if a signal ended the command.
     reason
         Limit that was exceeded (``time``, ``memory``), ``stopped``, or empty.
     seconds, elapsed
-        Processor time of all its processes, and time on the clock.
+        Processor time of all its processes, and elapsed time.
     memory
-        Most bytes that they held together.
+        Peak memory of all its processes together, in bytes.
     """
 
     status: int
@@ -65,7 +65,7 @@ class ResourceUsage:
 
 
 class ConfinedProcess:
-    """A command that runs within limits on one core; `end` ends it with all that it started."""
+    """A command within limits on one core; `end` ends it with all processes that it started."""
 
     def __init__(
         self,
@@ -107,12 +107,12 @@ class ConfinedProcess:
         os.close(self._report)
 
     def end(self) -> ResourceUsage:
-        """End the command, if it runs, and return what it used."""
+        """End the command if it runs, and return its usage."""
         self.process.terminate()
         return self.wait()
 
     def wait(self) -> ResourceUsage:
-        """Wait until the command has ended, and return what it used."""
+        """Wait for the end of the command, and return its usage."""
         content = b""
         while part := os.read(self._report, 4096):
             content += part
@@ -140,10 +140,10 @@ def confined(
 
 
 def core() -> int:
-    """Core on which measurements run: the last one that this process may use."""
+    """Core for measurements: the last one that this process may use."""
     return max(os.sched_getaffinity(0))
 
 
 def one_thread(environment: Mapping[str, str]) -> dict[str, str]:
-    """Variables of an environment in which libraries compute with one thread."""
+    """Environment in which numeric libraries use one thread."""
     return {**environment, **{f"{name}_NUM_THREADS": "1" for name in THREADS}}

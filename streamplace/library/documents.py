@@ -1,4 +1,4 @@
-"""Instances and solutions of the library as the checker reads them, and as problems."""
+"""Instances and solutions of the library as documents of the checker, and as problems."""
 
 from typing import Any
 
@@ -20,19 +20,19 @@ from streamplace.objectives.registry import Objective
 SECOND = 10**15
 """Units of time in a second."""
 BITS, BITS_PART = 8, 10**6
-"""Bits of a byte; plans count millionths of bits, of which there are few per pair of pieces."""
+"""Bits per byte; plans count millionths of bits, as pairs of pieces exchange few bits."""
 
 
 def instance_document(problem: Problem, objective: Objective) -> dict[str, Any]:
-    """Return a problem as an instance of the library, in whole numbers.
+    """Convert a problem to an instance of the library, in whole numbers.
 
-    Operators are numbered in topological order, as in `library_problem`. All sources run at one
-    share of their rates. Windows count with what they emit at full rate.
+    Operators are numbered in topological order, as in `library_problem`. All sources run at the
+    same share of their rates. Windows are represented by their output at full rate.
 
     Raises
     ------
     ProblemError
-        When the problem has what instances of the library cannot express.
+        When instances of the library cannot express the problem.
     """
     _check(problem, objective)
     instance, kinds = problem.instance, problem.interchangeable
@@ -78,10 +78,10 @@ def instance_document(problem: Problem, objective: Objective) -> dict[str, Any]:
 
 
 def library_problem(document: dict[str, Any]) -> Problem:
-    """Return the problem of an instance for throughput or makespan, which every placer takes.
+    """Convert a throughput or makespan instance to a problem for placers.
 
-    Operator ``v3`` and device ``d1`` are those with these numbers in the document. The graph is a
-    task graph at one set of tuples per second, with the costs as they are in the document.
+    Operator ``v3`` and device ``d1`` have these numbers in the document. The graph is a task graph
+    at one set of tuples per second, with the costs of the document.
     """
     if document["objective"] == "plan":
         raise ProblemError(f"instance {quoted(document['name'])} asks for a plan, not a placement")
@@ -114,7 +114,7 @@ def library_problem(document: dict[str, Any]) -> Problem:
 def solution_document(
     problem: Problem, placement: Placement, objective: Objective
 ) -> dict[str, Any]:
-    """Return a placement of a library problem as a solution, which the checker reads."""
+    """Convert a placement of a library problem to a solution for the checker."""
     document: dict[str, Any] = {"place": placement.index.tolist()}
     if objective.kind == "pass":
         document["order"] = starting_order(problem, placement)
@@ -122,7 +122,7 @@ def solution_document(
 
 
 def solution_placement(problem: Problem, solution: dict[str, Any]) -> Placement:
-    """Return the placement of a library problem that a solution describes."""
+    """Convert a solution to a placement of a library problem."""
     if "order" not in solution:
         return problem.placement(solution["place"])
     priority = np.empty(problem.n_operators)
@@ -131,7 +131,7 @@ def solution_placement(problem: Problem, solution: dict[str, Any]) -> Placement:
 
 
 def starting_order(problem: Problem, placement: Placement) -> list[int]:
-    """Operators in the order in which the pass of a placement starts them."""
+    """Operators in the order in which a pass under a placement starts them."""
     from streamsim.passes import schedule
 
     from streamplace.objectives.makespan.options import PassOptions
@@ -143,7 +143,7 @@ def starting_order(problem: Problem, placement: Placement) -> list[int]:
 
 
 def _check(problem: Problem, objective: Objective) -> None:
-    """Refuse what instances of the library cannot express."""
+    """Raise ProblemError for features that instances of the library cannot express."""
     instance, constraints = problem.instance, problem.constraints
     cores = instance.cores
     refused = {
@@ -169,7 +169,7 @@ def _allowed(problem: Problem) -> Bools:
 
 
 def _kind(problem: Problem, d: int, in_links: bool) -> dict[str, int]:
-    """Limits of a device; links have those of network cards where a pass is timed."""
+    """Limits of a device; if a pass is timed, links have those of network cards."""
     instance, memory = problem.instance, float(problem.cluster.devices.memory[d])
     limits = {"cpu": int(instance.cores[d]) * SECOND}
     if np.isfinite(memory):
@@ -181,7 +181,7 @@ def _kind(problem: Problem, d: int, in_links: bool) -> dict[str, int]:
 
 
 def _links(problem: Problem, kinds: Ints, per_byte: Floats | None) -> list[list[list[int]]]:
-    """Units of time per bit, and latency, between two devices of each pair of kinds."""
+    """Units of time per bit, and latency, between devices of each pair of kinds."""
     instance = problem.instance
     slowest = instance.seconds_per_byte if per_byte is None else per_byte
     per_bit: Floats = slowest / BITS * SECOND
@@ -194,9 +194,9 @@ def _links(problem: Problem, kinds: Ints, per_byte: Floats | None) -> list[list[
 
 
 def _connected(document: dict[str, Any]) -> dict[str, Any]:
-    """Return an instance whose sources all run at one share of their rates.
+    """Join the parts of an instance, so that all sources run at the same share of their rates.
 
-    Parts of a graph that no stream joins become one by an operator without work before them.
+    Parts of a graph without streams between them are joined by an operator without work.
     """
     part = list(range(len(document["operators"])))
 

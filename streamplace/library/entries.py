@@ -1,4 +1,4 @@
-"""Instances of the library and what is known of them: the documents of its folder."""
+"""Documents of the library's folder: instances, entries and the manifest."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
@@ -9,25 +9,25 @@ from streamplace.io.field_types import STRICT, Finite
 
 SizeClass = Literal["toy", "easy", "medium", "hard", "open"]
 SIZES: tuple[SizeClass, ...] = ("toy", "easy", "medium", "hard", "open")
-"""Classes of entries, by how long it takes to prove that the best known solution is the best."""
+"""Size classes of entries, by the time of the proof that the best known solution is optimal."""
 PROOF_SECONDS: tuple[tuple[SizeClass, float], ...] = (("toy", 0.01), ("easy", 0.1), ("medium", 1.0))
-"""Processor seconds below which a proof makes an entry one of a size class; others are hard."""
+"""Processor seconds of a proof below which an entry is in a size class; others are hard."""
 Split = Literal["public", "hidden"]
 ObjectiveName = Literal["throughput", "makespan", "plan"]
 SENSES: dict[ObjectiveName, int] = {"throughput": 1, "makespan": -1, "plan": -1}
-"""1 where a larger value is better, else -1."""
+"""1 if larger values are better, else -1."""
 
 
 @dataclass(frozen=True, slots=True)
 class LibraryInstance:
-    """An instance, as the manifest describes it.
+    """An instance in the manifest.
 
     Attributes
     ----------
     origin
-        Where it comes from, such as the family and its parameters.
+        Source of the instance, such as a family and its parameters.
     family
-        Class of instances to which it belongs; by default the first word of its name.
+        Class of the instance; by default the first word of its name.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -58,16 +58,16 @@ class LibraryEntry:
     Attributes
     ----------
     value, bound
-        Relative throughput, seconds of one pass, or the price of a plan. No solution is better than
+        Relative throughput, seconds of one pass, or price of a plan. No solution is better than
         the bound.
     closed
-        Whether the value equals the bound but for rounding, so that it is the best possible.
+        Whether the value equals the bound except for rounding, and so is optimal.
     proof
         Kind of the certificate that proves the bound.
     by, seconds, date
-        Who or what found the solution, in how many processor seconds, and when.
+        Author or program of the solution, its processor seconds, and its date.
     proof_seconds
-        Processor seconds of the proof that closes the entry: to make and to check it.
+        Processor seconds to make and to check the proof that closes the entry.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -85,7 +85,7 @@ class LibraryEntry:
 
     @property
     def name(self) -> str:
-        """Instance and objective, as people write them.
+        """Instance and objective as one text.
 
         >>> LibraryEntry("a-0", "makespan", 2.0, 1.0, False, "path", "me").name
         'a-0/makespan'
@@ -94,7 +94,7 @@ class LibraryEntry:
 
     @property
     def size(self) -> SizeClass:
-        """Size class: open, or else by the time of the proof; without a stated time, hard.
+        """Size class: open, or by the time of the proof; without a stated time, hard.
 
         >>> LibraryEntry("a-0", "makespan", 2.0, 1.0, False, "path", "me").size
         'open'
@@ -107,7 +107,7 @@ class LibraryEntry:
 
     @property
     def sense(self) -> int:
-        """1 where a larger value is better, else -1."""
+        """1 if larger values are better, else -1."""
         return SENSES[self.objective]
 
     @property
@@ -120,5 +120,5 @@ class LibraryEntry:
         return abs(self.bound - self.value) / self.value if self.value else abs(self.bound)
 
     def document(self) -> dict[str, Any]:
-        """Fields of its line in ``best.jsonl``; those that nobody stated are left out."""
+        """Fields of its line in ``best.jsonl``, without those that are not stated."""
         return {name: value for name, value in asdict(self).items() if value is not None}

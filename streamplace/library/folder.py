@@ -1,4 +1,4 @@
-"""The folder of the library: instances, solutions, certificates, and who finds which file."""
+"""The folder of the library, with the paths of its instances, solutions and certificates."""
 
 import json
 import os
@@ -54,7 +54,7 @@ class Library:
 
     @cached_property
     def entries(self) -> tuple[LibraryEntry, ...]:
-        """All entries, in the order of ``best.jsonl``."""
+        """All entries, in order of ``best.jsonl``."""
         path = self.folder / BEST
         entries = tuple(
             parse_as(LibraryEntry, line, f"{spot(path)}:{number}")
@@ -69,7 +69,7 @@ class Library:
         return entries
 
     def instance(self, name: str) -> LibraryInstance:
-        """Instance of a name."""
+        """Instance by its name."""
         instances = self.manifest.instances
         if name not in instances:
             hint = suggestion(name, instances) or "; see: streamplace library list"
@@ -94,7 +94,7 @@ class Library:
         objective: str | None = None,
         closed: bool | None = None,
     ) -> tuple[LibraryEntry, ...]:
-        """Entries that meet all conditions; conditions that are not given are met.
+        """Entries that meet all conditions; absent conditions select all.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class Library:
         objective
             ``throughput``, ``makespan`` or ``plan``.
         closed
-            True for entries whose solution is proven to be the best, False for the others.
+            True for entries whose solution is proven optimal, False for the others.
         """
         asked, classes, size_classes = set(names), set(families), set(sizes)
         for name in asked:
@@ -147,7 +147,7 @@ class Library:
         return self._stored(self.folder / entry.instance / f"{entry.objective}.certificate.json")
 
     def files(self, entry: LibraryEntry) -> list[Path]:
-        """Instance, solution and certificate of an entry, as the checker takes them."""
+        """Instance, solution and certificate of an entry, in order of the checker's arguments."""
         return [
             self.instance_file(entry.instance),
             self.solution_file(entry),
@@ -155,7 +155,7 @@ class Library:
         ]
 
     def problem(self, name: str) -> "Problem":
-        """Problem of an instance for throughput or makespan, which every placer takes.
+        """Problem of a throughput or makespan instance, for placers.
 
         Operators and devices are named after their numbers in the instance: ``v0``, ``d0``.
         """
@@ -175,8 +175,8 @@ def open_library(folder: str | PathLike[str] | None = None) -> Library:
     Parameters
     ----------
     folder
-        By default the folder in the variable ``STREAMPLACE_LIBRARY``, or else the library that
-        belongs to this version of streamplace.
+        By default the folder in the variable ``STREAMPLACE_LIBRARY``, or else the library of this
+        version of streamplace.
     """
     path = Path(folder or os.environ.get(VARIABLE) or _own_folder())
     if not is_folder(path):
@@ -189,7 +189,7 @@ def open_library(folder: str | PathLike[str] | None = None) -> Library:
 
 
 def write_checksums(folder: Path, files: Iterable[Path]) -> None:
-    """Store the SHA-256 of files of a library in its manifest."""
+    """Store the SHA-256 of files in the manifest of a library."""
     path = folder / MANIFEST
     document = json.loads(read_bytes(path))
     sums = document.setdefault("sha256", {})
@@ -199,7 +199,7 @@ def write_checksums(folder: Path, files: Iterable[Path]) -> None:
 
 
 def checker_file() -> Path:
-    """Path of the checker: that of this installation, or of the checkout that is in use."""
+    """Path of the checker, in the installed package or in the checkout."""
     return _part("checker", CHECKOUT / "checker") / "check.py"
 
 
@@ -208,6 +208,6 @@ def _own_folder() -> Path:
 
 
 def _part(packaged: str, in_checkout: Path) -> Path:
-    """Folder that an installation has within the package, and a checkout at its top."""
+    """Folder within the installed package, or else within the checkout."""
     folder = PACKAGE / packaged
     return folder if folder.is_dir() else in_checkout

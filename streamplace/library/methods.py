@@ -1,4 +1,4 @@
-"""What can be measured on the library: placers, and programs that read and write files."""
+"""Methods that are measured on the library: placers, and programs that use files."""
 
 import json
 import shlex
@@ -16,7 +16,7 @@ NEEDED = ("problem", "answer")
 
 @dataclass(frozen=True, slots=True)
 class MethodCall:
-    """One run of a method: its files, what to optimise, and how long it may search."""
+    """One run of a method: its files, objective, time limit and seed."""
 
     problem: Path
     answer: Path
@@ -26,7 +26,7 @@ class MethodCall:
 
 
 class Method(Protocol):
-    """Something that places; it runs as a command of its own."""
+    """A method that places problems by a command."""
 
     @property
     def name(self) -> str:
@@ -34,7 +34,7 @@ class Method(Protocol):
         ...
 
     def command(self, call: MethodCall) -> list[str]:
-        """Words of the command of one run."""
+        """Command of one run, as words."""
         ...
 
 
@@ -54,7 +54,7 @@ class PlacerMethod:
         return self.placer
 
     def command(self, call: MethodCall) -> list[str]:
-        """Words of the command of one run."""
+        """Command of one run, as words."""
         setting = {
             "placer": self.placer,
             "objective": call.objective,
@@ -92,7 +92,7 @@ class ProgramMethod:
             ) from None
 
     def command(self, call: MethodCall) -> list[str]:
-        """Words of the command of one run."""
+        """Command of one run, as words."""
         values = {
             "problem": str(call.problem),
             "answer": str(call.answer),
@@ -107,7 +107,7 @@ class ProgramMethod:
 
 
 def named_program(text: str) -> ProgramMethod:
-    """Program of ``NAME=COMMAND``, or of a command, whose first word is then its name.
+    """Parse ``NAME=COMMAND``, or a command that is named after its first word.
 
     >>> named_program("mine=python mine.py {problem} {answer}").name
     'mine'

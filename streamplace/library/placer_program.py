@@ -1,4 +1,4 @@
-"""Place the problem of a file by a registered placer; a program for `PlacerMethod`."""
+"""Program that places the problem of a file by a registered placer, for `PlacerMethod`."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ from streamplace.placers.registry import Budget
 
 
 def main(problem: str, answer: str, setting: str) -> int:
-    """Place; the search is limited in processor time, for the machine may do other work."""
+    """Place; the search is limited in processor time, as the machine may do other work."""
     stopwatch.clock = time.process_time
     options = json.loads(setting)
     try:

@@ -1,8 +1,9 @@
-"""Plans as instances of the library, and plans and cuts by column generation.
+"""Plans as instances of the library, with plans and cuts by column generation.
 
-A column is the contents of a machine of a kind. The master program covers all pieces by columns, in
-fractions, at least cost. Its dual values price the pieces, and CP-SAT looks for contents that are
-worth more than their machine (Gilmore and Gomory 1961). In the end the prices are a cut.
+A column is the contents of a machine of a kind. The master program covers all pieces by columns,
+fractionally, at least cost. Its dual values are the worth of the pieces, and CP-SAT searches for
+contents that are worth more than their machine costs (Gilmore and Gomory 1961). The final worths
+are a cut.
 """
 
 from itertools import pairwise
@@ -22,30 +23,30 @@ from streamplace.planning.master import solve_master
 from streamplace.planning.offers import Catalogue
 
 WORTH = 10**6
-"""Worth of what costs a unit."""
+"""Worth that corresponds to a cost of 1."""
 ROUNDS, TRIES = 200, 12
 WORK = 2.0
-"""Deterministic seconds of one run of CP-SAT."""
+"""Deterministic time limit of one run of CP-SAT, in seconds."""
 LIMITS = ("memory", "slots", "out", "in")
 
 
 class PlanCut(NamedTuple):
-    """Worth of a piece of each operator, and the most that contents of each kind are worth."""
+    """Worth of a piece of each operator, and the largest worth of contents of each kind."""
 
     worth: list[int]
     most: list[int]
 
 
 def plan_document(graph: StreamGraph, catalogue: Catalogue) -> dict[str, Any]:
-    """Return a graph at its rate, and types of machines, as an instance of the library.
+    """Convert a graph at its rate, with offers, to an instance of the library.
 
-    Every operator has as many pieces as key groups. Its subtasks are made of whole key groups, so a
-    machine holds whole pieces.
+    Every operator has one piece per key group. Its subtasks own whole key groups, so machines hold
+    whole pieces.
 
     Raises
     ------
     ProblemError
-        When there is something that instances of the library cannot express.
+        When instances of the library cannot express the graph or the offers.
     """
     demand, offers = demand_of(graph), catalogue.offers
     if not all(len(groups) == 1 and 0 not in groups for groups in demand.dealing):
@@ -110,7 +111,7 @@ def _kind(offer: Any, price: int) -> dict[str, int]:
 
 
 class PlanColumns:
-    """Contents of machines, and what they prove."""
+    """Columns of machine contents, with the cuts that they prove."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         self.document, self.kinds = document, document["kinds"]
@@ -119,9 +120,9 @@ class PlanColumns:
         self.cuts: list[PlanCut] = []
 
     def solve(self) -> None:
-        """Generate columns until none helps; the prices of the pieces are a cut.
+        """Generate columns until none helps; the final worths of the pieces are a cut.
 
-        The work of the pieces is another, where it is the same on all kinds.
+        The work of the pieces is another cut, if it is equal on all kinds.
         """
         rows = [row["work"] for row in self.document["operators"]]
         if all(x == row[0] is not None for row in rows for x in row):
@@ -140,9 +141,9 @@ class PlanColumns:
             self.columns |= helpful
 
     def plan(self) -> list[list[Any]]:
-        """Return machines that run all pieces: kind and pieces of each; none where none is found.
+        """Return the kind and pieces of each machine of a plan; empty if none is found.
 
-        Numbers of machines that satisfy the cuts are tried from the cheapest on.
+        Numbers of machines that satisfy the cuts are tried in order of their cost.
         """
         tried: list[tuple[int, ...]] = []
         while len(tried) < TRIES and (counts := self._numbers(tried)[1]):
@@ -152,11 +153,11 @@ class PlanColumns:
         return []
 
     def least_cost(self) -> int:
-        """Least cost of numbers of machines that satisfy all cuts."""
+        """Lower bound on the cost: the cheapest numbers of machines that satisfy all cuts."""
         return self._numbers([])[0]
 
     def _numbers(self, tried: list[tuple[int, ...]]) -> tuple[int, tuple[int, ...]]:
-        """Cheapest numbers of machines that satisfy all cuts and were not tried, and their cost."""
+        """Cheapest untried numbers of machines that satisfy all cuts, after their cost."""
         cheapest = solve_counts(
             [kind["price"] for kind in self.kinds],
             [(0, min(kind["at_most"], sum(self.pieces))) for kind in self.kinds],
@@ -170,7 +171,7 @@ class PlanColumns:
         return max(0, int(np.ceil(cheapest.bound - 1e-6))), cheapest.counts or ()
 
     def _packed(self, counts: tuple[int, ...]) -> list[list[Any]]:
-        """Contents of so many machines of each kind; none where CP-SAT finds none."""
+        """Distribute the pieces over these numbers of machines; empty if CP-SAT finds no way."""
         from ortools.sat.python import cp_model
 
         model = cp_model.CpModel()
@@ -190,13 +191,13 @@ class PlanColumns:
         ]
 
     def _prices(self) -> list[int]:
-        """Worth of a piece of each operator: the dual values of the master program."""
+        """Worth of a piece of each operator, the dual values of the master program."""
         prices = [kind["price"] for kind in self.kinds]
         master = solve_master(self.pieces, self.columns, prices, 10.0 * max(prices))
         return [round(value * WORTH) for value in master.worth.tolist()]
 
     def _best(self, k: int, worth: list[int]) -> tuple[int, tuple[int, ...]]:
-        """Return the most that contents of a kind are worth, and contents that are."""
+        """Upper bound on the worth of contents of a kind, and the best contents found."""
         from ortools.sat.python import cp_model
 
         model = cp_model.CpModel()
@@ -209,7 +210,7 @@ class PlanColumns:
         return most, contents
 
     def _contents(self, model: Any, k: int) -> list[Any]:
-        """Variables of the pieces on a machine of a kind, within its limits."""
+        """Variables for the pieces on a machine of a kind, subject to its limits."""
         kind, rows = self.kinds[k], self.document["operators"]
         a = [
             model.new_int_var(0, row["pieces"] if row["work"][k] is not None else 0, "")
@@ -227,7 +228,7 @@ class PlanColumns:
         return a
 
     def _traffic(self, model: Any, kind: dict[str, int], a: list[Any]) -> dict[str, list[Any]]:
-        """What a machine sends and receives, as terms of contents."""
+        """Terms for the bits that a machine sends and receives, in variables of its contents."""
         out: list[tuple[int, Any]] = []
         into: list[tuple[int, Any]] = []
         for u, v, bits in self.document["streams"] if {"out", "in"} & set(kind) else ():
@@ -239,7 +240,7 @@ class PlanColumns:
 
 
 def _add_limit(model: Any, parts: list[tuple[int, Any]], limit: int) -> None:
-    """Add a limit in numbers that CP-SAT can hold; what they round makes it a little looser."""
+    """Add a limit, with numbers rounded such that CP-SAT can hold them and it is no tighter."""
     largest = max([abs(c) for c, _ in parts] + [1])
     scale = max(1, max(largest, limit) // 2**40)
     if scale == 1:

@@ -1,7 +1,8 @@
-"""Planted instances: the optimum comes first, and the instance is built around it.
+"""Planted instances, which are built around a known optimum.
 
-Every machine of the planted solution is full, so no solution is better: the work of all operators
-is what all machines can do. Streams are drawn such that the planted solution respects every limit.
+Every machine of the planted solution is full, so no solution is better: all operators together
+have as much work as all machines can do. Streams are drawn such that the planted solution respects
+every limit.
 """
 
 from dataclasses import dataclass
@@ -14,14 +15,14 @@ from streamplace.library.documents import SECOND
 from streamplace.model.arrays import Longs
 
 SHARE = 4, 5
-"""A planted throughput is 4/5: the work of a device is 5/4 of what it can do."""
+"""Planted throughput of 4/5: the work on a device is 5/4 of its capacity."""
 LATENCY = SECOND // 1000
 PER_BIT = 10**6
-"""Units of time per bit of planted makespans: 1 Gbit/s."""
+"""Units of time per bit of planted makespans, for 1 Gbit/s."""
 
 
 class PlantedInstance(NamedTuple):
-    """An instance, its best solution, and the proof of the bound."""
+    """An instance, its optimal solution, and the proof of the bound."""
 
     document: dict[str, Any]
     solution: dict[str, Any]
@@ -36,13 +37,13 @@ class PlantedShape:
     Attributes
     ----------
     operators, devices
-        Their numbers.
+        Numbers of operators and devices.
     mixing
-        Share of the streams that join operators of different devices; the more, the harder the
-        groups are to recognise.
+        Share of the streams that join operators of different devices; the larger, the harder it is
+        to recognise the groups.
     large
-        Large operators of each device, which share nine tenths of its work; 0 for none. Few large
-        ones are hard to distribute evenly.
+        Number of large operators of each device, which share nine tenths of its work; 0 for none. A
+        small number is hard to distribute evenly.
     inputs
         Streams into an operator.
     """
@@ -63,7 +64,7 @@ class PlantedShape:
 
 
 def planted_throughput(shape: PlantedShape, seed: int) -> PlantedInstance:
-    """Return an instance whose best throughput is 4/5.
+    """Build an instance whose optimal throughput is 4/5.
 
     Examples
     --------
@@ -98,7 +99,7 @@ def planted_throughput(shape: PlantedShape, seed: int) -> PlantedInstance:
 
 
 def planted_makespan(shape: PlantedShape, seed: int) -> PlantedInstance:
-    """Return an instance whose best schedule takes one second and leaves no device idle."""
+    """Build an instance whose optimal schedule takes one second and leaves no device idle."""
     rng = np.random.default_rng([seed, shape.operators, shape.devices, 1])
     place = rng.permutation(np.arange(shape.operators) % shape.devices)
     work = _parts_of_devices(place, shape, SECOND, rng)
@@ -132,9 +133,9 @@ def planted_makespan(shape: PlantedShape, seed: int) -> PlantedInstance:
 
 
 def planted_plan(shape: PlantedShape, seed: int) -> PlantedInstance:
-    """Return an instance whose cheapest plan fills every machine, of two kinds.
+    """Build an instance whose cheapest plan fills every machine, of two kinds.
 
-    Machines of the second kind are twice as large and cost twice as much. One operator in four has
+    Machines of the second kind are twice as large and twice as expensive. One operator in four has
     several pieces, on different machines.
     """
     rng = np.random.default_rng([seed, shape.operators, shape.devices, 2])
@@ -200,13 +201,13 @@ def _full_machines(
 
 
 def _proof_by_work(document: dict[str, Any]) -> dict[str, Any]:
-    """Return the proof that machines cannot do more work than all pieces are."""
+    """Build the proof that machines cannot do more than the work of all pieces."""
     work = [row["work"][0] for row in document["operators"]]
     return {"worth": work, "weights": [{"cpu": 1} for _ in document["kinds"]]}
 
 
 def _parts(total: int, sizes: Longs) -> Longs:
-    """Divide a total in whole numbers in proportion to sizes."""
+    """Divide a total into whole numbers in proportion to sizes."""
     reached = np.array([total * x // int(sizes.sum()) for x in np.cumsum(sizes).tolist()], np.int64)
     return np.diff(reached, prepend=0)
 
@@ -214,7 +215,7 @@ def _parts(total: int, sizes: Longs) -> Longs:
 def _parts_of_devices(
     place: Longs, shape: PlantedShape, total: int, rng: np.random.Generator
 ) -> Longs:
-    """Work of every operator, of which each device has a total."""
+    """Work of every operator, with the same total on each device."""
     work = np.zeros(len(place), np.int64)
     for d in range(shape.devices):
         mine = np.flatnonzero(place == d)
@@ -227,11 +228,11 @@ def _parts_of_devices(
 
 
 def _streams(place: Longs, shape: PlantedShape, rng: np.random.Generator) -> tuple[Longs, Longs]:
-    """Ends of streams: into each operator from earlier ones, of its group or of any."""
+    """Ends of streams into each operator, from earlier ones of its group or of any group."""
     n, groups = len(place), int(place.max()) + 1
     by_group = np.argsort(place, kind="stable")
     first = np.searchsorted(place[by_group], np.arange(groups))
-    rank = np.empty(n, np.int64)  # how many earlier operators are in the same group
+    rank = np.empty(n, np.int64)  # number of earlier operators in the same group
     rank[by_group] = np.arange(n) - first[place[by_group]]
     target = np.repeat(np.arange(n), shape.inputs)
     mixed = (rng.random(len(target)) < shape.mixing) | (rank[target] == 0)
@@ -244,5 +245,5 @@ def _streams(place: Longs, shape: PlantedShape, rng: np.random.Generator) -> tup
 
 
 def _enough(load: Longs) -> int:
-    """Least limit that a load meets at the planted share of the rate."""
+    """Smallest limit that a load respects at the planted share of the rate."""
     return max(1, -(-int(load.max()) * SHARE[0] // SHARE[1]))

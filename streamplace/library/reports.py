@@ -1,4 +1,4 @@
-"""The library as people read it: tables of entries, and one instance with all that is known."""
+"""Reports on the library: tables of entries, and details of one instance."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -20,7 +20,7 @@ PROOFS = {
 
 
 def value_text(objective: str, value: float) -> str:
-    """Value of an objective as people write it.
+    """Format a value of an objective with its unit.
 
     >>> value_text("throughput", 0.83899), value_text("makespan", 0.00020067)
     ('83.9 %', '200.7 µs')
@@ -29,12 +29,12 @@ def value_text(objective: str, value: float) -> str:
 
 
 def gap_text(entry: LibraryEntry) -> str:
-    """Gap of an entry; 0 where it is closed."""
+    """Format the gap of an entry; 0 if it is closed."""
     return "0" if entry.closed else f"{100 * entry.gap:.2f} %"
 
 
 def entry_document(library: Library, entry: LibraryEntry) -> dict[str, Any]:
-    """All that is known of an entry, as ``list --json`` prints it."""
+    """Details of an entry, as ``list --json`` prints them."""
     instance = library.instance(entry.instance)
     return {
         **entry.document(),
@@ -79,7 +79,7 @@ def _row(library: Library, entry: LibraryEntry) -> tuple[str, ...]:
 
 
 def instance_report(library: Library, name: str) -> Report:
-    """One instance: its origin, and for every objective the best known value and its bound."""
+    """Details of one instance: origin, and best known value and bound of every objective."""
     instance = library.instance(name)
     size = f"{counted(instance.operators, 'operator')} on {counted(instance.devices, 'device')}"
     parts: list[str | Heading] = [

@@ -28,12 +28,12 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.registry import OBJECTIVES
 
 GRACE = 10.0
-"""Seconds that a run may take besides its search: to start, and to read and write files."""
+"""Seconds that a run may take in addition to its search, to start and to read and write files."""
 MEMORY = 4 * 2**30
 COMPILING = 600.0
-"""Seconds that an unmeasured first run of a placer may take, which compiles its kernels."""
+"""Time limit of a placer's unmeasured first run, which compiles its kernels, in seconds."""
 ERRORS = 4096
-"""Bytes of what a program prints on stderr that are read."""
+"""Bytes at the end of a program's stderr that are read."""
 RunStatus = Literal["answered", "time", "memory", "failed", "illegal"]
 
 
@@ -46,16 +46,16 @@ class LibraryRun:
     method
         Name of the placer or program.
     limit
-        Seconds that the search may take.
+        Time limit of the search in seconds.
     digest
-        SHA-256 of the file of the instance.
+        SHA-256 of the instance's file.
     value
         Value of the answer; None without a legal answer.
     status
-        ``answered``, or why there is no answer: a limit, a program that failed, or a placement
-        that cannot be read or breaks a rule.
+        ``answered``, or the reason why there is no answer: a limit, a program that failed, or a
+        placement that is unreadable or breaks a rule.
     seconds, elapsed, memory
-        Processor time of all processes of the run, time on the clock, and bytes of memory.
+        Processor time of all processes of the run, elapsed time, and bytes of memory.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -75,22 +75,22 @@ class LibraryRun:
 
     @property
     def key(self) -> tuple[str, str, str, str, float, int]:
-        """What tells a run from others."""
+        """Key that identifies a run."""
         return self.instance, self.objective, self.digest, self.method, self.limit, self.seed
 
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What to run.
+    """Runs of methods on entries.
 
     Attributes
     ----------
     seconds
-        Time limits of the search; each method runs once with every one of them.
+        Time limits of the search; each method runs once with each of them.
     memory
-        Bytes that a run may take.
+        Memory limit of a run in bytes.
     solutions
-        Folder for the answers, as files for ``submit``; None to keep none.
+        Folder for the answers, as files for ``submit``; None to discard them.
     """
 
     methods: Sequence[Method]
@@ -107,7 +107,7 @@ class RunPlan:
 
     @property
     def placed(self) -> list[LibraryEntry]:
-        """Entries whose objective placers have; the others are plans."""
+        """Entries with an objective of placers; the others are plans."""
         return [entry for entry in self.entries if entry.objective in OBJECTIVES]
 
 
@@ -136,16 +136,16 @@ def run(
         Programs, as ``"NAME=COMMAND"``: the command contains ``{problem}`` and ``{answer}``, and
         may contain ``{objective}``, ``{seconds}`` and ``{seed}``.
     instances, families, sizes, objective
-        Which entries, as for `Library.select`.
+        Selection of entries, as for `Library.select`.
     seconds
-        Processor time of a search; several give several runs. A run that exceeds it by ten
+        Processor time of a search; several values give several runs. A run that exceeds it by ten
         seconds is ended, with all processes that it started.
     memory
-        Bytes that all processes of a run may take together.
+        Memory limit for all processes of a run together, in bytes.
     out
-        File of JSON lines. Runs that it has are not repeated, new ones are added to it.
+        File of JSON lines. Runs that it has are not repeated; new ones are appended.
     solutions
-        Folder for the answers, which ``submit`` takes.
+        Folder for the answers, which ``submit`` accepts.
     library
         Folder of the library.
 
@@ -170,7 +170,7 @@ def run(
 
 
 def methods_of(placers: Iterable[str], commands: Iterable[str]) -> list[Method]:
-    """Methods of placers and commands; each must have a name of its own."""
+    """Methods of placers and commands; each must have a different name."""
     from streamplace.placers.named import named_placer
 
     methods: list[Method] = []
@@ -187,7 +187,7 @@ def methods_of(placers: Iterable[str], commands: Iterable[str]) -> list[Method]:
 
 
 def runs(library: Library, plan: RunPlan, out: Path | None = None) -> Iterator[LibraryRun]:
-    """Run what a file of results does not have yet; yield all runs of the plan."""
+    """Run the runs that a file of results lacks, and yield all runs of the plan."""
     for seconds in plan.seconds:
         RunLimits(seconds, plan.memory)
     if plan.entries and not plan.placed:
@@ -216,7 +216,7 @@ def read_runs(path: Path) -> list[LibraryRun]:
 def _planned(
     library: Library, plan: RunPlan, present: dict[Any, LibraryRun]
 ) -> Iterator[tuple[bool, LibraryRun]]:
-    """Runs of a plan, instance by instance, and whether each is new."""
+    """Runs of a plan, instance by instance, with whether each is new."""
     compiled = set[tuple[str, str]]()
     for entry in plan.placed:
         content, problem = read_bytes(library.instance_file(entry.instance)), None
@@ -236,7 +236,7 @@ def _planned(
 
 
 def _compile(plan: RunPlan, method: Method, entry: LibraryEntry, problem: Problem) -> None:
-    """Run a placer once, so that its kernels are compiled and stored before it is measured."""
+    """Run a placer once, so that its kernels are compiled and cached before it is measured."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         call = MethodCall(folder / "problem.json", folder / "answer.json", entry.objective, 0.01, 0)
@@ -290,7 +290,7 @@ def _outcome(
     call: MethodCall,
     usage: ResourceUsage,
 ) -> tuple[RunStatus, float | None, str | None]:
-    """Status, value and error of a run; an answer that was written before the time ran out counts.
+    """Status, value and error of a run; answers that were written before the time limit count.
 
     Values are those of the objective, which agree with the checker's to twelve digits.
     """
@@ -315,7 +315,7 @@ def _outcome(
             write_text(plan.solutions / file, text + "\n")
     except StreamplaceError as error:
         if isinstance(error, FormatError) and usage.reason:
-            return "time", None, None  # it was ended while it wrote
+            return "time", None, None  # it was ended while it wrote the file
         reason = str(error).replace(str(call.answer), "the answer")
         return "illegal", None, shown(reason, 300)
     return "answered", value, None
@@ -326,7 +326,7 @@ def _plain(name: str) -> str:
 
 
 def _last_line(errors: Any) -> str:
-    """Last line that a program has printed on stderr."""
+    """Last line that a program printed on stderr."""
     errors.seek(0, 2)
     errors.seek(max(0, errors.tell() - ERRORS))
     lines = errors.read().decode(errors="replace").strip().splitlines()

@@ -1,7 +1,7 @@
-"""Better solutions and bounds: checked, and stored such that a kill never makes the library worse.
+"""Submission of better solutions and bounds: checked, and stored so that a kill does no harm.
 
 A submission that the checker has accepted is written to one file first, `JOURNAL`. From then on it
-counts: whoever submits next completes it, so that solution, line and checksum agree again.
+is valid: the next submission completes it, so that solution, line and checksum agree again.
 """
 
 import json
@@ -30,15 +30,15 @@ from streamplace.model.messages import quoted, shown
 
 JOURNAL = "pending.json"
 LARGEST = 64 * 2**20
-"""Bytes of a file that is submitted; the checker takes no more."""
+"""Most bytes of a submitted file, as in the checker."""
 LEAST_GAIN = 1e-9
-"""Share by which a value must be better; values are stated in ten digits or more."""
+"""Least relative improvement of a value; values are stated with at least ten digits."""
 CLOSED = 1e-8
-"""Gap up to which a solution is the best but for rounding."""
+"""Gap up to which a solution is optimal except for rounding."""
 
 
 class SubmittedJson(TypedDict):
-    """What is read of a solution or a certificate; the checker reads the rest."""
+    """Fields that are read from a solution or a certificate; the checker reads the others."""
 
     objective: NotRequired[ObjectiveName]
     graph: NotRequired[str]
@@ -61,16 +61,16 @@ class PendingSubmission:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What came of a file that was submitted.
+    """Result of submitting a file.
 
     Attributes
     ----------
     entry
-        The entry afterwards.
+        Entry after the submission.
     before
-        The entry before.
+        Entry before the submission.
     improved
-        Whether the file is better than what the library had, and is stored in it.
+        Whether the file is better than the library's, and is stored in it.
     """
 
     entry: LibraryEntry
@@ -93,18 +93,18 @@ def submit(
     file
         Path of a solution or certificate file.
     instance
-        Name of the instance; by default what the file states as ``graph``.
+        Name of the instance; by default the file's ``graph``.
     by
-        Who or what found it.
+        Author or program that found it.
     seconds
-        Time that this took on one core.
+        Processor time of the search, on one core.
     library
         Folder of the library.
 
     Raises
     ------
     FormatError
-        If the checker refuses the file. The message says why.
+        If the checker refuses the file; the message has the reason.
     """
     path = Path(file)
     content = read_bytes(path, LARGEST)
@@ -132,7 +132,7 @@ def submit(
 
 
 def complete_pending(folder: Path) -> None:
-    """Carry out the submission that a killed process has left, if there is one."""
+    """Complete the submission of a killed process, if there is one."""
     journal = folder / JOURNAL
     if not is_file(journal):
         return
@@ -150,7 +150,7 @@ def complete_pending(folder: Path) -> None:
 
 
 def _parsed(content: bytes, where: str) -> SubmittedJson:
-    """Fields of a solution or of a certificate."""
+    """Parse the fields of a solution or of a certificate."""
     try:
         return _FIELDS.validate_json(utf8(content, where))
     except ValidationError as error:
@@ -158,7 +158,7 @@ def _parsed(content: bytes, where: str) -> SubmittedJson:
 
 
 def _entry_of(library: Library, document: SubmittedJson, name: str | None) -> LibraryEntry:
-    """Entry for which a file is."""
+    """Entry that a file is for."""
     instance = _instance_of(library, document, name)
     entries = library.select([instance])
     if "objective" in document:
@@ -184,7 +184,7 @@ def _instance_of(library: Library, document: SubmittedJson, name: str | None) ->
 def _better(
     library: Library, entry: LibraryEntry, document: SubmittedJson, copy: Path, where: str
 ) -> LibraryEntry | None:
-    """Entry with what was submitted; None where that is not better."""
+    """Entry with the submitted file; None if that is not better."""
     instance = library.instance_file(entry.instance)
     is_proof = "proof" in document
     files = (library.solution_file(entry), copy) if is_proof else (copy,)
@@ -222,7 +222,7 @@ def _kind(document: SubmittedJson) -> str:
 
 
 def _is_worse(line: LibraryEntry, entry: LibraryEntry) -> bool:
-    """Whether a line would make value or bound of an entry worse."""
+    """Whether a line has a worse value or bound than an entry."""
     return (
         entry.sense * (line.value - entry.value) < 0 or entry.sense * (entry.bound - line.bound) < 0
     )
@@ -233,7 +233,7 @@ def _pending_document(pending: PendingSubmission) -> dict[str, Any]:
 
 
 def _write_best(library: Library, line: LibraryEntry) -> None:
-    """Replace one line of the table."""
+    """Replace one line of ``best.jsonl``."""
     lines = [line if entry.name == line.name else entry for entry in library.entries]
     text = "".join(json.dumps(entry.document()) + "\n" for entry in lines)
     write_text(library.folder / BEST, text)
@@ -241,7 +241,7 @@ def _write_best(library: Library, line: LibraryEntry) -> None:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Keep other processes from submitting to the same folder."""
+    """Lock a folder against submissions of other processes."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         lock_at_once(descriptor)

@@ -1,12 +1,12 @@
-"""Run a command within limits, and end it with all that it started; a script for Linux.
+"""Run a command within limits, and end it with all processes that it started; for Linux.
 
     python supervisor.py REPORT SECONDS ELAPSED MEMORY CORE COMMAND...
 
-It runs in a process of its own, so that it can adopt what the command leaves behind. SECONDS limits
-the processor time of all processes together, ELAPSED the time on the clock, MEMORY the bytes of all
+It runs in a separate process, so that it can adopt orphans of the command. SECONDS limits the
+processor time of all processes together, ELAPSED the elapsed time, MEMORY the bytes of all
 processes together; CORE is the only core that they may use. REPORT is the number of an open file
-descriptor to which one JSON object is written at the end. SIGTERM ends the command, and so does the
-end of the process that started this one.
+descriptor to which one JSON object is written at the end. SIGTERM ends the command, and so does
+the end of the process that started this one.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ from types import FrameType
 SUBREAPER, DEATH_SIGNAL = 36, 1
 """Options of prctl: adopt orphans; send a signal when the parent ends."""
 LOOK = 0.02
-"""Seconds between two looks at what the command uses."""
+"""Seconds between checks of the command's usage."""
 LARGEST_FILE = 2**30
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -30,7 +30,7 @@ PROC = Path("/proc")
 
 
 def descendants(pid: int) -> list[int]:
-    """Processes below a process."""
+    """Descendants of a process."""
     processes = []
     for task in _inside(PROC / str(pid) / "task"):
         for child in _text(task / "children").split():
@@ -41,7 +41,7 @@ def descendants(pid: int) -> list[int]:
 def _inside(folder: Path) -> list[Path]:
     try:
         return list(folder.iterdir())
-    except OSError:  # it has ended
+    except OSError:  # the process has ended
         return []
 
 
@@ -53,19 +53,19 @@ def _text(path: Path) -> str:
 
 
 def processor_seconds(pid: int) -> float:
-    """Processor time of a process and of its children that have ended."""
+    """Processor time of a process and of its ended children."""
     fields = _text(PROC / str(pid) / "stat").rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / TICKS if fields else 0.0
 
 
 def resident(pid: int) -> int:
-    """Bytes of memory that a process holds, shared ones included."""
+    """Resident memory of a process in bytes, with all of its shared memory."""
     fields = _text(PROC / str(pid) / "statm").split()
     return int(fields[1]) * PAGE if fields else 0
 
 
 def proportional(pid: int) -> int:
-    """Bytes of memory that a process holds, its part of shared ones included."""
+    """Memory of a process in bytes, with its proportion of shared memory."""
     for line in _text(PROC / str(pid) / "smaps_rollup").splitlines():
         if line.startswith("Pss:"):
             return int(line.split()[1]) * 1024
@@ -73,7 +73,7 @@ def proportional(pid: int) -> int:
 
 
 class Supervisor:
-    """Watches a command; `reason` says why it was ended, and is empty where it ended itself."""
+    """Watches a command; `reason` names why it was ended, and is empty if it ended itself."""
 
     def __init__(self, seconds: float, elapsed: float, memory: int) -> None:
         self.seconds, self.elapsed, self.memory = seconds, elapsed, memory
@@ -82,13 +82,13 @@ class Supervisor:
         self.stopped = False
 
     def stop(self, number: int, frame: FrameType | None) -> None:
-        """Take notice of a SIGTERM."""
+        """Handle SIGTERM."""
         self.stopped = True
 
     def exceeded(self, processes: list[int]) -> str:
-        """Name of the limit that is exceeded; empty for none."""
+        """Name of the exceeded limit; empty if there is none."""
         used = sum(map(resident, processes))
-        if used > self.memory:  # memory that is shared counts once
+        if used > self.memory:  # count shared memory once
             used = sum(map(proportional, processes))
         self.peak = max(self.peak, used)
         ended = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -101,7 +101,7 @@ class Supervisor:
         return next((name for name, is_over in over.items() if is_over), "")
 
     def watch(self, child: int) -> int:
-        """Wait for the child; return its status, negative where a signal ended it."""
+        """Wait for the child; return its status, negative if a signal ended it."""
         status = None
         while status is None:
             self.reason = self.reason or self.exceeded(descendants(os.getpid()))
@@ -118,7 +118,7 @@ class Supervisor:
 
 
 def end_all() -> None:
-    """Kill everything below this process."""
+    """Kill all descendants of this process."""
     for pid in descendants(os.getpid()):
         try:
             os.kill(pid, signal.SIGKILL)
@@ -127,7 +127,7 @@ def end_all() -> None:
 
 
 def reap(child: int) -> int | None:
-    """Collect processes that have ended; return the status of the child if it is among them."""
+    """Collect ended processes; return the status of the child if it is among them."""
     status = None
     try:
         while True:
@@ -141,7 +141,7 @@ def reap(child: int) -> int | None:
 
 
 def begin(command: list[str], memory: int, core: int, report: int) -> int:
-    """Start the command in a process group of its own; return its process id."""
+    """Start the command in a separate process group; return its process id."""
     child = os.fork()
     if child:
         return child

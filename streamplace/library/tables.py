@@ -1,4 +1,4 @@
-"""Tables of what methods reach on the library: ratios, gaps and shares, for every time limit."""
+"""Tables of methods' results on the library: ratios, gaps and shares, for every time limit."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from streamplace.library.runs import LibraryRun, read_runs
 from streamplace.model.report import Report, Sheet, percent
 
 SHIFT = 0.01
-"""Added to gaps before their geometric mean is taken, so that gaps of 0 count."""
+"""Shift of gaps in their geometric mean, so that gaps of 0 count."""
 SAME = 1e-6
 """Gap to the best known value up to which an entry counts as solved."""
 HEAD = (
@@ -33,7 +33,7 @@ LEGEND = (
 
 @dataclass(frozen=True, slots=True)
 class MethodSummary:
-    """What a method reaches with a time limit.
+    """Results of a method with a time limit.
 
     Attributes
     ----------
@@ -42,11 +42,11 @@ class MethodSummary:
     solved
         Share of the entries on which it reaches the best known value.
     ratio_to_best, ratio_to_bound
-        Geometric means of how many times worse it is, over the answers; None without answers.
+        Geometric means of value ratios over the answers, 1 is best; None without answers.
     gap_to_best, gap_to_bound
-        Shifted geometric means of gaps over all entries; no answer is a gap of 1.
+        Shifted geometric means of gaps over all entries; an entry without an answer has gap 1.
     seconds
-        Mean of the processor time.
+        Mean processor time.
     """
 
     method: str
@@ -62,7 +62,7 @@ class MethodSummary:
 
 
 def gap_between(entry: LibraryEntry, value: float | None, reference: float) -> float:
-    """How far a value is from a reference that is not worse, as a share of the larger one.
+    """Distance of a value from a reference that is not worse, as a share of the larger one.
 
     >>> entry = LibraryEntry("a-0", "makespan", 2.0, 1.6, False, "path", "me")
     >>> gap_between(entry, 2.5, entry.value), gap_between(entry, None, entry.value)
@@ -75,7 +75,7 @@ def gap_between(entry: LibraryEntry, value: float | None, reference: float) -> f
 
 
 def summarise(library: Library, runs: Iterable[LibraryRun]) -> list[MethodSummary]:
-    """Summaries of methods and time limits, the best first."""
+    """Summaries of methods and time limits, best first."""
     entries = {(entry.instance, entry.objective): entry for entry in library.entries}
     groups: dict[tuple[str, float], list[tuple[LibraryEntry, LibraryRun]]] = defaultdict(list)
     for run in runs:
@@ -93,9 +93,9 @@ def summarise(library: Library, runs: Iterable[LibraryRun]) -> list[MethodSummar
 def table(
     results: Iterable[str | PathLike[str]], *, library: str | PathLike[str] | None = None
 ) -> Report:
-    """Compare what methods reach, from files of results of ``run``.
+    """Compare methods by files of results of ``run``.
 
-    ``print`` shows the report; `as_markdown` and `as_page` make a page of it.
+    ``print`` shows the report; `as_markdown` and `as_page` convert it to a page.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def table(
 
 
 def table_report(library: Library, runs: Sequence[LibraryRun]) -> Report:
-    """Report that compares methods, for each objective."""
+    """Report that compares methods, by objective."""
     if not runs:
         raise SettingError("there are no results; make some with: streamplace library run")
     parts: list[str | Sheet] = []
@@ -129,7 +129,7 @@ def table_report(library: Library, runs: Sequence[LibraryRun]) -> Report:
 
 
 def as_markdown(report: Report, title: str) -> str:
-    """Page of a report in Markdown."""
+    """Convert a report to a page in Markdown."""
     lines = [f"# {title}", ""]
     for part in report.parts:
         if isinstance(part, Sheet):
@@ -142,7 +142,7 @@ def as_markdown(report: Report, title: str) -> str:
 
 
 def as_page(report: Report, title: str) -> str:
-    """Page of a report in HTML, without scripts."""
+    """Convert a report to a page in HTML, without scripts."""
     from html import escape
 
     from streamplace.model.html import as_html
@@ -198,12 +198,12 @@ def _ratio(gaps: Sequence[float], answered: Sequence[bool]) -> float | None:
 
 
 def _shifted_mean(gaps: Sequence[float]) -> float:
-    """Geometric mean of the gaps plus a shift, less the shift."""
+    """Geometric mean of the shifted gaps, minus the shift."""
     return exp(sum(log(gap + SHIFT) for gap in gaps) / len(gaps)) - SHIFT
 
 
 def summaries_document(library: Library, runs: Sequence[LibraryRun]) -> list[dict[str, Any]]:
-    """Summaries as a JSON document, for each objective."""
+    """Summaries as a JSON document, by objective."""
     from dataclasses import asdict
 
     objectives = sorted({run.objective for run in runs}, reverse=True)

@@ -1,4 +1,4 @@
-"""Types of arrays, one meaning each."""
+"""Array types, one per kind of element."""
 
 import numpy as np
 from numpy.typing import NDArray

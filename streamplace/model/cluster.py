@@ -32,18 +32,18 @@ class Cluster(Displayed):
     Attributes
     ----------
     bandwidth_bps, latency_s
-        Matrices, row = sender, column = receiver; the diagonals mean nothing (what stays on a
-        device is free) and are stored as infinite and 0.
+        Matrices, row = sender, column = receiver; the diagonals are ignored (sending within a
+        device is free) and stored as infinite and 0.
     overhead_s
         Core seconds that each remote tuple costs at both ends (LogP's o).
     overhead_s_per_byte
         Core seconds that each of its bytes costs in addition, at both ends.
     gap_s
-        Link seconds that each remote tuple costs besides its bytes (LogP's g).
+        Link seconds that each remote tuple costs in addition to its bytes (LogP's g).
     joules_per_byte
         Energy of sending one byte over a link; 0 where energy is of no interest.
     interchangeable
-        Class of every device: devices of one class can be swapped without changing anything.
+        Class of every device. Swapping two devices of one class changes nothing.
 
     Examples
     --------
@@ -101,7 +101,7 @@ class Cluster(Displayed):
         latency: Quantity = 0.0,
         cores: int = 1,
     ) -> "Cluster":
-        """``n`` equal devices d0…, every ordered pair joined by a link of its own."""
+        """Cluster of ``n`` equal devices d0…, with a link for every ordered pair."""
         check_size(n)
         devices = [Device(f"d{i}", mips=mips, cores=cores) for i in range(n)]
         return cls.of(devices, bandwidth=bandwidth, latency=latency)

@@ -14,7 +14,7 @@ from streamplace.model.messages import quoted
 from streamplace.model.units import LARGEST, Quantity
 
 Fail = Callable[[int, str, str], StreamplaceError]
-"""Makes the error for row i (-1: the column as a whole), its value and the rule that it breaks."""
+"""Builds the error for row i (-1: the whole column), its value and the rule that it breaks."""
 
 _Array = TypeVar("_Array", bound=NDArray[Any])
 
@@ -53,7 +53,7 @@ def float_column(
 def plain_number(
     value: object, owner: str, column: str, parse: Callable[[Quantity], float] | None = None
 ) -> float:
-    """Number of one row in [0, LARGEST], as it is; a text is read where ``parse`` reads it.
+    """Check one row's number against [0, LARGEST]; ``parse`` reads it if it is a text.
 
     >>> from streamplace.model.units import size_bytes
     >>> plain_number("12.5 kB", "operator 'join'", "payload", size_bytes)
@@ -97,7 +97,7 @@ def int_column(
 
 
 def flag_column(values: ArrayLike | None, size: int, fail: Fail) -> Bools:
-    """Truth values as a read-only column of the given size, all False where none are given."""
+    """Booleans as a read-only column of the given size, all False by default."""
     column = np.zeros(size, np.bool_) if values is None else np.array(values)
     if column.dtype != np.bool_ or column.shape != (size,):
         raise fail(-1, "", f"must have {size} truth values, one each")
@@ -133,7 +133,9 @@ def frozen(array: _Array) -> _Array:
 
 
 def distinct_rows(*columns: NDArray[Any]) -> tuple[NDArray[np.intp], Ints]:
-    """Rows that differ, by the columns in turn: one of each kind, and the kind of every row.
+    """Group equal rows, compared by the columns in turn.
+
+    Returns the index of one row of each kind, and the kind of every row.
 
     >>> first, kind = distinct_rows(np.array([2.0, 1.0, 2.0]), np.array([1, 1, 1]))
     >>> first.tolist(), kind.tolist()
@@ -151,7 +153,7 @@ def distinct_rows(*columns: NDArray[Any]) -> tuple[NDArray[np.intp], Ints]:
 
 
 def text_column(values: Sequence[str] | None, size: int, fail: Fail) -> tuple[str, ...]:
-    """Texts as a tuple, empty texts where none are given."""
+    """Texts as a tuple, empty texts by default."""
     column = ("",) * size if values is None else tuple(values)
     if len(column) != size:
         raise fail(-1, "", f"must have {size} values, one each, but has {len(column)}")
@@ -166,7 +168,7 @@ def text_column(values: Sequence[str] | None, size: int, fail: Fail) -> tuple[st
 def tag_column(
     values: Sequence[Iterable[str]] | None, size: int, fail: Fail
 ) -> tuple[frozenset[str], ...]:
-    """Sets of tags as a tuple, empty sets where none are given."""
+    """Sets of tags as a tuple, empty sets by default."""
     if values is None:
         return (frozenset(),) * size
     if len(values) != size:
@@ -184,7 +186,7 @@ def tag_column(
 
 
 def is_text(value: object) -> bool:
-    r"""Whether a value is a text that files can hold: Unicode without half a character.
+    r"""Whether a value is a text that files can hold: Unicode without lone surrogates.
 
     >>> is_text("größe"), is_text("\ud800"), is_text(3)
     (True, False, False)

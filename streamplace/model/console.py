@@ -1,4 +1,4 @@
-"""A console to which every text is data: names hold no markup and send nothing to the terminal."""
+"""Console that treats every text as data: names hold no markup or terminal control codes."""
 
 import re
 import shutil
@@ -25,9 +25,9 @@ from streamplace.model.messages import printable
 from streamplace.model.report import Bar, Heading, Report, Sheet
 
 WIDTH = 100
-"""Columns where there is no terminal."""
+"""Columns of output that does not go to a terminal."""
 MOST_NAME = 40
-"""Columns of a column of names, beyond which they go on in the next line."""
+"""Widest column of names; longer names continue on the next line."""
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[kMGT]?(?:bps|B)|[mµn]?s|MIPS)(?!\w))")
 _JOINT = "\ue000"
 """Private character that stands for a space at which a line must not break."""
@@ -46,7 +46,7 @@ class DataText(Text):
         tab_size: int = 8,
         no_wrap: bool | None = None,
     ) -> Lines:
-        """Lines of at most this width."""
+        """Break the text into lines of at most this width."""
         lines = _joined(self).wrap(
             console, width, justify=justify, overflow=overflow, tab_size=tab_size, no_wrap=no_wrap
         )
@@ -55,14 +55,14 @@ class DataText(Text):
         return lines
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
-        """Widths between that of the longest word and that of the text on one line."""
+        """Measure the text: at least its longest word, at most all of it on one line."""
         return _joined(self).__rich_measure__(console, options)
 
 
 class DataConsole(Console):
-    """Prints texts as they are, on one line, with what cannot be printed escaped.
+    """Prints texts literally, on one line, with unprintable characters escaped.
 
-    Styles are told apart from texts: by ``style=``, or by `titled`.
+    Styles are given apart from texts, by ``style=`` or `titled`.
     """
 
     def render_str(
@@ -77,13 +77,13 @@ class DataConsole(Console):
         highlight: bool | None = None,
         highlighter: HighlighterType | None = None,
     ) -> Text:
-        """Every text comes through here: lines, and the cells of tables."""
+        """Make data of a text; lines and table cells come through here."""
         return DataText(printable(text), style=style, justify=justify, overflow=overflow)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Lines come through here as joined texts, which are of the base class."""
+        """Make data of joined texts, which rich builds as plain `Text`."""
         text = _data_text(renderable) if type(renderable) is Text else renderable
         return super().render(text, options)
 
@@ -105,7 +105,7 @@ def print_parts(console: Console, report: Report) -> None:
 
 
 def as_text(report: Report) -> str:
-    """Report as plain text, as wide as the terminal (100 columns where there is none)."""
+    """Report as plain text, as wide as the terminal (100 columns without one)."""
     width = shutil.get_terminal_size().columns if _on_terminal() else WIDTH
     file = StringIO()
     console = DataConsole(
@@ -133,7 +133,7 @@ def table_of(sheet: Sheet) -> Table:
 
 
 def bar(load: Bar, width: int = 20) -> str:
-    """Load as a bar with a mark where the capacity ends; half a width more for what exceeds it.
+    """Draw a load as a bar with a mark at the capacity; overload adds up to half its width.
 
     >>> bar(Bar(0.5), 10), bar(Bar(1.3), 10), bar(Bar(9), 10)
     ('█████·····|     ', '██████████|▓▓▓  ', '██████████|▓▓▓▓▓')
@@ -144,7 +144,7 @@ def bar(load: Bar, width: int = 20) -> str:
 
 
 def _data_text(text: Text) -> DataText:
-    """Return the same text as one whose lines do not break before units."""
+    """Convert a text so that its lines do not break before units."""
     data = DataText(justify=text.justify, overflow=text.overflow, no_wrap=text.no_wrap)
     data.end = text.end
     data.append_text(text)
@@ -152,7 +152,7 @@ def _data_text(text: Text) -> DataText:
 
 
 def _joined(text: Text) -> Text:
-    """Text with the spaces before units replaced."""
+    """Replace the spaces before units by `_JOINT`."""
     joined = text.copy()
     joined.plain = _BEFORE_UNIT.sub(_JOINT, text.plain)
     return joined

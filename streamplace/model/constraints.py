@@ -1,4 +1,4 @@
-"""Constraints: what a placement must respect, in names."""
+"""Constraints that a placement must respect, in names."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

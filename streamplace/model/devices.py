@@ -1,4 +1,4 @@
-"""Devices: what operators run on, stored as columns; a `Device` is one row."""
+"""Devices that operators run on, stored as columns; a `Device` is one row."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ from streamplace.model.units import Quantity, bandwidth_bps, mips, size_bytes
 MOST_CORES = 1_000_000
 SLOWEST = 1e-3
 SLACK = 1e-9
-"""Memory is exceeded where it is by more than this share of the device's, which is rounding."""
+"""Share of its memory by which a device may be overfull, for rounding errors."""
 _NOTHING: frozenset[str] = frozenset()
 
 
@@ -39,12 +39,12 @@ class Device:
     mips
         Million instructions per second of one core.
     tags
-        What it offers ("gpu", "ssd", …); operators may require tags.
+        Capabilities that it offers ("gpu", "ssd", …); operators may require tags.
     memory
         Bytes; infinite by default.
     egress, ingress
-        What its network card sends and receives at most, over all links, in bit/s; infinite where
-        only the links limit.
+        Most bit/s that its network card sends and receives over all links; infinite where only
+        the links limit.
     watts
         Power that a busy core draws beyond an idle one; 0 where energy is of no interest.
     """
@@ -61,14 +61,14 @@ class Device:
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Devices:
-    """All devices of a cluster, column by column; columns left out take `Device`'s defaults.
+    """All devices of a cluster, column by column; omitted columns have `Device`'s defaults.
 
     Attributes
     ----------
     kind
-        [D] devices of one speed and number of cores are of one kind.
+        [D] kind of every device; devices of equal speed and number of cores are of one kind.
     example
-        A device of every kind.
+        One device of every kind.
 
     Examples
     --------

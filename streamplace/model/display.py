@@ -1,4 +1,4 @@
-"""How objects are displayed: as text when printed, with pictures in notebooks."""
+"""Display of objects: as text when printed, with pictures in notebooks."""
 
 import importlib
 from collections.abc import Mapping, Sequence
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 TEXT, HTML = "streamplace.model.console", "streamplace.model.html"
 PICTURES = "streamplace.drawing.notebook"
-"""Modules that show reports and draw. They stand above what they show: they are loaded by name."""
+"""Modules that show reports and draw. They import this one, so they are loaded by name."""
 
 
 class Displayed:
-    """Something with a report: ``print`` shows the report, notebooks a table and a picture."""
+    """Base of objects with a report: ``print`` shows it, notebooks show a table and a picture."""
 
     __slots__ = ()
 
@@ -33,7 +33,7 @@ class Displayed:
 
 
 class Pictured(Displayed):
-    """Something that can also be drawn."""
+    """Base of objects that can also be drawn."""
 
     __slots__ = ()
 
@@ -42,7 +42,7 @@ class Pictured(Displayed):
 
 
 def picture_of(item: object) -> str | None:
-    """SVG of something that can be drawn, None for anything else."""
+    """SVG of an object that can be drawn, None for any other."""
     if not isinstance(item, Pictured):
         return None
     picture: str | None = importlib.import_module(PICTURES).svg_of(item)
@@ -50,7 +50,7 @@ def picture_of(item: object) -> str | None:
 
 
 def data_frame(columns: Mapping[str, Sequence[Any]]) -> "DataFrame":
-    """Columns as a table of pandas."""
+    """Convert columns to a pandas DataFrame."""
     try:
         import pandas as pd
     except ImportError:

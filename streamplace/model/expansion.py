@@ -1,4 +1,4 @@
-"""Expansion: the graph of subtasks, in which every operator of parallelism p stands p times."""
+"""Expansion: the graph of subtasks, with p subtasks for every operator of parallelism p."""
 
 import itertools
 from collections.abc import Iterable, Iterator
@@ -27,13 +27,12 @@ MOST_PAIRS = 1_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expansion:
-    """A graph of subtasks, and the way back.
+    """A graph of subtasks, and the operator of each.
 
-    A subtask has 1/p of its operator's rate and memory, or, where the operator has key groups, what
-    its share of them makes it (`streamplace.model.key_groups`). Of the constant load it has 1/p in
-    any case. A window keeps its size and advance
-    and has that share of its base and limit, so that the subtasks' windows together emit what the
-    operator's does.
+    A subtask has 1/p of its operator's rate and memory or, where the operator has key groups, the
+    share of them that it owns (`streamplace.model.key_groups`). It has 1/p of the constant load in
+    any case. A window keeps its size and advance and has the subtask's share of its base and
+    limit, so that the windows of all subtasks together emit what the operator's window does.
 
     Attributes
     ----------
@@ -75,7 +74,7 @@ class Expansion:
         return counts.reshape(-1, n_devices)
 
     def fold_names(self, placement: Placement) -> dict[str, dict[str, int]]:
-        """Count like `fold`, in names; devices without subtasks of an operator are left out."""
+        """Count like `fold`, by names; devices without subtasks of an operator are omitted."""
         names, devices = self.original.operators.name, placement.devices
         counts: dict[str, dict[str, int]] = {name: {} for name in names}
         cells, numbers = np.unique(self._cells(placement), return_counts=True)
@@ -91,13 +90,13 @@ class Expansion:
         return Placement(names, placement.devices, placement.index[self.operator])
 
     def problem(self, problem: Problem) -> Problem:
-        """Return the problem of placing the subtasks, for a problem of the original graph."""
+        """Return the problem of placing the subtasks, from a problem of the original graph."""
         seconds = None if problem.seconds is None else problem.seconds[self.operator]
         constraints = self.constraints(problem.constraints)
         return Problem(self.graph, problem.cluster, constraints, seconds, self._moving(problem))
 
     def _moving(self, problem: Problem) -> Moving | None:
-        """Subtasks share the state of their operator, and start as it does."""
+        """Costs of moving subtasks: their share of the operator's state, and its start-up time."""
         if problem.moving is None:
             return None
         state, startup = problem.moving.state, problem.moving.startup
@@ -107,10 +106,9 @@ class Expansion:
         """Constraints of the original graph, carried over to its subtasks.
 
         ``pin`` and ``allowed`` hold for every subtask. Colocated operators of parallelism p and q
-        share their devices in g = gcd(p, q) shares: subtask i of p goes to share ⌊i·g/p⌋, so equal
-        parallelisms pair subtask i with subtask i, as Flink's co-location groups do. Exlocated
-        operators keep all their subtasks apart from those of the others; subtasks of one operator
-        may meet.
+        are cut into g = gcd(p, q) shares, and subtask i of p joins share ⌊i·g/p⌋, so equal
+        parallelisms pair subtask i with subtask i, as Flink's co-location groups do. Subtasks of
+        exlocated operators are kept apart, except those of one operator.
         """
         return Constraints(
             pin={s: device for v, device in constraints.pin.items() for s in self.subtasks(v)},
@@ -155,13 +153,13 @@ class Expansion:
 
 
 def with_parallelism(graph: StreamGraph, parallelism: Ints) -> StreamGraph:
-    """Return the graph whose operators have so many subtasks each, [N]."""
+    """Return the graph with these numbers of subtasks per operator, [N]."""
     operators = replace(graph.operators, parallelism=parallelism)
     return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
 
 
 def named_problem(problem: Problem, names: Iterable[str]) -> Problem:
-    """Problem of the operators that are named: the problem itself, or that of its subtasks.
+    """Problem whose operators have these names: the problem itself, or that of its subtasks.
 
     Examples
     --------
@@ -181,10 +179,10 @@ def named_problem(problem: Problem, names: Iterable[str]) -> Problem:
 def expand(graph: StreamGraph) -> Expansion:
     """Return the graph of subtasks of a graph; see `Expansion`.
 
-    A "forward" or "chained" stream joins subtask i to subtask i; "rebalance" and "hash" join every
-    subtask to every subtask of the target, each with its part of the selectivity: an even one, or
-    with "hash" by the key groups of the target. "" means hash where the target has key groups, else
-    forward between equal parallelisms and rebalance otherwise.
+    A "forward" or "chained" stream joins subtask i to subtask i. "rebalance" and "hash" join every
+    subtask to every subtask of the target, and divide the selectivity: evenly, or with "hash" by
+    the key groups of the target. "" means hash where the target has key groups, else forward
+    between equal parallelisms and rebalance otherwise.
 
     Raises
     ------
@@ -225,7 +223,7 @@ def _forward(graph: StreamGraph, p: Longs) -> Bools:
 
 
 def _parts(graph: StreamGraph) -> Floats:
-    """Number by which what an operator has is divided for each of its subtasks, [S]."""
+    """Divisor of the operator's rate and memory for each subtask, [S]."""
     return subtask_parts(graph.operators.max_parallelism, graph.operators.parallelism)
 
 
@@ -262,7 +260,7 @@ def _subtasks(graph: StreamGraph, p: Longs, operator: Ints) -> Operators:
 
 
 def _names(names: tuple[str, ...], p: list[int]) -> list[str]:
-    """Names of the subtasks; "#" is doubled until none is the name of another operator."""
+    """Name the subtasks; "#" is doubled until no name is that of another operator."""
     unchanged = {name for name, copies in zip(names, p, strict=True) if copies == 1 and "#" in name}
     sign = "#"
     while True:
@@ -277,7 +275,7 @@ def _names(names: tuple[str, ...], p: list[int]) -> list[str]:
 
 
 def _window(window: Window, parts: float) -> Window:
-    """Return one subtask's window: those of all subtasks together emit what this one does."""
+    """Return one subtask's window; all of them together emit what the operator's window does."""
     base, limit = window.base / parts, window.limit / parts
     return Window(window.size, window.advance, base, window.factor, limit)
 
@@ -312,7 +310,7 @@ def _subtask_streams(
 
 
 def _inputs(graph: StreamGraph, stream: list[int]) -> list[str] | None:
-    """Input of every subtask's stream: what subtasks send on one stream is one input of a join."""
+    """Name the inputs of the subtasks' streams; copies of one stream are one input of a join."""
     streams = graph.streams
     joined = graph.operators.fires_all[streams.target]
     if not joined.any():

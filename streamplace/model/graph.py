@@ -27,34 +27,34 @@ LONGEST_CYCLE = 10
 Attribute = str | int | float | bool
 
 CPU_OF = "cpu of "
-"""Begins the attributes that say how the CPU of an operator was had that was not measured."""
+"""Prefix of the attributes that tell how an operator's CPU was estimated if not measured."""
 CONSISTENCY = "consistency"
-"""Attribute that says how true the model is of the placement that was measured."""
+"""Attribute that describes how well the model agrees with the measured placement."""
 CONSISTENCY_ERROR = "consistency error"
-"""Attribute with what the model predicts for that placement over what was measured, less 1."""
+"""Attribute with the relative error of the model for that placement, predicted / measured - 1."""
 PROFILE_WINDOWS = "profile windows"
-"""Attribute of a measured graph with the number of windows in which the job was watched."""
+"""Attribute of a measured graph with the number of observation windows."""
 PROFILE_SUBTASKS, PROFILE_PROCESSES = "profile subtasks", "profile processes"
-"""Attributes with the numbers of subtasks, and of the processes in which they ran."""
+"""Attributes with the numbers of subtasks and of the processes that ran them."""
 PROFILE_SPREAD = "profile spread"
-"""Attribute with the standard deviation of the CPU per tuple over the windows, over its mean."""
+"""Attribute with the coefficient of variation of the CPU per tuple over the windows."""
 CULPRIT = "consistency culprit"
-"""Attribute with the operator whose figure is the likely cause of the difference."""
+"""Attribute with the operator whose figure is the likely cause of the error."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StreamGraph(Pictured):
     """A stream-processing application.
 
-    Any number of sources and sinks and parallel streams are allowed; cycles are refused, and so is
-    an operator that no source feeds.
+    Several sources and sinks and parallel streams are allowed; cycles and operators that no source
+    feeds are refused.
 
     Attributes
     ----------
     attributes
-        Free facts about the graph ("split", "family", …) that travel with it through files.
+        Metadata of the graph ("split", "family", …), kept in its files.
     flow
-        Order, adjacency and rates as arrays, when the sources run at full rate.
+        Order, adjacency and rates as arrays, for sources at full rate.
 
     Examples
     --------
@@ -98,8 +98,8 @@ class StreamGraph(Pictured):
         Parameters
         ----------
         fires
-            What operators do that do not say: "each" or "all". A graph that fires "all" is a task
-            graph: unless they say otherwise, its sources have a rate of 1 per second.
+            Default firing rule of its operators: "each" or "all". A graph that fires "all" is a
+            task graph: its sources have a rate of 1 per second unless they state another.
 
         Examples
         --------
@@ -185,7 +185,7 @@ class StreamGraph(Pictured):
         )
 
     def report(self) -> Report:
-        """Operators with their rate, CPU and output, and what they feed."""
+        """Operators with their rate, CPU, output and targets."""
         sheet = operator_sheet(self.operators, self.streams, self.input_rate)
         return Report((sheet, *about_parts(self.operators)), self.title, self)
 
@@ -251,7 +251,7 @@ class StreamGraph(Pictured):
         )
 
     def _cycle(self, order: Ints) -> list[int]:
-        """Walk back along streams among the operators that no topological order reaches."""
+        """Walk back along streams between operators outside any topological order."""
         left = np.ones(self.n_operators, bool)
         left[order] = False
         inside = left[self.streams.source] & left[self.streams.target]
@@ -298,7 +298,7 @@ class StreamGraph(Pictured):
 
 
 def rated(operators: Operators, streams: Streams) -> tuple[Operators, Streams]:
-    """Give a rate of 1 tuple/s to the operators that no stream feeds and that have none."""
+    """Set a rate of 1 tuple/s for operators without input streams or a rate."""
     fed = np.bincount(streams.target, minlength=len(operators)) > 0
     rate = np.where(fed | (operators.rate > 0), operators.rate, 1.0)
     columns = replace(operators, rate=rate)
@@ -306,7 +306,7 @@ def rated(operators: Operators, streams: Streams) -> tuple[Operators, Streams]:
 
 
 def _checked_attributes(attributes: Mapping[str, Attribute]) -> dict[str, Attribute]:
-    """Attributes as plain values; what no file could hold is refused."""
+    """Convert attributes to plain values; raise GraphError for values that no file can hold."""
     plain: dict[str, Attribute] = {}
     for name, given in attributes.items():
         value = given.item() if isinstance(given, np.generic) else given

@@ -9,13 +9,13 @@ FULL, OVER, EMPTY = "#3366aa", "#cc3333", "#88888840"
 CELL = "text-align:left;padding:1px 10px 1px 0"
 LINE = "margin:0.2em 0"
 MOST_UNBROKEN = 24
-"""Characters of a cell that stays on one line."""
+"""Longest cell, in characters, that stays on one line."""
 WIDTH = 9.0
 """Width of a full bar in em."""
 
 
 def as_html(report: Report, picture: str | None = None) -> str:
-    """Picture, if there is one, above the report.
+    """Render a report as HTML, below its picture if there is one.
 
     >>> as_html(Report(("Fine & well.",)))
     '<div style="overflow-x:auto"><p style="margin:0.2em 0">Fine &amp; well.</p></div>'
@@ -44,7 +44,7 @@ def _cell(cell: str | Bar) -> str:
 
 
 def _bar(load: float) -> str:
-    """Bar that is full at a load of 1, and red where the load exceeds it."""
+    """Bar that is full at a load of 1 and red above."""
     full = WIDTH * min(load, 1.0)
     colour = FULL if load <= 1 else OVER
     return (

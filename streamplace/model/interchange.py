@@ -1,8 +1,8 @@
-"""Interchangeable devices: which can be swapped without changing anything about a cluster.
+"""Interchangeable devices: pairs that can be swapped without changing the cluster.
 
-Swappability is transitive ((a c) = (a b)(b c)(a b)), so one representative of each class is enough
-to compare with. Fingerprints that swaps leave alone tell most devices apart beforehand, so that
-only few pairs are compared cell by cell.
+Swappability is transitive ((a c) = (a b)(b c)(a b)), so a device is compared with one
+representative of each class. Fingerprints that swaps do not change tell most devices apart, so
+that few pairs are compared cell by cell.
 """
 
 from collections.abc import Hashable, Sequence
@@ -67,7 +67,7 @@ def _fingerprints(matrix: Floats) -> list[tuple[int, int]]:
 
 
 def _mixed(bits: Words) -> Words:
-    """Bits of numbers scrambled (splitmix64), so that different sums mean different cells."""
+    """Scramble the bits of numbers (splitmix64), so that equal sums mean equal cells."""
     with np.errstate(over="ignore"):
         bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
         bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

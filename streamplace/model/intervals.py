@@ -1,11 +1,10 @@
-"""Intervals of predicted rates: conformal quantiles of what earlier predictions were off by.
+"""Intervals of predicted rates: conformal quantiles of earlier prediction errors.
 
-Runs of one job have errors in common, so it is jobs and not runs that are exchangeable. A run has
-the error log(measured / predicted). The score of a job is the error that as large a share of its
-runs does not exceed as the confidence says; of n jobs, the score of rank ⌈(n + 1) · confidence⌉ is
-one that a new job does not exceed with at least this confidence, whatever the distribution (split
-conformal prediction). If n is too small for that, the widest score is taken, and n / (n + 1) is the
-confidence that the jobs support.
+Runs of one job have errors in common, so jobs rather than runs are exchangeable. The error of a run
+is log(measured / predicted). The score of a job is the quantile of its runs' errors at the
+confidence. Of n jobs, the score of rank ⌈(n + 1) · confidence⌉ bounds the score of a new job with
+at least this confidence, whatever the distribution (split conformal prediction). If n is too small
+for that, the largest score is the bound, and the jobs support a confidence of n / (n + 1).
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,26 +20,26 @@ from streamplace.model.messages import counted
 USUAL_CONFIDENCE = 0.9
 ROUNDING = 1e-9
 Scores = Mapping[str, Sequence[float]]
-"""Job → log(measured / predicted) of each of its runs, of which it has one at least."""
+"""Job → log(measured / predicted) of each of its runs, at least one."""
 
 
 class RateInterval(NamedTuple):
-    """Tuples/s that a layout carries: what is predicted, and between what it is likely to be."""
+    """Tuples/s that a layout carries: the prediction, and the ends of its interval."""
 
     low: float
     value: float
     high: float
 
     def overlaps(self, other: "RateInterval") -> bool:
-        """Whether the two may be the same."""
+        """Whether the two intervals have a rate in common."""
         return self.low <= other.high and other.low <= self.high
 
     def up_to(self, rate: float) -> "RateInterval":
-        """Return the interval of what is read where no more than a rate is offered."""
+        """Clip the interval at the rate that is offered."""
         return RateInterval(*(min(one, rate) for one in self))
 
     def scaled(self, factor: float) -> "RateInterval":
-        """Return the interval in another unit."""
+        """Multiply the interval by a factor, such as that of another unit."""
         return RateInterval(*(factor * one for one in self))
 
     def __str__(self) -> str:
@@ -55,7 +54,7 @@ class Quantile(NamedTuple):
 
 
 def conformal_quantile(scores: Scores, confidence: float) -> Quantile:
-    """Return the score that a new job does not exceed with so much confidence.
+    """Return the score that a new job does not exceed with this confidence.
 
     Examples
     --------
@@ -79,7 +78,7 @@ def _ranked(values: Sequence[float], rank: int) -> float:
 
 
 def least_jobs(confidence: float) -> int:
-    """Return how many jobs support a confidence at least.
+    """Return the least number of jobs that supports a confidence.
 
     >>> least_jobs(0.9), least_jobs(0.5)
     (9, 1)
@@ -88,28 +87,28 @@ def least_jobs(confidence: float) -> int:
 
 
 def check_confidence(confidence: float) -> None:
-    """Raise SettingError for a confidence that is none."""
+    """Raise SettingError unless a confidence is between 0 and 1."""
     if not 0 < confidence < 1:
         raise SettingError(f"the confidence is {confidence:g}; it must be above 0 and below 1")
 
 
 @dataclass(frozen=True, slots=True)
 class PredictionErrors:
-    """What measured rates were of predicted ones, by a confidence.
+    """Quantiles of measured / predicted rates at a confidence.
 
     Attributes
     ----------
     asked, supported
-        The confidence that was asked for, and that of the factors, which is lower where there are
-        too few jobs.
+        The confidence asked for, and the confidence of the factors, which is lower where there
+        are too few jobs.
     low, high
-        Measured over predicted is between these.
+        Ends of the two-sided interval of measured / predicted.
     least
-        Measured over predicted is at least this, which is less to ask than both ends at once.
+        One-sided lower bound of measured / predicted, which is closer to 1 than ``low``.
     number
-        Number of jobs, or of runs where the errors are those of one job.
+        Number of jobs, or of runs if the errors are those of one job.
     origin
-        What was recorded, in words, such as "8 recorded jobs".
+        Recorded runs in words, such as "8 recorded jobs".
 
     Examples
     --------
@@ -128,7 +127,7 @@ class PredictionErrors:
 
     @classmethod
     def of(cls, scores: Scores, confidence: float, origin: str) -> "PredictionErrors":
-        """Return the quantiles of scores by a confidence."""
+        """Compute the quantiles of scores at a confidence."""
         check_confidence(confidence)
         both = {job: np.abs(np.asarray(own, np.float64)).tolist() for job, own in scores.items()}
         short = {job: [-score for score in own] for job, own in scores.items()}
@@ -145,20 +144,20 @@ class PredictionErrors:
 
     @property
     def is_supported(self) -> bool:
-        """Whether enough was recorded for the confidence that was asked for."""
+        """Whether there are enough records for the confidence asked for."""
         return self.supported >= self.asked
 
     def interval(self, predicted: float) -> RateInterval:
-        """Rates between which a predicted one is likely to be."""
+        """Interval of the measured rate for a predicted one."""
         return RateInterval(self.low * predicted, predicted, self.high * predicted)
 
     def at_least(self, predicted: float) -> float:
-        """Rate that is likely to be reached where one is predicted."""
+        """Lower bound of the measured rate for a predicted one."""
         return self.least * predicted
 
     @property
     def words(self) -> str:
-        """Confidence of the factors and what it rests on.
+        """Confidence of the factors and the jobs that support it.
 
         >>> PredictionErrors.of({"a": [0.1], "b": [0.2]}, 0.9, "2 recorded jobs").words
         'a confidence of 67 % (2 recorded jobs support no more; 90 % needs 9)'
@@ -182,7 +181,7 @@ class PredictionErrors:
 
 
 def count_in_words(own: int, recorded: int) -> str:
-    """Return how many jobs errors come from.
+    """Describe the number of jobs that errors come from.
 
     >>> count_in_words(0, 8), count_in_words(2, 8), count_in_words(9, 0)
     ('8 recorded jobs', '8 recorded jobs and 2 jobs of the ledger', '9 jobs of the ledger')

@@ -1,4 +1,4 @@
-"""Keeping units apart: a device for each, where some must not share one (list colouring)."""
+"""Distinct devices for rival units (list colouring)."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ TAKEN = np.iinfo(np.int64).max
 
 
 def rivals_of(pairs: Ints) -> dict[int, Longs]:
-    """Partners of every unit that stands in a pair [P, 2].
+    """Rivals of every unit that occurs in a pair [P, 2].
 
     >>> {u: rivals.tolist() for u, rivals in rivals_of(np.array([[0, 1], [0, 2]])).items()}
     {0: [1, 2], 1: [0], 2: [0]}
@@ -23,10 +23,10 @@ def rivals_of(pairs: Ints) -> dict[int, Longs]:
 
 
 def keep_apart(allowed: Bools, pairs: Ints) -> Ints | None:
-    """Devices for units such that no pair shares one; None where none was found.
+    """Devices for units such that no pair shares one; None if the search finds none.
 
-    Depth-first search without recursion: always the unit with the fewest free devices next
-    (Brélaz), and back as soon as one has none. Gives up after ``SEARCH_STEPS`` steps back.
+    Depth-first search without recursion: the unit with the fewest free devices is next (Brélaz),
+    and the search backtracks as soon as a unit has none, at most ``SEARCH_STEPS`` times.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class _KeepApartSearch:
         self.chosen: Ints = np.full(size, -1, np.int32)
 
     def hardest(self) -> int | None:
-        """Return the open unit with the fewest free devices, None where all are settled."""
+        """Return the open unit with the fewest free devices, None if all have a device."""
         if len(self._tried) == len(self.chosen):
             return None
         u = int(np.argmin(np.where(self.chosen < 0, self._free, TAKEN)))
@@ -70,7 +70,7 @@ class _KeepApartSearch:
         return u
 
     def advance(self, u: int) -> bool:
-        """Give a unit its next free device, unless there is none."""
+        """Assign a unit its next free device; False if there is none."""
         free = self._blocked[u, self._next[u] :] == 0
         if not free.any():
             return False
@@ -84,7 +84,7 @@ class _KeepApartSearch:
         return True
 
     def retreat(self) -> int | None:
-        """Take the last unit's device back and return the unit; None where there is none."""
+        """Undo the last assignment and return its unit; None if there is none."""
         if not self._tried:
             return None
         u, device = self._tried.pop()

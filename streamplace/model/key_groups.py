@@ -1,9 +1,9 @@
-"""Key groups: how Flink deals the tuples of an operator to its subtasks.
+"""Key groups: how Flink distributes an operator's tuples over its subtasks.
 
 An operator of maximum parallelism M has M key groups. Subtask i of p owns the groups g with
 ⌊g · p / M⌋ = i (`KeyGroupRangeAssignment` of Flink), so it has ⌊M / p⌋ or ⌈M / p⌉ of them. The
-splits of a source are dealt in the same numbers. M = 0 stands for tuples that can be divided at
-will, of which each subtask has 1/p.
+splits of a source are distributed in the same numbers. M = 0 stands for tuples that can be divided
+freely, so that each subtask has 1/p of them.
 """
 
 import numpy as np
@@ -34,9 +34,9 @@ def groups_of_subtask(groups: int, parallelism: int, subtask: int) -> range:
 
 
 def subtask_parts(groups: ArrayLike, parallelism: ArrayLike) -> Floats:
-    """Parts into which an operator's tuples would be divided if all were like this subtask's.
+    """Return the number by which each subtask divides its operator's tuples, [S].
 
-    A subtask has 1 / parts of the tuples. Subtasks of all operators, one after the other, [S].
+    A subtask has 1 / parts of the tuples. Subtasks of all operators stand one after the other.
 
     >>> (1 / subtask_parts([8, 0], [3, 2])).round(12).tolist()
     [0.375, 0.375, 0.25, 0.5, 0.5]
@@ -49,7 +49,7 @@ def subtask_parts(groups: ArrayLike, parallelism: ArrayLike) -> Floats:
 
 
 def busiest_parts(groups: ArrayLike, parallelism: ArrayLike) -> Floats:
-    """Parts of the busiest subtask of each operator, M / ⌈M / p⌉, [N].
+    """Return by how much the busiest subtask divides each operator's tuples, M / ⌈M / p⌉, [N].
 
     >>> busiest_parts([128, 128, 0], [64, 100, 100]).tolist()
     [64.0, 64.0, 100.0]
@@ -59,7 +59,7 @@ def busiest_parts(groups: ArrayLike, parallelism: ArrayLike) -> Floats:
 
 
 def useful_parallelisms(groups: int, most: int) -> Longs:
-    """Return the parallelisms up to ``most`` at which the busiest subtask gets less to do.
+    """Return the parallelisms up to ``most`` that lower the load of the busiest subtask.
 
     >>> len(useful_parallelisms(128, 128)), len(useful_parallelisms(720, 720))
     (22, 53)

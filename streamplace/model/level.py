@@ -1,8 +1,8 @@
 """Level: a placement problem whose vertices are units that move as one.
 
-The finest level has one unit per operator, or per colocated group; coarser ones merge neighbours.
+The finest level has one unit per operator or per colocated group; coarser ones merge neighbours.
 Loads are those of `streamsim.loads`: a unit loads its device, and the streams between two units
-load what lies between their devices. Streams inside a unit cost nothing wherever it goes.
+load the link between their devices. Streams inside a unit cost nothing.
 """
 
 from typing import TYPE_CHECKING, NamedTuple
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from streamplace.model.rules import PlacementRules
 
 MOST_TIMES, SETTLED = 60, 1e-12
-"""How often a bound is raised at most, and the share by which it is no longer."""
+"""Most steps of the bound, and the relative gain at which it has converged."""
 
 
 class Level(NamedTuple):
-    """Units and what flows between them (U units, E pairs seen from both ends, D devices).
+    """Units and the streams between them (U units, E pairs seen from both ends, D devices).
 
     The neighbours of unit u are the entries ``start[u]`` to ``start[u + 1]``.
     """
 
-    load: Floats  # [U, C] fraction of a device of each type
-    core: Floats  # [U, C] largest fraction of one core; [0, C] where no single core can limit
+    load: Floats  # [U, C] load as a fraction of a device of each type
+    core: Floats  # [U, C] largest fraction of one core; [0, C] if no single core can limit
     start: Longs  # [U + 1]
     peer: Ints  # [E] the unit at the other end
     sent: Floats  # [E] bytes/s to the peer
@@ -41,7 +41,7 @@ class Level(NamedTuple):
     taken_tuples: Floats  # [E]
     kind: Ints  # [U] row of `allowed`
     allowed: Bools  # [K, D]
-    rival_start: Longs  # [U + 1] the units that u must not meet, or [0] where there are none
+    rival_start: Longs  # [U + 1] rivals of unit u, or [0] if there are none
     rival: Ints
     device_type: Ints  # [D]
     cores: Floats  # [D]
@@ -51,10 +51,10 @@ class Level(NamedTuple):
     overhead: float
     overhead_per_byte: float
     gap: float
-    memory: Floats  # [U] bytes, or [0] where memory does not limit
+    memory: Floats  # [U] bytes, or [0] if memory does not limit
     room: Floats  # [D] bytes
-    ruled: bool  # not everything is allowed everywhere
-    plain: bool  # only devices and links limit
+    ruled: bool  # whether some unit may not use some device
+    plain: bool  # whether only devices and links limit
 
     @property
     def n_units(self) -> int:
@@ -63,7 +63,7 @@ class Level(NamedTuple):
 
 
 def operators_level(instance: Instance, plain: bool, per_core: bool) -> Level:
-    """Level with one unit per operator and no rules; parallel streams are separate entries."""
+    """Level with one unit per operator and no rules; parallel streams stay separate entries."""
     n, d = instance.n_operators, instance.n_devices
     by_tuple = instance.overhead > 0 or instance.gap > 0
     tuples = instance.tuples if by_tuple else np.zeros(0)
@@ -127,10 +127,10 @@ def _entries(
 
 @kernel
 def contracted(level: Level, group: Ints, n_groups: int) -> Level:
-    """Level whose units are groups of units; the pairs between two groups become one.
+    """Merge units into groups; all streams between two groups become one pair of entries.
 
-    Groups keep the rules of their first unit: merge only units with the same ones, or put the
-    rules in afterwards.
+    A group has the rules of its first unit: merge only units with equal rules, or set the rules
+    afterwards.
     """
     first, member = group_by(group, n_groups)
     load, core, kind, memory = _sums(level, n_groups, member, first)
@@ -191,7 +191,7 @@ def contracted(level: Level, group: Ints, n_groups: int) -> Level:
 def _sums(
     level: Level, n_groups: int, member: Ints, first: Ints
 ) -> tuple[Floats, Floats, Ints, Floats]:
-    """Load, core, kind and memory of the groups."""
+    """Sum load, core, kind and memory over the groups."""
     size = (n_groups, level.load.shape[1])
     load, core = np.zeros(size), np.zeros(size if len(level.core) else (0, size[1]))
     kind, memory = np.zeros(n_groups, np.int32), np.zeros(min(n_groups, len(level.memory)))
@@ -212,7 +212,7 @@ def _sums(
 def _rivals(
     level: Level, group: Ints, n_groups: int, member: Ints, first: Ints
 ) -> tuple[Longs, Ints]:
-    """Carry the rivals of units over to their groups."""
+    """Map the rivals of units to their groups."""
     if len(level.rival_start) == 0:
         return level.rival_start, level.rival
     start, rival = np.zeros(n_groups + 1, np.int64), np.empty(len(level.rival), np.int32)
@@ -229,9 +229,9 @@ def _rivals(
 def finest_level(problem: "Problem", times: float = 1.0) -> Level:
     """Level of one unit per operator, or per colocated group, under the problem's rules.
 
-    Constant loads count ``times`` over. A placement carries the full rates divided by ``times`` if
-    and only if its peak is at most ``times``, so a level decides exactly about one rate; about the
-    full rate by default.
+    Constant loads are multiplied by ``times``. A placement carries the full rates divided by
+    ``times`` if and only if its peak is at most ``times``, so a level decides about one rate
+    exactly; about the full rate by default.
     """
     instance, rules = with_constants_as_loads(problem.instance, times), problem.rules
     level = operators_level(instance, is_plain(instance), has_several_cores(instance))
@@ -239,11 +239,11 @@ def finest_level(problem: "Problem", times: float = 1.0) -> Level:
 
 
 def least_peak(problem: "Problem", level: Level) -> float:
-    """Peak that no placement can be below: of the heaviest unit, and of all CPU loads together.
+    """Lower bound on the peak: the heaviest unit, or the mean of all CPU loads.
 
-    With weights y_d that add up to 1, the peak is at least Σ_d y_d L_d ≥ Σ_u min_d y_d load(u, d).
-    The weights are in proportion to the power of the devices, which makes this the mean load where
-    all operators run faster on faster devices by the same factor.
+    With weights y_d that sum to 1, the peak is at least Σ_d y_d L_d ≥ Σ_u min_d y_d load(u, d).
+    The weights are proportional to the power of the devices, so the bound is the mean load if all
+    operators run faster on faster devices by the same factor.
     """
     types = level.device_type
     alone = level.load[:, types]
@@ -261,10 +261,10 @@ def least_peak(problem: "Problem", level: Level) -> float:
 
 
 def least_times(problem: "Problem") -> float:
-    """Number by which the full rates must be divided at least, at least 1, with constant loads.
+    """Lower bound (at least 1) on the factor by which full rates must be divided.
 
-    A peak that no placement is below where constant loads count ``times`` over, as in
-    `finest_level`, is such a number if it is at least ``times``; then they count so often.
+    A lower bound on the peak with constant loads multiplied by ``times``, as in `finest_level`,
+    bounds this factor if it is at least ``times``; then ``times`` is raised to it.
     """
     times = 1.0
     for _ in range(MOST_TIMES):
@@ -276,7 +276,7 @@ def least_times(problem: "Problem") -> float:
 
 
 def _ruled(level: Level, rules: "PlacementRules") -> Level:
-    """Colocated operators as one unit, under the rules of the units."""
+    """Level of colocated operators as units, under the units' rules."""
     units = contracted(level, rules.unit.astype(np.int32), rules.n_units)
     rows, kind = np.unique(rules.allowed, axis=0, return_inverse=True)
     both = np.concatenate((rules.apart, rules.apart[:, ::-1]))

@@ -1,4 +1,4 @@
-"""Orders that devices hold: whether a pass under them can end."""
+"""Check that devices which hold an order can finish a pass."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def check_lines(one_pass: "Pass", placement: Placement) -> None:
-    """Raise PlacementError where devices that hold the order would wait for ever."""
+    """Raise PlacementError if devices that hold the order would wait for ever."""
     from streamsim.passes import conflict
 
     if placement.priority is None:

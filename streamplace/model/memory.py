@@ -1,6 +1,6 @@
-"""Memory: what runs on a device fits into it. A device for every unit, or room where there is none.
+"""Memory constraint: packs units into devices and repairs placements that overflow.
 
-Packing is hard in general, so the search for a first placement gives up after a number of steps.
+Packing is hard in general, so the search for a first placement stops after `STEPS` steps.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ STEPS = 2_000_000
 
 
 def used(place: Ints, memory: Floats, n_devices: int) -> Floats:
-    """Memory in use on every device [B, D], by placements of the units [B, U].
+    """Memory in use on every device [B, D], for placements of the units [B, U].
 
     >>> used(np.array([[0, 1, 0]]), np.array([1.0, 2.0, 4.0]), 2).tolist()
     [[5.0, 2.0]]
@@ -29,15 +29,15 @@ def used(place: Ints, memory: Floats, n_devices: int) -> Floats:
 
 
 def most(room: Floats) -> Floats:
-    """Memory that may be in use on every device, rounding included."""
+    """Capacity of every device with its tolerance for rounding."""
     return room * (1 + SLACK)
 
 
 def packed(allowed: Bools, pairs: Ints, memory: Floats, room: Floats) -> Ints | None:
-    """Devices for units that fit and keep pairs apart; None where none were found.
+    """Pack units into devices and keep pairs apart; None if the search finds no way.
 
-    Depth first, the unit with the fewest devices and then the largest first, each to the device
-    that it fits into most tightly.
+    Depth-first search: first the unit with the fewest devices, the larger one of equals, each to
+    the device that it fits most tightly.
     """
     choices = (allowed & (memory[:, None] <= most(room))).sum(axis=1)
     order = np.lexsort((-memory, choices)) if len(pairs) else np.lexsort((choices, -memory))
@@ -51,10 +51,10 @@ def packed(allowed: Bools, pairs: Ints, memory: Floats, room: Floats) -> Ints | 
 def made_room(
     place: Ints, allowed: Bools, pairs: Ints, memory: Floats, room: Floats
 ) -> Ints | None:
-    """Return a placement of the units in which those that do not fit have moved on; None if stuck.
+    """Move units on from devices that overflow; None if one fits nowhere.
 
-    The largest units stay first. What fits where it is stays, so a placement that fits is returned
-    as it is.
+    The largest units keep their device first. Units that fit stay where they are, so a placement
+    that fits is returned unchanged.
     """
     order = np.argsort(-memory, kind="stable")
     from streamplace.model.packing import make_room
@@ -66,7 +66,7 @@ def made_room(
 
 
 def left_over(allowed: Bools, memory: Floats, room: Floats) -> tuple[Longs, float]:
-    """Units that are left over when the largest settle first, and the most room that is left."""
+    """Units that fit nowhere if the largest are placed first, and the largest free memory."""
     start = np.zeros(len(allowed) + 1, np.int64)
     order, nobody = np.argsort(-memory, kind="stable"), np.empty(0, np.int64)
     first = np.argmax(allowed, axis=1).astype(np.int32)
@@ -79,7 +79,7 @@ def left_over(allowed: Bools, memory: Floats, room: Floats) -> tuple[Longs, floa
 
 
 def needed(graph: StreamGraph, cluster: Cluster, unit: Ints) -> tuple[Floats, Floats] | None:
-    """Memory of every unit and of every device; None where all fits on any device."""
+    """Memory of every unit and of every device; None if all units fit on any device together."""
     room = cluster.devices.memory
     total = graph.operators.memory.sum()
     if total <= room.min():

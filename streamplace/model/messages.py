@@ -1,4 +1,4 @@
-"""Names and values as messages show them: printable, short, on one line."""
+"""Names and values in messages: printable, short, on one line."""
 
 import difflib
 import reprlib
@@ -12,7 +12,7 @@ _SHORT.maxlevel = 3
 
 
 def quoted(value: object) -> str:
-    r"""Any value as Python writes it, cut where it is long.
+    r"""Value as Python writes it, shortened if it is long.
 
     >>> quoted("two\nlines"), quoted(-0.5)
     ("'two\\nlines'", '-0.5')
@@ -25,7 +25,7 @@ def quoted(value: object) -> str:
 
 
 def shown(text: str, longest: int = LONGEST) -> str:
-    r"""Text without quotes, cut where it is long, with what cannot be printed escaped.
+    r"""Text without quotes, shortened if it is long, with unprintable characters escaped.
 
     >>> shown("join"), shown("two\nlines")
     ('join', 'two\\nlines')
@@ -34,7 +34,7 @@ def shown(text: str, longest: int = LONGEST) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Text on one line, with what cannot be printed or would steer a terminal escaped.
+    r"""Text on one line, with characters that cannot be printed or steer a terminal escaped.
 
     >>> printable("two\nlines"), printable("\x1b[2J")
     ('two\\nlines', '\\x1b[2J')
@@ -52,7 +52,7 @@ def listed(names: list[str] | tuple[str, ...], most: int = 8) -> str:
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
-    """Question whether another name was meant, as the end of a message; nothing without one.
+    """Question whether a similar name was meant, to end a message; empty if there is none.
 
     >>> suggestion("tset", ["train", "test"]), suggestion("mine", ["train", "test"])
     ("; did you mean 'test'?", '')
@@ -62,7 +62,7 @@ def suggestion(name: str, names: Iterable[str]) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """Return a number of things in words.
+    """Number of things in words.
 
     >>> counted(1, "graph"), counted(2, "graph")
     ('1 graph', '2 graphs')

@@ -1,4 +1,4 @@
-"""Moving: what operators take along to another device, and how long they take to start there."""
+"""Costs of moving: the state of every operator, and its start-up time on every device."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -19,9 +19,9 @@ class Moving:
     Attributes
     ----------
     state
-        Bytes that every operator takes along, [N].
+        Bytes of state that move with every operator, [N].
     startup
-        Seconds that it takes to start on every device, [N, D].
+        Seconds that every operator takes to start on every device, [N, D].
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Moving:
         return hash(self.state.tobytes())
 
     def fitting(self, n_operators: int, n_devices: int) -> "Moving":
-        """Return it if its shape fits operators and devices, else raise ProblemError."""
+        """Return the costs themselves if their shapes fit, else raise ProblemError."""
         expected = {"state": (n_operators,), "startup": (n_operators, n_devices)}
         for name, shape in expected.items():
             actual = getattr(self, name).shape

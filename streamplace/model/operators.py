@@ -1,4 +1,4 @@
-"""Operators: what a stream graph computes, stored as columns; an `Operator` is one row."""
+"""Operators of a stream graph, stored as columns; an `Operator` is one row."""
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -36,7 +36,7 @@ _QUANTITIES: dict[str, Callable[[Quantity], float] | None] = {
     "memory": size_bytes,
     "constant": None,
 }
-"""Columns of numbers, and what reads those that may be texts."""
+"""Numeric columns, and the parsers of those that may be texts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Operator:
     parallelism
         Number of subtasks that share the load.
     kind
-        What it does ("filter", "join", …), for people and for learned placers.
+        Kind of computation ("filter", "join", …), for people and for learned placers.
     requires
         Tags that a device must have to run it.
     memory
@@ -95,19 +95,18 @@ class Operator:
         Set on windowed operators, which emit per window instead of per tuple.
     fires
         "each": once per tuple on any input stream; "all": once per set of one tuple from every
-        input, as a synchronous join, a task or a layer of a network does. "" is what the graph
-        says, and there "each".
+        input, as in a synchronous join, a task or a layer of a network. "" is the rule of the
+        graph, "each" by default.
     about
-        What it does, in words, where its name does not say; for people.
+        Description of the operator where its name is not enough; for people.
     max_parallelism
-        Key groups by which tuples are dealt to the subtasks, or splits of a source; no more
-        subtasks are possible. 0, the default, stands for tuples that can be divided at will.
+        Number of key groups that its tuples are divided into, or of splits of a source; it limits
+        the subtasks. 0, the default, stands for tuples that can be divided freely.
     slot_sharing_group
-        Operators of one group may share slots of a machine, as in Flink. "" is the group of all
-        that name none, which Flink calls "default".
+        Operators of one group may share slots of a machine, as in Flink. "" is the default group.
     constant
-        MIPS, million instructions per second, that it uses whatever its rate, as timers and
-        committers do: all subtasks together, and each the same part.
+        MIPS (million instructions per second) of all subtasks together that it uses at any rate,
+        for timers and committers, for example; every subtask uses an equal part.
     """
 
     name: str
@@ -135,7 +134,7 @@ class Operator:
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Operators:
-    """All operators of a graph, column by column; columns left out take `Operator`'s defaults.
+    """All operators of a graph, column by column; omitted columns have `Operator`'s defaults.
 
     Columns may be given as lists or arrays; they are stored as read-only arrays.
 
@@ -207,7 +206,7 @@ class Operators:
 
     @classmethod
     def of(cls, operators: Iterable[Operator], fires: str = EACH) -> "Operators":
-        """Columns from single operators; ``fires`` is for those that do not say."""
+        """Columns from single operators; ``fires`` is the rule of those without one."""
         rows = list(operators)
         return cls(
             [row.name for row in rows],
@@ -273,21 +272,21 @@ class Operators:
 
     @property
     def parallel(self) -> dict[str, int]:
-        """Operators of more than one subtask, and how many they have."""
+        """Operator → number of subtasks, for those with more than one."""
         rows = (self.parallelism > 1).nonzero()[0].tolist()
         return {self.name[i]: int(self.parallelism[i]) for i in rows}
 
     @property
     def key_groups(self) -> dict[str, int]:
-        """Operators with a maximum parallelism, and what it is."""
+        """Operator → maximum parallelism, for those that have one."""
         rows = (self.max_parallelism > 0).nonzero()[0].tolist()
         return {self.name[i]: int(self.max_parallelism[i]) for i in rows}
 
     @property
     def balanced_parallelism(self) -> Floats:
-        """Number of equal subtasks whose load would be that of the busiest subtask, [N].
+        """Number of equal subtasks with the load of the busiest subtask, [N].
 
-        It is the parallelism where that divides the key groups, and less elsewhere.
+        It is the parallelism if that divides the key groups, and less otherwise.
         """
         return busiest_parts(self.max_parallelism, self.parallelism)
 
@@ -328,7 +327,7 @@ class Operators:
 
 
 def fires_all(fires: str, operator: str) -> bool:
-    """Whether a firing rule, "each" or "all", is the latter."""
+    """Whether a firing rule ("each" or "all") is "all"."""
     if fires not in (EACH, ALL):
         raise GraphError(
             f"operator {quoted(operator)} fires {quoted(fires)}; it must be {EACH!r} or {ALL!r}"

@@ -1,4 +1,4 @@
-"""Packing, compiled: units to devices that have the memory, none beside a rival."""
+"""Compiled packing of units into device memory, with rivals on different devices."""
 
 import numpy as np
 from streamsim.jit import kernel
@@ -18,7 +18,7 @@ def pack(
     alike: bool,
     steps: int,
 ) -> Ints:
-    """Depth-first search; devices of equal room left are tried once where all are ``alike``."""
+    """Search depth first; if devices are ``alike``, one of each free memory is tried."""
     n, n_devices = allowed.shape
     place, left = np.full(n, -1, np.int32), room.copy()
     tried_left, tried = np.full(n, -np.inf), np.full(n, -1, np.int64)
@@ -61,7 +61,7 @@ def make_room(
     room: Floats,
     order: Longs,
 ) -> Ints:
-    """Settle the units in order: where they are if they fit, on the next device, or at -1."""
+    """Place units in order: on their device if they fit, else on the next one, else at -1."""
     n_devices, left = len(room), room.copy()
     for u in order:
         device = -1

@@ -1,4 +1,4 @@
-"""Placement: which device every operator runs on."""
+"""Placement: the device of every operator."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ from streamplace.model.sheets import placement_sheet
 from streamplace.model.units import LARGEST
 
 Discipline = Literal["priority", "order"]
-"""What priorities mean: who is first of what is ready, or an order that devices hold."""
+"""Meaning of priorities: which ready operator is first, or a fixed order of each device."""
 DISCIPLINES: Final = get_args(Discipline)
 
 
@@ -29,12 +29,12 @@ class Placement(Displayed, Mapping[str, str]):
     Attributes
     ----------
     priority
-        [N] where the answer is a schedule: of the operators on a device, the one of the highest
-        priority comes first. None leaves the order to the device.
+        [N] for schedules: of the operators on a device, the one of the highest priority comes
+        first. None leaves the order to the device.
     queue
-        What that means. ``priority``: of the operators that are ready, the one of the highest
-        priority runs first. ``order``: the device holds the order of falling priority, and waits
-        for the next in line even if another one is ready.
+        Meaning of priorities. ``priority``: of the operators that are ready, the one of the
+        highest priority runs first. ``order``: the device runs its operators in order of falling
+        priority, and waits for the next one even if another is ready.
 
     Examples
     --------
@@ -76,9 +76,9 @@ class Placement(Displayed, Mapping[str, str]):
         priority: Mapping[str, float] | None = None,
         queue: str = "priority",
     ) -> "Placement":
-        """Placement from names; every operator must be given a known device.
+        """Placement from names; every operator needs a device of the list.
 
-        Operators that ``priority`` leaves out have priority 0.
+        Operators without an entry in ``priority`` have priority 0.
         """
         rows_by_name = {name: d for d, name in enumerate(devices)}
         try:
@@ -173,7 +173,7 @@ class Placement(Displayed, Mapping[str, str]):
 def _misplaced(
     operators: Sequence[str], devices: Sequence[str], assignment: Mapping[str, str]
 ) -> PlacementError:
-    """Say which operator has no device, or one that the cluster does not have."""
+    """Name the operator that has no device, or a device outside the cluster."""
     for name in operators:
         if name not in assignment:
             return PlacementError(f"operator {quoted(name)} is not placed; give it a device")

@@ -37,10 +37,10 @@ class Problem(Pictured):
     Attributes
     ----------
     seconds
-        Core seconds per input tuple, operator × device, where instructions / MIPS is not the truth
-        (an operator that flies on a GPU); None otherwise.
+        Core seconds per input tuple, operator × device, where instructions / MIPS is inaccurate
+        (an operator that is much faster on a GPU); None otherwise.
     moving
-        What it takes to move operators; None where the problem says nothing of it.
+        Costs of moving operators; None if the problem does not state them.
     rules
         The constraints as arrays, None where every placement is legal.
 
@@ -90,14 +90,14 @@ class Problem(Pictured):
         """The costs of one pass as arrays, compiled on first use.
 
         A pass is one tuple of the fastest source. Streams that inherit the payload of their
-        operator, and as many of its tuples, carry one output, which networks that send once do; a
-        stream with a payload of its own is a message of its own.
+        operator and send equally many tuples carry the same output, which some networks send
+        once; a stream with a payload of its own is a message of its own.
         """
         return self.cached("one_pass", Problem._pass)
 
     @property
     def interchangeable(self) -> Ints:
-        """Class of every device; swapping two of a class changes neither value nor legality."""
+        """Class of every device; swapping two of one class changes neither value nor legality."""
         return self.cached("interchangeable", Problem._classes)
 
     @property
@@ -121,9 +121,9 @@ class Problem(Pictured):
         return f"<Problem {self.graph.title}; {counted(self.n_devices, 'device')}>"
 
     def cached(self, name: str, make: Callable[["Problem"], T]) -> T:
-        """Value that depends only on the problem, computed on first use.
+        """Return a value that depends only on the problem, computed on first use.
 
-        Whoever asks gets the same object and must not change it.
+        All callers share the object and must not change it.
         """
         try:
             value: T = self._compiled[name]
@@ -151,8 +151,8 @@ class Problem(Pictured):
     def repaired(self, placements: ArrayLike) -> Ints:
         """Legal placements close to the given placements, [N] or [B, N].
 
-        Colocated operators follow their first; an operator on a device it may not use, or that it
-        must not share, moves on to the next legal one.
+        Colocated operators follow the first of them; an operator on a device that it may not use
+        or share moves on to the next legal one.
         """
         given = np.asarray(placements, np.int32)
         if self.rules is None:
@@ -184,7 +184,7 @@ class Problem(Pictured):
         )
 
     def _too_much(self, placement: Placement, device: int, excess: float) -> str:
-        """What lies on a device that has too little memory."""
+        """Name the operators on a device that has too little memory."""
         sizes = self.graph.operators.memory
         there = np.flatnonzero((placement.index == device) & (sizes > 0))
         largest = there[np.argsort(-sizes[there], kind="stable")].tolist()
@@ -198,7 +198,7 @@ class Problem(Pictured):
     def canonical(self, placements: ArrayLike) -> Ints:
         """Renumber interchangeable devices by first appearance; shape [N] or [B, N].
 
-        Placements that differ only by swapping equal devices become the same one.
+        Placements that differ only by swapped equal devices become equal.
         """
         from streamsim.canonical import canonical
 
@@ -273,7 +273,7 @@ class Problem(Pictured):
         return ipt[:, None] / (devices.mips[devices.example] * 1e6), devices.kind
 
     def _constants(self) -> Floats | None:
-        """Cores that operators use at any rate, operators × device types; None for none."""
+        """Cores that operators use at any rate, operators × device types, or None."""
         constant, devices = self.graph.operators.constant, self.cluster.devices
         if not constant.any():
             return None
@@ -281,7 +281,7 @@ class Problem(Pictured):
         return np.asarray(constant[:, None] / mips, np.float64)
 
     def _classes(self) -> Ints:
-        """Split the cluster's classes by what this problem says of single devices."""
+        """Split the cluster's classes by the problem's rules and costs for single devices."""
         seen: dict[tuple[int, bytes, bytes], int] = {}
         allowed = None if self.rules is None else self.rules.allowed
         classes = [

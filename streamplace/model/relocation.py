@@ -1,7 +1,7 @@
-"""Relocation: where a graph runs now, and what moving its operators away from there costs.
+"""Relocation: the current placement of a graph, and the costs of moving its operators.
 
-What moves sends its state over the link from its old device and starts anew on the new one, one
-operator after the other.
+An operator that moves sends its state over the link from its old device and starts on the new
+one; operators move one after the other.
 """
 
 from collections.abc import Mapping
@@ -27,12 +27,12 @@ class Relocation:
     Attributes
     ----------
     before
-        Device of every operator, by name. Operators that it does not name are new and move for
-        nothing; those whose device the cluster no longer has only start anew.
+        Device of every operator, by name. Operators without an entry are new and move for free;
+        operators whose device is no longer in the cluster only start.
     passes
-        Passes until the next move: how often the graph runs, times the seconds until then.
+        Number of passes until the next move: passes per second times the seconds until then.
     startup
-        Seconds that an operator takes to start, where the problem does not say; by default none.
+        Seconds that an operator takes to start if the problem does not state it; 0 by default.
 
     Examples
     --------
@@ -64,7 +64,7 @@ class Relocation:
         return matrix
 
     def migration(self, problem: Problem) -> Floats:
-        """The part of these seconds in which the state is transferred [N, D]."""
+        """Seconds of state transfer to every device, part of `seconds`, [N, D]."""
         cluster, state, rows = problem.cluster, self.moving(problem).state, self.rows(problem)
         sent = state[:, None] * 8 / cluster.bandwidth_bps[rows] + cluster.latency_s[rows]
         return np.asarray(np.where((rows[:, None] != GONE) & (state[:, None] > 0), sent, 0.0))
@@ -77,16 +77,16 @@ class Relocation:
         return Moving(problem.graph.operators.memory, np.full(shape, self.startup or 0.0))
 
     def rows(self, problem: Problem) -> Ints:
-        """Device row of every operator; -1 if it is new or its device does not exist any more."""
+        """Device row of every operator; -1 if it is new or its device is no longer there."""
         rows_by_name = {name: d for d, name in enumerate(problem.cluster.devices.name)}
         homes = (self.before.get(name, "") for name in problem.graph.operators.name)
         return np.fromiter((rows_by_name.get(home, GONE) for home in homes), np.int32)
 
     def stay(self, problem: Problem) -> Placement:
-        """Placement in which only the operators move that must, in the previous order.
+        """Placement that moves only the operators that must move, in the previous order.
 
-        They go where starting and running is quickest, whoever else goes there. Where devices
-        cannot hold the order of before, it says who is first of what is ready.
+        They go where starting and running take least, regardless of other operators. If devices
+        cannot hold the previous order, it becomes the priority among ready operators.
         """
         rows, one = self.rows(problem), problem.one_pass
         seconds = self.seconds(problem) / self.passes + one.work[:, one.devices["type"]]
@@ -100,7 +100,7 @@ class Relocation:
         return stay if _can_run(problem, stay) else problem.placement(place, ranks)
 
     def fault(self, problem: Problem) -> str | None:
-        """Reason why it does not fit a problem, in one sentence; None if it fits."""
+        """Reason why the relocation does not fit a problem, in one sentence; None if it fits."""
         if problem.moving is not None and self.startup is not None:
             return "it already states how long operators take to start; drop the start-up time"
         if not any(name in self.before for name in problem.graph.operators.name):
@@ -112,7 +112,7 @@ class Relocation:
 
 
 def _can_run(problem: Problem, placement: Placement) -> bool:
-    """Whether no device would wait for ever for its next operator."""
+    """Whether the problem accepts the placement; an order of devices may wait for ever."""
     try:
         problem.check(placement)
     except PlacementError:

@@ -1,4 +1,4 @@
-"""Reports: what a person is told, as texts and tables that know nothing of a terminal."""
+"""Reports: texts and tables for people, independent of any terminal."""
 
 import importlib
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 MOST_ROWS, MOST_NAMES = 12, 12
 PAGES = "streamplace.report.pages"
-"""Module that makes pages of reports. It stands above them: it is loaded by its name."""
+"""Module that makes pages of reports. It imports this one, so it is loaded by name."""
 _SIZE = {"d": 86400, "h": 3600, "min": 60, "s": 1}
 _PAIRS = (("d", "h"), ("h", "min"), ("min", "s"))
 _FRACTIONS = ((1, "s"), (1e3, "ms"), (1e6, "µs"), (1e9, "ns"))
@@ -34,8 +34,7 @@ class Sheet:
     Attributes
     ----------
     names
-        Column of names, which go on in the next line where they are long; None where names may be
-        cut.
+        Column of names, which wrap if they are long; None if names may be cut.
     unbroken
         Whether the other columns stay on one line.
     """
@@ -48,7 +47,7 @@ class Sheet:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A line that begins with a name, which stands out."""
+    """A line that begins with a highlighted name."""
 
     name: str
     rest: str
@@ -64,12 +63,12 @@ class Report(Displayed):
     Attributes
     ----------
     title
-        First line; a command puts the name of the graph before it.
+        First line; commands print the name of the graph before it.
     subject
-        What the report is about, for its page; without it the page has sentences and tables alone.
+        Object that the page shows; without it the page has sentences and tables alone.
     command
-        Command for a shell that simulates a placement of the subject, which it reads as JSON from
-        its standard input; its page offers it. Empty where there is none.
+        Shell command that simulates a placement of the subject, read as JSON from standard
+        input; the page offers it. Empty if there is none.
 
     Examples
     --------
@@ -90,7 +89,7 @@ class Report(Displayed):
         return self
 
     def html(self) -> str:
-        """Text of the report as a page: one HTML file that needs no other."""
+        """Render the report as a page: one self-contained HTML file."""
         page: str = importlib.import_module(PAGES).page_of(self)
         return page
 
@@ -131,7 +130,7 @@ def quantity(value: float, unit: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds as people write times: in the unit that reads best, two of them from a minute on.
+    """Seconds in the unit that reads best, in two units from a minute on.
 
     >>> duration(2.5e-6), duration(0.4463), duration(42), duration(982), duration(13790)
     ('2.5 µs', '446.3 ms', '42 s', '16 min 22 s', '3 h 50 min')
@@ -147,7 +146,7 @@ def duration(seconds: float) -> str:
 
 
 def _in_two_units(seconds: float) -> str:
-    """A minute or more, rounded to the smaller of two units that follow each other."""
+    """Write at least a minute in two adjacent units, rounded to the smaller one."""
     for large, small in _PAIRS:
         size, part = _SIZE[large], _SIZE[small]
         count, rest = divmod(round(seconds / part) * part, size)
@@ -162,7 +161,7 @@ def some(
     separator: str = " ",
     most: int = MOST_NAMES,
 ) -> str:
-    """The first of many things, and how many more there are.
+    """First few of many things, and the number of the others.
 
     >>> some(["a", "b", "c"], most=2)
     'a b and 1 more'

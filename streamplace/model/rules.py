@@ -1,4 +1,4 @@
-"""Constraints compiled to arrays: units that move together, and where each may go.
+"""Constraints compiled to arrays: units that move together, and the devices of each.
 
 A *unit* is a set of colocated operators; without colocation every operator is its own.
 """
@@ -24,7 +24,7 @@ from streamplace.model.units import format_bytes
 
 @dataclass(frozen=True, slots=True)
 class PlacementRules:
-    """What makes a placement legal.
+    """Rules that make a placement legal.
 
     Attributes
     ----------
@@ -35,10 +35,10 @@ class PlacementRules:
     apart
         [P, 2] pairs of units that must not share a device, lower one first.
     witness
-        [U] a device for every unit that respects everything.
+        [U] a device for every unit that respects all rules.
     memory, room
-        [U] bytes that every unit takes, [D] bytes that every device has; None where all units fit
-        together on any device.
+        [U] bytes that every unit uses, [D] bytes of every device; None if all units fit on any
+        device together.
     first_operator
         [U] first operator of every unit.
     """
@@ -62,7 +62,7 @@ class PlacementRules:
         return len(self.allowed)
 
     def repaired(self, placement: Ints) -> Ints:
-        """Return a legal placement close to the given one [N], or else the witness."""
+        """Return a legal placement close to this one [N], or else the witness."""
         chosen = placement[self.first_operator]
         rivals = self.rivals()
         wrong = ~self.allowed[np.arange(self.n_units), chosen]
@@ -101,7 +101,7 @@ class PlacementRules:
         return np.asarray(legal)
 
     def overfull(self, placement: Ints) -> tuple[int, float] | None:
-        """Device whose memory a placement [N] exceeds most, and by how much; or None."""
+        """Device that a placement [N] overfills most, and by how many bytes; or None."""
         if self.memory is None or self.room is None:
             return None
         of_unit = placement[self.first_operator][None]
@@ -117,7 +117,7 @@ class PlacementRules:
         return np.asarray((taken <= most(self.room)).all(axis=1))
 
     def broken(self, placement: Ints) -> tuple[Literal["together", "allowed", "apart"], int, int]:
-        """Return a rule that a placement [N] violates, except memory, and two operators that do."""
+        """Return a broken rule of a placement [N], memory aside, and two operators of it."""
         first = self.first_operator
         of_unit = placement[first]
         strayed = of_unit[self.unit] != placement
@@ -136,12 +136,12 @@ class PlacementRules:
 def compile_rules(
     graph: StreamGraph, cluster: Cluster, constraints: Constraints
 ) -> PlacementRules | None:
-    """Rules of a problem, or None where every placement is legal.
+    """Compile the rules of a problem; None if every placement is legal.
 
     Raises
     ------
     ProblemError
-        When the constraints name what does not exist or cannot all be met.
+        When the constraints contain unknown names or contradict each other.
     """
     tagged = [v for v, tags in enumerate(graph.operators.requires) if tags]
     c = constraints
@@ -162,7 +162,7 @@ def compile_rules(
 
 
 def _roomy(graph: StreamGraph, unit: Ints, allowed: Bools, memory: Floats, room: Floats) -> Bools:
-    """Devices that a unit may use and that are large enough for it alone."""
+    """Narrow the devices of a unit to those with enough memory for it alone."""
     large = allowed & (memory[:, None] <= most(room))
     lost = ~large.any(axis=1)
     if lost.any():
@@ -185,7 +185,7 @@ def _fitting(
     memory: Floats,
     room: Floats,
 ) -> Ints:
-    """Find a legal device for every unit where memory is short."""
+    """Find a legal device for every unit if memory is short."""
     lack = float(memory.sum() - most(room).sum())
     if lack > 0:
         raise ProblemError(
@@ -219,7 +219,7 @@ def _rows(graph: StreamGraph, names: Iterable[str], what: str) -> list[int]:
 
 
 def _chains(graph: StreamGraph) -> list[frozenset[str]]:
-    """Pairs of operators that run in one thread."""
+    """Pairs of operators that run in one thread, as their stream is chained."""
     streams, name = graph.streams, graph.operators.name
     if CHAINED not in streams.partitioning:
         return []
@@ -268,7 +268,7 @@ def _allowed(
 
 
 def _offers(graph: StreamGraph, cluster: Cluster, tagged: list[int]) -> Bools:
-    """Whether each device offers what each of these operators requires, operators × devices."""
+    """Whether each device has the tags that these operators require, operators × devices."""
     requires, kinds = graph.operators.requires, dict[frozenset[str], int]()
     kind = [kinds.setdefault(requires[v], len(kinds)) for v in tagged]
     offered = np.array([[needs <= tags for tags in cluster.devices.tags] for needs in kinds])
@@ -302,7 +302,7 @@ def _narrow(
     masks: Bools,
     unit: Ints,
 ) -> None:
-    """Leave each of these units the devices of its mask; a unit may come several times."""
+    """Restrict units to the devices of their masks; a unit may occur several times."""
     if len(allowed) == len(unit):
         allowed[units] &= masks
     else:
@@ -358,5 +358,5 @@ def _witness(graph: StreamGraph, unit: Ints, allowed: Bools, apart: Ints) -> Int
 
 
 def _next_free(free: Bools, wish: int) -> int:
-    """Return the first free device from the wished one on, round and round."""
+    """Return the first free device from the wished one on, cyclically."""
     return int(wish + np.argmax(np.roll(free, -wish))) % len(free)

@@ -14,11 +14,11 @@ from streamplace.model.units import UNLIMITED_BPS, format_bandwidth, format_byte
 
 MOST_TARGETS = 4
 MOST_ABOUT = 40
-"""Operators of which is shown what they do."""
+"""Most operators whose descriptions are shown."""
 
 
 def operator_sheet(operators: Operators, streams: Streams, input_rate: Floats) -> Sheet:
-    """Operators with their rate, CPU and output, and what they feed."""
+    """Operators with their rate, CPU, output and targets."""
     targets: list[list[str]] = [[] for _ in operators.name[:MOST_ROWS]]
     for u, v in zip(streams.source.tolist(), streams.target.tolist(), strict=True):
         if u < len(targets) and operators.name[v] not in targets[u]:
@@ -36,7 +36,7 @@ def operator_sheet(operators: Operators, streams: Streams, input_rate: Floats) -
 
 
 def _work(operators: Operators, v: int, input_rate: float) -> tuple[str, ...]:
-    """Rate and CPU of an operator; the instructions of one where all are tasks."""
+    """Rate and CPU of an operator, or its instructions if all operators are tasks."""
     ipt = float(operators.ipt[v])
     if operators.fires_all.all():
         return (f"{ipt / 1e6:.4g} M instructions",)
@@ -46,7 +46,7 @@ def _work(operators: Operators, v: int, input_rate: float) -> tuple[str, ...]:
 
 
 def about_parts(operators: Operators) -> tuple[Sheet | str, ...]:
-    """What operators do whose names do not say it; nothing where all names do."""
+    """Descriptions of operators; empty if no operator has one."""
     rows = [row for row in zip(operators.name, operators.about, strict=True) if row[1]]
     if not rows:
         return ()
@@ -56,7 +56,7 @@ def about_parts(operators: Operators) -> tuple[Sheet | str, ...]:
 
 
 def device_sheet(devices: Devices) -> Sheet:
-    """Devices, equal neighbours in one row."""
+    """Devices, one row for equal neighbours."""
     facts = [_facts(devices, d) for d in range(len(devices))]
     begins = [d for d in range(len(facts)) if not d or facts[d] != facts[d - 1]]
     rows = [

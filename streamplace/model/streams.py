@@ -1,4 +1,4 @@
-"""Streams: who feeds whom, stored as columns; a `Stream` is one row."""
+"""Streams between operators, stored as columns; a `Stream` is one row."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -38,15 +38,15 @@ class Stream:
     partitioning
         How tuples reach the subtasks of the target: "forward" (one to one), "rebalance"
         (evenly to all), "hash" (to all, by the key groups of the target), "chained" (one to one,
-        by a call in one thread, so subtasks share a device). "" means hash where the target has key
+        by a call in one thread, so subtasks share a device). "" means hash if the target has key
         groups, else forward between equal parallelisms and rebalance otherwise.
     input
-        Which input of a target that fires "all" this is; streams that name the same one are merged
-        into it. "" is an input of its own.
+        Input of a target that fires "all"; streams with equal names are merged into one input.
+        "" is an input of its own.
     ipt
-        Instructions per tuple to write it for another thread and to read it there, half at each
-        end, on one device or between two. Chained streams cost none. Sending to another device
-        costs the ``overhead`` of the cluster in addition.
+        Instructions per tuple to hand it to another thread: half to write, half to read, on one
+        device or between two. Chained streams cost none. Sending to another device costs the
+        ``overhead`` of the cluster in addition.
     """
 
     source: str
@@ -189,7 +189,7 @@ class Streams:
         return np.array([kind == CHAINED for kind in self.partitioning], np.bool_)
 
     def inputs(self) -> Ints | None:
-        """Number per stream, equal for streams that name the same input; None if no stream does."""
+        """Number of each stream's input, equal for equal names; None if no stream names one."""
         if not any(self.input):
             return None
         number_of: dict[tuple[int, str], int] = {}
@@ -222,7 +222,7 @@ class Streams:
 def _unknown_end(
     operators: Operators, sources: Sequence[str], targets: Sequence[str]
 ) -> GraphError:
-    """Say which stream names an operator that there is not."""
+    """Name the stream that has an unknown operator."""
     u, v = next(
         (u, v)
         for u, v in zip(sources, targets, strict=True)

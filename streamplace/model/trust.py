@@ -1,7 +1,7 @@
-"""Whether a measured graph may be trusted: what its model says of the placement that was measured.
+"""Trust in measured graphs: the model's error for the placement that was measured.
 
-A graph that was measured on a running job has the attribute `CONSISTENCY_ERROR`: what the model
-predicts for the present placement, over what was measured there, less 1.
+A graph that was measured on a running job has the attribute `CONSISTENCY_ERROR`, the ratio
+predicted / measured for the placement of that time, minus 1.
 """
 
 from typing import NamedTuple
@@ -11,16 +11,16 @@ from streamplace.model.graph import CONSISTENCY_ERROR, CULPRIT, StreamGraph
 from streamplace.model.messages import quoted
 
 DOUBTFUL, WRONG = 0.15, 0.3
-"""Errors from which on a profile is doubted, and from which on nothing is decided with it."""
+"""Errors above which a profile is doubtful, and above which it must not decide anything."""
 
 
 class Trust(NamedTuple):
-    """What a profile says of itself.
+    """Error of a profile and its likely cause.
 
     Attributes
     ----------
     error
-        Predicted over measured for the present placement, less 1.
+        Predicted / measured for the profiled placement, minus 1.
     culprit
         Operator whose figure is the likely cause.
     """
@@ -30,12 +30,12 @@ class Trust(NamedTuple):
 
     @property
     def is_doubtful(self) -> bool:
-        """Whether users should know before they read anything else."""
+        """Whether users should be warned."""
         return abs(self.error) > DOUBTFUL
 
     @property
     def is_wrong(self) -> bool:
-        """Whether nothing should be decided with it."""
+        """Whether the profile must not be used."""
         return abs(self.error) > WRONG
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ class Trust(NamedTuple):
 
 
 def trust_of(graph: StreamGraph) -> Trust | None:
-    """What a measured graph says of itself; None where it was not checked."""
+    """Trust in a measured graph; None if its profile was not checked."""
     error = graph.attributes.get(CONSISTENCY_ERROR)
     if not isinstance(error, float | int):
         return None
@@ -54,12 +54,12 @@ def trust_of(graph: StreamGraph) -> Trust | None:
 
 
 def check_trust(graph: StreamGraph, *, trusts: bool = False) -> str | None:
-    """Return what to print before a result; None where nothing speaks against the profile.
+    """Return the warning to print before a result; None if the profile is not doubtful.
 
     Parameters
     ----------
     trusts
-        Whether the user asked for a result whatever the profile says.
+        Whether the user wants a result despite the profile's error.
 
     Raises
     ------

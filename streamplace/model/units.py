@@ -1,7 +1,7 @@
 """Quantities as people write them (``"1000 Mbps"``, ``"12.5 kB"``), and back.
 
-Inside streamplace every quantity is a float in its SI unit: bit/s, bytes, seconds, tuples/s. Only
-device speed stays in MIPS, the unit everybody quotes it in.
+Inside streamplace every quantity is a float in its SI unit: bit/s, bytes, seconds, tuples/s. The
+exception is device speed in MIPS, the usual unit.
 """
 
 import math
@@ -14,9 +14,9 @@ from streamplace.model.messages import quoted
 Quantity = float | str
 
 LARGEST = 1e15
+"""Largest quantity; a product of two is still an ordinary float."""
 UNLIMITED_BPS = LARGEST
-"""Bandwidth of a link that nobody limited: a matrix of bandwidths has no infinite cells."""
-"""No quantity may be larger: products of two then still fit a float with room to spare."""
+"""Bandwidth of a link without a limit, as a matrix of bandwidths has no infinite cells."""
 
 _NUMBER = re.compile(r"\s*([-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*([^\d\s].*?)?\s*", re.ASCII)
 _DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}

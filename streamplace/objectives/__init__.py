@@ -1,1 +1,1 @@
-"""What a placement is judged by, one objective per file."""
+"""Objectives that placements are evaluated by, one per file."""

@@ -1,4 +1,4 @@
-"""Conditions: the best by one objective among the placements that reach something by others."""
+"""Conditions: the best placement by one objective among those that reach limits of others."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -15,14 +15,14 @@ from streamplace.objectives.registry import Condition, Objective, named_objectiv
 from streamplace.objectives.relocation import relocating
 
 BEYOND: Final = 1e18
-"""No value that a placement can have is as large."""
+"""A number beyond the value of any placement."""
 
 
 def subject_to(objective: Objective, conditions: Sequence[Condition]) -> Objective:
-    """Return the same objective, counting only placements that meet all conditions.
+    """Return the objective restricted to placements that meet all conditions.
 
-    A placement that does not is worse than any that does, and the worse the more is missing, so
-    that a search finds its way.
+    A placement that misses one is worse than any that misses none, in proportion to the shortfall,
+    so that a search finds its way.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def subject_to(objective: Objective, conditions: Sequence[Condition]) -> Objecti
 def composed_objective(
     chosen: str | Objective, require: Iterable[str] = (), relocation: Relocation | None = None
 ) -> Objective:
-    """Objective itself or by name, with the cost of moves if there are any, subject to conditions.
+    """Build an objective from its name, the cost of moves if there are any, and conditions.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def composed_objective(
 
 
 def require_conditions(problem: Problem, objective: Objective, placement: Placement) -> None:
-    """Raise PlacementError where a placement misses a condition; the message says by how much."""
+    """Raise PlacementError if a placement misses a condition; the message names the shortfall."""
     if not objective.conditions:
         return
     order = None if placement.priority is None else placement.priority[None, :]

@@ -1,4 +1,4 @@
-"""Cost: all the seconds that one pass takes, of devices and of links, one after the other."""
+"""Cost: the seconds of one pass on devices and links, added up."""
 
 import numpy as np
 

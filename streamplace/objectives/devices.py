@@ -1,4 +1,4 @@
-"""Devices: how many of them a placement uses."""
+"""Devices: the number of devices that a placement uses."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Energy: joules that one pass draws, on busy cores and on links."""
+"""Energy: joules of one pass, on busy cores and on links."""
 
 import numpy as np
 

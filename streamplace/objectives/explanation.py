@@ -1,4 +1,4 @@
-"""Explanations: what a placement reaches, and why, for people and for machines."""
+"""Explanations of placements: their value and its causes, for people and for machines."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Explanation(Protocol):
-    """What a placement reaches, and why."""
+    """Value of a placement, and its causes."""
 
     @property
     def value(self) -> float:
@@ -21,7 +21,7 @@ class Explanation(Protocol):
 
     @property
     def words(self) -> str:
-        """The value in words."""
+        """Value in words."""
         ...
 
     @property
@@ -48,7 +48,7 @@ class Explanation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlainExplanation(Displayed):
-    """The explanation of an objective that has none of its own: the value, and who is where.
+    """Explanation by an objective without its own: the value, and the operators by device.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class PlainExplanation(Displayed):
     words
         The value in words, and the conditions that it meets.
     beside
-        Explanation by another objective that is told as well; None where there is none.
+        Explanation by another objective that is reported in addition; None without one.
     """
 
     quantity: str
@@ -68,18 +68,18 @@ class PlainExplanation(Displayed):
 
     @property
     def verdict(self) -> str:
-        """The value in words."""
+        """Value in words."""
         return self.words
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.verdict}>"
 
     def headline(self) -> dict[str, Any]:
-        """Nothing beside the value, but where another objective is told."""
+        """Facts of the additional objective, or none."""
         return {} if self.beside is None else self.beside.headline()
 
     def document(self) -> dict[str, Any]:
-        """Facts for a machine."""
+        """Facts as a JSON document."""
         return {self.quantity: self.value, **self.headline(), "pes": self.placement.pes()}
 
     def to_pandas(self) -> "DataFrame":

@@ -1,4 +1,4 @@
-"""Latency: how long the tuple of the longest way is under way, where nothing has to wait."""
+"""Latency: the time of a tuple on the longest path, without queueing."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What an objective marks in a drawing of a placement."""
+"""Marks of an objective in a drawing of a placement."""
 
 from dataclasses import dataclass
 
@@ -12,15 +12,15 @@ class Picture:
     Attributes
     ----------
     title
-        Its value, in a few words.
+        Value in a few words.
     subtitle
-        What stands in small letters below, such as what limits.
+        Smaller text below the title, such as the bottleneck.
     operators
         [N] operators with a red frame.
     streams
         [M] streams in red, in the graph's order.
     devices
-        [D] what the legend says of every device; empty where there is nothing to say.
+        [D] text of the legend for every device; empty without any.
     """
 
     title: str

@@ -1,7 +1,6 @@
-"""Objectives: what a placement is optimised for, and how it is explained.
+"""Objectives: functions that value placements, with their explanations and bounds.
 
-An objective is the function that values placements, and everything else that is particular to it.
-What an objective leaves out has a default that is right for any number.
+The attributes of an objective are optional; their defaults suit any numeric value.
 """
 
 import inspect
@@ -33,59 +32,59 @@ Kind = Literal["rate", "pass", "devices", ""]
 """Steady rate of the sources, seconds of one pass, devices in use; "" for anything else."""
 Evaluate = Callable[[Problem, Ints], Floats]
 EvaluateOrdered = Callable[[Problem, Ints, Floats | None, str], Floats]
-"""The same with a priority per operator [B, N], None for the usual order, and what they mean."""
+"""With priorities of the operators [B, N], None for the default order, and their discipline."""
 MET: Final = 1e-9
-"""A condition is met up to this share of its limit."""
+"""Shortfall of a condition that counts as met, as a share of its limit."""
 
 _WRITTEN = re.compile(r"\s*([\w-]+(?::[\w-]+=[\w-]+)*)\s*(>=|<=)\s*(.+?)\s*")
 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """Something to maximise or minimise.
+    """A value of placements to maximise or minimise.
 
     Attributes
     ----------
     evaluate
-        Floats [B] of a batch of placements [B, N] given as device rows.
+        Function from a batch of placements [B, N], given as device rows, to their values [B].
     ordered
-        Whether it also judges the order in which devices serve operators: a priority for each.
+        Whether it also values priorities, the order in which devices serve operators.
     unit
-        What a value is measured in; "" for a share of 1.
+        Unit of a value; "" for a share of 1.
     explain
-        Why a placement reaches what it reaches.
+        Function that explains the value of a placement.
     bound
-        Value that no placement can be better than, proven without search; None where none is known.
+        Proven bound on the values of a problem, found without search; None if unknown.
     limit
-        Best value that there can be, whatever the problem; None where there is none.
+        Best possible value in any problem; None if there is none.
     refuses
-        Why it cannot judge a problem, in one sentence; None where it can.
+        Reason why it cannot evaluate a problem, in one sentence; None if it can.
     picture
-        What a drawing marks.
+        Function that marks operators and streams in a drawing.
     chart, trace
-        A run drawn onto an empty figure, and as a document in the Trace Event Format.
+        Functions that draw a run onto an empty figure, and that write it in the Trace Event Format.
     measures
-        Further numbers by name that a comparison averages, from a value.
+        Further numbers by name that a comparison averages, computed from a value.
     variant
-        The same objective under options, such as another model of the network.
+        Function that returns the objective with options, such as another model of the network.
     kind
-        What is valued, whatever the options and the conditions; placers that are made for a kind
-        are chosen by it.
+        Valued quantity, regardless of options and conditions; placers for this quantity are
+        chosen by it.
     usual
-        Whether the values are those of the kind as `streamsim` simulates it: not under options,
-        not under conditions. Only then does a search that simulates the kind itself serve it.
+        Whether the values are those of the kind in `streamsim`, without options and conditions.
+        Only then can a search that simulates the kind itself optimise them.
     quick
-        Whether an evaluation takes microseconds, so that a search may finish the least of its work
-        after the clock has run out.
+        Whether an evaluation takes microseconds, so that a search may finish its minimum of work
+        after the time limit.
     guide
-        Name of the objective whose best placements are good beginnings for a search by this one.
+        Name of the objective whose best placements are good starts for a search by this one.
     beside
-        Name of the objective of stream graphs that is told as well, where the best by this one may
-        serve little.
+        Name of the objective that is reported in addition for stream graphs, where the best
+        placement by this one may be of little use.
     base, conditions
-        What is optimised, and what has to hold besides; `streamplace.objectives.conditions`.
+        Objective to optimise, and limits to keep; see `streamplace.objectives.conditions`.
     relocation
-        From where moves cost; `streamplace.objectives.relocation`.
+        Present placement, if moves have costs; see `streamplace.objectives.relocation`.
     """
 
     name: str
@@ -128,9 +127,9 @@ class Objective:
         priorities: Floats | None = None,
         queue: str = "priority",
     ) -> Floats:
-        """Floats [B] of placements [B, N], operators served by priorities [B, N] if given.
+        """Values [B] of placements [B, N], optionally with priorities of the operators [B, N].
 
-        ``queue`` says what priorities mean, as that of a `Placement`.
+        ``queue`` is the discipline of the priorities, as in a `Placement`.
         """
         if self.ordered:
             return cast(EvaluateOrdered, self.evaluate)(problem, placements, priorities, queue)
@@ -146,7 +145,7 @@ class Objective:
         return a > b if self.sense == "max" else a < b
 
     def best(self, values: Floats) -> int:
-        """Position of the best value, the first of equals."""
+        """Position of the best value, the first of equal ones."""
         return int(np.argmax(values) if self.sense == "max" else np.argmin(values))
 
     def check(self, problem: Problem) -> None:
@@ -168,7 +167,7 @@ class Objective:
         return percent(value) if not self.unit else quantity(value, self.unit)
 
     def explained(self, problem: Problem, placement: Placement) -> Explanation:
-        """Explain a placement, with the objective's own explanation if it has one."""
+        """Explain a placement, by the objective's own explanation if it has one."""
         if self.explain is not None:
             return self.explain(problem, placement)
         value = self.value(problem, placement)
@@ -182,7 +181,7 @@ class Objective:
         return PlainExplanation(self.quantity, value, ", ".join(words), placement, beside)
 
     def pictured(self, problem: Problem, placement: Placement) -> Picture:
-        """Marks for a drawing; only the value if the objective has no picture."""
+        """Marks for a drawing; without a picture of its own, only the value."""
         if self.picture is not None:
             return self.picture(problem, placement)
         title = self.format(self.value(problem, placement))
@@ -195,7 +194,7 @@ class Objective:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Limit that another objective must reach: at least (max) or at most (min) this value.
+    """Limit on the value of an objective: at least (max) or at most (min) this value.
 
     Examples
     --------
@@ -209,7 +208,7 @@ class Condition:
 
     @classmethod
     def of(cls, text: str) -> "Condition":
-        """Condition as people write it, such as ``throughput>=0.99`` or ``latency<=20ms``."""
+        """Parse a condition, such as ``throughput>=0.99`` or ``latency<=20ms``."""
         written = _WRITTEN.fullmatch(text)
         if written is None:
             raise SettingError(
@@ -222,7 +221,7 @@ class Condition:
 
     @property
     def text(self) -> str:
-        """The condition as it is written on the command line."""
+        """Condition as written on the command line."""
         return f"{self.objective.name}{'>=' if self.sense == 'max' else '<='}{self.limit:g}"
 
     def shortfall(
@@ -239,7 +238,7 @@ class Condition:
         return np.where(share > MET, share, 0.0)
 
     def check(self, problem: Problem) -> None:
-        """Raise if a bound proves that no placement can meet it."""
+        """Raise PlacementError if a bound proves that no placement meets it."""
         self.objective.check(problem)
         bound = self.objective.bound(problem)
         bound = self.objective.limit if bound is None else bound
@@ -254,17 +253,17 @@ class Condition:
 
 OBJECTIVES: Registry[Objective] = Registry("streamplace.objectives", "objective")
 DEFAULT: Final = "throughput"
-"""What stream graphs are placed for."""
+"""Default objective of stream graphs."""
 OF_TASKS: Final = "makespan"
-"""What task graphs are placed for."""
+"""Default objective of task graphs."""
 
 
 def objective(name: str, *, sense: Sense, **attributes: Any) -> Callable[[Evaluate], Evaluate]:
     """Register an objective; the first line of the docstring describes it.
 
-    ``evaluate(problem, placements)`` values a batch; with a third parameter, ``priorities``, it
-    also judges the order in which devices serve operators, and a fourth, ``queue``, tells whether
-    they hold that order. ``attributes`` are the other ones of `Objective`.
+    ``evaluate(problem, placements)`` values a batch. With a third parameter, ``priorities``, it
+    also values the order in which devices serve operators, and with a fourth, ``queue``, it knows
+    their discipline. ``attributes`` are the other ones of `Objective`.
     """
 
     def register(evaluate: Evaluate) -> Evaluate:
@@ -279,7 +278,7 @@ def objective(name: str, *, sense: Sense, **attributes: Any) -> Callable[[Evalua
 
 
 def _without_queue(evaluate: Evaluate) -> Evaluate:
-    """Return an evaluation that takes every order as priorities of what is ready."""
+    """Return an evaluation that ignores the queue and applies priorities to ready operators."""
 
     def values(
         problem: Problem, placements: Ints, priorities: Floats | None = None, queue: str = ""
@@ -290,7 +289,7 @@ def _without_queue(evaluate: Evaluate) -> Evaluate:
 
 
 def named_objective(text: str) -> Objective:
-    """Objective by name, its options after colons, as in ``makespan:network=link``."""
+    """Objective by name, with options after colons, as in ``makespan:network=link``."""
     name, *parts = text.split(":")
     plain = OBJECTIVES[name]
     if not parts:

@@ -1,4 +1,4 @@
-"""Verification of placements: value and bound of an answer, judged anew before it is returned."""
+"""Verification: value and bound of a placement, evaluated again before it is returned."""
 
 import logging
 
@@ -9,7 +9,7 @@ from streamplace.objectives.registry import Objective
 
 LOG = logging.getLogger(__name__)
 CLOSE = 1e-6
-"""Share by which a value may differ from what a search has added up, or be beyond its bound."""
+"""Relative difference that rounding may cause between a search and its evaluation."""
 
 
 def verified(
@@ -19,12 +19,12 @@ def verified(
     claimed: float | None,
     bound: float | None,
 ) -> tuple[float, float | None]:
-    """Return what an objective says of a placement, and the bound unless the value refutes it.
+    """Return the value of a placement, and its bound unless the value refutes it.
 
     Parameters
     ----------
     claimed
-        Value that the search that made the placement believes in; None where it has none.
+        Value by the search that found the placement; None if it has none.
 
     Raises
     ------

@@ -1,1 +1,1 @@
-"""Reports as pages: one HTML file with a graph, its devices, and what a placement comes to."""
+"""Reports as pages: one HTML file with a graph, its devices, and placements with their values."""

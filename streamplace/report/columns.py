@@ -1,4 +1,4 @@
-"""Columns of the document: numbers as JSON has them, one for all rows where they are equal."""
+"""Columns of the document: JSON numbers, a single one if all rows are equal."""
 
 from math import isfinite
 
@@ -9,7 +9,7 @@ from streamplace.report.document import Column, Texts
 
 
 def column(values: ArrayLike) -> Column:
-    """Numbers by row, or the one that all rows have.
+    """Numbers by row, or a single number if all rows are equal.
 
     >>> column([1.0, 2.5]), column([3.0, 3.0])
     ([1, 2.5], 3)
@@ -21,7 +21,7 @@ def column(values: ArrayLike) -> Column:
 
 
 def numbers(values: ArrayLike) -> list[float]:
-    """Numbers of an array, whole ones without a fraction, which is shorter.
+    """Convert an array to numbers; whole ones become integers, which are shorter.
 
     >>> numbers([0.5, 2.0, 1e20])
     [0.5, 2, 1e+20]
@@ -30,7 +30,7 @@ def numbers(values: ArrayLike) -> list[float]:
 
 
 def rounded(values: ArrayLike) -> list[float]:
-    """Numbers with twelve digits, which are enough for pictures and for comparisons to 1e-9.
+    """Round to twelve digits, which are enough for pictures and for comparisons to 1e-9.
 
     >>> rounded([0.1 + 0.2])
     [0.3]
@@ -39,22 +39,22 @@ def rounded(values: ArrayLike) -> list[float]:
 
 
 def plain(value: float) -> float:
-    """Number, without a fraction where it is whole."""
+    """Convert a whole number to an integer."""
     whole = isinstance(value, float) and abs(value) < 1e15 and value.is_integer()
     return int(value) if whole else value
 
 
 def finite(value: float) -> float | None:
-    """Number, or nothing where it is infinite or none."""
+    """Number, or None if it is infinite or NaN."""
     return plain(value) if isfinite(value) else None
 
 
 def texts(values: tuple[str, ...]) -> Texts:
-    """Texts by row, or the one that all rows have."""
+    """Texts by row, or a single text if all rows are equal."""
     return values[0] if len(set(values)) == 1 else list(values)
 
 
 def rows(marked: NDArray[np.bool_]) -> list[int]:
-    """Rows that are marked."""
+    """Indices of the marked rows."""
     chosen: list[int] = np.flatnonzero(marked).tolist()
     return chosen

@@ -1,8 +1,8 @@
-"""The JSON document of a report page: what Python writes, and what the page reads.
+"""The JSON document of a report page, which Python writes and the page reads.
 
-A `Column` is a list with a value per row, or a single value that every row has. Times are in
-seconds, sizes in bytes, rates in tuples/s. Operators, devices and streams are told by their rows.
-Where a quantity is unlimited, or has no value, the document has null.
+A `Column` is a list with a value per row, or a single value for all rows. Times are in seconds,
+sizes in bytes, rates in tuples/s. Operators, devices and streams are referred to by row numbers.
+Quantities that are unlimited, or that have no value, are null.
 """
 
 from typing import Literal, NotRequired, TypeAlias
@@ -31,7 +31,7 @@ class TablePart(TypedDict):
 
 
 class WordsPart(TypedDict):
-    """What the terminal prints: texts, headings (a name that stands out, and the rest), tables."""
+    """Words as on the terminal: texts, headings (a highlighted name, and the rest), tables."""
 
     title: str
     parts: list[str | tuple[str, str] | TablePart]
@@ -54,23 +54,23 @@ class OperatorsPart(TypedDict):
     Attributes
     ----------
     ipt
-        Instructions per input tuple, with those that its streams cost on every device.
+        Instructions per input tuple, including those of its streams on every device.
     rate
         Tuples/s that a source generates, 0 for others.
     parallelism
-        Subtasks, such that 1 / parallelism is the share of the busiest one; need not be whole.
+        Number of subtasks such that the busiest one has 1 / parallelism; possibly fractional.
     joins
-        1 where the operator fires once per set of one tuple from every input ("all").
+        1 if the operator fires once per set of one tuple from every input ("all").
     memory
         Bytes on its device.
     unit
-        Number of the unit: operators of one unit share a device. Absent where each is its own.
+        Number of the unit: operators of one unit share a device. Absent if each is its own unit.
     constant, subtasks
-        MIPS that the operator uses at any rate, and the subtasks that share them equally. Absent
-        where no operator uses any.
+        MIPS that the operator uses at any rate, and the number of subtasks that share them
+        equally. Absent if no operator uses any.
     work
-        Million instructions per second at full rate. Present only where rows are units, of which
-        nothing can be computed.
+        Million instructions per second at full rate. Present only if rows are units, which have no
+        ``ipt``.
     """
 
     name: list[str]
@@ -97,10 +97,10 @@ class StreamsPart(TypedDict):
     payload
         Bytes per tuple.
     input
-        Streams into one joining operator with the same number are one input. Absent where every
-        stream is an input of its own.
+        Number of the input of a joining operator; streams with equal numbers are one input. Absent
+        if every stream is an input of its own.
     traffic
-        Bytes per second at full rate. Present only where rows of operators are units.
+        Bytes per second at full rate. Present only if rows of operators are units.
     """
 
     source: list[int]
@@ -119,11 +119,11 @@ class DevicesPart(TypedDict):
     mips
         Million instructions per second of a core.
     egress, ingress
-        Seconds per byte that the network card sends and receives; 0 where only links limit.
+        Seconds per byte that the network card sends and receives; 0 if only links limit.
     memory
-        Bytes; null where unlimited.
+        Bytes; null if unlimited.
     price
-        Price per hour; absent where machines have none.
+        Price per hour; absent if machines have none.
     """
 
     name: list[str]
@@ -141,16 +141,16 @@ class NetworkPart(TypedDict):
     Attributes
     ----------
     group
-        [D] Devices of one group have the same links.
+        [D] group of every device; devices of one group have the same links.
     seconds_per_byte, latency
-        By groups: sender × receiver. Between two devices of one group, the entry of the diagonal
-        counts; within a device, sending is free.
+        By groups: sender × receiver. The diagonal is for two devices of one group; within a
+        device, sending is free.
     overhead
         Core seconds that each remote tuple costs at both ends.
     overhead_per_byte
-        Core seconds that each remote byte costs at both ends; absent where it costs none.
+        Core seconds that each remote byte costs at both ends; absent if it costs none.
     gap
-        Link seconds that each remote tuple costs besides its bytes.
+        Link seconds that each remote tuple costs in addition to its bytes.
     """
 
     group: Column
@@ -162,7 +162,7 @@ class NetworkPart(TypedDict):
 
 
 class ConstraintsPart(TypedDict):
-    """What makes a placement legal; units are those of the operators.
+    """Rules that make a placement legal; units are those of the operators.
 
     Attributes
     ----------
@@ -177,19 +177,19 @@ class ConstraintsPart(TypedDict):
 
 
 class LayoutPart(TypedDict):
-    """Where boxes are: layers from left to right, centres in pixels.
+    """Positions of boxes: layers from left to right, centres in pixels.
 
     Attributes
     ----------
     width, height
-        Of a box.
+        Size of a box.
     layer, x, y
-        [N] of every operator.
+        [N] layer and centre of every operator.
     bends
-        [M] points (x, y, x, y, …) through which a stream goes between its ends; 0 where there are
-        none. Absent where no stream has any.
+        [M] points (x, y, x, y, …) of a stream between its ends; 0 if there are none. Absent if no
+        stream has any.
     extent
-        Width and height of the whole.
+        Width and height of the picture.
     """
 
     width: float
@@ -202,13 +202,13 @@ class LayoutPart(TypedDict):
 
 
 class GroupsPart(TypedDict):
-    """A way to collapse operators.
+    """A way to group operators for display.
 
     Attributes
     ----------
     by
-        "units" (that share a device), "subtasks" (of one operator), "chains" (one feeds only the
-        next).
+        "units" (which share a device), "subtasks" (of one operator), "chains" (of operators that
+        feed only the next).
     of
         [N] group of every operator.
     name
@@ -240,7 +240,7 @@ class LoadsPart(TypedDict):
 
 
 class ChainPiece(TypedDict):
-    """A piece of the critical chain of a pass; ``stream`` is -1 for what an operator does."""
+    """A part of the critical chain of a pass; ``stream`` is -1 for parts on a device."""
 
     what: str
     operator: int
@@ -250,18 +250,18 @@ class ChainPiece(TypedDict):
 
 
 class PassPart(TypedDict):
-    """One pass, as `streamsim.passes` has it.
+    """One pass, as in `streamsim.passes`.
 
     Attributes
     ----------
     queue, network, pause, spacing
-        Rules of the pass. The usual ones are "fifo", "free", 0 and 0.
+        Rules of the pass. The default ones are "fifo", "free", 0 and 0.
     start, finish
-        [N] of operators.
+        [N] times of the operators.
     departure, arrival
-        [M] of streams. Absent with the network "free", where a stream departs when its source
-        finishes, and arrives latency + size · seconds per byte + tuples · (gap + 2 · overhead)
-        + size · 2 · overhead per byte later.
+        [M] times of the streams. Absent for the network "free", in which a stream departs when its
+        source finishes, and arrives latency + size · seconds per byte + tuples · (gap + 2 ·
+        overhead) + size · 2 · overhead per byte later.
     """
 
     queue: str
@@ -277,7 +277,7 @@ class PassPart(TypedDict):
 
 
 class MarksPart(TypedDict):
-    """What the objective marks as the limit, and its value in words."""
+    """Marks of the objective for the bottleneck, with the value in words."""
 
     title: str
     subtitle: str
@@ -286,20 +286,20 @@ class MarksPart(TypedDict):
 
 
 class PlacementPart(TypedDict):
-    """A placement, and what Python says of it.
+    """A placement, with values that Python computed.
 
     Attributes
     ----------
     place
         [N] device of every operator.
     priority
-        [N] order in which devices serve operators; absent for the usual order.
+        [N] order in which devices serve operators; absent for the default order.
     throughput
         Relative throughput.
     sources
-        (operator, share of its rate that it reaches) of every source.
+        (operator, sustained share of its rate) of every source.
     value
-        Value by the objective of the problem, and in words.
+        Value by the objective of the problem, as a number and in words.
     """
 
     name: str
@@ -317,22 +317,22 @@ class PlacementPart(TypedDict):
 
 
 class ProblemPart(TypedDict):
-    """A graph, the devices, and placements of the one on the others.
+    """A graph, the devices, and placements of the graph on them.
 
     Attributes
     ----------
     level
-        What the rows of ``operators`` are: "operators", or in a graph of too many "units", each of
-        them a row with the work of all its operators; ``count`` says of how many.
+        Meaning of the rows of ``operators``: "operators", or in very large graphs "units", each of
+        them with the total work of ``count`` operators.
     what_if
-        Why operators cannot be moved, in a sentence; "" where they can.
+        Reason why operators cannot be moved, in a sentence; "" if they can.
     seconds
-        [D] columns [N] of core seconds per tuple, where they are not ipt / (mips · 10⁶).
+        [D] columns [N] of core seconds per tuple, if they differ from ipt / (mips · 10⁶).
     devices, network, constraints
         Absent for a graph alone.
     command
-        Command for a shell that simulates a placement, which it reads from its standard input;
-        absent where there is none.
+        Shell command that simulates a placement, read from standard input; absent if there is
+        none.
     """
 
     name: str
@@ -353,16 +353,16 @@ class ProblemPart(TypedDict):
 
 
 class ReportDocument(TypedDict):
-    """A whole report.
+    """A complete report.
 
     Attributes
     ----------
     version
-        Of this format: 1.
+        Version of this format: 1.
     made_by
         "streamplace" and its version.
     notes
-        What a reader must know, such as what the report leaves out.
+        Notes for readers, such as parts that the report omits.
     """
 
     version: int

@@ -1,4 +1,4 @@
-"""The document of a report from what the report is about."""
+"""Construction of a report's document from its subject."""
 
 from collections.abc import Callable, Mapping
 from importlib.metadata import version
@@ -19,11 +19,11 @@ from streamplace.report.units import MOST_OPERATORS
 from streamplace.report.words import words_part
 
 Add = Callable[[ReportDocument, Any], None]
-"""Adds to a document what a report is about."""
+"""Function that adds the subject of a report to a document."""
 
 
 def document_of(report: Report) -> ReportDocument:
-    """Document of a report."""
+    """Build the document of a report."""
     subject = report.subject
     words = _words_of_result(subject) if isinstance(subject, Result) else report
     document = ReportDocument(
@@ -48,7 +48,7 @@ def document_of(report: Report) -> ReportDocument:
 
 
 def _added_by(subject: object) -> Add:
-    """Function that adds what a report is about; results of other packages are loaded last."""
+    """Function that adds a subject to a document; types of other packages are imported last."""
     plain: Mapping[type, Add] = {
         StreamGraph: _add_graph,
         NamedPlacements: _add_placements,
@@ -64,14 +64,14 @@ def _added_by(subject: object) -> Add:
 
 
 def _name(subject: object) -> str:
-    """Name of the graph that a report is about; empty where it is about several or none."""
+    """Name of the subject's graph; empty if there are several or none."""
     if isinstance(subject, NamedPlacements | Result):
         return subject.problem.graph.name
     return subject.name if isinstance(subject, StreamGraph) else ""
 
 
 def _words_of_result(result: Result) -> Report:
-    """What a placement reaches, what limits it, and what to move: nothing that a clock decides."""
+    """Words on the value, the bottleneck and advice, without times that vary between runs."""
     explanation = result.explain()
     large = result.problem.n_operators > MOST_OPERATORS
     report = explanation.brief() if large else explanation.report()

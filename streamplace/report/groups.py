@@ -1,4 +1,4 @@
-"""Ways to collapse the operators of a graph: subtasks, chains, and units of constraints."""
+"""Groups of operators for display: subtasks, chains, and units of constraints."""
 
 import re
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ _SUBTASK = re.compile(r"(.+?)#+(\d+)", re.DOTALL)
 def groups_of(
     graph: StreamGraph, places: Sequence[Ints] = (), unit: Ints | None = None
 ) -> list[GroupsPart]:
-    """Groups that make a graph smaller; chains are cut where one of the placements cuts them.
+    """Groups that make a graph smaller; chains are cut between devices of any placement.
 
     Parameters
     ----------
     unit
-        [N] unit of every operator, whose operators share a device.
+        [N] unit of every operator; operators of one unit share a device.
     """
     names = graph.operators.name
     ways = [_subtasks(names), _groups("chains", names, chain_of(graph, places))]

@@ -1,4 +1,4 @@
-"""A report as one HTML file: policy, style, words, document and script."""
+"""Rendering of a report as one HTML file: policy, style, words, document and script."""
 
 import json
 from base64 import b64encode
@@ -13,13 +13,13 @@ from streamplace.report.words import words_as_html
 
 SCRIPT, STYLE = "page.js", "page.css"
 HEIGHT = 720
-"""Pixels of a report in a notebook."""
+"""Height of a report in a notebook, in pixels."""
 NO_SCRIPT = "This browser runs no scripts: the page below has the words of the report alone."
 _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
 
 
 def as_page(document: ReportDocument) -> str:
-    """Text of the HTML file, the same for equal documents."""
+    """Render the HTML file, which is the same for equal documents."""
     script, style = page_file(SCRIPT), page_file(STYLE)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -35,7 +35,7 @@ def as_page(document: ReportDocument) -> str:
 
 
 def as_frame(page: str) -> str:
-    """Element that shows a page in a notebook, apart from everything else in it."""
+    """Render a page as an element of a notebook, isolated from the rest of it."""
     return (
         f'<iframe title="report" srcdoc="{escape(page)}" width="100%" height="{HEIGHT}" '
         'frameborder="0" sandbox="allow-scripts allow-downloads"></iframe>'
@@ -43,7 +43,7 @@ def as_frame(page: str) -> str:
 
 
 def as_json(document: Any) -> str:
-    r"""JSON in ASCII, which cannot end the element that it is in.
+    r"""Encode JSON in ASCII, without characters that could end its HTML element.
 
     >>> as_json(["</script>", "é"])
     '["\\u003c/script\\u003e","\\u00e9"]'
@@ -54,12 +54,12 @@ def as_json(document: Any) -> str:
 
 @cache
 def page_file(name: str) -> str:
-    """Text of the script or of the style sheet of all pages."""
+    """Text of the script or of the style sheet, which all pages share."""
     return files("streamplace.report").joinpath(name).read_text(encoding="utf-8")
 
 
 def _policy(script: str, style: str) -> str:
-    """Content security policy that lets this script and this style through, and no request."""
+    """Content security policy that allows this script and this style, and no requests."""
     return (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"

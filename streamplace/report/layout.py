@@ -1,4 +1,4 @@
-"""Where the boxes of a report are: layers from left to right, as in drawings."""
+"""Positions of the boxes in a report: layers from left to right, as in drawings."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ SPACING = Spacing(layers=56.0, boxes=16.0, bends=10.0, ports=6.0)
 
 
 def layout_part(n: int, source: Ints, target: Ints) -> LayoutPart:
-    """Layout of a graph of n operators.
+    """Lay out a graph of n operators.
 
     >>> layout_part(2, np.array([0]), np.array([1]))["x"]
     [66, 254]
@@ -33,7 +33,7 @@ def layout_part(n: int, source: Ints, target: Ints) -> LayoutPart:
 
 
 def grid_layout(layer: Ints, row: Ints) -> LayoutPart:
-    """Layout of boxes in a grid, by the number of their layer and of their row."""
+    """Lay out boxes in a grid, by layer and row numbers."""
     across, down = WIDTH + SPACING.layers, HEIGHT + SPACING.boxes
     x = WIDTH / 2 + across * layer.astype(np.float64)
     y = HEIGHT / 2 + down * row.astype(np.float64)
@@ -51,7 +51,7 @@ def grid_layout(layer: Ints, row: Ints) -> LayoutPart:
 
 
 def _bends(layout: Layout) -> list[list[int]]:
-    """Points between the ends of every stream: the middle of every box that it passes."""
+    """Points between the ends of every stream: the middle of each layer that it crosses."""
     return [
         _rounded(
             np.column_stack([(route[1:-1:2, 1] + route[2:-1:2, 1]) / 2, route[1:-1:2, 0]]).ravel()

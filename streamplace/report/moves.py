@@ -1,4 +1,4 @@
-"""A move of a running job: what a report can say of it."""
+"""A move of a running job as the subject of a report."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from streamplace.model.display import Displayed
 from streamplace.model.report import Report, Sheet
 
 MovedSubtasks = Mapping[str, tuple[Mapping[str, int], Mapping[str, int]]]
-"""Subtasks by device before and after, for every operator of which some move."""
+"""Operator → its subtasks by device before and after, for operators that move."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlannedMoves(Displayed):
-    """Operators that move, and the placement that they move to, where the job was measured."""
+    """Operators that move, and the new placement if the job was measured."""
 
     moved: MovedSubtasks
     placed: NamedPlacements | None = None

@@ -1,4 +1,4 @@
-"""Reports as pages: files, and elements of notebooks."""
+"""Pages of reports: files, and elements of notebooks."""
 
 from pathlib import Path
 
@@ -12,17 +12,17 @@ SUFFIX = ".html"
 
 
 def page_of(report: Report) -> str:
-    """Page of a report: the text of one HTML file."""
+    """Render a report as the text of one HTML file."""
     return as_page(document_of(report))
 
 
 def frame_of(report: Report) -> str:
-    """Page of a report as an element of a notebook."""
+    """Render a report as an element of a notebook."""
     return as_frame(page_of(report))
 
 
 def check_page(path: Path) -> None:
-    """Raise FormatError where the name of a file is not that of a page."""
+    """Raise FormatError unless a file's name ends in .html."""
     if path.suffix != SUFFIX:
         raise FormatError(f"{path}: the name of a report must end in {SUFFIX}")
 

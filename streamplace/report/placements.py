@@ -1,4 +1,4 @@
-"""What a report says of a placement: Python's own values, and what limits."""
+"""Placements in the document: values that Python computed, and bottlenecks."""
 
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 class Shown(NamedTuple):
-    """A placement that a report shows.
+    """A placement in a report.
 
     Attributes
     ----------
     bound
-        No placement can be better than this by the objective; None where none is known.
+        Bound on the objective's value of any placement; None if unknown.
     """
 
     name: str
@@ -40,7 +40,7 @@ class Shown(NamedTuple):
 
 
 def placement_part(problem: Problem, shown: Shown, judge: Objective) -> PlacementPart:
-    """A placement with its values by Python."""
+    """Describe a placement with its values."""
     from streamsim import bottleneck, resource_loads, source_rates, throughput
 
     placement, instance = shown.placement, problem.instance
@@ -83,7 +83,7 @@ def placement_part(problem: Problem, shown: Shown, judge: Objective) -> Placemen
 def units_placement_part(
     problem: Problem, shown: Shown, judge: Objective, units: DeviceLayers
 ) -> PlacementPart:
-    """A placement of a graph of which a report shows units."""
+    """Describe a placement of a graph whose rows are units."""
     part = placement_part(problem, shown, judge)
     part["place"] = units.device.tolist()
     part["marks"]["operators"] = sorted(set(units.of[part["marks"]["operators"]].tolist()))
@@ -110,7 +110,7 @@ def _marks(problem: Problem, placement: Placement, judge: Objective) -> MarksPar
 
 
 def pass_options(judge: Objective) -> PassOptions:
-    """Options by which an objective simulates a pass; the usual ones where it simulates none."""
+    """Options of the pass that an objective simulates, by default the usual ones."""
     name, *options = judge.name.split(":") if judge.base is None else judge.base.name.split(":")
     if name != "makespan":
         return PassOptions()

@@ -1,4 +1,4 @@
-"""What a report says of a graph, its devices and the placements of the one on the others."""
+"""Graphs, devices and problems in the document."""
 
 from collections.abc import Sequence
 
@@ -27,13 +27,13 @@ from streamplace.report.results_document import ObjectivePart
 from streamplace.report.units import MOST_OPERATORS, DeviceLayers, units_part
 
 MOST_LINKS = 250_000
-"""Links between groups of devices that a document holds."""
+"""Most links between groups of devices in a document."""
 
 
 def graph_part(
     graph: StreamGraph, places: Sequence[Ints] = (), unit: Ints | None = None
 ) -> ProblemPart:
-    """A graph without devices; chains that ``places`` separate are cut."""
+    """Describe a graph without devices; ``places`` cut chains between devices."""
     if graph.n_operators > MOST_OPERATORS:
         return units_part(graph, DeviceLayers(graph))
     return ProblemPart(
@@ -50,7 +50,7 @@ def graph_part(
 
 
 def problem_part(problem: Problem, placements: Sequence[Shown], judge: Objective) -> ProblemPart:
-    """A problem with placements; of a graph that is shown by units, only the first of them."""
+    """Describe a problem with placements; if rows are units, with the first placement alone."""
     if problem.n_operators > MOST_OPERATORS:
         return _large_part(problem, placements, judge)
     unit = None if problem.rules is None else problem.rules.unit
@@ -89,7 +89,7 @@ def _add_devices(part: ProblemPart, problem: Problem, judge: Objective) -> None:
 
 
 def operators_part(graph: StreamGraph) -> OperatorsPart:
-    """Operators of a graph."""
+    """Describe the operators of a graph."""
     operators = graph.operators
     part = OperatorsPart(
         name=list(operators.name),
@@ -119,7 +119,7 @@ def operators_part(graph: StreamGraph) -> OperatorsPart:
 
 
 def streams_part(graph: StreamGraph) -> StreamsPart:
-    """Streams of a graph."""
+    """Describe the streams of a graph."""
     streams = graph.streams
     part = StreamsPart(
         source=streams.source.tolist(),
@@ -133,7 +133,7 @@ def streams_part(graph: StreamGraph) -> StreamsPart:
 
 
 def _inputs(graph: StreamGraph) -> list[int]:
-    """Number of the input into which every stream leads."""
+    """Number of the input that every stream feeds."""
     streams = graph.streams
     numbered: dict[tuple[int, str | int], int] = {}
     ends = zip(streams.target.tolist(), streams.input, strict=True)
@@ -142,7 +142,7 @@ def _inputs(graph: StreamGraph) -> list[int]:
 
 
 def devices_part(cluster: Cluster) -> DevicesPart:
-    """Devices of a cluster."""
+    """Describe the devices of a cluster."""
     devices = cluster.devices
     limited = bool(np.isfinite(devices.memory).any())
     return DevicesPart(
@@ -156,7 +156,7 @@ def devices_part(cluster: Cluster) -> DevicesPart:
 
 
 def network_part(cluster: Cluster, group: Ints) -> NetworkPart:
-    """Links of a cluster, by groups of devices that have the same ones."""
+    """Describe the links of a cluster, by groups of devices with equal links."""
     part = NetworkPart(
         group=column(group),
         seconds_per_byte=_by_group(8 / cluster.bandwidth_bps, group),
@@ -170,7 +170,7 @@ def network_part(cluster: Cluster, group: Ints) -> NetworkPart:
 
 
 def _link_groups(cluster: Cluster) -> Ints:
-    """Group of every device: all devices in one where all links are equal."""
+    """Group of every device; a single group if all links are equal."""
     away = ~np.eye(cluster.n_devices, dtype=np.bool_)
     matrices = (cluster.bandwidth_bps[away], cluster.latency_s[away])
     if all(len(np.unique(cells)) <= 1 for cells in matrices):
@@ -179,7 +179,7 @@ def _link_groups(cluster: Cluster) -> Ints:
 
 
 def _by_group(matrix: Floats, group: Ints) -> list[list[float]]:
-    """Cells of a matrix by groups of rows and columns, off its diagonal."""
+    """Off-diagonal cells of a matrix, by groups of rows and columns."""
     first = np.unique(group, return_index=True)[1]
     second = [int(np.flatnonzero(group == g)[-1]) for g in range(len(first))]
     table = matrix[np.ix_(first, first)]
@@ -189,7 +189,7 @@ def _by_group(matrix: Floats, group: Ints) -> list[list[float]]:
 
 
 def objective_part(judge: Objective) -> ObjectivePart:
-    """An objective."""
+    """Describe an objective."""
     return ObjectivePart(
         name=judge.name, quantity=judge.quantity, sense=judge.sense, unit=judge.unit
     )

@@ -1,4 +1,4 @@
-"""Parts of reports on comparisons, plans, schedules and trainings."""
+"""Comparisons, plans, schedules and trainings in the document."""
 
 from collections.abc import Iterable
 from math import isfinite
@@ -66,7 +66,7 @@ def add_results(document: ReportDocument, subject: object) -> None:
 
 
 def comparison_part(comparison: Comparison) -> tuple[ComparisonPart, list[ProblemPart]]:
-    """A comparison, and its first graphs with their placements."""
+    """Describe a comparison, and its first graphs with their placements."""
     graphs = comparison.graphs or GraphResults()
     judges = {result.judge.name: result.judge for result in comparison.results}
     problems = [
@@ -95,7 +95,7 @@ def _placed(graphs: GraphResults, row: int, problem: Problem) -> list[Shown]:
 
 
 def _compared(result: ObjectiveResults, graphs: GraphResults) -> Iterable[ComparedPart]:
-    """Part of one objective for every rate."""
+    """Results of one objective, for every rate."""
     table = result.results.table()
     document = as_document([result])["rates"]
     for (rate, by_placer), facts in zip(sorted(table.items()), document.values(), strict=True):
@@ -119,7 +119,7 @@ def _compared(result: ObjectiveResults, graphs: GraphResults) -> Iterable[Compar
 
 
 def _numbers(row: dict[str, Any]) -> dict[str, Any]:
-    """Row of a table with names of numbers as texts."""
+    """Row of a table, with numeric keys of its mappings as texts."""
     return {
         key: {str(name): count for name, count in value.items()}
         if isinstance(value, dict)
@@ -129,7 +129,7 @@ def _numbers(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _by_graph(columns: ResultColumns, values: Floats, graphs: GraphResults) -> list[float | None]:
-    """Values of results by graph."""
+    """Values of results by graph, None for missing ones."""
     by_graph: list[float | None] = [None] * len(graphs.names)
     for problem, value in zip(columns.problem.tolist(), values.tolist(), strict=True):
         row = graphs.row.get(problem)
@@ -141,7 +141,7 @@ def _by_graph(columns: ResultColumns, values: Floats, graphs: GraphResults) -> l
 def plan_part(
     plan: PlanResult, curve: PlanCurve | None = None
 ) -> tuple[PlanPart, list[ProblemPart]]:
-    """A plan and its problem, and the curve that it is a part of."""
+    """Describe a plan with its problem, and the curve that it is part of."""
     judge = OBJECTIVES[DEFAULT]
     problem = planned_problem(plan)
     part = PlanPart(
@@ -189,7 +189,7 @@ def _curve(curve: PlanCurve) -> list[CurvePart]:
 
 
 def offer_of(plan: PlanResult, machine: str) -> str:
-    """Type of a machine, which is named after it, with a number where there are several."""
+    """Type of a machine, which is its name without the number that tells equal machines apart."""
     return machine if machine in plan.machines else machine.rpartition("-")[0]
 
 
@@ -205,7 +205,7 @@ def _step(step: PlanStep | None) -> PlanStepPart | None:
 
 
 def training_part(trained: Trained) -> TrainingPart:
-    """Curves of a training."""
+    """Describe the curves of a training."""
     history = trained.history
     curves = {name: [getattr(epoch, name) for epoch in history.epochs] for name in CURVES}
     return TrainingPart(

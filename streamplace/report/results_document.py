@@ -1,4 +1,4 @@
-"""What the document of a report page says of comparisons, plans, trainings and moves."""
+"""The document of a report page: comparisons, plans, trainings and moves."""
 
 from typing import Any, Literal
 
@@ -6,7 +6,7 @@ from typing_extensions import TypedDict
 
 
 class ObjectivePart(TypedDict):
-    """What placements are judged by."""
+    """The objective of placements."""
 
     name: str
     quantity: str
@@ -22,11 +22,11 @@ class ComparedPart(TypedDict):
     rows
         A row for each placer with ``placer`` and the numbers of ``streamplace compare --json``.
     values
-        Values of each placer [P] on each graph [G]; null where it placed nothing.
+        Values of each placer [P] on each graph [G]; null without a placement.
     milliseconds
         Time of each placer [P] on each graph [G].
     optimum
-        [G] proven optimum; null where none is known.
+        [G] proven optimum; null if unknown.
     """
 
     objective: ObjectivePart
@@ -46,9 +46,9 @@ class ComparisonPart(TypedDict):
     graphs
         [G] names of the graphs.
     problem
-        [G] number of the graph in ``problems``; null where the page does not hold it.
+        [G] number of the graph in ``problems``; null if the page omits it.
     aliases
-        Placers by the aliases that the tables show.
+        Alias → placer, for the aliases in the tables.
     """
 
     graphs: list[str]
@@ -60,7 +60,7 @@ class ComparisonPart(TypedDict):
 
 
 class MachinesPart(TypedDict):
-    """Machines of one type in a plan; ``price`` is per hour, null where they have none."""
+    """Machines of one type in a plan; ``price`` is per hour, null if unknown."""
 
     name: str
     number: int
@@ -69,7 +69,7 @@ class MachinesPart(TypedDict):
 
 
 class PlanStepPart(TypedDict):
-    """What one machine less or more carries."""
+    """Rate of the plan with one machine more or fewer."""
 
     machines: dict[str, int]
     cost: float
@@ -87,21 +87,21 @@ class CurvePart(TypedDict):
 
 
 class PlanPart(TypedDict):
-    """A plan, which is also the first of ``problems``; of several, the one for the highest value.
+    """A plan, which is also the first of ``problems``; of a curve, the one of the highest value.
 
     Attributes
     ----------
     cheapest
         Whether no plan costs less.
     free
-        Share of each resource that is free.
+        Free share of each resource.
     carries
-        Largest rate with this placement; null where no resource is used.
+        Largest rate with this placement; null if no resource is used.
     along
-        What the plans of ``curve`` differ by: "rate" (the frontier), or "robust", the number of
-        operators on each machine that may cost more.
+        Variable of ``curve``: "rate" (the frontier), or "robust", the number of operators on each
+        machine that may cost more.
     curve
-        All plans, ascending; empty for a single one.
+        All plans, ascending; empty for a single plan.
     """
 
     rate: float
@@ -121,7 +121,7 @@ class PlanPart(TypedDict):
 
 
 class TrainingPart(TypedDict):
-    """A training: curves by epoch, each a column by its name, null where nothing was measured."""
+    """A training: curves by epoch, as columns by name, null where nothing was measured."""
 
     model: str
     objective: str
@@ -132,7 +132,7 @@ class TrainingPart(TypedDict):
 
 
 class MovePart(TypedDict):
-    """Subtasks of one operator that move: how many leave which devices, and reach which."""
+    """Subtasks of one operator that move: their numbers by old and by new device."""
 
     operator: str
     source: dict[str, int]

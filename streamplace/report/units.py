@@ -1,7 +1,7 @@
-"""Graphs of too many operators: what a report shows instead of them.
+"""Units: rows of the document that stand for several operators of a very large graph.
 
-Operators on one device and in neighbouring layers are one row. Nothing can be computed of such
-rows, so that they have the sums of what their operators take and send.
+Operators on one device and in neighbouring layers are one row. The page cannot compute with such
+rows, so they have the sums of their operators' work and traffic.
 """
 
 import numpy as np
@@ -14,22 +14,22 @@ from streamplace.report.document import OperatorsPart, ProblemPart, StreamsPart
 from streamplace.report.layout import grid_layout
 
 MOST_OPERATORS = 20_000
-"""Operators up to which each has a row."""
+"""Most operators with rows of their own."""
 MOST_UNITS = 3_000
-"""Rows that stand for more operators than that."""
+"""Most units of a larger graph."""
 
 
 class DeviceLayers:
-    """Rows that stand for several operators each.
+    """Units by device and layer.
 
     Attributes
     ----------
     of
-        [N] row of every operator.
+        [N] unit of every operator.
     first, count
-        [U] first operator of every row, and how many operators it stands for.
+        [U] first operator of every unit, and number of its operators.
     band
-        [U] its layers, counted from the sources.
+        [U] number of its band of layers, counted from the sources.
     device
         [U] device of its operators; 0 without a placement.
     """
@@ -51,12 +51,12 @@ class DeviceLayers:
         return len(self.count)
 
     def summed(self, values: Floats) -> Floats:
-        """Sum of the values of all operators of each row."""
+        """Sum of the values over the operators of each unit."""
         return np.bincount(self.of, values, len(self)).astype(np.float64)
 
 
 def units_part(graph: StreamGraph, units: DeviceLayers) -> ProblemPart:
-    """A graph whose rows are units."""
+    """Describe a graph whose rows are units."""
     work = graph.input_rate * graph.charged_ipt / 1e6
     sums = units.summed(work + graph.operators.constant)
     memory = units.summed(graph.operators.memory)
@@ -88,7 +88,7 @@ def units_part(graph: StreamGraph, units: DeviceLayers) -> ProblemPart:
 
 
 def _streams(graph: StreamGraph, units: DeviceLayers) -> StreamsPart:
-    """Streams from one row to another, with the traffic of all that they stand for."""
+    """Streams between units, with their total traffic."""
     flow, streams = graph.flow, graph.streams
     tuples = np.empty(graph.n_streams)
     tuples[flow.stream_index] = flow.tuples

@@ -1,4 +1,4 @@
-"""The sentences and tables of a report: for the document, and without any script."""
+"""Sentences and tables of a report, for the document and as HTML without scripts."""
 
 from html import escape
 

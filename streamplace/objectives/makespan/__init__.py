@@ -1,4 +1,4 @@
-"""Makespan: how long one pass through the placed graph takes."""
+"""Makespan: the duration of one pass through the placed graph."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -60,7 +60,7 @@ def _measures(problem: Problem, value: float) -> dict[str, float]:
 
 
 def _variant(texts: Mapping[str, str]) -> Objective:
-    """The makespan by other rules."""
+    """Return the makespan with other options."""
     options = PassOptions.of(texts)
     return replace(
         OBJECTIVES["makespan"],

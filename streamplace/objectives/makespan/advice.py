@@ -1,4 +1,4 @@
-"""What to move: the change of one operator, or of two neighbours, that shortens the pass most."""
+"""Advice: the move of one operator, or of two neighbours, that shortens a pass most."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 MOST_CANDIDATES = 64
 WORTH = 1e-9
-"""A move helps where it saves more than this share."""
+"""Smallest relative gain of a move."""
 
 
 @dataclass(frozen=True, slots=True)
 class PassAdvice:
-    """Operators to move to a device, and the makespan that follows."""
+    """Operators to move to a device, and the resulting makespan."""
 
     operators: tuple[str, ...]
     device: str
@@ -30,7 +30,7 @@ class PassAdvice:
 def best_move(
     problem: Problem, placement: Placement, schedule: "Schedule", options: PassOptions
 ) -> PassAdvice | None:
-    """Return the legal move of what is on the critical chain that helps most, if any does."""
+    """Return the best legal move of operators on the critical chain; None if none helps."""
     from streamsim.passes import makespans
 
     groups = _candidates(problem, schedule)
@@ -55,7 +55,7 @@ def best_move(
 
 
 def _candidates(problem: Problem, schedule: "Schedule") -> list[tuple[int, ...]]:
-    """Single operators of the critical chain, and the pairs that send to one another on it."""
+    """Operators of the critical chain, and pairs that are joined by a stream of it."""
     streams = problem.graph.streams
     lasting = np.argsort(-schedule.chain.seconds, kind="stable")
     sent: Ints = schedule.chain.stream[lasting]

@@ -1,10 +1,10 @@
-"""What no placement can beat: the proven lower bound of a makespan."""
+"""Proven lower bound on the makespan of any placement."""
 
 from streamplace.model.problem import Problem
 
 
 def least_makespan(problem: Problem) -> float:
-    """Seconds that one pass takes at least, wherever its operators run."""
+    """Lower bound on the seconds of one pass, for any placement."""
     return problem.cached("least_makespan", _least_makespan)
 
 

@@ -1,4 +1,4 @@
-"""Why a pass takes as long as it takes: the critical chain, the devices, and what to move."""
+"""Explanation of a makespan: the critical chain, the devices, and advice."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -32,7 +32,7 @@ ORDERS = {
     "priority runs first",
     "order": "Order: held; a device waits for the next in line even if another operator is ready",
 }
-"""What the order of a placement means."""
+"""Meaning of a placement's order, by discipline."""
 
 
 @dataclass(frozen=True)
@@ -42,21 +42,21 @@ class OnePass(Displayed):
     Attributes
     ----------
     bound
-        No placement takes less, proven.
+        Proven lower bound on the makespan of any placement.
     slr
-        Schedule length ratio: makespan / the longest path where every operator runs where it is
-        fastest and nothing is sent.
+        Schedule length ratio: makespan / longest path with every operator on its fastest device
+        and free transfers.
     chain
-        What the makespan is made of, part by part; the parts add up to it.
+        Parts of the critical chain; their seconds add up to the makespan.
     schedule
-        By operator.
+        Run of every operator.
     busy
-        Core seconds spent running, by device.
+        Seconds of busy cores, by device.
     queue
-        What a free core takes, as `streamsim.passes.Rules` has it: ``order`` where devices hold
-        the order of the placement, ``priority`` where that is who is first of what is ready.
+        Rule by which a free core chooses, as in `streamsim.passes.Rules`: ``order`` if devices
+        hold the order of the placement, ``priority`` if its priorities apply to ready operators.
     find_move
-        Searches for the move that helps most, which takes up to thousands of passes.
+        Function that searches for the best move, with up to thousands of passes.
     """
 
     makespan: float
@@ -71,7 +71,7 @@ class OnePass(Displayed):
 
     @cached_property
     def move(self) -> PassAdvice | None:
-        """The move that helps most, None where none helps."""
+        """Move that helps most; None if none helps."""
         return self.find_move()
 
     @property
@@ -81,12 +81,12 @@ class OnePass(Displayed):
 
     @property
     def words(self) -> str:
-        """The makespan."""
+        """Makespan in words."""
         return f"a pass takes {quantity(self.makespan, 's')}"
 
     @property
     def parts(self) -> dict[str, float]:
-        """Seconds of the critical chain by what they are spent on, the most first."""
+        """Seconds of the critical chain by kind, the longest first."""
         total: defaultdict[str, float] = defaultdict(float)
         for link in self.chain:
             total[link.what] += link.seconds
@@ -94,7 +94,7 @@ class OnePass(Displayed):
 
     @property
     def verdict(self) -> str:
-        """What the makespan is made of."""
+        """Parts of the makespan, and its longest one."""
         spent = ", ".join(f"{quantity(t, 's')} {what}" for what, t in self.parts.items())
         longest = max(self.chain, key=lambda link: link.seconds, default=None)
         if longest is None:
@@ -108,7 +108,7 @@ class OnePass(Displayed):
         return f"<{type(self).__name__}: {self.verdict}>"
 
     def headline(self) -> dict[str, Any]:
-        """The ratio to the path, and the chain by kind."""
+        """Schedule length ratio, and the critical chain by kind."""
         return {"slr": self.slr, "chain": self.parts}
 
     def document(self) -> dict[str, Any]:
@@ -137,7 +137,7 @@ class OnePass(Displayed):
         return data_frame({"operator": list(self.schedule), **columns})
 
     def brief(self) -> Report:
-        """Devices with what they run, in the order in which they run it."""
+        """Devices with the operators that they run, in that order."""
         by_device: dict[str, list[str]] = {name: [] for name in self.busy}
         for name, run in sorted(self.schedule.items(), key=lambda item: item[1].start):
             by_device[run.device].append(name)
@@ -151,7 +151,7 @@ class OnePass(Displayed):
         return Report((table, _sum_of(self.makespan, self.parts), *order))
 
     def report(self) -> Report:
-        """Devices, the critical chain, the bound, and what to move."""
+        """Devices, the critical chain, the bound, and advice."""
         devices, parts, *order = self.brief().parts
         least = (
             f"No placement takes less than {quantity(self.bound, 's')} (proven); "
@@ -187,7 +187,7 @@ def explain(problem: Problem, placement: Placement, options: PassOptions) -> One
 
 
 def shortest_path(problem: Problem) -> float:
-    """Seconds of the longest path where every operator runs where it is fastest, sending free."""
+    """Seconds of the longest path with operators on their fastest devices and free transfers."""
     instance, one = problem.instance, problem.one_pass
     used = np.unique(instance.device_type)
     fastest = one.work[:, used].min(axis=1)
@@ -199,7 +199,7 @@ def shortest_path(problem: Problem) -> float:
 
 
 def _sum_of(makespan: float, parts: dict[str, float]) -> str:
-    """Sum of the critical chain."""
+    """Parts of the critical chain that add up to the makespan, in words."""
     spent = ", ".join(
         f"{quantity(t, 's')} {what} ({percent(t / max(makespan, 1e-300))})"
         for what, t in parts.items()
@@ -208,7 +208,7 @@ def _sum_of(makespan: float, parts: dict[str, float]) -> str:
 
 
 def _chain_sheet(chain: tuple[ChainPart, ...]) -> Sheet:
-    """The longest parts of the chain, in order of time."""
+    """Longest parts of the chain, in order of time."""
     longest = sorted(chain, key=lambda link: -link.seconds)[:MOST_ROWS]
     shown = [link for link in chain if link in longest]
     rows: list[tuple[str | Bar, ...]] = [

@@ -1,4 +1,4 @@
-"""The Gantt chart of a pass: what every device runs and every link carries, from when to when."""
+"""Gantt chart of a pass: the runs on every device and the transfers on every link."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MOST_ROWS = 40
-"""Devices and links drawn; of more, those with most to do."""
+"""Most devices and links drawn, the busiest ones."""
 LEAST_BUSY = 0.005
-"""Share of the makespan from which a link that is not critical has a row."""
+"""Least busy share of the makespan for the row of a link off the critical chain."""
 MOST_NAMED = 400
-"""Bars that bear names; in a picture of more, nobody could read any."""
+"""Most bars with names; with more, none would be legible."""
 RUN, SEND, CRITICAL, PALE = "#0072b2", "#56b4e9", "#b00020", "#f2f2f2"
 INCHES, TALLEST, LETTER = 11.0, 60.0, 0.065
-"""Width and greatest height of the chart, and what a letter of a name takes."""
+"""Width and greatest height of the chart, and width of a character of a name, in inches."""
 SHORTEST = 3
-"""Characters of a name that has been cut."""
+"""Fewest characters of a shortened name."""
 DEVICE_ROW, LINK_ROW = 0.36, 0.2
 """Heights of rows with one lane, in inches."""
 MOST_HEIGHT = 2.0
-"""Height of a row with many lanes, of one with one lane."""
+"""Greatest height of a row with many lanes, relative to a row with one lane."""
 SCALES = (
     (7200, 1 / 3600, "hours"),
     (120, 1 / 60, "minutes"),
@@ -42,7 +42,7 @@ SCALES = (
     (1e-3, 1e3, "milliseconds"),
     (0, 1e6, "microseconds"),
 )
-"""The least makespan for a unit, the units in a second, and the unit."""
+"""Least makespan for a unit, number of units per second, and name of the unit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class ChartRow:
     Attributes
     ----------
     names
-        Names of the bars, empty where they bear none.
+        Names of the bars; empty without names.
     top, height
         Position in inches below the upper end of the axes.
     """
@@ -65,7 +65,7 @@ class ChartRow:
 
 
 def gantt(problem: Problem, placement: Placement, options: PassOptions, figure: "Figure") -> str:
-    """Draw devices as rows, links that are used below them, and the critical chain in red.
+    """Draw devices as rows, the used links below them, and the critical chain in red.
 
     Returns
     -------
@@ -96,7 +96,7 @@ def gantt(problem: Problem, placement: Placement, options: PassOptions, figure: 
 
 
 def _title(problem: Problem, makespan: float, left_out: tuple[int, int], *, held: bool) -> str:
-    """Title: the makespan, and what the chart leaves out."""
+    """Title with the makespan, and the numbers of omitted rows."""
     facts = [f"{shown(problem.graph.name)}: one pass takes {quantity(makespan, 's')}"]
     if held:
         facts.append("devices hold the order")
@@ -111,19 +111,19 @@ def _busy(bars: Bars) -> float:
 
 
 def _matters(bars: Bars, makespan: float) -> bool:
-    """Whether the bars of a link can be seen, or are part of the critical chain."""
+    """Whether a link is visibly busy, or part of the critical chain."""
     return bool(bars.critical.any()) or _busy(bars) >= LEAST_BUSY * makespan
 
 
 def _busiest(rows: list[Bars]) -> list[Bars]:
-    """Rows in their order, of too many those with most to do."""
+    """The busiest rows, in their order."""
     busy = np.array([_busy(bars) for bars in rows])
     busiest = sorted(np.argsort(-busy, kind="stable")[:MOST_ROWS].tolist())
     return [rows[i] for i in busiest]
 
 
 def _rows(problem: Problem, devices: list[Bars], links: list[Bars]) -> list[ChartRow]:
-    """Rows from top to bottom; the bars have no names where they are too many."""
+    """Rows from top to bottom; the bars have no names if there are too many."""
     operators, label = problem.graph.operators.name, problem.graph.streams.label
     named = sum(len(bars.thing) for bars in (*devices, *links)) <= MOST_NAMED
     rows: list[ChartRow] = []
@@ -147,7 +147,7 @@ def _explain(axis: "Axes", links: bool) -> None:
 
 
 def _draw(axis: "Axes", row: ChartRow, scale: float, span: float) -> None:
-    """Draw one row: all bars of a colour are one collection, so that 10⁵ of them are quick."""
+    """Draw one row; the bars of a colour are one collection, which is fast even for 10⁵ of them."""
     from matplotlib.collections import PolyCollection
 
     bars, inner = row.bars, 0.9 * row.height
@@ -170,7 +170,7 @@ def _draw(axis: "Axes", row: ChartRow, scale: float, span: float) -> None:
 
 
 def _write(axis: "Axes", row: ChartRow, middle: Floats, rooms: Sequence[int]) -> None:
-    """Write the names of bars into those with room."""
+    """Write names into the bars that are wide enough."""
     shared = common_prefixes(row.names)
     for i, name in enumerate(row.names):
         text = shortened(name, rooms[i], shared[i])
@@ -190,7 +190,7 @@ def _write(axis: "Axes", row: ChartRow, middle: Floats, rooms: Sequence[int]) ->
 
 
 def common_prefixes(names: Sequence[str]) -> list[int]:
-    """How many characters every name shares with another one from the beginning.
+    """Length of the longest prefix that every name shares with another one.
 
     >>> common_prefixes(["blast_01", "merge", "blast_02"])
     [7, 0, 7]
@@ -205,7 +205,7 @@ def common_prefixes(names: Sequence[str]) -> list[int]:
 
 
 def shortened(name: str, room: int, shared: int) -> str:
-    """Name cut to a number of characters: its beginning, or its end where the beginning is shared.
+    """Shorten a name to its beginning, or to its end if it shares the beginning with others.
 
     >>> shortened("blast_0001", 6, 9), shortened("merge_all", 6, 0), shortened("a", 0, 0)
     ('…_0001', 'merge…', '')
@@ -218,10 +218,10 @@ def shortened(name: str, room: int, shared: int) -> str:
 
 
 def _text(text: str) -> str:
-    """Text in which matplotlib reads no formula."""
+    """Escape a text so that matplotlib reads no formula."""
     return text.replace("$", r"\$")
 
 
 def _scale(makespan: float) -> tuple[float, str]:
-    """Factor from seconds to the unit that reads best."""
+    """Factor from seconds to the most readable unit, and its name."""
     return next((factor, unit) for least, factor, unit in SCALES if makespan >= least)

@@ -1,4 +1,4 @@
-"""Who runs where and when, in lanes: a core of a device, or a transfer beside others on a link."""
+"""Runs on devices and transfers on links, in lanes: cores, or simultaneous transfers."""
 
 import heapq
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """What goes on in one row of a chart: things from begin to end, each in a lane of its own.
+    """Runs or transfers in one row of a chart, each in a lane from begin to end.
 
     Attributes
     ----------
     thing
-        Operator rows on a device, stream rows on a link.
+        Rows of operators for a device, rows of streams for a link.
     critical
-        Whether each is part of the critical chain.
+        Whether each bar is part of the critical chain.
     """
 
     row: str
@@ -36,12 +36,12 @@ class Bars:
 
     @property
     def n_lanes(self) -> int:
-        """Most that goes on at once."""
+        """Most simultaneous bars."""
         return int(self.lane.max(initial=0)) + 1
 
 
 def runs(problem: Problem, placement: Placement, schedule: "Schedule") -> list[Bars]:
-    """What every device runs."""
+    """Runs on every device."""
     critical = np.zeros(problem.n_operators, np.bool_)
     critical[schedule.chain.operator] = True
     devices = problem.cluster.devices.name
@@ -52,7 +52,7 @@ def runs(problem: Problem, placement: Placement, schedule: "Schedule") -> list[B
 
 
 def transfers(problem: Problem, placement: Placement, schedule: "Schedule") -> list[Bars]:
-    """What every link that is used carries."""
+    """Transfers on every link that is used."""
     streams, devices = problem.graph.streams, problem.cluster.devices.name
     critical = np.zeros(len(streams), np.bool_)
     critical[schedule.chain.stream[schedule.chain.stream >= 0]] = True
@@ -67,7 +67,7 @@ def transfers(problem: Problem, placement: Placement, schedule: "Schedule") -> l
 
 
 def _bars(row: str, things: NDArray[np.intp], begin: Floats, end: Floats, critical: Bools) -> Bars:
-    """Bars in the order in which they begin, each in the lowest lane that is free."""
+    """Bars in order of their begins, each in the lowest free lane."""
     order = things[np.lexsort((end[things], begin[things]))].astype(np.int32)
     lanes = np.zeros(len(order), np.int32)
     busy: list[tuple[float, int]] = []

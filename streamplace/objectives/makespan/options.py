@@ -1,4 +1,4 @@
-"""How a pass is simulated: the order in which devices take what is ready, and the network."""
+"""Options of a simulated pass: the queues of devices, and the network."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -18,15 +18,15 @@ Option = Literal["preset", "queue", "network"]
 
 @dataclass(frozen=True, slots=True)
 class PassOptions:
-    """Rules of a pass, by name; what is left out is as usual.
+    """Rules of a pass, by name; empty ones have their defaults.
 
     Attributes
     ----------
     preset
-        Whose simulator: ``giph``, ``placeto`` or ``doppler``.
+        Simulator whose rules apply: ``giph``, ``placeto`` or ``doppler``.
     queue, network
-        As `streamsim.passes.Rules` has them; what the priorities of a placement mean is its own
-        unless the queue is given.
+        As in `streamsim.passes.Rules`; without a queue, the placement's own discipline applies to
+        its priorities.
 
     Examples
     --------
@@ -42,7 +42,7 @@ class PassOptions:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> "PassOptions":
-        """Options of a pass from those of an objective; unknown ones are refused."""
+        """Parse the options of an objective; raise SettingError for unknown ones."""
         from streamsim.passes import PRESETS
 
         for key in options:
@@ -65,15 +65,15 @@ class PassOptions:
 
     @property
     def heeds_priorities(self) -> bool:
-        """Whether a placement's own priorities count; a preset has an order of its own."""
+        """Whether a placement's own priorities apply; presets have their own order."""
         return self.queue in ("", "priority", "order") and not self.preset
 
     def rules(self, queue: str = "") -> "Rules":
-        """Rules for a placement whose priorities mean this, or for one without any."""
+        """Rules for placements with this discipline of priorities, or "" without priorities."""
         return _rules(self, queue)
 
     def rules_of(self, placement: Placement) -> "tuple[Rules, Floats | None]":
-        """Rules for a placement, and its priorities where they count."""
+        """Rules for a placement, and its priorities if they apply."""
         order = placement.priority if self.heeds_priorities else None
         return self.rules("" if order is None else placement.queue), order
 

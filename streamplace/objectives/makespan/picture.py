@@ -1,4 +1,4 @@
-"""What a drawing marks for a makespan: the critical chain."""
+"""Marks of the critical chain in a drawing."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""What happens when in one pass: the schedule, the critical chain and the transfers, in names."""
+"""Timeline of one pass, with names: the schedule, the critical chain and the transfers."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -25,7 +25,7 @@ KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class ChainPart:
-    """A part of the critical chain: what it is spent on, by whom and where, from when to when."""
+    """A part of the critical chain: its kind, its operator or stream, its place and its times."""
 
     what: str
     who: str
@@ -35,13 +35,13 @@ class ChainPart:
 
     @property
     def seconds(self) -> float:
-        """How long it lasts."""
+        """Duration in seconds."""
         return self.end - self.begin
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """When an operator runs, and on which device."""
+    """Device and times of an operator."""
 
     device: str
     start: float
@@ -50,7 +50,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Transfer:
-    """When a stream's data is on its way between two devices."""
+    """Transfer of a stream's data between two devices."""
 
     stream: str
     source: str
@@ -60,7 +60,7 @@ class Transfer:
 
 
 def pass_schedule(problem: Problem, placement: Placement, options: PassOptions) -> "Schedule":
-    """Schedule of one pass; the last one stays with the problem, for tables, charts and traces."""
+    """Schedule of one pass; the last one is cached for tables, charts and traces."""
     last = problem.cached("pass_schedule", _no_schedule)
     if (options, placement) not in last:
         last.clear()
@@ -103,7 +103,7 @@ def critical_chain(
 def transfers_of(
     problem: Problem, placement: Placement, schedule: "Schedule"
 ) -> tuple[Transfer, ...]:
-    """Transfers between devices, in the order in which they begin."""
+    """Transfers between devices, in order of their begins."""
     streams, place = problem.graph.streams, placement.index
     a, b = place[streams.source], place[streams.target]
     remote = np.flatnonzero(a != b)

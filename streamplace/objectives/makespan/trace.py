@@ -46,7 +46,7 @@ def trace(problem: Problem, placement: Placement, options: PassOptions) -> dict[
 
 
 def _process(pid: int, bars: Bars, lane: str) -> Iterator[dict[str, Any]]:
-    """Names of a device or link, and of its lanes."""
+    """Name a device or link and its lanes."""
     about: dict[str, Any] = {"ph": "M", "pid": pid, "tid": 0}
     yield {**about, "name": "process_name", "args": {"name": bars.row}}
     yield {**about, "name": "process_sort_index", "args": {"sort_index": pid}}
@@ -55,7 +55,7 @@ def _process(pid: int, bars: Bars, lane: str) -> Iterator[dict[str, Any]]:
 
 
 def _complete(pid: int, bars: Bars, what: str) -> Iterator[tuple[dict[str, Any], int]]:
-    """Events without their names, and the operators or streams that they are of."""
+    """Events without their names, and the rows of their operators or streams."""
     columns = (bars.thing, bars.begin, bars.end, bars.lane, bars.critical)
     for thing, begin, end, lane, critical in zip(*(c.tolist() for c in columns), strict=True):
         event = {

@@ -1,8 +1,8 @@
-"""Relocation: the cost of a placement for a graph that runs under another one.
+"""Relocation: the cost of moving a running graph to a placement.
 
-What moves sends its state over the link from its old device and starts anew on the new one, one
-operator after the other. That is paid once; over the passes until the next move it is so much of
-each, and is added to what a pass takes.
+An operator that moves sends its state over the link from its old device and starts on the new
+one; operators move one after the other. This time is divided by the passes until the next move,
+and added to the duration of a pass.
 """
 
 from dataclasses import replace
@@ -19,7 +19,7 @@ from streamplace.objectives.registry import Objective
 
 
 def relocating(objective: Objective, relocation: Relocation) -> Objective:
-    """Return the same objective plus the seconds per pass of moving to a placement.
+    """Return the objective plus the seconds per pass of moving to a placement.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What has to move, what that takes, and after how many passes it has paid off."""
+"""Explanation of moves: the operators, their times, and the passes until they pay off."""
 
 from dataclasses import asdict, dataclass, fields
 from math import ceil, inf, isfinite
@@ -20,7 +20,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """An operator that moves, how long its state is under way, and how long it starts."""
+    """An operator that moves, with the seconds of its state transfer and of its start."""
 
     operator: str
     source: str
@@ -31,16 +31,16 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Relocated(Displayed):
-    """What a placement reaches, and the way to it from where the graph runs.
+    """Value of a placement, and the moves to it from the present one.
 
     Attributes
     ----------
     reached
-        What it reaches once all are there.
+        Explanation of the placement after all moves.
     quantity
-        Name of that.
+        Name of its value.
     before
-        What the present placement reaches; None where it cannot go on as it is.
+        Value of the present placement; None if it is not a legal placement of the problem.
     """
 
     reached: Explanation
@@ -51,22 +51,22 @@ class Relocated(Displayed):
 
     @property
     def seconds(self) -> float:
-        """What all moves take."""
+        """Seconds of all moves."""
         return sum(move.migration + move.startup for move in self.moves)
 
     @property
     def per_pass(self) -> float:
-        """The same, as a part of every pass until the next move."""
+        """Seconds of all moves per pass until the next move."""
         return self.seconds / self.passes
 
     @property
     def value(self) -> float:
-        """What is reached and what the way there takes."""
+        """Value after the moves, plus their seconds per pass."""
         return self.reached.value + self.per_pass
 
     @property
     def pays_off_after(self) -> float | None:
-        """Passes; infinitely many where it never does, None where there is no staying."""
+        """Passes until the moves pay off; infinite if never, None if some operator has to move."""
         if self.before is None:
             return None
         gain = self.before - self.reached.value
@@ -76,7 +76,7 @@ class Relocated(Displayed):
 
     @property
     def sentence(self) -> str:
-        """All of it in words."""
+        """Moves, their time and the passes until they pay off, in words."""
         if not self.moves:
             return "nothing moves"
         who = some([move.operator for move in self.moves], separator=", ", most=3)
@@ -94,19 +94,19 @@ class Relocated(Displayed):
 
     @property
     def words(self) -> str:
-        """The value in words."""
+        """Value in words."""
         return self.reached.words
 
     @property
     def verdict(self) -> str:
-        """What limits, and the way there."""
+        """Verdict on the placement, and the moves."""
         return f"{self.reached.verdict}; {self.sentence}"
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.verdict}>"
 
     def headline(self) -> dict[str, Any]:
-        """Facts for an answer of ``place``."""
+        """Facts for the output of ``place``."""
         after = self.pays_off_after
         way = {
             "moved": [asdict(move) for move in self.moves],
@@ -130,11 +130,11 @@ class Relocated(Displayed):
         return data_frame({name: [getattr(move, name) for move in self.moves] for name in columns})
 
     def brief(self) -> Report:
-        """What is told of the placement, and the moves."""
+        """Short report of the placement, and the moves."""
         return self._with_moves(self.reached.brief())
 
     def report(self) -> Report:
-        """Everything."""
+        """Full report of the placement, and the moves."""
         return self._with_moves(self.reached.report())
 
     def _with_moves(self, report: Report) -> Report:
@@ -160,7 +160,7 @@ class Relocated(Displayed):
 def explain(
     problem: Problem, placement: Placement, objective: Objective, relocation: Relocation
 ) -> Relocated:
-    """Explain a placement by an objective, and the way to it."""
+    """Explain a placement by an objective, and the moves to it."""
     return Relocated(
         objective.explained(problem, placement),
         objective.quantity,
@@ -171,7 +171,7 @@ def explain(
 
 
 def moves(problem: Problem, placement: Placement, relocation: Relocation) -> tuple[Move, ...]:
-    """Operators that run elsewhere now."""
+    """Operators that run on another device at present."""
     migration, startup = relocation.migration(problem), relocation.moving(problem).startup
     operators = []
     for v, (name, d) in enumerate(zip(placement.operators, placement.index.tolist(), strict=True)):
@@ -183,7 +183,7 @@ def moves(problem: Problem, placement: Placement, relocation: Relocation) -> tup
 
 
 def _value_before(problem: Problem, objective: Objective, relocation: Relocation) -> float | None:
-    """What the present placement reaches, None where it is none of this problem."""
+    """Value of the present placement; None if it is not a legal placement of the problem."""
     stay = relocation.stay(problem)
     if (stay.index != relocation.rows(problem)).any():
         return None

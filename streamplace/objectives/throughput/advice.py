@@ -1,4 +1,4 @@
-"""What to move: the change of one operator, or of two neighbours, that helps most."""
+"""Advice: the move of one operator, or of two neighbours, that raises the throughput most."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ MOST_CANDIDATES = 64
 
 @dataclass(frozen=True, slots=True)
 class RateAdvice:
-    """Operators to move to a device, and the relative throughput that follows."""
+    """Operators to move to a device, and the resulting relative throughput."""
 
     operators: tuple[str, ...]
     device: str
@@ -26,10 +26,10 @@ class RateAdvice:
 
 
 def best_move(problem: Problem, placement: Ints, top: "Bottleneck") -> RateAdvice | None:
-    """Return the legal move at the bottleneck that helps most: one operator, or two neighbours.
+    """Return the best legal move of an operator at the bottleneck, or of it and a neighbour.
 
-    Whoever must share a device with them moves along. None where no such move lowers the fullest
-    resource.
+    Operators that must share a device with them move, too. None if no such move lowers the load
+    of the fullest resource.
     """
     from streamsim import throughput
     from streamsim.incremental import Incremental
@@ -57,14 +57,14 @@ def best_move(problem: Problem, placement: Ints, top: "Bottleneck") -> RateAdvic
 
 
 def _moved(placement: Ints, group: tuple[int, ...], d: int) -> Ints:
-    """Copy of a placement with a group of operators on device d."""
+    """Copy of a placement, with a group of operators on device d."""
     moved = placement.copy()
     moved[list(group)] = d
     return moved
 
 
 def _together(problem: Problem, groups: list[tuple[int, ...]]) -> Iterable[tuple[int, ...]]:
-    """Return every group once, with those that must share a device with any of its operators."""
+    """Extend groups by the operators that must share a device with theirs, without duplicates."""
     if problem.rules is None:
         return groups
     unit = problem.rules.unit
@@ -73,7 +73,7 @@ def _together(problem: Problem, groups: list[tuple[int, ...]]) -> Iterable[tuple
 
 
 def _candidates(problem: Problem, placement: Ints, top: "Bottleneck") -> list[tuple[int, ...]]:
-    """Single operators at the bottleneck and pairs of them with a neighbour."""
+    """Operators at the bottleneck, and pairs of them with a neighbour."""
     instance = problem.instance
     a, b = placement[instance.source], placement[instance.target]
     if top.kind in ("device", "core"):

@@ -1,4 +1,4 @@
-"""Explanation of a placement's throughput: loads, the bottleneck, and what to move."""
+"""Explanation of a placement's throughput: loads, the bottleneck, and advice."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass
@@ -30,29 +30,29 @@ if TYPE_CHECKING:
 
 MOST_CARRIED, MOST_SHARES = 4, 6
 WAYS = {"egress": "out", "ingress": "in"}
-"""Ways through a network card."""
+"""Words for the directions of a network card."""
 
 
 @dataclass(frozen=True)
 class Sustained(Displayed):
-    """The rate that a placement sustains in the steady state, and what limits it.
+    """Rate that a placement sustains in the steady state, and its bottleneck.
 
     Attributes
     ----------
     relative_throughput
-        Share of the sources' total rate.
+        Sustained share of the sources' total rate.
     throughput, offered
-        Tuples/s that the sources let in, and that they generate.
+        Tuples/s that the sources emit under back-pressure, and that they would emit without it.
     sources
-        Share that each source reaches (max–min fair where they compete).
+        Sustained share of each source's rate (max–min fair where sources compete).
     links
-        The links that carry anything, fullest first.
+        Links in use, fullest first.
     cards
-        The network cards that have a limit and carry anything, fullest first.
+        Network cards in use that have a limit, fullest first.
     find_move
-        Searches for the move that helps most, which takes longer than all the rest.
+        Function that searches for the best move, which takes longer than all else.
     find_parallelism
-        Searches for the parallelism that helps, where one operator fills a core.
+        Function that searches for a better parallelism, if one operator fills a core.
     """
 
     relative_throughput: float
@@ -68,12 +68,12 @@ class Sustained(Displayed):
 
     @cached_property
     def move(self) -> RateAdvice | None:
-        """The move that helps most; None if none helps or nothing limits."""
+        """Move that helps most; None if none helps or nothing limits."""
         return self.find_move()
 
     @cached_property
     def parallelism(self) -> ParallelismAdvice | None:
-        """The parallelism that helps where one operator fills a core; None where none does."""
+        """Parallelism that helps if one operator fills a core; None if none does."""
         return self.find_parallelism()
 
     @property
@@ -88,7 +88,7 @@ class Sustained(Displayed):
 
     @property
     def verdict(self) -> str:
-        """One sentence for a person."""
+        """Verdict in one sentence: whether the placement keeps up, and the bottleneck."""
         limit = self.bottleneck
         if limit.load <= 1:
             full = percent(limit.load)
@@ -136,7 +136,7 @@ class Sustained(Displayed):
         return Report((devices, f"Bottleneck: {limit.label} at {percent(limit.load)}"))
 
     def report(self) -> Report:
-        """Sources, devices, links, cards, the bottleneck with its users, and what to change."""
+        """Sources, devices, links, cards, the bottleneck with its users, and advice."""
         parts: list[str | Sheet] = []
         if len(self.sources) > 1:
             shares = ", ".join(f"{name} {percent(x)}" for name, x in self.sources.items())
@@ -150,7 +150,7 @@ class Sustained(Displayed):
         return Report((*parts, *self._advice()), self._title())
 
     def _advice(self) -> Iterator[str]:
-        """What to change so that more is carried."""
+        """Changes that raise the throughput."""
         if self.move is not None:
             who = " and ".join(self.move.operators)
             then = percent(self.move.relative_throughput)
@@ -161,7 +161,7 @@ class Sustained(Displayed):
             yield f"{self.parallelism.words} instead of {percent(self.value)}"
 
     def _title(self) -> str:
-        """Whether the placement keeps up, and at which rate."""
+        """Sustained rate, and whether it is all of the sources' rate."""
         offered = f"{self.offered:g} tuples/s"
         if self.bottleneck.load <= 1:
             return f"sustains all {offered} of the sources"
@@ -169,7 +169,7 @@ class Sustained(Displayed):
 
 
 def explain(problem: Problem, placement: Placement) -> Sustained:
-    """Loads, bottleneck and advice for one placement, which must be legal."""
+    """Loads, bottleneck and advice for a legal placement."""
     from streamsim import bottleneck, resource_loads, source_rates, throughput
 
     instance, place = problem.instance, placement.index
@@ -197,7 +197,7 @@ def explain(problem: Problem, placement: Placement) -> Sustained:
 
 
 def _plain(value: Any) -> Any:
-    """Dataclasses as dictionaries; a million operators and streams straight from their columns."""
+    """Dataclasses as dictionaries; `Carriers` directly from their columns, as they may be large."""
     if isinstance(value, Carriers):
         pairs = zip(value.names(), value.loads.tolist(), strict=True)
         return [{"name": name, "load": load} for name, load in pairs]
@@ -234,13 +234,13 @@ def _device_sheet(devices: tuple[DeviceLoad, ...]) -> Sheet:
 
 
 def _users(limit: FullestResource) -> str:
-    """The fullest resource, what uses it, and what of it is used at any rate."""
+    """Bottleneck with its load, its users, and its load at any rate."""
     always = f" ({percent(limit.constant)} at any rate)" if limit.constant else ""
     return _shared_by(limit, f"Bottleneck: {limit.label} at {percent(limit.load)}{always}")
 
 
 def _shared_by(limit: FullestResource, what: str) -> str:
-    """What uses a resource: of a core, who fills it alone."""
+    """Users of a resource; for a core, the operators that fill it alone."""
     names = [carried.name for carried in limit.carries[:MOST_CARRIED]]
     if limit.kind == "core":
         who = f"{names[0]} fills alone" if len(names) == 1 else f"each of {', '.join(names)} fills"
@@ -250,7 +250,7 @@ def _shared_by(limit: FullestResource, what: str) -> str:
 
 
 def _link_sheet(links: tuple[LinkLoad, ...]) -> Sheet:
-    """Links by load; those that nobody limited have none."""
+    """Links by load; links without a limit have no load."""
     rows: list[tuple[str | Bar, ...]] = [
         (
             f"{link.source}→{link.target}",
@@ -281,7 +281,7 @@ def _card_sheet(cards: tuple[CardLoad, ...]) -> Sheet:
 
 
 def _carried(part: LinkLoad | CardLoad) -> str:
-    """Bits per second through a link or a card, of how many, and the heaviest streams."""
+    """Bandwidth in use on a link or card, its limit, and the heaviest streams."""
     most = part.bandwidth_bps
     limit = ", no limit" if most is None else f" of {format_bandwidth(most)}"
     sent = format_bandwidth(8 * part.bytes_per_s)

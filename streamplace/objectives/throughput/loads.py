@@ -1,4 +1,4 @@
-"""Loads of devices and links at full rate, and the fullest of them, in names."""
+"""Loads of devices and links at full rate, and the bottleneck, with names."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,24 +24,24 @@ RESOURCES = {
 }
 """Resources in words."""
 FILLS = 1 - 1e-9
-"""Share of the busiest core above which an operator fills that core, too."""
+"""Share of the busiest core's load above which an operator counts as filling that core."""
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """An operator or stream on a resource, and how much of the resource it takes at full rate."""
+    """An operator or stream on a resource, and its share of the resource at full rate."""
 
     name: str
     load: float
 
 
 class Carriers(Sequence[Carried]):
-    """What uses a resource, heaviest first; a column, of which only what is looked at gets a name.
+    """Users of a resource, heaviest first; they are columns, named only on access.
 
     Attributes
     ----------
     loads
-        Share of the resource that each of them takes at full rate.
+        Share of the resource that each user needs at full rate.
     """
 
     def __init__(self, label: Callable[[int], str], rows: Ints, loads: Floats) -> None:
@@ -70,26 +70,26 @@ class Carriers(Sequence[Carried]):
 
     @property
     def rows(self) -> list[int]:
-        """Rows of all of them, ascending."""
+        """Rows of all users, ascending."""
         return sorted(self._rows.tolist())
 
     def label(self, row: int) -> str:
-        """Name of one of them by its row."""
+        """Name of a user by its row."""
         return self._label(row)
 
     def names(self) -> list[str]:
-        """Names of all of them."""
+        """Names of all users."""
         return [self._label(row) for row in self._rows.tolist()]
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceLoad:
-    """A device at full rate: share of its CPU, of its busiest core and of its network card.
+    """A device at full rate: loads of its CPU, of its busiest core and of its network card.
 
     Attributes
     ----------
     constant
-        Share of its CPU that operators take at any rate, a part of ``load``.
+        Load of its CPU that does not depend on the rate, a part of ``load``.
     """
 
     name: str
@@ -103,12 +103,12 @@ class DeviceLoad:
 
 @dataclass(frozen=True, slots=True)
 class LinkLoad:
-    """A link at full rate, with what it carries.
+    """A link at full rate, with its streams.
 
     Attributes
     ----------
     bandwidth_bps
-        None for a link that nobody limited.
+        None for a link without a limit.
     """
 
     source: str
@@ -121,12 +121,12 @@ class LinkLoad:
 
 @dataclass(frozen=True, slots=True)
 class CardLoad:
-    """A network card at full rate, one way, with what it carries.
+    """One direction of a network card at full rate, with its streams.
 
     Attributes
     ----------
     kind
-        "egress" for what the device sends, "ingress" for what it receives.
+        "egress" for sent data, "ingress" for received data.
     """
 
     device: str
@@ -139,7 +139,7 @@ class CardLoad:
 
 @dataclass(frozen=True, slots=True)
 class FullestResource:
-    """The fullest resource.
+    """The bottleneck.
 
     Attributes
     ----------
@@ -148,13 +148,13 @@ class FullestResource:
     name
         ``d1`` or ``d1→d3``.
     load
-        Share of it that the full rate takes, with what operators take at any rate.
+        Load at full rate, including load that does not depend on the rate.
     carries
-        What uses it, with the share of this resource that it takes. Of a core only the operators of
-        which a single subtask takes as much.
+        Users with their shares of this resource. For a core, only the operators that fill it with
+        a single subtask.
     constant
-        Share of a CPU or core that operators take at any rate, a part of ``load``. The CPU that is
-        full first as the rate grows is not that with the largest load where this differs.
+        Load of a CPU or core that does not depend on the rate, a part of ``load``. Where it
+        differs between CPUs, the one that fills first need not have the largest load.
     """
 
     kind: str
@@ -170,7 +170,7 @@ class FullestResource:
 
 
 def device_loads(problem: Problem, placement: Placement, loads: "Loads") -> tuple[DeviceLoad, ...]:
-    """Loads of all devices, in the order of the cluster."""
+    """Loads of all devices, in order of the cluster."""
     return tuple(
         DeviceLoad(
             name,
@@ -193,7 +193,7 @@ def _operators_on(problem: Problem, place: Ints, d: int) -> Carriers:
 
 
 def link_loads(problem: Problem, place: Ints, loads: Floats) -> tuple[LinkLoad, ...]:
-    """Loads of the links that carry anything, fullest first; ``loads`` is that of all [D, D]."""
+    """Loads of the links in use, fullest first; ``loads`` are those of all links [D, D]."""
     from streamsim.equation import link_loads as shares_of
 
     instance, cluster = problem.instance, problem.cluster
@@ -221,7 +221,7 @@ def link_loads(problem: Problem, place: Ints, loads: Floats) -> tuple[LinkLoad, 
 
 
 def card_loads(problem: Problem, place: Ints, loads: "Loads") -> tuple[CardLoad, ...]:
-    """Loads of the network cards that have a limit and carry anything, fullest first."""
+    """Loads of the network cards in use that have a limit, fullest first."""
     instance, devices = problem.instance, problem.cluster.devices
     a, b = place[instance.source], place[instance.target]
     sides = (
@@ -248,7 +248,7 @@ def card_loads(problem: Problem, place: Ints, loads: "Loads") -> tuple[CardLoad,
 
 
 def _grouped(keys: Ints | Longs) -> Iterator[tuple[int, Longs]]:
-    """Every key once, with the rows that have it."""
+    """Distinct keys, each with its rows."""
     by_key = np.argsort(keys, kind="stable")
     used, first = np.unique(keys[by_key], return_index=True)
     yield from zip(used.tolist(), np.split(by_key, first[1:]), strict=False)
@@ -262,7 +262,7 @@ def fullest_resource(
     links: tuple[LinkLoad, ...],
     cards: tuple[CardLoad, ...],
 ) -> FullestResource:
-    """Give the fullest resource its name and what it carries."""
+    """Name the bottleneck, and list its users."""
     device = devices[top.device]
     if top.kind == "link":
         link = links[0]
@@ -277,7 +277,7 @@ def fullest_resource(
 
 
 def _full_core(problem: Problem, place: Ints, top: "Bottleneck", device: str) -> FullestResource:
-    """Operators of which a single subtask takes as much of a core as the bottleneck says."""
+    """Operators of which a single subtask fills the core."""
     instance = problem.instance
     kind = instance.device_type[top.device]
     core = instance.core_pressure[:, kind]

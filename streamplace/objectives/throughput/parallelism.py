@@ -1,7 +1,7 @@
-"""More subtasks: the parallelism that helps where a single subtask fills a core.
+"""Advice on parallelism, for operators of which a single subtask fills a core.
 
-A subtask uses one core at most, however many its device has. More subtasks use more cores of the
-same device; where these are full as well, single subtasks move to other devices.
+A subtask uses at most one core, however many its device has. More subtasks use more cores of the
+same device; if these are full as well, subtasks move to other devices.
 """
 
 import re
@@ -27,30 +27,30 @@ if TYPE_CHECKING:
     from streamsim.steady import Bottleneck
 
 MOST_SUBTASKS = 64
-"""Subtasks of one operator that are looked at;"""
+"""Most subtasks of one operator that are tried;"""
 MOST_EXPANDED = 20_000
-"""subtasks of a graph up to which some of them are moved to other devices;"""
+"""most subtasks of a graph in which some are moved to other devices;"""
 MOST_MOVES = 4096
-"""and changes of devices that are tried for that."""
+"""and most moves that are tried."""
 HELPS = 1e-9
-"""More is carried if it is more by this share."""
+"""Smallest relative gain in throughput."""
 STRAIGHT = ("forward", CHAINED)
-"""Streams that join subtask i to subtask i, and so need equal parallelisms."""
+"""Partitionings that join subtask i to subtask i, and so need equal parallelisms."""
 _SUBTASK = re.compile(r"(.+#)\d+")
 
 
 @dataclass(frozen=True, slots=True)
 class ParallelismAdvice:
-    """Operators to split into more subtasks, and the relative throughput that follows.
+    """Operators to split into more subtasks, and the resulting relative throughput.
 
     Attributes
     ----------
     operators
-        Operators of which a subtask fills a core, and those that must have as many subtasks.
+        Operators of which a subtask fills a core, and those that need the same parallelism.
     parallelism
-        Number of subtasks that each of them should have.
+        Number of subtasks of each of them.
     devices
-        Number of subtasks of them that run on each device; the first subtasks on the first device.
+        Number of their subtasks on each device; the first subtasks run on the first device.
     """
 
     operators: tuple[str, ...]
@@ -60,7 +60,7 @@ class ParallelismAdvice:
 
     @property
     def words(self) -> str:
-        """What to do, and what follows."""
+        """Advice in words, with the resulting throughput."""
         who = " and ".join(self.operators)
         where = ""
         if len(self.devices) > 1:
@@ -71,7 +71,7 @@ class ParallelismAdvice:
 
 
 def more_subtasks(problem: Problem, place: Ints, top: "Bottleneck") -> ParallelismAdvice | None:
-    """Return the parallelism that helps where a core is the bottleneck; None where none helps.
+    """Return the parallelism that helps if a core is the bottleneck; None if none helps.
 
     The operators stay on their devices if that helps as much. Constraints and ``max_parallelism``
     are respected.
@@ -80,7 +80,7 @@ def more_subtasks(problem: Problem, place: Ints, top: "Bottleneck") -> Paralleli
         return None
     rows = _to_split(problem, place, top)
     if any(_is_subtask(problem.graph, int(v)) for v in rows):
-        return None  # their operator is no longer known
+        return None  # the original operator is unknown
     least, best = _throughput(problem, place), None
     for advice in (_here(problem, place, rows), _spread(problem, place, rows)):
         if advice is not None and advice.relative_throughput > least * (1 + HELPS):
@@ -89,7 +89,7 @@ def more_subtasks(problem: Problem, place: Ints, top: "Bottleneck") -> Paralleli
 
 
 def _to_split(problem: Problem, place: Ints, top: "Bottleneck") -> Ints:
-    """Operators that fill the core, and those that streams force to have as many subtasks."""
+    """Operators that fill the core, and those that streams force to the same parallelism."""
     instance, streams = problem.instance, problem.graph.streams
     core = instance.core_pressure[:, instance.device_type[top.device]]
     chosen = (place == top.device) & (core >= FILLS * top.load)
@@ -114,7 +114,7 @@ def _is_subtask(graph: StreamGraph, v: int) -> bool:
 
 
 def _here(problem: Problem, place: Ints, rows: Ints) -> ParallelismAdvice | None:
-    """Split the operators and leave all subtasks where their operators are."""
+    """Split the operators, with all subtasks on their operators' devices."""
     cores = problem.instance.cores[place[rows]].min()
     cpu = _loads_without(problem, place, rows)
     number = _parallelism(problem, place, rows, cpu, int(cores))
@@ -131,9 +131,9 @@ def _here(problem: Problem, place: Ints, rows: Ints) -> ParallelismAdvice | None
 
 
 def _spread(problem: Problem, place: Ints, rows: Ints) -> ParallelismAdvice | None:
-    """Split the operators, and move subtasks as long as the fullest resource gets emptier.
+    """Split the operators, and move subtasks as long as that lowers the peak load.
 
-    None where that needs no other device than they have.
+    None if that needs no additional device.
     """
     from streamsim.incremental import Incremental
 
@@ -147,14 +147,14 @@ def _spread(problem: Problem, place: Ints, rows: Ints) -> ParallelismAdvice | No
     try:
         expansion = expand(split.graph)
         expanded = expansion.problem(split)
-    except StreamplaceError:  # other operators, or their constraints, cannot be divided
+    except StreamplaceError:  # other operators or constraints cannot be divided
         return None
     state = Incremental(expanded.instance, place[expansion.operator])
     moved = np.flatnonzero(np.isin(expansion.operator, rows))
     where = place[expansion.operator].astype(np.int32)
     for s in moved.tolist():
         where[s] = _best_device(expanded, state, where, s)
-    for v in rows.tolist():  # in the order of the devices, so that their numbers tell all
+    for v in rows.tolist():  # in the order of the devices, so that counts per device are enough
         where[expansion.operator == v] = np.sort(where[expansion.operator == v])
     counts = np.bincount(where[moved], minlength=problem.n_devices)
     used = {d: int(counts[d]) for d in np.flatnonzero(counts).tolist()}
@@ -165,7 +165,7 @@ def _spread(problem: Problem, place: Ints, rows: Ints) -> ParallelismAdvice | No
 
 
 def _best_device(problem: Problem, state: "Incremental", where: Ints, s: int) -> int:
-    """Device of a subtask that leaves the fullest resource emptiest; it is moved there."""
+    """Move a subtask to the device that lowers the peak load most, and return that device."""
     best, least = int(where[s]), state.peak * (1 - HELPS)
     for d in range(problem.n_devices):
         tried = where.copy()
@@ -180,7 +180,7 @@ def _best_device(problem: Problem, state: "Incremental", where: Ints, s: int) ->
 
 
 def _parallelism(problem: Problem, place: Ints, rows: Ints, cpu: float, most: int) -> int | None:
-    """Fewest subtasks whose cores are no fuller than ``cpu``, else those that fill them least."""
+    """Fewest subtasks whose cores are no fuller than ``cpu``, else the number that fills least."""
     operators, instance = problem.graph.operators, problem.instance
     groups = operators.max_parallelism[rows]
     least = int(operators.parallelism[rows].max())
@@ -200,7 +200,7 @@ def _parallelism(problem: Problem, place: Ints, rows: Ints, cpu: float, most: in
 
 
 def _loads_without(problem: Problem, place: Ints, rows: Ints) -> float:
-    """Load of the fullest resource besides the cores of some operators, at least 1."""
+    """Highest load of all other resources, at least 1."""
     from streamsim import resource_loads
 
     instance = problem.instance
@@ -212,7 +212,7 @@ def _loads_without(problem: Problem, place: Ints, rows: Ints) -> float:
 
 
 def _split(problem: Problem, rows: Ints, number: int) -> Problem:
-    """Return the same problem with so many subtasks of some operators."""
+    """Return the problem with this number of subtasks of some operators."""
     parallelism = problem.graph.operators.parallelism.copy()
     parallelism[rows] = number
     graph = with_parallelism(problem.graph, parallelism)

@@ -1,4 +1,4 @@
-"""What a drawing marks for throughput: the bottleneck, where it holds the sources back."""
+"""Marks of the bottleneck in a drawing, if it limits the sources."""
 
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ FULL = 1 + 1e-9
 
 
 def picture(problem: Problem, placement: Placement) -> Picture:
-    """Mark what uses the fullest resource if that is over its capacity."""
+    """Mark the users of the bottleneck if it is overloaded."""
     from streamsim import bottleneck, resource_loads, throughput
 
     loads = resource_loads(problem.instance, placement.index)
