@@ -4,7 +4,7 @@ import importlib
 
 __version__ = "0.1.0"
 
-TYPE_CHECKING = False  # typing would take a fifth of the time until Ctrl-C is heeded
+TYPE_CHECKING = False  # importing typing would take a fifth of the time until Ctrl-C is handled
 if TYPE_CHECKING:
     from typing import Any
 
@@ -169,7 +169,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> "Any":
-    """Load a public name where it is first used, so that importing streamplace stays instant."""
+    """Load a public name at its first use, so that importing streamplace stays instant."""
     if name not in _HOME:
         raise AttributeError(f"module 'streamplace' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)

@@ -6,21 +6,21 @@ import os
 import signal
 import sys
 
-TYPE_CHECKING = False  # as in the package
+TYPE_CHECKING = False  # importing typing takes long, as in __init__.py
 if TYPE_CHECKING:
     from types import FrameType
     from typing import NoReturn
 
 INTERRUPTED = 130
 YOUNG_OBJECTS = (10_000, 10, 10)
-"""Libraries make a million objects that stay; Python would look through them again and again."""
+"""Thresholds of the garbage collector: libraries create a million permanent objects to scan."""
 
 
 def main() -> "NoReturn":
-    """Run the command line and exit; Ctrl-C exits with 130 as soon as this runs."""
+    """Run the command line and exit; Ctrl-C exits with status 130 from here on."""
     gc.set_threshold(*YOUNG_OBJECTS)
     heeded = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if heeded:  # an import that is interrupted may raise anything
+    if heeded:  # an interrupted import may raise any exception
         signal.signal(signal.SIGINT, _exit_at_once)
     from streamplace.cli.main import main as run
 
@@ -36,7 +36,7 @@ def main() -> "NoReturn":
 
 
 def _exit(status: object) -> "NoReturn":
-    """Exit with a status, whatever Python thinks of a signal that came before or comes now."""
+    """Exit with a status, ignoring any interrupt that is pending or arrives now."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if not isinstance(status, int) or sys.getprofile() or sys.gettrace():
         raise SystemExit(status)
@@ -48,7 +48,7 @@ def _exit(status: object) -> "NoReturn":
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
-    os._exit(status)  # Python would take down every module first, for a fifth of a second
+    os._exit(status)  # tearing down all modules would take a fifth of a second
 
 
 def _exit_at_once(number: int = signal.SIGINT, frame: "FrameType | None" = None) -> "NoReturn":

@@ -34,4 +34,4 @@ class SettingError(StreamplaceError):
 
 
 class DefectError(StreamplaceError):
-    """An answer that fails its own check: a defect of streamplace, and not of what it was given."""
+    """A result that fails its own check: a defect of streamplace, not of the input."""

@@ -1,4 +1,4 @@
-"""Progress of long work: bars and spinners on terminals and in notebooks, nothing elsewhere."""
+"""Progress of long work: bars and spinners on terminals and in notebooks, none elsewhere."""
 
 import logging
 import sys
@@ -12,25 +12,25 @@ from streamplace.model.messages import printable
 
 T = TypeVar("T")
 _waiting = ContextVar("waiting", default=False)
-"""Whether a spinner turns already; one is enough."""
+"""Whether a spinner is shown already; one is enough."""
 
 
 def shows_progress() -> bool:
-    """Whether somebody can see a bar that moves: on a terminal, or in a notebook with widgets."""
+    """Whether stderr is a terminal, or this is a notebook with widgets."""
     return (sys.stderr is not None and sys.stderr.isatty()) or (
         "IPython" in sys.modules and _in_notebook() and find_spec("ipywidgets") is not None
     )
 
 
 def tracked(items: Iterable[T], title: str, total: int) -> Iterator[T]:
-    """Pass items on beside a progress bar."""
+    """Yield items while a progress bar counts them."""
     with progress(title, total) as tick:
         yield from tick.over(items)
 
 
 @contextmanager
 def progress(title: str, total: int | None = None) -> Iterator["Ticker"]:
-    """Progress bar on stderr or in a notebook; none without either."""
+    """Show a progress bar on a terminal or in a notebook."""
     if not shows_progress():
         yield Ticker()
         return
@@ -62,12 +62,12 @@ def progress(title: str, total: int | None = None) -> Iterator["Ticker"]:
 
 @contextmanager
 def waiting(title: str, hint: str = "") -> Iterator[None]:
-    """Spinner on stderr or in a notebook with what was logged last; none without either.
+    """Show a spinner with the latest log message on a terminal or in a notebook.
 
     Parameters
     ----------
     hint
-        What the user can do meanwhile, in parentheses after the title until something is logged.
+        Advice to the waiting user, in parentheses after the title until something is logged.
     """
     if _waiting.get() or not shows_progress():
         yield
@@ -97,13 +97,13 @@ def waiting(title: str, hint: str = "") -> Iterator[None]:
 
 
 class Ticker:
-    """Callback that moves a progress bar on by one, with a note such as the best value so far."""
+    """Callback that advances a progress bar by one, with a note such as the best value so far."""
 
     def __init__(self, tick: Any = None) -> None:
         self._tick = tick
 
     def __call__(self, note: str = "") -> None:
-        """Count one more."""
+        """Advance the bar by one."""
         if self._tick is not None:
             self._tick(note)
 

@@ -1,8 +1,8 @@
 """Registries: one file with one registered function adds a placer, objective, format or family.
 
 Importing a module of the registry's package runs its decorators. A name is first looked up in the
-module of that name; all modules are imported if it is not there, or if all names are asked for.
-Third parties join through an entry-point group of the same name as the package.
+module of that name; all modules are imported if it is not there, or if all names are requested.
+Third parties register through an entry-point group with the name of the package.
 """
 
 import importlib
@@ -21,24 +21,24 @@ T = TypeVar("T")
 
 @cache
 def _entry_points() -> EntryPoints:
-    """Entry points of all that is installed, which takes long to look through."""
+    """Entry points of all installed packages; cached, because reading them takes long."""
     return cast(EntryPoints, entry_points())
 
 
 class Registry(Generic[T]):
-    """Named things found in the modules of one package and in the entry points of its name.
+    """Named objects registered by the modules of one package and by its entry points.
 
     Parameters
     ----------
     package
-        Its modules register what they define when they are imported.
+        Package whose modules register objects when they are imported.
     noun
-        What the things are called in messages.
+        Word for a registered object in messages.
     module
-        Module of every sub-package that is imported in its place; None for the sub-package itself.
-        Sub-packages without it register nothing.
+        Module to import in place of each sub-package; None for the sub-package itself.
+        Sub-packages without this module register nothing.
     wing
-        A second package whose modules register things as well.
+        A second package whose modules register objects as well.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Registry(Generic[T]):
         self._loaded = False
 
     def add(self, name: str, thing: T) -> T:
-        """Register a thing under a name that nobody else has."""
+        """Register an object under a unique name."""
         if name in self._found:
             raise SettingError(f"two {self._noun}s are called {name!r}; rename one of them")
         self._found[name] = thing
@@ -71,12 +71,12 @@ class Registry(Generic[T]):
         return self._find(str(name))
 
     def prepare(self, names: Iterable[str]) -> None:
-        """Import what these names need, so that nothing is imported while a clock runs."""
+        """Import the modules of these names, so that imports do not count as search time."""
         for name in names:
             self._find(name)
 
     def _find(self, name: str) -> bool:
-        """Whether there is this name; its module is imported, and all modules where need be."""
+        """Whether a name is registered; imports its module or, if necessary, all modules."""
         if name not in self._found:
             self._load_module(name.replace("-", "_"))
         if name not in self._found:
@@ -84,14 +84,14 @@ class Registry(Generic[T]):
         return name in self._found
 
     def _load_module(self, name: str) -> None:
-        """Import one module, if a package has it: far quicker than all of them."""
+        """Import one module if a package has it; that is far quicker than importing all."""
         for package in self._packages if name.isidentifier() else ():
             path = f"{package}.{name}"
             if (spec := find_spec(path)) is not None:
                 self._import(path, spec.submodule_search_locations is not None)
 
     def _import(self, path: str, is_package: bool) -> None:
-        """Import a module, or in the place of a sub-package its module that registers."""
+        """Import a module, or the registering module of a sub-package."""
         if is_package and self._module is not None:
             path = f"{path}.{self._module}"
             if find_spec(path) is None:

@@ -1,4 +1,4 @@
-"""Types of arrays, one meaning each."""
+"""Array types, one for each kind of element."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,6 +6,6 @@ from numpy.typing import NDArray
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int32]
 Longs = NDArray[np.int64]
-Indices = NDArray[np.uint32]  # unsigned, so that no access needs to look for a negative index
+Indices = NDArray[np.uint32]  # unsigned, so that no access checks for a negative index
 Floats = NDArray[np.float64]
 Records = NDArray[np.void]

@@ -10,7 +10,7 @@ from streamsim.jit import kernel
 def canonical(placements: Ints, order: Ints, classes: Ints) -> Ints:
     """Renumber, in each row, the devices of every class by first appearance along ``order``.
 
-    ``classes[d]`` is the class of device d, a number below that of devices; devices of one class
+    ``classes[d]`` is the class of device d, less than the number of devices; devices of one class
     are interchangeable. The k-th device of a class to appear becomes the class's k-th device.
     """
     result = np.empty_like(placements)

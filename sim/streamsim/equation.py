@@ -1,7 +1,7 @@
-"""The load equation: what work and streams put on the resources they meet, and where these stand.
+"""The load equation: loads of resources by work and streams, and the index of each resource.
 
-The resources of D devices are one flat vector: D devices, D·D ordered links, D outgoing NICs, D
-incoming. Whatever adds up loads, here or in a search, takes its terms from this page.
+The resources of D devices form one flat vector: D devices, D·D ordered links, D outgoing NICs, D
+incoming NICs. All code that adds up loads, in simulators and searches, uses this module.
 """
 
 from typing import Any
@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from streamsim.arrays import Floats
 from streamsim.jit import inlined_kernel
 
-#: Constant loads that leave less than this of a device leave nothing.
+#: Free share of a device below which constant loads count as filling it.
 NO_ROOM = 1e-12
-#: Constant loads above 1 by more than this are more than a device has, whatever else it does.
+#: Share by which constant loads may exceed a device, for rounding.
 OVERFULL = 1e-9
 
 
@@ -26,31 +26,31 @@ def n_resources(d: int) -> int:
 
 @inlined_kernel
 def link_at(d: int, a: int, b: int) -> int:
-    """Place of the link from device a to device b."""
+    """Index of the link from device a to device b."""
     return d + a * d + b
 
 
 @inlined_kernel
 def egress_at(d: int, a: int) -> int:
-    """Place of the outgoing NIC of device a."""
+    """Index of the outgoing NIC of device a."""
     return d + d * d + a
 
 
 @inlined_kernel
 def ingress_at(d: int, b: int) -> int:
-    """Place of the incoming NIC of device b."""
+    """Index of the incoming NIC of device b."""
     return d + d * d + d + b
 
 
 @inlined_kernel
 def link_load(traffic: float, tuples: float, seconds_per_byte: float, gap: float) -> float:
-    """Load of a link that carries so many bytes/s in so many tuples/s."""
+    """Load of a link by ``traffic`` bytes/s in ``tuples`` tuples/s."""
     return traffic * seconds_per_byte + tuples * gap
 
 
 @inlined_kernel
 def nic_load(traffic: float, seconds_per_byte: float) -> float:
-    """Load of a NIC through which so many bytes/s go."""
+    """Load of a NIC by ``traffic`` bytes/s."""
     return traffic * seconds_per_byte
 
 
@@ -58,16 +58,16 @@ def nic_load(traffic: float, seconds_per_byte: float) -> float:
 def handling_load(
     tuples: float, traffic: float, overhead: float, overhead_per_byte: float, cores: float
 ) -> float:
-    """Load of a device that sends or receives so many remote tuples/s, of so many bytes/s."""
+    """Load of a device by sending or receiving ``tuples`` tuples/s and ``traffic`` bytes/s."""
     return (tuples * overhead + traffic * overhead_per_byte) / cores
 
 
 @inlined_kernel
 def pressure(load: float, constant: float) -> float:
-    """Load as a fraction of what constant loads leave of a device or core.
+    """Load as a fraction of the capacity that constant loads leave free on a device or core.
 
-    The flow that fits is 1 / pressure of the full rate: load · x + constant ≤ 1. Constant loads
-    that fill the device leave nothing for a load; those beyond it are an infinite pressure.
+    The flow that fits is 1 / pressure of the full rate: load · x + constant ≤ 1. The pressure is
+    infinite if constant loads fill the device and there is a load, or if they exceed the device.
     """
     if constant <= 0.0:
         return load
@@ -78,7 +78,7 @@ def pressure(load: float, constant: float) -> float:
 
 
 def pressures(loads: Floats, constants: Floats) -> Floats:
-    """`pressure` of many at once."""
+    """`pressure` of many loads at once."""
     room = 1.0 - constants
     none = room < NO_ROOM
     stuck = none & ((loads > NO_ROOM) | (room < -OVERFULL))

@@ -1,9 +1,8 @@
 """Max–min fair rates of several sources by progressive filling.
 
-All sources rise together; when a resource is full, the sources that use it stay where they are and
-the others rise on. Sources whose tuples meet in a join are one group and stop as one. A round costs
-one pass forward and one pass backward over the streams, so no matrix of sources × operators is ever
-held.
+All sources rise together; when a resource is full, the sources that use it stop and the others rise
+further. Sources whose tuples meet in a join form a group and stop together. A round costs one pass
+forward and one pass backward over the streams, so no matrix of sources × operators is needed.
 """
 
 from typing import NamedTuple
@@ -24,7 +23,7 @@ from streamsim.loads import (
     stream_loads,
 )
 
-#: Resources that fill up within this fraction of one another are full at once.
+#: Relative tolerance within which resources fill up at the same level.
 TIE = 1e-12
 
 
@@ -39,12 +38,12 @@ class Scratch(NamedTuple):
     rising: Floats  # [R] load at full rate due to rising sources
     used: Floats  # [R] load due to stopped sources, at the level where they stopped
     full: Bools  # [R]
-    touched: Bools  # [N] operators whose flow reaches something full
-    constants: Floats  # [D] fraction of the devices taken at any rate; [0] where nothing is
+    touched: Bools  # [N] operators whose flow reaches a full resource
+    constants: Floats  # [D] constant loads of the devices; [0] if there are none
 
 
 def scratch(instance: Instance) -> Scratch:
-    """Buffers for filling; those by operator are empty with one group, which fills nothing."""
+    """Allocate buffers for filling; those by operator are empty for one group, which needs none."""
     s = len(instance.sources)
     n = len(instance.rate) if instance.n_groups > 1 else 0
     r = n_resources(len(instance.device_type))
@@ -81,7 +80,7 @@ def flow_shares(instance: Instance) -> Floats:
 def work_of_sources(instance: Instance, work: Floats) -> Floats:
     """Part of the work of all operators [N] at full rate that each source causes, [S].
 
-    What comes after an operator is handed back to it along the streams, so that no matrix of
+    Downstream work is attributed to operators backward along the streams, so that no matrix of
     sources × operators is needed.
     """
     caused = np.zeros(len(work))
@@ -101,11 +100,11 @@ def work_of_sources(instance: Instance, work: Floats) -> Floats:
 
 @borrowing_kernel
 def fill(instance: Instance, placement: Ints, per_core: bool, work: Scratch) -> float:
-    """Relative throughput of several groups of sources; leaves each one's rate in ``work.rates``.
+    """Relative throughput of several groups of sources; writes each one's rate to ``work.rates``.
 
-    ``work.rising`` must hold what the placement puts on every resource at full rate, and
-    ``work.constants`` what it takes of every device at any rate; ``per_core`` says whether a
-    subtask may be bound by its single core (`streamsim.loads.has_several_cores`).
+    ``work.rising`` must hold the load of every resource at full rate, and ``work.constants`` the
+    constant loads of devices; ``per_core`` says whether a single core may limit a subtask
+    (`streamsim.loads.has_several_cores`).
     """
     _begin(instance, work)
     rising = len(work.rates)
@@ -115,7 +114,7 @@ def fill(instance: Instance, placement: Ints, per_core: bool, work: Scratch) -> 
             _touch(instance, placement, level, per_core, work)
         stops = _freeze(instance, level, work)
         rising -= stops
-        if stops == 0:  # cannot be, since something that rises filled it; but never loop for ever
+        if stops == 0:  # impossible, since a rising source filled a resource; prevents a hang
             break
         if rising > 0:
             _flow(instance, placement, work)
@@ -138,14 +137,14 @@ def _begin(instance: Instance, work: Scratch) -> None:
 
 @inlined_kernel
 def _take_constants(work: Scratch) -> None:
-    """Use what is taken at any rate."""
+    """Add the constant loads to the used capacity."""
     for d in range(len(work.constants)):
         work.used[d] += work.constants[d]
 
 
 @inlined_kernel
 def _level(instance: Instance, placement: Ints, per_core: bool, work: Scratch) -> float:
-    """Level, at most 1, at which the rising sources meet the next full resource; marks those."""
+    """Level, at most 1, at which the next resources become full; marks these."""
     level = 1.0
     for r in range(len(work.rising)):
         rising = work.rising[r]
@@ -173,7 +172,7 @@ def _level(instance: Instance, placement: Ints, per_core: bool, work: Scratch) -
 def _touch(
     instance: Instance, placement: Ints, level: float, per_core: bool, work: Scratch
 ) -> None:
-    """Mark the operators whose flow reaches a full resource, from the sinks back."""
+    """Mark the operators whose flow reaches a full resource, from the sinks backward."""
     for i in range(len(placement) - 1, -1, -1):
         v = instance.order[i]
         work.touched[v] = work.moving[v] > 0 and (
@@ -186,7 +185,7 @@ def _touch(
 
 @inlined_kernel
 def _core_room(instance: Instance, placement: Ints, v: int, work: Scratch) -> float:
-    """Fraction of its core that a subtask of operator v has beside what has stopped."""
+    """Fraction of a core free for the rising flow of a subtask of operator v."""
     a = placement[v]
     room = 1.0 - core_load(instance, v, a) * work.frozen[v]
     if len(work.constants):
@@ -198,7 +197,7 @@ def _core_room(instance: Instance, placement: Ints, v: int, work: Scratch) -> fl
 def _is_overfull(
     instance: Instance, placement: Ints, v: int, per_core: bool, work: Scratch
 ) -> bool:
-    """Whether constant loads are more than the device or core of a rising operator has."""
+    """Whether constant loads exceed the device or core of a rising operator."""
     if len(work.constants) == 0 or work.moving[v] <= 0:
         return False
     a = placement[v]
@@ -218,7 +217,7 @@ def _fills_core(instance: Instance, placement: Ints, v: int, level: float, work:
 
 @inlined_kernel
 def _feeds_full(instance: Instance, placement: Ints, v: int, work: Scratch) -> bool:
-    """Whether a stream out of v meets a full resource or leads to an operator that does."""
+    """Whether a stream out of v loads a full resource or leads to a marked operator."""
     for e in range(instance.out_start[v], instance.out_end[v]):
         if instance.tuples[e] > 0:
             target = instance.target[e]
@@ -246,7 +245,7 @@ def _meets_full(instance: Instance, e: int, a: int, b: int, full: Bools) -> bool
 
 @inlined_kernel
 def _freeze(instance: Instance, level: float, work: Scratch) -> int:
-    """Stop the groups of sources that cannot rise any more; how many sources that are."""
+    """Stop the groups of sources that cannot rise further; return their number of sources."""
     for g in range(len(work.ending)):
         work.ending[g] = level >= 1.0
     for k in range(len(work.rates)):
@@ -263,7 +262,7 @@ def _freeze(instance: Instance, level: float, work: Scratch) -> int:
 
 @inlined_kernel
 def _flow(instance: Instance, placement: Ints, work: Scratch) -> None:
-    """Split every flow and every load into what rises and what has stopped."""
+    """Split every flow and load into parts of rising and of stopped sources."""
     for r in range(len(work.rising)):
         work.rising[r] = 0.0
         work.used[r] = 0.0

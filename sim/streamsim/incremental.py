@@ -1,10 +1,10 @@
 """Steady state under moves: moving one operator costs its degree plus the resources it changes.
 
-The loads at full rate are the leaves of a tournament tree whose root is the largest, so that the
-bottleneck and, with one group of sources, the throughput are known after every move. With several a
-placement that overloads nothing is known to reach 1; any other is filled progressively, which
-costs passes over the graph, while ``peak`` (the first level of that filling is 1 / peak) stays
-free.
+The loads at full rate are the leaves of a tournament tree whose root is the largest load, so that
+the bottleneck and, with one group of sources, the throughput are known after every move. With
+several groups, a placement that overloads nothing reaches 1; any other needs progressive filling,
+which takes passes over the graph. ``peak`` is always cheap; the first level of that filling is
+1 / peak.
 """
 
 from typing import NamedTuple
@@ -34,16 +34,16 @@ from streamsim.loads import (
     stream_loads,
 )
 
-#: Up to this many resources the largest load is found by looking at all of them (vector
-#: instructions make that cheaper than to keep a tree); more stand in a tree.
+#: Most resources for which the largest load is found by a scan: vector instructions make that
+#: cheaper than maintaining a tree.
 SCANNED = 250
 
 
 class LoadState(NamedTuple):
     """A placement and the loads it causes; the kernels below change it in place.
 
-    A load is ``loads[r] + carry[r]``: what every addition rounds off is carried, so that a load
-    comes back to what it was when its operators do, after any number of moves.
+    A load is ``loads[r] + carry[r]``: the rounding error of every addition is carried, so that a
+    load returns to its old value when its operators return, after any number of moves.
     """
 
     placement: Ints  # [N]
@@ -53,12 +53,12 @@ class LoadState(NamedTuple):
     plain: bool  # only devices and links limit
     per_core: bool  # whether the leaves include one per operator for the single-core bound
     work: Scratch
-    constants: Floats  # [D] fraction of the devices taken at any rate; [0] where nothing is
+    constants: Floats  # [D] constant loads of the devices; [0] if there are none
     constants_carry: Floats  # [D] or [0]
 
 
 def start(instance: Instance, placement: Ints) -> LoadState:
-    """Loads of a placement from scratch."""
+    """Compute the state of a placement from scratch."""
     d = instance.n_devices
     plain, per_core = only_devices_and_links(instance), has_several_cores(instance)
     size = d + d * d if plain else n_resources(d)
@@ -76,7 +76,7 @@ def start(instance: Instance, placement: Ints) -> LoadState:
 
 @borrowing_kernel
 def _load(instance: Instance, state: LoadState) -> None:
-    """Put the placement on the resources, which are empty."""
+    """Add the loads of the placement to empty resources."""
     place = state.placement
     for v in range(len(place)):
         _take_constant(instance, state, v, place[v], 1.0)
@@ -87,7 +87,7 @@ def _load(instance: Instance, state: LoadState) -> None:
 
 @borrowing_kernel
 def _grow(instance: Instance, state: LoadState) -> None:
-    """Write the tournament tree over the loads and, where they bound, the cores."""
+    """Build the tournament tree over the loads and, if they may limit, the cores."""
     tree, half, size = state.tree, len(state.tree) // 2, len(state.loads)
     for r in range(size):
         tree[half + r] = _leaf(state, r)
@@ -234,9 +234,9 @@ def _filled(instance: Instance, state: LoadState) -> float:
 
 @inlined_kernel
 def _reroute(instance: Instance, state: LoadState, e: int, a: int, b: int, sign: float) -> None:
-    """Add or take away stream e between devices a and b."""
+    """Add (sign 1) or remove (sign −1) stream e between devices a and b."""
     d = len(instance.device_type)
-    if state.plain:  # from a device to itself is a link that costs nothing: cheaper than to branch
+    if state.plain:  # links from a device to itself cost nothing, which is cheaper than a branch
         flow = sign * instance.traffic[e]
         _shift(state, link_at(d, a, b), link_load(flow, 0.0, instance.seconds_per_byte[a, b], 0.0))
         return
@@ -253,7 +253,7 @@ def _reroute(instance: Instance, state: LoadState, e: int, a: int, b: int, sign:
 
 @inlined_kernel
 def _shift(state: LoadState, r: int, change: float) -> None:
-    """Change the load of resource r, carrying what the addition rounds off (Knuth's two-sum)."""
+    """Change the load of resource r and carry the rounding error (Knuth's two-sum)."""
     old = state.loads[r]
     new = old + change
     added = new - old
@@ -265,7 +265,7 @@ def _shift(state: LoadState, r: int, change: float) -> None:
 
 @inlined_kernel
 def _leaf(state: LoadState, r: int) -> float:
-    """Load of a resource as a fraction of what constant loads leave of it."""
+    """Load of a resource as a fraction of the capacity that constant loads leave free."""
     load = state.loads[r] + state.carry[r]
     if r < len(state.constants):
         return pressure(load, state.constants[r] + state.constants_carry[r])
@@ -274,7 +274,7 @@ def _leaf(state: LoadState, r: int) -> float:
 
 @inlined_kernel
 def _take_constant(instance: Instance, state: LoadState, v: int, d: int, sign: float) -> None:
-    """Take or give back what operator v uses of device d at any rate; its load follows."""
+    """Add or remove the constant load of operator v on device d; its leaf is updated later."""
     if len(state.constants) == 0:
         return
     change = sign * instance.constant[v, instance.device_type[d]]
@@ -287,7 +287,7 @@ def _take_constant(instance: Instance, state: LoadState, v: int, d: int, sign: f
 
 @borrowing_kernel
 def _set_leaf(tree: Floats, leaf: int, load: float) -> None:
-    """Write one leaf and repair the maxima above it, stopping where nothing changes."""
+    """Write one leaf and update the maxima above it, until one does not change."""
     i = leaf + len(tree) // 2
     tree[i] = load
     while i > 1:

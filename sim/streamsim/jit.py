@@ -1,18 +1,19 @@
-"""How kernels are compiled: once per installation, without the GIL, dividing as IEEE does.
+"""Compilation of kernels: once per installation, without the GIL, with IEEE division.
 
-A kernel that takes NamedTuples of arrays pays twice, and at nanoseconds per call both are felt:
-the arrays are reference-counted on every access, and a call that is not inlined copies them all
-to the stack. Kernels in the inner loop of a search are therefore *borrowing*: they allocate
-nothing, so that nothing needs counting; the short ones are always *inlined*. The search loop that
-calls them should be borrowing itself and be handed its buffers.
+NamedTuples of arrays as arguments have two costs at run time, which matter at nanoseconds per call:
+the arrays are reference-counted on every access, and a call that is not inlined copies them all to
+the stack. Kernels in the inner loop of a search are therefore *borrowing*: they allocate nothing,
+so that no counting is needed; short ones are always *inlined*. The search loop that calls them
+should be borrowing, too, and receive its buffers as arguments.
 
-They are paid for once more where they are compiled: to take a NamedTuple of arrays apart that comes
-from Python is more code than most kernels have of their own. A kernel therefore has two forms, and
-what other kernels call can be called by kernels alone.
+They also cost compile time: unpacking a NamedTuple of arrays from Python is more code than most
+kernels contain. A kernel therefore has two forms; the form that other kernels call cannot be called
+from Python.
 
-To compile one takes a second, and whoever places one small graph on a new installation would wait
-for dozens. What prepares a graph is therefore *patient*: Python runs it, to the same bits, until
-that has cost as much, or something large comes, or another process has compiled it.
+Compiling a kernel takes about a second, and placing one small graph on a new installation would
+need dozens of kernels. Kernels that prepare a graph are therefore *patient*: Python runs them, with
+bit-identical results, until that has taken about as long as compiling, or an argument is large, or
+another process has compiled them.
 """
 
 import logging
@@ -41,22 +42,22 @@ COMMON: Final[dict[str, Any]] = {
     "no_cfunc_wrapper": True,
 }
 NOTICEABLE: Final = 0.5
-"""Seconds of compiling after which people are told what they wait for."""
+"""Seconds of compiling after which a warning explains the wait."""
 PATIENCE: Final = 0.3
-"""Seconds that Python may spend on a patient kernel before that is compiled."""
+"""Seconds that Python may spend on a patient kernel before it is compiled."""
 SMALL: Final = 5000
-"""Numbers that a patient kernel is handed at most, for Python to be quick enough."""
+"""Most numbers in the arguments of a patient kernel for which Python is quick enough."""
 TELLING: Final = ("MainProcess", "SpawnProcess-1")
-"""Who tells: of workers, which all compile at the same time, the first."""
+"""Processes that warn: of workers, which all compile at the same time, only the first."""
 
 
 class Kernel(CPUDispatcher):
-    """A compiled function; kernels that call it get a form of it that Python cannot call.
+    """A compiled function; kernels that call it use a form that Python cannot call.
 
     Attributes
     ----------
     patience
-        Seconds that Python may still spend on calls for something small, before it is compiled.
+        Seconds that Python may still spend on calls with small arguments before compilation.
     """
 
     patience = 0.0
@@ -68,12 +69,12 @@ class Kernel(CPUDispatcher):
 
     @cached_property
     def _within(self) -> Any:
-        """The form that kernels call, made where one is compiled that does."""
+        """The form that other kernels call, created when such a kernel is compiled."""
         within = {**self.targetoptions, "no_cpython_wrapper": True}
         return _kept(CPUDispatcher(self.py_func, targetoptions=within))
 
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
-        """Return what answers a call of a kind that nothing is compiled for yet."""
+        """Return a function for argument types without compiled code, compiling if necessary."""
         if _python.runs:
             return self.py_func
         if self.patience > 0 and sum(map(_size, args)) <= SMALL and not self._is_kept(args):
@@ -96,16 +97,16 @@ class Kernel(CPUDispatcher):
             _compiling.instead += spent
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
-        """Compile what a kernel calls, once for whole numbers of all kinds and constants."""
+        """Compile the form for a calling kernel, once for all kinds of integers and constants."""
         return self._within.get_call_template(tuple(_widened(arg) for arg in args), kws)
 
     def get_overload(self, sig: Any) -> Any:
-        """Return what a kernel calls."""
+        """Return the compiled form for a calling kernel."""
         return self._within.get_overload(sig)
 
 
 class _Python(threading.local):
-    """Whether this thread runs a kernel by Python, and so all kernels that it calls."""
+    """Whether this thread runs a kernel in Python, and therefore all kernels that it calls."""
 
     runs = False
 
@@ -130,12 +131,12 @@ def _widened(argument: Any) -> Any:
 
 
 class _Compiling(event.Listener):
-    """Adds up the time that goes into compiling, and tells once where it is felt.
+    """Add up the time spent on compiling, and warn once if it is noticeable.
 
     Attributes
     ----------
     seconds
-        Of compiling.
+        Seconds of compiling.
     instead
         Seconds that Python spent on kernels that were not compiled.
     """
@@ -145,7 +146,7 @@ class _Compiling(event.Listener):
         self._depth, self._since, self._told = 0, 0.0, False
 
     def on_start(self, event: event.Event) -> None:
-        """Begin to count, unless it is a part of what is counted already."""
+        """Start timing, unless this compilation is nested in another one."""
         if self._depth == 0:
             self._since = time.perf_counter()
         self._depth += 1
@@ -156,7 +157,7 @@ class _Compiling(event.Listener):
                 LOG.warning(_notice())
 
     def on_end(self, event: event.Event) -> None:
-        """Add what was counted."""
+        """Add the time of the outermost compilation."""
         self._depth -= 1
         if self._depth == 0:
             self.seconds += time.perf_counter() - self._since
@@ -176,12 +177,12 @@ def _notice() -> str:
 
 
 def compiling_seconds() -> float:
-    """Time that this process has spent compiling kernels; those found in the cache cost none."""
+    """Seconds that this process has spent compiling kernels; cached ones cost none."""
     return _compiling.seconds
 
 
 def warming_seconds() -> float:
-    """Time that went into compiling kernels, or into what Python did instead."""
+    """Seconds spent on compiling kernels, or on running them in Python instead."""
     return _compiling.seconds + _compiling.instead
 
 
@@ -191,9 +192,9 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def patient(function: Callable[P, R]) -> Callable[P, R]:
-    """Let Python answer the first calls of a kernel that prepares a graph.
+    """Let Python run the first calls of a kernel that prepares a graph.
 
-    It must come to the same bits: nothing in the kernel may overflow.
+    Results must be bit-identical, so nothing in the kernel may overflow.
     """
     if isinstance(function, Kernel):
         function.patience = PATIENCE

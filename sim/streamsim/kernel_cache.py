@@ -1,13 +1,13 @@
-"""Compiled kernels on disk: a file for every kernel and signature, named by all it is made of.
+"""Compiled kernels on disk: a file for every kernel and signature, named by a hash of its inputs.
 
-What numba keeps by itself is named by the kernel's own file: a change to a kernel that another one
-inlines goes unnoticed, after an upgrade just as while developing. Its index is lost to whoever
-writes last, a damaged file is an exception, and where nothing can be written nothing is compiled.
-Here the name is a hash of the code of the kernel and of all kernels and constants that it uses: a
-file is right or absent but never stale, and two processes that write it write the same. Files lie
-beside the code, as Python's own do, or else in the user's cache folder.
+Numba's own cache depends on the kernel's own file only: it misses changes to inlined kernels, both
+after upgrades and during development. Its index keeps only the last concurrent write, a damaged
+file raises an exception, and without a writable folder nothing is compiled. Here the name is a hash
+of the code of the kernel and of all kernels and constants that it uses: a file is correct or absent
+but never stale, and two processes that write it write the same content. Files are stored next to
+the code, as Python's own are, or else in the user's cache folder.
 
-To load a file is to run what is in it. So only files of the user or of root are loaded, from
+Loading a file runs its content. Therefore only files of the user or of root are loaded, from
 folders in which, and above which, nobody else can write.
 """
 
@@ -34,7 +34,7 @@ from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
 CHECK = 32
-"""So many bytes at the beginning of a file tell whether the rest is whole."""
+"""Bytes of the checksum at the beginning of a file."""
 VERSIONS = (numba.__version__, np.__version__)
 
 ROOT = 0
@@ -45,7 +45,7 @@ _closed: set[Path] = set()
 
 
 def is_kept() -> bool:
-    """Whether all that this process has compiled could be written."""
+    """Whether all kernels that this process compiled could be stored."""
     return not _unkept
 
 
@@ -55,7 +55,7 @@ class KernelCache(NullCache):
     Parameters
     ----------
     options
-        Those that it is compiled with.
+        Compiler options of the kernel.
     """
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
@@ -65,14 +65,14 @@ class KernelCache(NullCache):
         self._source = Path(function.__code__.co_filename).absolute()
 
     def has(self, sig: Any, target_context: Any) -> bool:
-        """Whether anything is on disk for a signature."""
+        """Whether a file for a signature is on disk."""
         name = self._name(sig, target_context.codegen())
         return any(_is_ours(folder / name) for folder in _folders(self._source.parent))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Return what was compiled for a signature, where that is on disk and whole.
+        """Load the compiled code for a signature; None unless an intact file is on disk.
 
-        Machine code needs the runtime alone; all that numba knows to compile stays unloaded.
+        Machine code needs only numba's runtime; its compiler stays unloaded.
         """
         rtsys.initialize(target_context)
         name = self._name(sig, target_context.codegen())
@@ -85,7 +85,7 @@ class KernelCache(NullCache):
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep what was compiled for a signature, where anything can be written."""
+        """Store the compiled code for a signature in the first writable folder, if any."""
         if data.library.has_dynamic_globals:
             return
         name = self._name(sig, data.codegen)
@@ -107,7 +107,7 @@ class KernelCache(NullCache):
         return f"{self._source.stem}.{name}.{sys.implementation.cache_tag}-"
 
     def _sweep(self, folder: Path) -> None:
-        """Remove what the kernel was compiled to when it was another."""
+        """Remove compiled code of earlier versions of the kernel."""
         current = recipe(self._function)[:16]
         for file in folder.glob(f"{self._prefix()}*.nbc"):
             if file.name.split("-")[-2] != current:
@@ -116,7 +116,7 @@ class KernelCache(NullCache):
 
 @cache
 def recipe(function: FunctionType) -> str:
-    """Hash of the code of a function and of all that it uses."""
+    """Hash of the code of a function and of all kernels and constants that it uses."""
     return _hashed(_ingredients(function, set()))
 
 
@@ -149,7 +149,7 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 
 
 def _spelt(part: Any) -> str:
-    """Signature as a text, with what code depends on of the classes of NamedTuples."""
+    """Signature as text, with the names and fields of NamedTuple classes."""
     parts = getattr(part, "types", part if isinstance(part, tuple) else ())
     named = getattr(part, "instance_class", None)
     of_class = "" if named is None else _spelt_class(named)
@@ -157,7 +157,7 @@ def _spelt(part: Any) -> str:
 
 
 def _spelt_class(named: type) -> str:
-    """Where a class is found when a kernel is loaded, and its fields."""
+    """Qualified name of a class, by which a loaded kernel finds it, and its fields."""
     return f"{named.__module__}.{named.__qualname__}{getattr(named, '_fields', ())}"
 
 
@@ -174,7 +174,7 @@ def _hashed(texts: Iterable[str]) -> str:
 
 
 def _folders(source: Path) -> Iterator[Path]:
-    """Where the kernels of a folder of code may lie."""
+    """Yield the folders that may hold the kernels of a folder of code."""
     elsewhere = Path(f"{source.name}-{sha256(os.fsencode(source)).hexdigest()[:16]}")
     named: str = config.CACHE_DIR  # type: ignore[attr-defined]
     if named:
@@ -186,7 +186,7 @@ def _folders(source: Path) -> Iterator[Path]:
 
 
 def _is_ours(path: Path) -> bool:
-    """Whether there is a file that nobody but the user and root can have written."""
+    """Whether a file exists that only the user or root can have written."""
     try:
         return _is_guarded(path) and _is_closed(path.parent)
     except (OSError, RuntimeError):
@@ -194,7 +194,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def _is_closed(folder: Path) -> bool:
-    """Whether nobody but the user and root can put anything into a folder, or into its place."""
+    """Whether only the user and root can write to a folder or replace it."""
     if folder not in _closed:
         real = folder.resolve(strict=True)
         if not all(map(_is_guarded, (real, *real.parents))):
@@ -204,20 +204,20 @@ def _is_closed(folder: Path) -> bool:
 
 
 def _is_guarded(path: Path) -> bool:
-    """Whether a file or folder is the user's or root's, and nobody else can change it."""
+    """Whether a file or folder belongs to the user or root, and nobody else can change it."""
     if os.name != "posix":
         return True
     seen = path.lstat()
     if seen.st_uid not in (ROOT, os.geteuid()) or stat.S_ISLNK(seen.st_mode):
         return False
     if stat.S_ISDIR(seen.st_mode) and seen.st_mode & stat.S_ISVTX:
-        return True  # what lies in it belongs to whoever put it there
+        return True  # sticky: only the owner of an entry can replace it
     by_group = seen.st_mode & stat.S_IWGRP and not _is_private(seen.st_gid)
     return not by_group and not seen.st_mode & stat.S_IWOTH
 
 
 def _is_private(group: int) -> bool:
-    """Whether a group is root's, or one that bears the user's name and has no other members."""
+    """Whether a group is root's, or has the user's name and no other members."""
     import grp
     import pwd
 
@@ -231,14 +231,14 @@ def _is_private(group: int) -> bool:
 
 
 def _read(path: Path) -> bytes:
-    """Content of a file of ours."""
+    """Read a file after checking that nobody else can have written it."""
     if not _is_ours(path):
         raise PermissionError(path)
     return path.read_bytes()
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write a file that all may read and nobody else may change; whole or not at all."""
+    """Write a file atomically, readable by all and writable by the user only."""
     _make(path.parent)
     with NamedTemporaryFile(dir=path.parent, prefix=f"{path.stem}.", delete=False) as file:
         try:
@@ -252,7 +252,7 @@ def _write(path: Path, content: bytes) -> None:
 
 
 def _make(folder: Path) -> None:
-    """Make a folder and those above it, in which nobody else may write."""
+    """Make a folder and its parents, writable by the user only."""
     if not folder.is_dir():
         _make(folder.parent)
         folder.mkdir(mode=0o755, exist_ok=True)

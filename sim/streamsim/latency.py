@@ -13,7 +13,7 @@ def latencies(instance: Instance, placements: ArrayLike) -> Floats:
     """Seconds from a source to the sink that is reached last, for each placement [B, N].
 
     T(v) = c(v) + max over streams (u, v) of T(u) + L + g + 2·o + payload · (G + 2·o'), where the
-    network's terms are 0 within a device, and o' is the overhead per byte. Windows are taken to
+    network terms are 0 within a device, and o' is the overhead per byte. Windows are assumed to
     emit at once.
 
     Examples

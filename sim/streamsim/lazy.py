@@ -1,4 +1,4 @@
-"""Packages that load their names where they are first used."""
+"""Lazy loading: packages that import a name at its first use."""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def loader(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a package whose names live in modules of its own.
+    """Return the ``__getattr__`` of a package whose names are defined in its modules.
 
     >>> loader("streamsim", {"CycleError": "flow"})("CycleError").__name__
     'CycleError'

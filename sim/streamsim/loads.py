@@ -1,4 +1,4 @@
-"""Load that one placement puts on every resource at full rate, as laid out in `equation`."""
+"""Loads of all resources under one placement at full rate, in the order of `equation`."""
 
 from streamsim.arrays import Floats, Ints
 from streamsim.equation import (
@@ -24,7 +24,7 @@ def stream_loads(instance: Instance, e: int, a: int, b: int) -> tuple[float, flo
 
 @inlined_kernel
 def stream_handling(instance: Instance, e: int, d: int, share: float) -> float:
-    """Load of device d, one of the ends of stream e, that sends or receives a share of it."""
+    """Load of device d by sending or receiving a share of stream e."""
     tuples, traffic = share * instance.tuples[e], share * instance.traffic[e]
     overhead, per_byte = instance.overhead, instance.overhead_per_byte
     load: float = handling_load(tuples, traffic, overhead, per_byte, instance.cores[d])
@@ -40,13 +40,13 @@ def handles(instance: Instance) -> bool:
 
 @inlined_kernel
 def add_operator(instance: Instance, loads: Floats, v: int, d: int, share: float) -> None:
-    """Put ``share`` of the flow of operator v on device d."""
+    """Add the load of ``share`` of operator v to device d."""
     loads[d] += share * instance.load[v, instance.device_type[d]]
 
 
 @inlined_kernel
 def add_stream(instance: Instance, loads: Floats, e: int, a: int, b: int, share: float) -> None:
-    """Put ``share`` of the flow of stream e on what lies between devices a and b."""
+    """Add the loads of ``share`` of stream e to devices a and b, their link and their NICs."""
     if a == b:
         return
     d = len(instance.device_type)
@@ -77,7 +77,7 @@ def only_devices_and_links(instance: Instance) -> bool:
 
 
 def n_constants(instance: Instance) -> int:
-    """Devices of which something may be taken at any rate: all, or none."""
+    """Length of the vector of constant loads: the number of devices, or 0 if there are none."""
     return instance.n_devices if len(instance.constant) else 0
 
 
@@ -88,14 +88,14 @@ def has_several_cores(instance: Instance) -> bool:
 
 @inlined_kernel
 def core_load(instance: Instance, v: int, d: int) -> float:
-    """Fraction of one core of device d that a subtask of operator v takes at full rate."""
+    """Fraction of one core of device d that a subtask of operator v uses at full rate."""
     fraction: float = instance.core_load[v, instance.device_type[d]]
     return fraction
 
 
 @inlined_kernel
 def core_constant(instance: Instance, v: int, d: int) -> float:
-    """Fraction of one core of device d that a subtask of operator v takes at any rate."""
+    """Fraction of one core of device d that a subtask of operator v uses at any rate."""
     if len(instance.core_constant) == 0:
         return 0.0
     fraction: float = instance.core_constant[v, instance.device_type[d]]
@@ -104,14 +104,14 @@ def core_constant(instance: Instance, v: int, d: int) -> float:
 
 @inlined_kernel
 def core_pressure(instance: Instance, v: int, d: int) -> float:
-    """Load of one core as a fraction of what the constant load of the subtask leaves of it."""
+    """Load of one core as a fraction of the capacity that the subtask's constant load leaves."""
     share: float = pressure(core_load(instance, v, d), core_constant(instance, v, d))
     return share
 
 
 @inlined_kernel
 def write_constants(instance: Instance, placement: Ints, constants: Floats) -> None:
-    """Write the fraction of every device that is taken at any rate; [0] where nothing is."""
+    """Compute the constant load of every device, unless ``constants`` is empty."""
     constants[:] = 0.0
     if len(constants):
         for v in range(len(placement)):
@@ -121,7 +121,7 @@ def write_constants(instance: Instance, placement: Ints, constants: Floats) -> N
 
 @inlined_kernel
 def highest(loads: Floats, constants: Floats) -> float:
-    """Largest load as a fraction of what constant loads leave; 0 if there is none."""
+    """Largest load as a fraction of the capacity that constant loads leave, at least 0."""
     worst = 0.0
     for r in range(len(constants)):
         worst = max(worst, pressure(loads[r], constants[r]))
@@ -132,7 +132,7 @@ def highest(loads: Floats, constants: Floats) -> float:
 
 @inlined_kernel
 def busiest_core(instance: Instance, placement: Ints) -> float:
-    """Largest fraction of a core that one subtask takes at full rate, of what it has for that."""
+    """Largest pressure of one subtask on its core."""
     worst = 0.0
     for v in range(len(placement)):
         worst = max(worst, core_pressure(instance, v, placement[v]))

@@ -1,4 +1,4 @@
-"""Rules of a pass: in which order devices take what is ready, and who may send at once."""
+"""Rules of a pass: queues of ready operators on devices, and contention in the network."""
 
 from dataclasses import dataclass
 from math import isfinite
@@ -20,34 +20,34 @@ def _require_seconds(name: str, value: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """How devices choose and how the network is shared.
+    """Rules by which devices choose operators and transfers share the network.
 
     Parameters
     ----------
     queue : {"fifo", "rows", "priority", "depth", "breadth", "order"}
-        What a free core takes of the operators that are ready on its device.
+        Operator that a free core runs next, of those that are ready on its device.
 
-        - ``fifo``: the one that became ready first. What happens at the same instant happens in
-          the order in which it came about (`streamsim.passes.run`).
+        - ``fifo``: the one that became ready first. Events of the same instant happen in the order
+          in which they were created (`streamsim.passes.run`).
         - ``rows``: the same, but of those that become ready at the same instant the one whose
-          last input has the producer of the lowest row, then the one of the lower row.
-        - ``priority``: the one of the highest priority, then of the lower row.
+          last input has the producer with the lowest index, then the one with the lower index.
+        - ``priority``: the one with the highest priority, then with the lower index.
         - ``depth``, ``breadth``: the one furthest from (nearest to) the sources, counted in
-          streams, then of the lower row.
+          streams, then with the lower index.
         - ``order``: the next in line. A device runs its operators by falling priority, equals in
           topological order, and waits for the next in line even if another one is ready.
     network : {"free", "sender", "link", "port", "shared"}
-        Which transfers between devices may be under way at the same time.
+        Transfers between devices that may be in progress at the same time.
 
         - ``free``: all of them.
-        - ``sender``: one out of every device; an output is sent once, to all who need it.
+        - ``sender``: one out of every device; an output is sent once, to all its receivers.
         - ``link``: one on every ordered pair of devices.
         - ``port``: one out of every device and one into every device.
         - ``shared``: all of them; they share links and network cards fairly.
 
         In ``link``, ``port`` and ``shared`` an output is sent once to every device that needs it.
     pause : float
-        Seconds for which a core stays taken after an operator that costs something.
+        Seconds for which a core stays occupied after an operator with work above 0.
     spacing : float
         Seconds for which ``sender``, ``link`` and ``port`` keep their channel after a transfer.
 
@@ -67,14 +67,14 @@ class Rules:
     spacing: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse rules that no simulation knows."""
+        """Reject unknown rules."""
         _require_one_of("queue", self.queue, get_args(Queue))
         _require_one_of("network", self.network, get_args(Network))
         _require_seconds("pause", self.pause)
         _require_seconds("spacing", self.spacing)
 
 
-#: GiPH (Hu et al., 2023): devices of one core serve in order of arrival, links have no contention.
+#: GiPH (Hu et al., 2023): single-core devices serve in order of arrival, links have no contention.
 GIPH: Final = Rules()
 #: Placeto (Addanki et al., 2019): one outgoing bus per device, 5.7 µs after every operator and
 #: 25 µs after every transfer, which the makespan includes.

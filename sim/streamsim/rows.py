@@ -1,7 +1,7 @@
-"""Copying between arrays of one shape.
+"""Copying between arrays of equal shape.
 
-An assignment to a slice does the same, and costs two seconds to compile wherever it is written:
-it checks the shapes, and brings along all that a message about them takes.
+An assignment to a slice does the same, but takes two seconds to compile at every use, because it
+checks the shapes and includes the code for an error message.
 """
 
 from typing import Any
@@ -13,13 +13,13 @@ from streamsim.jit import inlined_kernel
 
 @inlined_kernel
 def copy_row(row: NDArray[Any], other: NDArray[Any]) -> None:
-    """Make one row what another is."""
+    """Copy ``other`` into ``row``."""
     for k in range(len(row)):
         row[k] = other[k]
 
 
 @inlined_kernel
 def copy_rows(rows: NDArray[Any], others: NDArray[Any]) -> None:
-    """Make all rows of a matrix what those of another are."""
+    """Copy ``others`` into ``rows``, row by row."""
     for i in range(len(rows)):
         copy_row(rows[i], others[i])

@@ -1,4 +1,4 @@
-"""What one pass spends: core seconds by device, seconds and bytes on links."""
+"""Resource use of one pass: core seconds by device, seconds and bytes on links."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ from streamsim.jit import kernel
 
 
 class Spent(NamedTuple):
-    """What one pass spends under each of B placements."""
+    """Resource use of one pass under each of B placements."""
 
     core_seconds: Floats  # [B, D]
     link_seconds: Floats  # [B] latencies included, transfers one after another
@@ -24,11 +24,11 @@ def pass_seconds(instance: Instance) -> float:
 
 
 def spent(instance: Instance, placements: ArrayLike) -> Spent:
-    """Sum up one pass under each placement [B, N].
+    """Compute the resource use of one pass under each placement [B, N].
 
     Every stream between two devices is one transfer: the latency, the gap of each tuple and the
-    time of all bytes. Overhead is paid in core seconds, at both ends. What operators use at any
-    rate is paid for the length of a pass at the full rate.
+    time of all bytes. Overhead counts as core seconds, at both ends. Constant loads count for the
+    length of a pass at the full rate.
 
     Examples
     --------

@@ -1,9 +1,9 @@
-"""Steady state: the relative throughput of placements, and what limits it.
+"""Steady state: the relative throughput of placements, and their bottlenecks.
 
 With one group of sources all flows scale together, so the relative throughput is
-x = min(1, 1 / max load); with several it is max–min fair between them (`streamsim.filling`). Where
-operators use CPU at any rate, the load of a device or core counts as a fraction of what that leaves
-of it (`streamsim.equation.pressure`).
+x = min(1, 1 / max load); with several it is max–min fair between them (`streamsim.filling`). If
+operators have constant loads, the load of a device or core counts as a fraction of the capacity
+that these leave (`streamsim.equation.pressure`).
 """
 
 from typing import NamedTuple
@@ -37,24 +37,24 @@ from streamsim.loads import (
 class Loads(NamedTuple):
     """Load of every resource at full rate, as a fraction of its capacity.
 
-    Loads of devices and cores include what operators take at any rate.
+    Loads of devices and cores include constant loads.
     """
 
     devices: Floats  # [D]
     links: Floats  # [D, D] from row to column
     egress: Floats  # [D] outgoing NICs, 0 where uncapped
     ingress: Floats  # [D] incoming NICs
-    cores: Floats  # [D] the single core that limits first, where one subtask cannot use them all
-    constants: Floats  # [D] what operators take at any rate
-    pressures: Floats  # [D] load of the devices as a fraction of what constant loads leave
-    core_pressures: Floats  # [D] the same of the cores
+    cores: Floats  # [D] load of the core that limits a single subtask first
+    constants: Floats  # [D] constant loads of devices
+    pressures: Floats  # [D] load of devices as a fraction of the capacity constant loads leave
+    core_pressures: Floats  # [D] the same for cores
 
 
 class Bottleneck(NamedTuple):
     """The resource that limits first: its kind, its device (or pair of devices), its load.
 
-    Where operators use CPU at any rate, the load of a device or core is a fraction of what that
-    leaves, so that 1 / load of the full rate is carried; ``use`` is the fraction of all of it.
+    With constant loads, the load of a device or core is a fraction of the capacity that they leave,
+    so that 1 / load of the full rate is carried; ``use`` is the fraction of the total capacity.
     """
 
     kind: str  # "device", "link", "egress", "ingress" or "core"
@@ -122,7 +122,7 @@ def resource_loads(instance: Instance, placement: ArrayLike) -> Loads:
 
 
 def _largest(shares: Floats, place: Ints, n_devices: int) -> Floats:
-    """Largest of the shares on each device, 0 where there are none."""
+    """Largest of the shares on each device, 0 if there are none."""
     largest = np.zeros(n_devices)
     np.maximum.at(largest, place, shares)
     return largest
@@ -192,7 +192,7 @@ def _plain(instance: Instance, placements: Ints, out: Floats) -> None:
 
 @inlined_kernel
 def _drain(instance: Instance, place: Ints, link: Floats, wire: Floats) -> float:
-    """Largest load of a link; clears the traffic of those in use, which are few."""
+    """Largest load of a link; clears the traffic of the links in use, which are few."""
     d, worst = len(instance.device_type), 0.0
     for e in range(len(instance.source)):
         pair = place[instance.source[e]] * d + place[instance.target[e]]

@@ -8,7 +8,7 @@ from streamsim.jit import kernel, patient
 
 @kernel
 def group_by(keys: Ints, n: int) -> tuple[Ints, Ints]:
-    """Positions of each key: those of k are ``positions[start[k]:start[k + 1]]``, rising."""
+    """Group positions by key: those of k are ``positions[start[k]:start[k + 1]]``, ascending."""
     start = np.zeros(n + 1, np.int32)
     for key in keys:
         start[key + 1] += 1
@@ -25,7 +25,7 @@ def group_by(keys: Ints, n: int) -> tuple[Ints, Ints]:
 @patient
 @kernel
 def topological_order(n: int, source: Ints, target: Ints) -> Ints:
-    """Operators in breadth-first topological order; shorter than n where there is a cycle."""
+    """Operators in breadth-first topological order; shorter than n if there is a cycle."""
     start, streams = group_by(source, n)
     waiting = np.zeros(n, np.int32)
     for v in target:
@@ -52,10 +52,10 @@ def topological_order(n: int, source: Ints, target: Ints) -> Ints:
 @patient
 @kernel
 def undirected(source: Ints, target: Ints, weight: Longs, n: int) -> tuple[Longs, Longs, Longs]:
-    """Neighbours of every vertex in rising order, edges between the same two merged, loops dropped.
+    """Neighbours of every vertex in ascending order; merges parallel edges and drops loops.
 
-    Those of u are ``neighbour[start[u]:start[u + 1]]``, with summed weights beside them. Two passes
-    of bucketing sort them in linear time.
+    Those of u are ``neighbour[start[u]:start[u + 1]]``, with summed weights at the same positions.
+    Two passes of bucketing sort them in linear time.
     """
     begin = np.zeros(n + 1, np.int64)
     for e in range(len(source)):
@@ -95,7 +95,7 @@ def _packed(
     neighbour: Longs,
     weight: Longs,
 ) -> tuple[Longs, Longs, Longs]:
-    """Close the gaps that merging left between the rows."""
+    """Close the gaps between rows that merging created."""
     start = np.zeros(len(begin), np.int64)
     for u in range(len(end)):
         for i in range(begin[u], end[u]):

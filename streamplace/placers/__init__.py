@@ -1,1 +1,1 @@
-"""Placers, one per file: each answers a problem with a placement."""
+"""Placers, one per file: each returns a placement for a problem."""

@@ -21,16 +21,16 @@ from streamplace.placers.stopwatch import now
 from streamplace.placers.ties import with_least_peak
 
 QUICKLY_DECIDED, QUICK_LOOKS = 2000, 6
-"""Up to this many operators the learned policy answers at once, with so many evaluations."""
+"""Most operators for which the learned policy runs first, and its evaluations."""
 PROVABLE = 200
-"""Up to this many operators a proof may succeed within seconds;"""
+"""Most operators for which a proof may succeed within seconds."""
 EASILY_PROVABLE = 40
-"""up to this many it mostly does, and gets most of the budget."""
+"""Most operators for which it usually does, so that it gets most of the budget."""
 SEARCH_FIRST, SEARCH_MOSTLY = 0.3, 0.7
 SCHEDULES = ("foresight", "cpop", "duplex", "sufferage", "etf")
-"""Schedules for one pass; the first on graphs of any size."""
+"""Schedulers for the makespan; only the first runs on large graphs."""
 REBUILT = 1000
-"""Schedules that are rebuilt where evaluations are counted; beyond these, search needs less."""
+"""Most schedules to rebuild if evaluations are limited; beyond these, search is more efficient."""
 
 
 @placer("auto")
@@ -49,14 +49,14 @@ def auto(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -
 
 
 def _work(team: "Team", problem: Problem, objective: Objective, budget: Budget) -> None:
-    """Let the members try, one after another; interrupted, the best so far is the answer.
+    """Run the members one after another.
 
-    Where evaluations are quick the clock ends only the proof.
+    If evaluations are quick, the clock ends only the proof.
     """
     if objective.usual and objective.kind == "pass" and objective.relocation is None:
         _shortest(team, problem, objective, budget)
         return
-    if objective.relocation is not None:  # then the search begins with what there is
+    if objective.relocation is not None:  # the search starts at the present placement
         team.ask("anneal", team.part(1.0))
         return
     quick, n = objective.quick, problem.n_operators
@@ -74,7 +74,7 @@ def _work(team: "Team", problem: Problem, objective: Objective, budget: Budget) 
 def _part_of(
     team: "Team", member: Member, problem: Problem, budget: Budget, quick: bool
 ) -> Budget | None:
-    """Evaluations that a member of the portfolio needs, and seconds where the clock ends it."""
+    """Budget of a portfolio member: its evaluations, and seconds if the clock ends it."""
     calls = member.calls(problem)
     if not quick:
         return team.part(1.0, calls)
@@ -84,10 +84,10 @@ def _part_of(
 
 
 def _shortest(team: "Team", problem: Problem, objective: Objective, budget: Budget) -> None:
-    """Schedules at once, then a proof, which begins with a search.
+    """Run the schedulers, then a proof that begins with a search.
 
-    Large graphs that are no row of small stages are only searched.
-    Of large graphs those are not asked that look at all that is ready again and again.
+    Large graphs without small stages get a search only. Schedulers that scan all ready tasks at
+    every step skip large graphs.
     """
     small = problem.n_operators <= QUICKLY_DECIDED
     for member in SCHEDULES if small else SCHEDULES[:1]:
@@ -115,7 +115,7 @@ def _search_share(n: int, quick: bool) -> float:
 
 
 class Team:
-    """Placers asked one after another on one budget, and the best of what they answered."""
+    """Placers that share one budget and run one after another, and their best result."""
 
     def __init__(self, problem: Problem, objective: Objective, seed: int, budget: Budget) -> None:
         self._problem, self._objective, self._seed = problem, objective, seed
@@ -135,12 +135,12 @@ class Team:
 
     @property
     def late(self) -> bool:
-        """Whether the seconds are over and there is an answer that meets the conditions."""
+        """Whether the time is over and the best result meets the conditions."""
         left, best = self._seconds(), self._best
         return best is not None and abs(best.value) < BEYOND and left is not None and left <= 0
 
     def ask(self, name: str, budget: Budget | None, **options: Any) -> None:
-        """Let a placer try; not without a budget, nor if nothing is left to gain."""
+        """Run a placer, unless its budget is None or the best result is proven."""
         if name not in PLACERS or budget is None or self._proven():
             return
         began = now() - self._start
@@ -153,7 +153,7 @@ class Team:
         self._take(result, began)
 
     def part(self, share: float, evaluations: int | None = None) -> Budget | None:
-        """Share of what is left, or so many evaluations; None where too few are left."""
+        """Share of the remaining budget, with at most ``evaluations``; None if too few remain."""
         seconds = self._seconds()
         if seconds is not None:
             seconds = max(seconds * share, 1e-6)
@@ -161,12 +161,12 @@ class Team:
         return None if given == 0 else Budget(seconds, given)
 
     def untimed(self, evaluations: int) -> Budget | None:
-        """So many evaluations, however long they take; None where too few are left."""
+        """Budget of ``evaluations`` without a time limit; None if too few remain."""
         given = self._given(1.0, evaluations)
         return None if given == 0 else Budget(None, given)
 
     def answer(self) -> Found:
-        """Return the best answer."""
+        """Return the best placement, with the best bound and the trace."""
         if self._best is None:
             raise self._error or StreamplaceError("no placer could answer within the budget")
         placement = self._best.placement
@@ -175,12 +175,12 @@ class Team:
         return Found(placement, self._bound, tuple(self._trace))
 
     def _seconds(self) -> float | None:
-        """Seconds left, None without limit."""
+        """Remaining seconds, None without limit."""
         whole = self._budget.seconds
         return None if whole is None else whole - (now() - self._start)
 
     def _given(self, share: float, most: int | None) -> int | None:
-        """Evaluations of the next member, which are then gone; None where they are not counted."""
+        """Deduct and return the evaluations of the next member; None without limit."""
         if self._evaluations is None:
             return None
         if self._evaluations == 0 or ((most or 0) > self._evaluations and self._best is not None):
@@ -196,7 +196,7 @@ class Team:
         return not self._objective.better(self._bound, self._best.value)
 
     def _take(self, result: Result, began: float) -> None:
-        """Keep what is better, and note when it came."""
+        """Keep the better placement and bound, and extend the trace."""
         better = self._objective.better
         spent = max((step.evaluations for step in result.trace), default=1)
         steps = (*result.trace, Improvement(result.seconds, result.value, spent))

@@ -1,4 +1,4 @@
-"""CPOP: the critical path on one device, the rest where it is done first."""
+"""CPOP: the critical path on one device, other tasks where they finish earliest."""
 
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective

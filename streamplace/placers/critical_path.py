@@ -1,4 +1,4 @@
-"""Critical path: the longest path to an exit first, where it can start first; the best of fifty."""
+"""Critical path: longest path to an exit first, each task where it starts earliest; best of 50."""
 
 from itertools import islice
 

@@ -1,4 +1,4 @@
-"""EFT: a random walk that moves one task after the other to where it is done first."""
+"""EFT: a random walk that moves one task at a time to the device where it finishes earliest."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Enumerative: meta-operation by meta-operation, the cheapest way to deal its shards to devices."""
+"""Enumerative: assigns the shards of each meta-operation to devices at least transfer cost."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from streamplace.placers.registry import Budget, Found, placer
 from streamplace.scheduling.tasks import Tasks, tasks_of
 
 WHOLE = 1e9
-"""Costs are assigned as whole numbers, the largest of them this."""
+"""Largest cost after scaling to the integers that the assignment solver requires."""
 
 
 @placer("enumerative", objectives=("makespan",))
@@ -36,7 +36,7 @@ def enumerative(problem: Problem, objective: Objective, *, seed: int, budget: Bu
 
 
 def _groups(problem: Problem) -> Iterator[Ints]:
-    """Shards and reductions of one meta-operation after the other, in topological order."""
+    """Yield the shards, then the reductions, of each meta-operation in topological order."""
     names = problem.graph.operators.name
     kinds = np.array([name.rpartition("/")[0] or name for name in names])
     source, target = problem.graph.streams.source, problem.graph.streams.target
@@ -52,7 +52,7 @@ def _groups(problem: Problem) -> Iterator[Ints]:
 
 
 def _fetching(tasks: Tasks, place: Ints, rows: Ints) -> Floats:
-    """Seconds that fetching the inputs of each row takes on every device [rows, D]."""
+    """Seconds to fetch the inputs of each row on every device [rows, D]."""
     cost = np.where(np.isinf(tasks.work[rows]), np.inf, 0.0)
     for i, v in enumerate(rows.tolist()):
         for e in tasks.in_stream[tasks.in_start[v] : tasks.in_start[v + 1]].tolist():
@@ -65,7 +65,7 @@ def _fetching(tasks: Tasks, place: Ints, rows: Ints) -> Floats:
 
 
 def _assigned(cost: Floats) -> Ints:
-    """Devices of the rows, each its own, of the least sum; forbidden pairs only where need be."""
+    """Assign distinct devices at least total cost; forbidden pairs only if unavoidable."""
     from ortools.graph.python import linear_sum_assignment
 
     k, d = cost.shape

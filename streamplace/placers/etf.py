@@ -1,4 +1,4 @@
-"""m-ETF: of all ready tasks and devices the pair that can start first, where memory allows."""
+"""m-ETF: runs the pair of ready task and device that can start earliest, within memory."""
 
 import numpy as np
 

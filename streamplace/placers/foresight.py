@@ -1,4 +1,4 @@
-"""Foresight: HEFT that knows the shortest way to the end from every device."""
+"""Foresight: HEFT with the least remaining time after each task on each device."""
 
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective

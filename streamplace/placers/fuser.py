@@ -1,13 +1,13 @@
 """Fuser: equal numbers of operators per PE, few streams between PEs; knows neither CPU nor bytes.
 
-The rules of IBM Streams' automatic fusion as the DREAM paper describes its baseline ("simple rules
-to balance the number of operators and reduce edge cut among partitions"): it is what a platform can
-do before it has seen a single tuple. Two rules, on purpose no multilevel partitioner:
+IBM Streams' automatic fusion as the DREAM paper describes its baseline ("simple rules to balance
+the number of operators and reduce edge cut among partitions"), which a platform can run before any
+measurement. It has two rules and deliberately no multilevel partitioner:
 
-1. Walk the operators depth first, so that pipelines stay in one piece, and cut the walk into k
-   runs of equal length.
-2. Improve the cut without touching the balance: an operator follows the majority of its neighbours
-   into a smaller PE, or two operators of different PEs trade places, until nothing gains.
+1. Walk the operators depth first, so that pipelines stay together, and cut the walk into k runs of
+   equal length.
+2. Improve the cut and keep the balance: an operator follows the majority of its neighbours into a
+   smaller PE, or two operators of different PEs swap, until no change reduces the cut.
 """
 
 from itertools import pairwise
@@ -51,7 +51,7 @@ def fuser(
 
 
 class Pes:
-    """Which PE every unit is in, how many operators each PE has, and who is next to whom."""
+    """PE of every unit, number of operators of each PE, and streams between units."""
 
     def __init__(self, of_unit: list[int], unit_size: Ints, n: int, graph: Neighbours) -> None:
         self.of_unit = of_unit
@@ -72,11 +72,11 @@ class Pes:
         self.of_unit[u] = pe
 
     def keeps_balance(self, u: int, pe: int) -> bool:
-        """Whether a PE is no larger after taking in a unit than the unit's PE was before."""
+        """Whether the new PE of a unit would be no larger than its old PE is now."""
         return bool(self.size[pe] + self.unit_size[u] <= self.size[self.of_unit[u]])
 
     def gains(self, u: int) -> dict[int, int]:
-        """Streams that the cut loses if a unit moves to each PE that it has neighbours in."""
+        """Reduction of the cut, in streams, if a unit moves to each PE of its neighbours."""
         beside: dict[int, int] = {}
         for v, streams in self.streams[u].items():
             pe = self.of_unit[v]
@@ -86,7 +86,7 @@ class Pes:
 
 
 def _depth_first(problem: Problem) -> list[int]:
-    """Operators in a topological order that follows each pipeline as far as it can."""
+    """Operators in a topological order that follows each pipeline as far as possible."""
     instance = problem.instance
     waiting = np.diff(instance.in_start).tolist()
     target, start, end = (
@@ -105,7 +105,7 @@ def _depth_first(problem: Problem) -> list[int]:
 
 
 def _runs(order: list[int], unit: Ints, size: Ints, k: int) -> list[int]:
-    """Cut the walk into k runs of equally many operators; colocated ones join their first."""
+    """Cut the walk into k runs of equal size; colocated operators join the first of them."""
     _, first = np.unique(unit[order], return_index=True)
     walk = np.argsort(first, kind="stable")
     before = np.cumsum(size[walk]) - size[walk]
@@ -115,7 +115,7 @@ def _runs(order: list[int], unit: Ints, size: Ints, k: int) -> list[int]:
 
 
 def _improve(pes: Pes) -> bool:
-    """One pass of moves and trades over all units; whether the cut became smaller."""
+    """Make one pass of moves and swaps over all units; return whether the cut shrank."""
     moved = False
     offers: dict[tuple[int, int], list[tuple[int, int]]] = {}
     for u in range(len(pes.of_unit)):
@@ -131,7 +131,7 @@ def _improve(pes: Pes) -> bool:
 
 
 def _trade(pes: Pes, offers: dict[tuple[int, int], list[tuple[int, int]]]) -> bool:
-    """Let units that want into each other's PE trade places, the most eager first."""
+    """Swap units that gain in each other's PE, largest gain first; return whether any did."""
     traded = False
     for a, b in sorted(offers):
         if a < b and (b, a) in offers:
@@ -145,7 +145,7 @@ def _trade(pes: Pes, offers: dict[tuple[int, int], list[tuple[int, int]]]) -> bo
 
 
 def _trade_gains(pes: Pes, u: int, v: int, a: int, b: int) -> bool:
-    """Whether u of PE a and v of PE b are still there, equally large, and better swapped."""
+    """Whether u is still in PE a and v in b, both have equal size, and a swap reduces the cut."""
     if pes.of_unit[u] != a or pes.of_unit[v] != b or pes.unit_size[u] != pes.unit_size[v]:
         return False
     between = pes.streams[u].get(v, 0)

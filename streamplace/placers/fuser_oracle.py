@@ -1,4 +1,4 @@
-"""The fuser with every number of parts."""
+"""Fuser oracle: the best result of the fuser over all numbers of parts."""
 
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective

@@ -1,4 +1,4 @@
-"""HEFT: by upward rank, each task onto the device where it is done first."""
+"""HEFT: tasks by upward rank, each on the device where it finishes earliest."""
 
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective

@@ -1,4 +1,4 @@
-"""Improving placers: every model that walks through placements is a placer of its name."""
+"""Improving placers: registers every model that improves placements step by step as a placer."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -19,13 +19,13 @@ from streamplace.placers.registry import PLACERS, Budget, Found, Placer
 
 RANDOM = "random"
 BEGINNING = 0.5
-"""Share of the budget that the placer may take whose answer a walk begins with."""
+"""Share of the budget for the placer whose placement a walk starts from."""
 LEAST = 200_000
-"""Pairs of tasks and devices looked at whatever the clock says: a tenth of a second."""
+"""Pairs of tasks and devices to examine even if the clock is over: a tenth of a second."""
 
 
 def placer_of(model: LearnedModel, read: Callable[[Path], Improver]) -> Placer:
-    """Placer that lets a model walk."""
+    """Return the placer that walks with a model."""
 
     def place(
         problem: Problem,
@@ -64,20 +64,20 @@ def placer_of(model: LearnedModel, read: Callable[[Path], Improver]) -> Placer:
 
 
 class WalkSearch:
-    """Walks of a model, and the best placement that they have met."""
+    """Walks of a model, and the best placement that they visited."""
 
     def __init__(self, problem: Problem, objective: Objective, meter: Meter) -> None:
         self._problem, self._objective, self.meter = problem, objective, meter
         self.best = Incumbent[Placement](objective.better, meter)
 
     def meet(self, placement: Placement) -> None:
-        """Judge a placement; the first in any case."""
+        """Evaluate a placement within the budget; the first regardless of it."""
         if not (self.best.empty or self.meter.chunk(1)):
             return
         self._take(placement, self._objective.value(self._problem, placement))
 
     def walk(self, improver: Improver, rng: np.random.Generator, *, endless: bool) -> None:
-        """Walk on from the best placement, once or until the budget ends."""
+        """Walk from the best placement, once or until the budget ends."""
         walker, chunk = improver.on(self._problem), min(CHUNK, _least_steps(self._problem))
         while self.meter.chunk(1):
             for rows in walks(walker, self.best.solution.index, rng, walker.length, chunk):
@@ -98,7 +98,7 @@ class WalkSearch:
 
 
 def _least_steps(problem: Problem) -> int:
-    """Steps that cost little."""
+    """Number of steps that take little time."""
     return max(1, LEAST // (problem.n_operators * problem.n_devices))
 
 
@@ -109,7 +109,7 @@ def _beginnings(
     rng: np.random.Generator,
     meter: Meter,
 ) -> tuple[Placement, ...]:
-    """Placements to begin with, of which the best counts."""
+    """Placements to start from; the walk continues from the best."""
     if start == RANDOM or not start:
         return (problem.placement(random_placements(problem, 1, rng)[0]),)
     if isinstance(start, str):

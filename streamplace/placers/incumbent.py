@@ -1,4 +1,4 @@
-"""Incumbent: the best solution of a search so far, noted on its meter whenever it changes."""
+"""Incumbent: the best solution of a search so far; each change is recorded by its meter."""
 
 from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
@@ -14,14 +14,14 @@ Better = Callable[[float, float], bool]
 
 
 class Incumbent(Generic[S]):
-    """The best solution so far: a placement, or whatever a search uses for one.
+    """The best solution so far: a placement, or a search's own representation of one.
 
     Parameters
     ----------
     better
-        Whether a value replaces another; the first solution is taken in any case.
+        Whether a value replaces another; the first solution is always kept.
     reported
-        Value of the objective for a value of the search, where these differ.
+        Maps a value of the search to a value of the objective, if these differ.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Incumbent(Generic[S]):
         self.value: float
 
     def offer(self, solution: S, value: float) -> bool:
-        """Take a solution if it is better; whether it was."""
+        """Keep a solution if it is better; return whether it is."""
         if not (self.empty or self._better(value, self.value)):
             return False
         self.empty = False
@@ -48,7 +48,7 @@ class Incumbent(Generic[S]):
         return True
 
     def answer(self, placement: Placement, bound: float | None = None) -> Found:
-        """Answer of the search: the placement that the best solution is, and the way there."""
+        """Result of the search, with the placement of the best solution and the trace."""
         return Found(placement, bound, tuple(self.meter.trace))
 
 
@@ -59,9 +59,9 @@ def continued(
     evaluations: int,
     better: Better,
 ) -> list[Improvement]:
-    """Trace of a search, and of a later one that began after so many seconds and evaluations.
+    """Append the trace of a later search that began after ``seconds`` and ``evaluations``.
 
-    Of the later one only what is better than everything before.
+    Only its steps that improve on everything before are kept.
     """
     whole = list(trace)
     for step in later:

@@ -1,4 +1,4 @@
-"""Learned placers: every trainable model that reads its own weights is a placer of its name."""
+"""Learned placers: registers every trainable model that allocates operators as a placer."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +15,7 @@ from streamplace.placers.stopwatch import now
 
 
 def placer_of(model: LearnedModel, read: Callable[[Path], Allocator]) -> Placer:
-    """Placer that asks a model, for the objectives that the model is for."""
+    """Return the placer of a model, for the model's objectives."""
 
     def place(
         problem: Problem,

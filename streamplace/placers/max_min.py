@@ -1,4 +1,4 @@
-"""Max-min: of a batch of tasks, next the one that takes longest to be done."""
+"""Max-min: schedules the task of a batch with the latest earliest finish next."""
 
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective

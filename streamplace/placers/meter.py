@@ -1,7 +1,7 @@
-"""Meter: what is left of a budget, and when the answer became better.
+"""Meter: the remaining budget of a search, and the trace of its improvements.
 
-On a busy machine the clock may have run out before anything was tried. Therefore every search names
-the least work that it does whatever the clock says. Evaluations are an exact limit all the same.
+On a busy machine the time may be over before anything was tried. Therefore every search names a
+minimum of evaluations that the clock does not end. A limit of evaluations is always exact.
 """
 
 from streamplace.placers.registry import Budget, Improvement
@@ -9,12 +9,12 @@ from streamplace.placers.stopwatch import now
 
 
 class Meter:
-    """Counts evaluations and reads the clock; nothing that the search decides depends on it.
+    """Count evaluations and read the clock.
 
     Parameters
     ----------
     least
-        Evaluations that the clock does not end, as far as the budget has them.
+        Evaluations that the clock does not end, within the budget's limit of evaluations.
     """
 
     def __init__(self, budget: Budget, least: int) -> None:
@@ -24,14 +24,14 @@ class Meter:
 
     @property
     def seconds(self) -> float | None:
-        """Seconds left, None without limit."""
+        """Remaining seconds, None without limit."""
         if self._budget.seconds is None:
             return None
         return max(0.0, self._budget.seconds - (now() - self._start))
 
     @property
     def evaluations(self) -> int | None:
-        """Evaluations left, None without limit."""
+        """Remaining evaluations, None without limit."""
         if self._budget.evaluations is None:
             return None
         return max(0, self._budget.evaluations - self._spent)
@@ -43,27 +43,27 @@ class Meter:
 
     @property
     def late(self) -> bool:
-        """Whether nothing is left, and only the least work may still be done."""
+        """Whether the budget is used up, so that only the minimum may still be done."""
         return self.seconds == 0 or self.evaluations == 0
 
     @property
     def over(self) -> bool:
-        """Whether nothing is left and the least work is done."""
+        """Whether the budget is used up and the minimum is done."""
         return self.chunk(1) == 0
 
     def chunk(self, most: int) -> int:
-        """Evaluations that may be done before the next look at the clock; 0 at the end."""
+        """Evaluations allowed before the clock is read again, at most ``most``; 0 at the end."""
         if self.seconds == 0:
             most = max(0, min(most, self._least - self._spent))
         return self.at_most(most)
 
     def at_most(self, evaluations: int) -> int:
-        """Return the given number of evaluations, or fewer if fewer are left."""
+        """Return this number of evaluations, or fewer if fewer remain."""
         left = self.evaluations
         return evaluations if left is None else min(left, evaluations)
 
     def part(self, share: float) -> Budget | None:
-        """Share of what is left as a budget of its own; None where no evaluation is left."""
+        """Share of the remaining budget; None if that includes no evaluation."""
         seconds, evaluations = self.seconds, self.evaluations
         if evaluations is not None:
             evaluations = int(evaluations * share)
@@ -72,7 +72,7 @@ class Meter:
         return Budget(None if seconds is None else max(seconds * share, 1e-6), evaluations)
 
     def up_to(self, evaluations: int) -> Budget:
-        """What is left as a budget of its own, of at most so many evaluations and at least one."""
+        """Remaining budget with at most ``evaluations``, and at least one."""
         seconds = self.seconds
         left = None if seconds is None else max(seconds, 1e-6)
         return Budget(left, max(1, self.at_most(evaluations)))
@@ -82,7 +82,7 @@ class Meter:
         self._spent += evaluations
 
     def note(self, value: float) -> None:
-        """Note the value of the best placement so far."""
+        """Record the value of the best placement so far."""
         if not self.trace or value != self.trace[-1].value:
             seconds = now() - self._start
             self.trace.append(Improvement(seconds, value, max(1, self._spent)))

@@ -1,8 +1,8 @@
 """METIS: balanced CPU load, few bytes between the parts (Karypis and Kumar 1998).
 
-Vertices weigh what operators load the CPU, edges the bytes per second between two operators.
-METIS balances and cuts, but knows no throughput: it uses exactly k parts, however light the graph.
-Nor does it know the network: where links differ, parts exchange devices of equal power.
+The weight of a vertex is the CPU load of its operators, the weight of an edge the bytes per second
+between two operators. METIS does not know throughput: it uses exactly k parts, however light the
+graph. It does not know the network either: if links differ, parts exchange devices of equal power.
 """
 
 import ctypes
@@ -97,9 +97,9 @@ def _parts(
 
 @contextmanager
 def _silent() -> Iterator[None]:
-    """METIS complains where a bisection leaves one side empty; the parts it returns are legal.
+    """Suppress METIS's complaints about bisections with an empty side; its parts are legal.
 
-    It prints to C's stream ``stdout``, which Python does not use, so that stream alone is replaced.
+    It prints to C's stream ``stdout``, which Python does not use, so only that stream is replaced.
     """
     with _PRINTING:
         stream, sink = _c_stdout(), _sink()
@@ -120,7 +120,7 @@ def _c_stdout() -> ctypes.c_void_p:
 
 @lru_cache
 def _sink() -> int | None:
-    """Return a C stream that swallows what is printed."""
+    """Open a C stream that discards its input."""
     fopen = ctypes.CDLL(None).fopen
     fopen.restype, fopen.argtypes = ctypes.c_void_p, (ctypes.c_char_p, ctypes.c_char_p)
     opened: int | None = fopen(os.devnull.encode(), b"w")
@@ -138,7 +138,7 @@ def _loads(problem: Problem, unit: Ints) -> Floats:
 
 
 def _one_each(load: Floats, power: Floats) -> Ints:
-    """Part of every unit where there are no more units than parts: the heaviest to the fastest."""
+    """Part of every unit if there are at most as many units as parts: heaviest to fastest."""
     part = np.empty(len(load), np.int32)
     part[np.argsort(-load, kind="stable")] = np.argsort(-power, kind="stable")[: len(load)]
     return part

@@ -1,4 +1,4 @@
-"""METIS with every number of parts."""
+"""METIS oracle: the best result of METIS over all numbers of parts."""
 
 from typing import Literal
 

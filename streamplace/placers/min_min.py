@@ -1,4 +1,4 @@
-"""Min-min: of a batch of tasks, next the one that can be done first."""
+"""Min-min: schedules the task of a batch with the earliest finish next."""
 
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective

@@ -1,4 +1,4 @@
-"""Placers by name, with options after colons, as people write them."""
+"""Placers by name, with options after colons, as on the command line."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -15,7 +15,7 @@ TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0":
 
 
 def named_placer(text: str) -> Placer:
-    """Placer from a name and options after colons, such as ``metis:k=3`` or ``anneal:budget=5ms``.
+    """Parse a name with options after colons, such as ``metis:k=3`` or ``anneal:budget=5ms``.
 
     >>> named_placer("random:budget=5ms").budget
     Budget(seconds=0.005, evaluations=None)
@@ -40,7 +40,7 @@ def named_placer(text: str) -> Placer:
 
 
 def placer_names(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return names of placers, each once; raise where one of them means no placer.
+    """Return names of placers, each once; raise SettingError for unknown ones.
 
     >>> placer_names(["metis", " anneal", "metis"])
     ('metis', 'anneal')
@@ -52,7 +52,7 @@ def placer_names(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 class AliasedPlacer(NamedTuple):
-    """A placer of a list: its alias, if it has any, and its name with the options.
+    """A placer of a list: its alias, if any, and its name with options.
 
     >>> AliasedPlacer.read("mine=pilot:samples=0")
     AliasedPlacer(alias='mine', spec='pilot:samples=0')
@@ -76,7 +76,7 @@ class AliasedPlacer(NamedTuple):
 
 
 def aliased_placers(texts: Iterable[str]) -> tuple[AliasedPlacer, ...]:
-    """Placers of a list; raise where an alias is no name of its own, or stands there twice."""
+    """Read the placers of a list; raise SettingError for empty, repeated or reserved aliases."""
     placers = tuple(map(AliasedPlacer.read, texts))
     aliases: set[str] = set()
     for alias, spec in placers:
@@ -110,7 +110,7 @@ def with_weights(placer: Placer, weights: Path) -> Placer:
 
 
 def _by_name(name: str) -> Placer:
-    """Placer registered under a name; any ``X-oracle`` follows from a registered X with a k."""
+    """Look up a placer; any ``X-oracle`` is derived from a registered X with an option k."""
     base = name.removesuffix("-oracle")
     if base == name or name in PLACERS or base not in PLACERS:
         return PLACERS[name]
@@ -118,13 +118,13 @@ def _by_name(name: str) -> Placer:
 
 
 def _budget(budget: Budget | None, option: str, text: str) -> Budget:
-    """Budget of a placer's own, with one more limit."""
+    """Add one limit to the budget of a placer's own."""
     budget = budget or Budget(None)
     if option == "budget":
         return replace(budget, seconds=seconds(text))
     try:
         evaluations = int(text) if text.isdecimal() else 0
-    except ValueError:  # Python reads no integers of thousands of digits
+    except ValueError:  # Python rejects integers of thousands of digits
         evaluations = 0
     if evaluations < 1:
         raise SettingError(
@@ -134,7 +134,7 @@ def _budget(budget: Budget | None, option: str, text: str) -> Budget:
 
 
 def _converted(placer: Placer, option: str, text: str) -> Any:
-    """Value of an option that is written as a text; ``none`` where it may be left open."""
+    """Parse the value of an option; ``none`` is allowed if the default is None."""
     kind, default = placer.kinds()[option], placer.defaults()[option]
     if default is None and text.lower() == "none":
         return None

@@ -1,6 +1,6 @@
-"""Oracle: try every number of parts and keep the best, as if it were known beforehand.
+"""Oracle: tries every number of parts and keeps the best, as if it were known beforehand.
 
-The paper's oracles try 2 to 5 parts on 5 devices; these try 1 to all of them.
+The oracles of the DREAM paper try 2 to 5 parts on 5 devices; these try 1 to all devices.
 """
 
 from dataclasses import replace
@@ -16,7 +16,7 @@ from streamplace.placers.stopwatch import now
 
 
 def oracle_of(base: Placer) -> Placer:
-    """Return the placer that tries another one with k = 1 … devices and keeps the best.
+    """Return the placer that runs another one with k = 1 … devices and keeps the best result.
 
     Examples
     --------
@@ -36,7 +36,7 @@ def oracle_of(base: Placer) -> Placer:
 def with_best_k(
     base: Placer, problem: Problem, objective: Objective, seed: int, budget: Budget
 ) -> Found:
-    """Try as many parts as devices, then fewer, down to one; of equal answers take the last."""
+    """Try k from the number of devices down to one; on ties, the smallest k wins."""
     start = now()
     meter = Meter(budget, problem.n_devices)
     best = Incumbent[Placement](lambda a, b: not objective.better(b, a), meter)
@@ -53,7 +53,7 @@ def with_best_k(
 
 
 def _share(budget: Budget, n: int, elapsed: float, k: int) -> Budget | None:
-    """Equal part of what is left, for k of n tries; None where nothing is left."""
+    """Equal part of the remaining budget for each of the k remaining of n tries; None if over."""
     if budget.seconds is not None and elapsed >= budget.seconds:
         return None
     if budget.evaluations is not None and n - k >= budget.evaluations:

@@ -1,4 +1,4 @@
-"""What placers that cut the graph into parts share: the graph of units, and parts to devices."""
+"""Partitioning: the graph of units, and the assignment of parts to devices."""
 
 from typing import NamedTuple
 
@@ -10,9 +10,9 @@ from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.problem import Problem
 
 LARGEST_TOTAL = 1e9
-"""Scaled weights add up to about this, which fits 32 bits whatever a partitioner adds up."""
+"""Approximate sum of scaled weights; it fits 32 bits, so sums inside a partitioner do, too."""
 MOST_EXCHANGED = 256
-"""Parts beyond which exchanging devices would take longer than the cut."""
+"""Most parts that exchange devices; with more, that would take longer than the cut."""
 MOST_ROUNDS = 50
 ROUNDING = 1e-9
 
@@ -26,7 +26,7 @@ class Neighbours(NamedTuple):
 
 
 def checked_parts(problem: Problem, k: int | None) -> int:
-    """Return the number of parts asked for, as many as devices by default."""
+    """Return the number of parts, by default as many as devices; raise SettingError if illegal."""
     most = problem.n_devices
     if k is None:
         return most
@@ -36,14 +36,14 @@ def checked_parts(problem: Problem, k: int | None) -> int:
 
 
 def unit_of(problem: Problem) -> Ints:
-    """Unit of every operator; colocated operators are one unit, all others their own."""
+    """Unit of every operator: colocated operators share one, all others have their own."""
     if problem.rules is None:
         return np.arange(problem.n_operators, dtype=np.int32)
     return problem.rules.unit
 
 
 def whole(weights: Floats) -> Longs:
-    """Weights as integers in proportion; no positive one becomes 0 and the total cannot overflow.
+    """Scale weights to integers; no positive one becomes 0, and the total cannot overflow.
 
     >>> whole(np.array([0.0, 1e-30, 0.25, 0.75])).tolist()
     [0, 1, 250000000, 750000000]
@@ -56,7 +56,7 @@ def whole(weights: Floats) -> Longs:
 
 
 def neighbours(problem: Problem, unit: Ints, n_units: int, weight: Longs) -> Neighbours:
-    """Undirected graph of the units; streams between the same two are merged into one edge."""
+    """Undirected graph of the units; streams between the same two units form one edge."""
     from streamsim.topology import undirected
 
     source, target = problem.instance.source, problem.instance.target
@@ -66,7 +66,7 @@ def neighbours(problem: Problem, unit: Ints, n_units: int, weight: Longs) -> Nei
 
 
 def power(problem: Problem) -> Floats:
-    """Share of the graph that each device could carry, up to a common factor; shape [D]."""
+    """Power of each device: the share of the graph it could carry, up to a factor; shape [D]."""
     instance = problem.instance
     if instance.load.shape[1] == 1:
         return np.ones(instance.n_devices)
@@ -75,18 +75,18 @@ def power(problem: Problem) -> Floats:
 
 
 def strongest(power: Floats, k: int) -> Ints:
-    """Rows of the k devices of most power, the first of equals, in order."""
+    """Indices of the k most powerful devices, ascending; of equal ones, the first."""
     if k == len(power):
         return np.arange(k, dtype=np.int32)
     return np.sort(np.argsort(-power, kind="stable")[:k]).astype(np.int32)
 
 
 def exchanged(problem: Problem, part: Ints, devices: Ints) -> Ints:
-    """Devices of the parts, exchanged among those of equal power so that no link is too full.
+    """Exchange devices of equal power between parts to lower the load of the fullest link.
 
-    Partitioners know nothing of links, so which parts share a slow one is chance. Two devices are
-    exchanged as long as that lowers the sum of the links' loads to the power of eight, which the
-    fullest link dominates. Where all links are equal the devices stay as they are.
+    Partitioners do not know links, so chance decides which parts share a slow one. Two devices are
+    exchanged while that lowers the sum of the links' loads to the power of eight, which the fullest
+    link dominates. If all links are equal, devices stay as they are.
     """
     k = len(devices)
     wire = problem.instance.seconds_per_byte[np.ix_(devices, devices)]
@@ -124,7 +124,7 @@ def _exchanged(traffic: Floats, wire: Floats, kind: Ints) -> Ints:
 
 @kernel
 def _strain(traffic: Floats, wire: Floats, at: Ints, a: int, b: int) -> float:
-    """Sum over the links of parts a and b."""
+    """Sum of the loads to the power of eight over the links of parts a and b."""
     total = 0.0
     for c in range(len(at)):
         if c != a:
@@ -143,10 +143,10 @@ def _eighth(load: float) -> float:
 
 
 def on_devices(problem: Problem, part: Ints, devices: Ints) -> Ints:
-    """Legal placement that runs part p of the operators on ``devices[p]``, or near it.
+    """Return a legal placement close to running part p of the operators on ``devices[p]``.
 
-    Where the constraints say otherwise, parts swap devices so that as many constrained units as
-    possible stay in their part; the rest is moved one by one.
+    If constraints forbid that, parts swap devices so that as many constrained units as possible
+    stay in their part; the others are moved one by one.
     """
     if problem.rules is None:
         return devices[part]
@@ -159,7 +159,7 @@ def on_devices(problem: Problem, part: Ints, devices: Ints) -> Ints:
 
 
 def _matched(agreement: Floats) -> Ints:
-    """Greedy one-to-one map of rows to columns, the largest agreement first."""
+    """Map rows to columns one to one, greedily by largest agreement."""
     left = agreement.copy()
     column = np.zeros(len(left), np.int32)
     for _ in range(len(left)):

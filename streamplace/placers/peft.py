@@ -1,4 +1,4 @@
-"""PEFT: HEFT that looks ahead by a table of optimistic costs."""
+"""PEFT: HEFT with look-ahead by a table of optimistic costs."""
 
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective

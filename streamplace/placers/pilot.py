@@ -1,4 +1,4 @@
-"""Pilot: our own policy places at once; the rest of the budget goes into sampling and search."""
+"""Pilot: a learned policy places first; the rest of the budget goes to sampling and search."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -92,7 +92,7 @@ def pilot(
 
 
 def _walked(walks: Iterator[Ints], most: int, budget: Budget) -> Ints:
-    """Placements after so many walks, or fewer where the seconds end before; at least one."""
+    """Placements of at most ``most`` walks within the time budget; at least one walk."""
     start, rows = now(), [next(walks)]
     while len(rows) < most and (budget.seconds is None or now() - start <= budget.seconds):
         rows.append(next(walks))

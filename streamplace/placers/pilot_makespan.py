@@ -1,4 +1,4 @@
-"""Pilot for one pass: rebuilds schedules, then searches with what is left of the budget."""
+"""Pilot for the makespan: a policy rebuilds schedules, then search uses the remaining budget."""
 
 from collections.abc import Iterator
 from itertools import chain
@@ -27,7 +27,7 @@ from streamplace.scheduling.lists import placed
 from streamplace.scheduling.ranks import by_rank, upward
 
 MOST_SAMPLES, SAMPLED = 900, 0.9
-"""Schedules drawn at most, and as a share of the evaluations; search needs but a few of these."""
+"""Most schedules to draw, and their share of the evaluations; search needs only a few of these."""
 
 
 @placer("pilot-makespan", objectives=("makespan",))
@@ -83,12 +83,12 @@ def rebuild_schedules(
     seed: int,
     budget: Budget,
 ) -> tuple[Found, int]:
-    """Best of first schedules, greedy looks and samples, and the number of schedules."""
+    """Best of initial schedules, greedy rebuilds and samples, and the number of schedules."""
     features, meter = features_of(problem), Meter(budget, 1)
     best = Incumbent[Placement](objective.better, meter)
 
     def value_of(schedule: ListSchedule) -> float:
-        """Value of a schedule's placement, which is kept if none was better."""
+        """Evaluate a schedule's placement, and keep it if it is the best."""
         placement, value = judge_schedule(problem, objective, schedule)
         meter.spend(1)
         best.offer(placement, value)
@@ -105,7 +105,7 @@ def rebuild_schedules(
 def _present(
     problem: Problem, objective: Objective, features: PilotMakespanFeatures
 ) -> Iterator[ListSchedule]:
-    """The present placement, if the objective includes the relocation from it."""
+    """Schedule of the present placement, if the objective includes relocation from it."""
     if objective.relocation is not None:
         order = by_rank(features.tasks, upward(features.tasks))
         yield placed(features.tasks, order, objective.relocation.stay(problem).index)

@@ -1,9 +1,9 @@
 """Portfolio: cheap placers, with estimates of their running times.
 
 Estimates decide which placers run, not the clock, so that a busy machine runs the same placers as
-an idle one. On a busy machine, a second of CPU time may take ten seconds of the clock. Therefore
-no placer with a long estimate runs before the search, whatever the budget, and only placers with
-very short estimates finish after the clock has run out.
+an idle one. On a busy machine, a second of CPU time may take ten seconds of wall-clock time.
+Therefore no placer with a long estimate runs before the search, whatever the budget, and only
+placers with very short estimates may finish after the time is over.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ ASSUMED_SECONDS = 1.0
 LONGEST = 0.5
 """Seconds of work; a placer with a longer estimate is not cheap for any budget."""
 LITTLE = 0.1
-"""Seconds of work; a placer with a longer estimate stops when the clock has run out."""
+"""Seconds of work; a placer with a longer estimate stops when the time is over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Member:
     share
         It is cheap if the estimate is at most this share of the budget, and at most `LONGEST`.
     per_device
-        Whether it evaluates one placement per device; otherwise it evaluates one in all.
+        Whether it evaluates one placement per device; otherwise one in total.
     """
 
     name: str
@@ -68,7 +68,7 @@ def _fuser_oracle(n: int, d: int) -> float:
 
 
 def _metis(n: int, d: int) -> float:
-    """METIS cuts directly into many parts, which takes long on any graph."""
+    """Estimate METIS; direct cuts into many parts take long on any graph."""
     return 8e-5 + 2e-6 * n + (0.0 if d <= RECURSIVE_UP_TO else 2e-3 + 3e-4 * d)
 
 
@@ -88,9 +88,9 @@ CHEAP = (
 def metis_to_begin_with(
     problem: Problem, objective: Objective, seed: int, budget: Budget
 ) -> tuple[Placement, ...]:
-    """Best placement of METIS with every number of parts, where that is cheap.
+    """Best placement of METIS over all numbers of parts, if that is cheap.
 
-    Only by a quick objective, and not where the budget counts evaluations: METIS would spend them.
+    Only for quick objectives, and not if evaluations are limited: METIS would use them up.
     """
     affordable = objective.quick and budget.evaluations is None
     if not (affordable and EVERY_METIS.cheap(problem, budget)):

@@ -36,14 +36,14 @@ def random(problem: Problem, objective: Objective, *, seed: int, budget: Budget)
 
 
 def _records(values: Floats, objective: Objective) -> list[int]:
-    """Positions of the values that are better than all before."""
+    """Indices of the values that are better than all before them."""
     goods = values if objective.sense == "max" else -values
     best = np.maximum.accumulate(goods)
     return [0, *(np.flatnonzero(best[1:] > best[:-1]) + 1).tolist()]
 
 
 def sample(problem: Problem, size: int, rng: np.random.Generator) -> Ints:
-    """Legal, canonical random placements [size, N]: uniform over the first k devices, k uniform."""
+    """Draw legal, canonical placements [size, N], uniform over the first k devices, k uniform."""
     return problem.canonical(random_placements(problem, size, rng))
 
 

@@ -1,4 +1,4 @@
-"""What is left of a budget after a first answer, and a search that goes on from there."""
+"""Refining: a search that continues from a first placement with the remaining budget."""
 
 from typing import NamedTuple
 
@@ -13,14 +13,14 @@ NONE = "none"
 
 
 class SpentBudget(NamedTuple):
-    """What a first answer took."""
+    """Part of a budget that the first placement used."""
 
     seconds: float
     evaluations: int
 
 
 def check_refiner(name: str) -> None:
-    """Raise SettingError unless a placer of this name can go on from a placement."""
+    """Raise SettingError unless a placer of this name can start from a placement."""
     if name != NONE and "start" not in PLACERS[name].defaults():
         raise SettingError(
             f"placer {quoted(name)} cannot start from a placement; refine with anneal"
@@ -28,7 +28,7 @@ def check_refiner(name: str) -> None:
 
 
 def nothing_left(budget: Budget, objective: Objective, spent: SpentBudget) -> bool:
-    """Whether nothing remains; by a quick objective, the least work of a search does."""
+    """Whether no budget remains for a search; with a quick objective, time never runs out."""
     if budget.evaluations is not None and budget.evaluations <= spent.evaluations:
         return True
     late = budget.seconds is not None and budget.seconds <= spent.seconds
@@ -44,14 +44,14 @@ def refine_answer(
     seed: int,
     budget: Budget,
 ) -> Found:
-    """Let a search go on from a first answer, with what remains of the budget."""
+    """Continue from a first answer with a search on the remaining budget."""
     result = search.attempt(problem, objective, seed=seed, budget=_left(budget, spent))
     trace = continued(answer.trace, result.trace, *spent, objective.better)
     return Found(result.placement, result.bound, tuple(trace))
 
 
 def _left(budget: Budget, spent: SpentBudget) -> Budget:
-    """What remains of a budget, be it a moment."""
+    """Remaining budget; at least a microsecond."""
     return Budget(
         None if budget.seconds is None else max(budget.seconds - spent.seconds, 1e-6),
         None if budget.evaluations is None else budget.evaluations - spent.evaluations,

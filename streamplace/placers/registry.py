@@ -1,4 +1,4 @@
-"""Placers, and the registry that the command line, docs and contract tests read."""
+"""Placers, budgets and results, and the registry that command line, docs and tests read."""
 
 import inspect
 import logging
@@ -28,10 +28,10 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Limits of a search; it ends at the first limit that is reached. None is no limit.
+    """Limits of a search, which ends at the first limit that it reaches. None is no limit.
 
-    Under ``evaluations`` alone no search looks at the clock, so that results depend on the seed and
-    on nothing else: not on the machine, nor on what else it does.
+    With ``evaluations`` alone no search reads the clock, so that results depend on the seed only,
+    not on the machine or its load.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Budget:
 
 
 USUAL_BUDGET = Budget(1.0)
-"""Budget of a placer that is given none."""
+"""Budget of a placer without one of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +73,11 @@ class Found:
     Attributes
     ----------
     bound
-        No placement can be better than this, proven.
+        Proven bound of the value of every placement.
     trace
-        Improvements on the way.
+        Improvements during the search.
     value
-        What the objective says of the placement, where it was asked.
+        Value of the placement, if the placer evaluated it.
     """
 
     placement: Placement
@@ -93,19 +93,19 @@ class Result(Pictured):
     Attributes
     ----------
     objective
-        Name of what it was judged by, conditions included.
+        Name of the objective, conditions included.
     value
-        What the placement reaches by that.
+        Value of the placement by that objective.
     seconds
-        Time that the placer took.
+        Running time of the placer.
     bound
-        No placement can be better than this, proven; None where none is known.
+        Proven bound of the value of every placement; None if unknown.
     trace
-        Improvements on the way.
+        Improvements during the search.
     problem, judge
-        What was placed, and the objective itself.
+        The problem, and the objective itself.
     errors
-        What predictions for the graph are off by; None where it was not measured.
+        Errors of predictions for the graph; None if it was not measured.
     """
 
     placement: Placement
@@ -122,9 +122,9 @@ class Result(Pictured):
 
     @property
     def interval(self) -> RateInterval | None:
-        """Tuples/s that the sources emit, as an interval; None for graphs that were not measured.
+        """Interval of the tuples/s that the sources emit; None for graphs that were not measured.
 
-        They emit no more than they are offered, so its ends may be equal.
+        Sources emit at most the offered rate, so both ends may be equal.
         """
         return None if self.errors is None else self._interval(self.errors, self.explain())
 
@@ -140,24 +140,24 @@ class Result(Pictured):
 
     @property
     def gap(self) -> float | None:
-        """How far the value is from the bound, in the objective's unit; None without a bound."""
+        """Distance of the value from the bound, in the objective's unit; None without a bound."""
         return None if self.bound is None else abs(self.value - self.bound)
 
     @property
     def proven(self) -> bool:
-        """Whether no placement can be better."""
+        """Whether the value meets its bound."""
         return proven(self.value, self.bound)
 
     def explain(self) -> Explanation:
-        """What the placement reaches, what limits it, and what to move."""
+        """Explain the value of the placement, its bottleneck, and moves that would help."""
         return self.judge.explained(self.problem, self.placement)
 
     def report(self) -> Report:
-        """Devices with what they run, the bound, and the verdict."""
+        """Report the devices and their operators, the bound, and the verdict."""
         return self.reported(self.explain())
 
     def reported(self, explanation: Explanation) -> Report:
-        """Report around an explanation of the placement that was made before."""
+        """Build the report from an existing explanation of the placement."""
         graph, parts = self.problem.graph, explanation.brief().parts
         sentences = [part for part in parts if isinstance(part, str)]
         heading = f" by {self.placer}: {explanation.words}, search time {duration(self.seconds)}"
@@ -176,7 +176,7 @@ class Result(Pictured):
         )
 
     def _likely(self, explanation: Explanation) -> Iterator[str]:
-        """Say between what the throughput is likely to be, where that is known."""
+        """Yield a sentence with the interval of the throughput, if the graph was measured."""
         interval = None if self.errors is None else self._interval(self.errors, explanation)
         if interval is not None and self.errors is not None:
             yield (
@@ -195,7 +195,7 @@ class PlacerFunction(Protocol):
     def __call__(
         self, problem: Problem, objective: Objective, *, seed: int, budget: Budget
     ) -> Placement | Found:
-        """Answer a problem."""
+        """Place the operators of a problem."""
         ...
 
     def __hash__(self) -> int: ...
@@ -208,11 +208,11 @@ class Placer:
     Attributes
     ----------
     options
-        The algorithm's own options, by name; what is not set keeps its default.
+        The algorithm's options by name; options that are not set keep their defaults.
     objectives
-        Names of the objectives that it can place for; empty for any.
+        Names of the objectives that it supports; empty for any.
     budget
-        Budget of its own, whatever budget it is given; None takes what it is given, or one second.
+        Budget that overrides the caller's; None uses the caller's, or one second.
     """
 
     name: str
@@ -225,7 +225,7 @@ class Placer:
     def place(
         self, problem: Problem, objective: Objective, *, seed: int = 0, budget: Budget | None = None
     ) -> Result:
-        """Place, and judge the placement anew, whatever the search believes of it.
+        """Place, and evaluate the placement independently of the search.
 
         Raises
         ------
@@ -240,7 +240,7 @@ class Placer:
     def attempt(
         self, problem: Problem, objective: Objective, *, seed: int = 0, budget: Budget | None = None
     ) -> Result:
-        """Place without judging the placement, as part of a larger search."""
+        """Place without the independent evaluation, as part of a larger search."""
         answer, seconds = self._answer(problem, objective, seed, budget)
         if answer.value is None:
             answer = replace(answer, value=objective.value(problem, answer.placement))
@@ -307,7 +307,7 @@ class Placer:
         return plain and objective.quantity in self.objectives
 
     def defaults(self) -> dict[str, Any]:
-        """Options this placer takes, with their defaults."""
+        """Options of this placer, with their defaults."""
         return dict(_options(self.function))
 
     def texts(self) -> dict[str, Any]:
@@ -336,7 +336,7 @@ class Placer:
 
 @lru_cache
 def _options(function: PlacerFunction) -> Mapping[str, Any]:
-    """Options of an algorithm, read from its signature once: that takes longer than a cut."""
+    """Options of an algorithm; cached, because reading a signature takes longer than a cut."""
     reserved = {"seed", "budget"}
     return {
         name: parameter.default
@@ -351,7 +351,7 @@ READABLE: dict[type, tuple[Callable[[str], Any], str]] = {
     float: (float, "a number"),
     str: (str, "a text"),
 }
-"""Types that options can have on the command line, and how they are read and told."""
+"""Types that options can have on the command line, with a parser and a name for messages."""
 PLACERS: Registry[Placer] = Registry("streamplace.placers", "placer")
 
 
@@ -363,7 +363,7 @@ def placer(
     Parameters
     ----------
     objectives
-        Names of the objectives that it can place for; by default any.
+        Names of the objectives that it supports; by default any.
     """
 
     def register(function: PlacerFunction) -> PlacerFunction:
@@ -375,7 +375,7 @@ def placer(
 
 
 def _kind(parameter: inspect.Parameter) -> type | None:
-    """Type of an option's texts: as it is annotated, None beside it or not, else as its default."""
+    """Type of an option: from its annotation (optional or not), else from its default."""
     annotated = get_args(parameter.annotation) or (parameter.annotation,)
     for kind in (*annotated, type(parameter.default)):
         if kind in READABLE:

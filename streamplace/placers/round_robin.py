@@ -1,4 +1,4 @@
-"""Round-robin: operators in topological order go to the devices in turn."""
+"""Round-robin: assigns operators to devices in turn, in topological order."""
 
 import numpy as np
 

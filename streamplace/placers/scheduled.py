@@ -1,8 +1,7 @@
-"""The answer that a schedule is.
+"""Placements of schedules, with their order held or as priorities.
 
-Devices that hold the order of a schedule run it as it was planned. Devices that take it as
-priorities run what is ready meanwhile, which may be better or worse. The better of the two is the
-answer.
+Devices that hold the order of a schedule run it as planned. Devices that use it as priorities run
+other ready tasks instead of waiting, which may be better or worse. The better of the two is kept.
 """
 
 from collections.abc import Iterable
@@ -28,22 +27,22 @@ class Judged(NamedTuple):
 
 
 def answer_of(problem: Problem, objective: Objective, schedule: ListSchedule) -> Found:
-    """Placement of a schedule, with its order."""
+    """Placement of a schedule, with its order, as an answer."""
     return best_answer(problem, objective, (schedule,))
 
 
 def best_answer(problem: Problem, objective: Objective, schedules: Iterable[ListSchedule]) -> Found:
-    """Placement of the schedule that the objective prefers, with its order; of equals the first."""
+    """Placement of the best schedule by the objective, with its order; on ties the first."""
     answers = [judge_schedule(problem, objective, schedule) for schedule in schedules]
     best = min(answers, key=lambda answer: answer.value)
     return Found(best.placement, value=best.value)
 
 
 def judge_schedule(problem: Problem, objective: Objective, schedule: ListSchedule) -> Judged:
-    """Placement of a schedule, with its order as priorities or, where that is better, held.
+    """Placement of a schedule, with its order as priorities or, if that is better, held.
 
-    Constraints can leave a task without a device late in a schedule; then the nearest legal
-    placement is the answer, without an order.
+    Constraints can leave a task without a device late in a schedule; then the result is the nearest
+    legal placement, without an order.
     """
     if not schedule.complete:
         placement = without_order(problem, schedule)
@@ -59,16 +58,17 @@ def judge_schedule(problem: Problem, objective: Objective, schedule: ListSchedul
 
 
 def without_order(problem: Problem, schedule: ListSchedule) -> Placement:
-    """Placement of a schedule whose devices run what is ready first."""
+    """Placement of a schedule without its order."""
     if schedule.complete:
         return problem.placement(schedule.place)
     return problem.placement(problem.repaired(np.maximum(schedule.place, 0)))
 
 
 def line_ranks(problem: Problem, schedule: ListSchedule) -> Floats:
-    """Priorities by which devices that hold the order run a schedule as it is.
+    """Priorities with which devices that hold the order run the schedule as planned.
 
-    By start; of tasks that start together first those that take no time, then in topological order.
+    Tasks are sorted by start, then by finish, so that tasks of no duration come first, and then
+    topologically.
     """
     n = len(schedule.start)
     position, ranks = np.empty(n, np.int64), np.empty(n)

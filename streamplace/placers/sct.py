@@ -1,4 +1,4 @@
-"""m-SCT: as m-ETF, but a device is kept for the favourite successor of what it ran."""
+"""m-SCT: m-ETF that reserves a core for the favourite successor of its last task."""
 
 import numpy as np
 
@@ -9,7 +9,7 @@ from streamplace.placers.registry import Budget, Found, placer
 from streamplace.scheduling.tasks import Tasks, mean_sendings, mean_work
 
 FAVOURITE = 0.1
-"""A stream whose relaxed choice is below this leads to a favourite (Baechi)."""
+"""Relaxed choice x below which a stream may lead to a favourite (Baechi)."""
 MOST_STREAMS = 200_000
 
 
@@ -37,7 +37,7 @@ def sct(problem: Problem, objective: Objective, *, seed: int, budget: Budget) ->
 
 
 def favourites(tasks: Tasks) -> Ints:
-    """Favourite successor of every task, -1 where it has none; none on very large graphs."""
+    """Favourite successor of every task, -1 for none; very large graphs have none."""
     favourite = np.full(tasks.n_tasks, -1, np.int32)
     if not 0 < len(tasks.source) <= MOST_STREAMS:
         return favourite
@@ -50,7 +50,7 @@ def favourites(tasks: Tasks) -> Ints:
 
 
 def _before(tasks: Tasks, v: int) -> Ints:
-    """Tasks for which v waits."""
+    """Predecessors of v."""
     return np.asarray(tasks.source[tasks.in_stream[tasks.in_start[v] : tasks.in_start[v + 1]]])
 
 

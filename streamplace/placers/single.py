@@ -1,4 +1,4 @@
-"""Single: everything on one device, the fastest that may run it."""
+"""Single: all operators on one device."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Sufferage: of a batch of tasks, next the one that needs its best device most."""
+"""Sufferage: schedules the task of a batch that would lose most on its second-best device next."""
 
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective

@@ -1,9 +1,8 @@
 """Ties between placements of equal throughput: least peak load first, then least traffic.
 
-All placements that keep up with the sources are equally good by throughput, the one that fills a
-device to the brim as well as the one that leaves room everywhere. From the answer of a search,
-single units are moved as long as the fullest resource gets less full, or the network carries less
-without any resource getting fuller than the fullest; so the throughput never falls.
+All placements that keep up with the sources have equal throughput, whether or not they leave
+capacity free. From the result of a search, single units are moved while that lowers the peak load,
+or lowers the traffic without raising the peak; the throughput never falls.
 """
 
 import numpy as np
@@ -16,17 +15,17 @@ from streamplace.model.problem import Problem
 from streamplace.placers.partition import unit_of
 
 WORK = 3_000_000
-"""Operators and streams looked at in all, which takes some milliseconds."""
+"""Operators and streams to examine in total, which takes some milliseconds."""
 ROUNDS = 100
 OVERLOAD = 1e6
-"""At so many times its rate no placement keeps up, and the throughput tells the peak load."""
+"""Multiple of the rate at which no placement keeps up, so that throughput gives the peak load."""
 
 
 def with_least_peak(problem: Problem, placement: Placement) -> Placement:
-    """Return a placement of no less throughput, of least peak load, then of least traffic.
+    """Return a placement of no less throughput, with least peak load, then least traffic.
 
-    Least among the placements that differ by one unit; the placement itself where the graph is too
-    large to look at them.
+    The minimum is local, over moves of single units. Graphs too large to examine them keep their
+    placement.
     """
     unit = unit_of(problem)
     moves = (int(unit.max()) + 1) * problem.n_devices
@@ -35,7 +34,7 @@ def with_least_peak(problem: Problem, placement: Placement) -> Placement:
         return placement
     try:
         overloaded = problem.at_rate(OVERLOAD * problem.graph.source_rate)
-    except StreamplaceError:  # a rate beyond what can be computed
+    except StreamplaceError:  # the rate is too large to compute with
         return placement
     place = np.array(placement.index, np.int32)
     peak, traffic = _cost(problem, overloaded, place[None])

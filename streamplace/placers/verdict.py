@@ -1,20 +1,20 @@
-"""The verdict on a placement: its value, its distance from the best possible, what limits it."""
+"""The verdict on a placement: its distance from the best possible value, and its bottleneck."""
 
 from streamplace.model.report import percent
 from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective
 
 PROVEN = 1e-6
-"""A value this close to its bound, as a share of it, is the best possible."""
+"""Relative distance from the bound within which a value counts as the best possible."""
 
 
 def proven(value: float, bound: float | None) -> bool:
-    """Whether a value meets its bound, or is better by rounding."""
+    """Whether a value meets its bound up to rounding."""
     return bound is not None and abs(value - bound) <= PROVEN * abs(bound)
 
 
 def verdict(value: float, bound: float | None, explanation: Explanation) -> str:
-    """One sentence."""
+    """Verdict in one sentence."""
     if bound is None:
         return explanation.verdict
     if proven(value, bound):
@@ -27,7 +27,7 @@ def verdict(value: float, bound: float | None, explanation: Explanation) -> str:
 
 
 def bound_in_words(objective: Objective, value: float, bound: float | None) -> str | None:
-    """The bound in one sentence, with the gap where there is one; None without a bound."""
+    """The bound in one sentence, with the gap if there is one; None without a bound."""
     if bound is None:
         return None
     text = f"Bound: no placement is better than {objective.format(bound)}"

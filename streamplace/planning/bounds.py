@@ -1,4 +1,4 @@
-"""Bounds: what no plan costs less than, from the cheapest relaxation to the strongest."""
+"""Lower bounds of the cost of every plan, from the cheapest relaxation to the strongest."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ class CostBound:
     cuts
         Cuts that prove the bound.
     by_strength
-        Bounds of the relaxations, each with the cuts of those before.
+        Bound of each relaxation, with the cuts of all weaker ones.
     """
 
     value: Fraction
@@ -57,7 +57,7 @@ def proven_bound(
     stop
         Whether to end with the bound so far.
     most_nodes
-        Boxes of shares that the search for the contents that are worth most looks at.
+        Most branch-and-bound nodes that pricing explores for each type of machine.
     """
     cuts: list[Cut] = []
     by_strength: dict[str, Fraction] = {}
@@ -87,7 +87,7 @@ def proven_bound(
 def _network_cuts(
     relaxation: Relaxation, catalogue: Catalogue, cuts: list[Cut], stop: Callable[[], bool]
 ) -> Iterable[Cut]:
-    """Cuts of the shares on a machine and of the streams between machines, in fractions."""
+    """Cuts from the linear relaxation of a machine's contents, network included."""
     polytopes = [relaxation.polytope(t) for t in range(relaxation.n_types)]
     offers = catalogue.offers
     worth = cheapest_worth(
@@ -111,7 +111,7 @@ def _network_cuts(
 def _content_cuts(
     columns: Columns, catalogue: Catalogue, cuts: list[Cut], stop: Callable[[], bool]
 ) -> Iterable[Cut]:
-    """Cuts of whole contents."""
+    """Cuts from contents with whole key groups."""
     for _ in range(ROUNDS):
         counts = None if stop() else cheapest_counts(cuts, catalogue)
         cut = None if counts is None else columns.cut(counts, stop)

@@ -1,9 +1,9 @@
-"""Configuration program: whether machines can be filled by whole contents, by column generation.
+"""Configuration linear program by column generation: can given machines hold all operators?
 
-A column is the contents of one machine of a type. The master program fills so many machines of each
-type with columns, in fractions, so that every operator is held once; pricing looks for a column
-that helps, and its bound is a cut where there is none (Gilmore and Gomory 1961; the bound is
-Farley's 1990, for numbers of machines).
+A column is the contents of one machine of a type. The master program fills the machines of each
+type with fractions of columns so that every operator is held once. Pricing looks for a column that
+improves the master; where there is none, its bound is a cut (Gilmore and Gomory 1961; the bound is
+that of Farley 1990, for numbers of machines).
 """
 
 from collections.abc import Callable, Sequence
@@ -16,9 +16,9 @@ from streamplace.planning.relaxation import Relaxation, exact
 
 ROUNDS = 60
 NODES = 64
-"""Boxes that pricing looks at for each type of machine at first."""
+"""Branch-and-bound nodes that pricing explores for each type of machine at first."""
 MORE = 8_000
-"""Boxes in all after which pricing does not look at more of them for each type."""
+"""Nodes explored in total after which the limit of each type is not raised further."""
 ENOUGH = 1e-6
 
 
@@ -29,12 +29,12 @@ class _Column(NamedTuple):
 
 
 class Columns:
-    """Contents of machines that were worth something, by type.
+    """Columns found so far, by type of machine.
 
     Parameters
     ----------
     most_nodes
-        Boxes that pricing looks at for each type of machine at most.
+        Most branch-and-bound nodes that pricing explores for each type of machine.
     """
 
     def __init__(self, relaxation: Relaxation, most_nodes: int) -> None:
@@ -45,8 +45,8 @@ class Columns:
     def cut(self, counts: Sequence[int], stop: Callable[[], bool]) -> Cut | None:
         """Return a cut that excludes these numbers of machines; None where there is none.
 
-        Where contents of the relaxation fill the machines, pricing begins again without them, and
-        looks at more boxes.
+        If the master is only feasible with columns that no real machine holds, those are dropped
+        and pricing restarts with more nodes.
         """
         nodes = NODES
         while not stop():

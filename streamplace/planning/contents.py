@@ -1,8 +1,8 @@
-"""Contents: what the subtasks on one machine take of it.
+"""Contents: the resources that the subtasks on one machine use.
 
-With shuffles that send from every subtask to every subtask, what a machine sends and receives
-depends on its own contents only. A stream that carries T from u to v makes a machine send
-T · share(u) · (1 − share(v)), and a forward stream only what has no partner on the machine.
+With shuffles that send from every subtask to every subtask, the traffic of a machine depends on its
+own contents only: of a stream that carries T from u to v it sends T · share(u) · (1 − share(v)).
+Of a forward stream it sends only the tuples of subtasks without a partner on the machine.
 """
 
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from streamplace.planning.slots import slot_groups
 CPU, CORE, MEMORY, EGRESS, INGRESS, SLOTS = range(6)
 RESOURCES = ("cpu", "core", "memory", "egress", "ingress", "slots")
 SLACK = 1e-9
-"""A resource is exceeded where it is by more than this share, which is rounding."""
+"""Share by which a resource may be exceeded, for rounding."""
 FORBIDDEN = 1e6
 
 
@@ -28,7 +28,7 @@ class Packing(NamedTuple):
 
     instructions: Floats  # [N] per second
     error: Floats  # [N] instructions per second by which costs may be too low
-    protected: int  # operators on each machine that may cost so much more, Γ
+    protected: int  # operators on each machine that may cost more at the same time, Γ
     memory: Floats  # [N] bytes
     source: Ints  # [M]
     target: Ints  # [M]
@@ -42,8 +42,8 @@ class Packing(NamedTuple):
     most: Floats  # [N, P + 1]
     least: Floats  # [N, P + 1]
     capacity: Floats  # [T, 6] of every resource; that of a core is its speed
-    per_tuple: Floats  # [T] instructions that a remote tuple costs at each end
-    per_bit: Floats  # [T] and each of its bits
+    per_tuple: Floats  # [T] instructions per remote tuple, at each end
+    per_bit: Floats  # [T] instructions per bit of a remote tuple, at each end
     allowed: Bools  # [T, N] whether a machine has the tags that an operator requires
     network: bool  # whether remote tuples cost anything
 
@@ -81,7 +81,7 @@ def packing_of(demand: Demand, catalogue: Catalogue, parallelism: Ints) -> Packi
 
 
 def capacities(catalogue: Catalogue) -> Floats:
-    """Capacity of a machine of each type, [T, 6]; that of a core is its speed."""
+    """Capacity of a machine of each type, [T, 6]; the capacity of a core is its speed."""
     rows = [
         (o.instructions, o.core_speed, o.memory, o.egress, o.ingress, o.slots)
         for o in catalogue.offers
@@ -98,9 +98,9 @@ def allowed(demand: Demand, catalogue: Catalogue) -> Bools:
 
 @inlined_kernel
 def fill(packing: Packing, kind: int, row: Ints, use: Floats) -> None:
-    """Write the share of each resource that contents take of a machine of a type.
+    """Compute the share of each resource that contents use on a machine of a type.
 
-    ``row`` counts the subtasks of each operator, ``use`` takes the six shares.
+    ``row`` counts the subtasks of each operator, ``use`` receives the six shares.
     """
     use[:] = 0.0
     _add_subtasks(packing, kind, row, use)
@@ -129,7 +129,7 @@ def _add_subtasks(packing: Packing, kind: int, row: Ints, use: Floats) -> None:
 
 @inlined_kernel
 def _slots(packing: Packing, row: Ints) -> int:
-    """Slots that contents take: of each group as many as its largest operator has subtasks."""
+    """Slots in use: for each group, the number of subtasks of its largest operator."""
     total, largest, group = 0, 0, -1
     for v in packing.by_slot_group:
         if packing.slot_group[v] != group:
@@ -176,7 +176,7 @@ def _largest_errors(packing: Packing, row: Ints) -> float:
 
 @inlined_kernel
 def excess(packing: Packing, kind: int, row: Ints, use: Floats) -> float:
-    """Return by how much contents exceed the resources of a machine, all shares together."""
+    """Sum over resources of the share by which contents exceed the machine's capacity."""
     fill(packing, kind, row, use)
     total = 0.0
     for r in range(len(use)):

@@ -1,6 +1,6 @@
 """Counts: the cheapest numbers of machines that satisfy cuts.
 
-CP-SAT finds them; a search of this file's own, in whole numbers, proves them.
+CP-SAT finds them; a depth-first search in integers proves that none cost less.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,17 +14,17 @@ from streamplace.planning.cuts import Cut
 from streamplace.planning.offers import Catalogue
 
 SCALE = 2**28
-"""What all operators are worth in whole numbers; worths of machines are rounded up."""
+"""Worth of all operators together as an integer; the worth of each machine is rounded up."""
 MOST_STEPS = 20_000
 IMPOSSIBLE = 2**62
-"""Cost of what no number of machines satisfies."""
+"""Cost that stands for an unsatisfiable cut."""
 MOST_WORK = 10.0
-"""Deterministic seconds of the solver."""
+"""Limit of the solver, in its deterministic seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Prices in whole numbers of a unit."""
+    """Prices as integer multiples of a unit."""
 
     numbers: tuple[int, ...]
     unit: Fraction
@@ -39,20 +39,20 @@ class Prices:
         return cls(tuple(number // step for number in whole), Fraction(step, common))
 
     def cost(self, counts: Sequence[int]) -> int:
-        """Cost of so many machines of each type, in units."""
+        """Cost of these numbers of machines, in units."""
         return sum(n * x for n, x in zip(self.numbers, counts, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class WholeCut:
-    """A cut in whole numbers: Σ worth(t) · x(t) ≥ demand."""
+    """A cut in integers: Σ worth(t) · x(t) ≥ demand."""
 
     worth: tuple[int, ...]
     demand: int
 
     @classmethod
     def of(cls, cut: Cut) -> "WholeCut":
-        """Round a cut, such that it excludes no more than before."""
+        """Round a cut so that it excludes no more than before."""
         if cut.demand <= 0:
             return cls((0,) * len(cut.worth), 0)
         scale = SCALE / cut.demand
@@ -80,9 +80,9 @@ def cheapest_counts(
     Parameters
     ----------
     above, below
-        Least cost, and the cost that must not be reached, in units.
+        Least cost, and the cost that must stay unreached, in units.
     tried
-        Numbers that are not wanted.
+        Numbers of machines to exclude.
     """
     cheapest = solve_counts(
         Prices.of(catalogue).numbers,
@@ -113,7 +113,7 @@ def solve_counts(
     limits
         Fewest and most machines of each type.
     work
-        Deterministic seconds of the solver.
+        Limit of the solver, in its deterministic seconds.
     above, below, tried
         As for `cheapest_counts`.
     """
@@ -142,11 +142,11 @@ def solve_counts(
 def least_cost(
     cuts: Iterable[Cut], catalogue: Catalogue, goal: int, stop: Callable[[], bool] = lambda: False
 ) -> Fraction:
-    """Return a cost, at most ``goal`` units, that no numbers that satisfy the cuts are below.
+    """Return a lower bound, at most ``goal`` units, of the cost of numbers that satisfy the cuts.
 
-    Every number of machines is refuted of which the cost is below the goal: one type after the
-    other, as long as no cut alone shows that the rest costs too much. Where that takes too many
-    steps, or until ``stop``, the bound is that of the best cut.
+    A depth-first search refutes all numbers of machines that cost less than the goal. It branches
+    on one type after the other and prunes where a single cut shows that the rest costs too much.
+    If it needs too many steps or is stopped, the bound is that of the best single cut.
     """
     prices = Prices.of(catalogue)
     singles = [_SingleCut.of(WholeCut.of(cut), prices, catalogue) for cut in cuts]
@@ -160,12 +160,12 @@ def least_cost(
 
 @dataclass(frozen=True, slots=True)
 class _SingleCut:
-    """A cut, and the types that satisfy it, the cheapest for what they are worth first.
+    """A cut, and the types with positive worth, lowest price per worth first.
 
     Attributes
     ----------
     offers
-        Number, price, worth and most machines of each type that is worth anything.
+        Index, price, worth and ``at_most`` of each of these types.
     """
 
     worth: tuple[int, ...]
@@ -174,14 +174,14 @@ class _SingleCut:
 
     @classmethod
     def of(cls, cut: WholeCut, prices: Prices, catalogue: Catalogue) -> "_SingleCut":
-        """Sort the types of a cut."""
+        """Sort the types of a cut by price per worth."""
         columns = zip(prices.numbers, cut.worth, catalogue.offers, strict=True)
         offers = [(t, n, z, offer.at_most) for t, (n, z, offer) in enumerate(columns) if z]
         offers.sort(key=lambda row: (Fraction(row[1], row[2]), *row[2:]))
         return cls(cut.worth, cut.demand, tuple(offers))
 
     def least_cost(self, first: int, need: int) -> int:
-        """Least cost at which the types from ``first`` on satisfy what is left of the cut."""
+        """Least cost at which the types from ``first`` on reach the remaining worth ``need``."""
         if need <= 0:
             return 0
         cost = 0

@@ -1,4 +1,4 @@
-"""Curves: plans for several rates, or for several numbers of operators that may cost more."""
+"""Curves: plans for several rates, or for several numbers of protected operators."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,27 +16,27 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Along = Literal["rate", "robust"]
-"""What the plans of a curve differ by."""
+"""The quantity that varies along a curve."""
 HEADS: dict[Along, str] = {"rate": "tuples/s", "robust": "operators protected"}
 TITLES: dict[Along, tuple[str, str]] = {
     "rate": ("Cost against rate", "tuples/s"),
     "robust": ("Price of robustness", "operators that may cost more on each machine (Γ)"),
 }
-"""Title of a plot, and name of its values."""
+"""Title of a plot, and label of its x-axis."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanCurve(Pictured):
-    """Cost and bound along a range: of rates (the frontier), or of protected operators.
+    """Cost and bound along a range of rates (the frontier) or of protected operators.
 
     Attributes
     ----------
     along
         "rate" or "robust".
     values
-        Values of that, ascending.
+        Values of that quantity, ascending.
     results
-        The plan for each of them.
+        The plan for each value.
     """
 
     along: Along
@@ -59,7 +59,7 @@ class PlanCurve(Pictured):
         return Report((Sheet(head, rows),), subject=self)
 
     def _price(self, result: PlanResult) -> tuple[str, ...]:
-        """Return by how much a plan costs more than the first one."""
+        """Share by which a plan costs more than the first one."""
         if self.along == "rate":
             return ()
         return (percent(result.cost / self.results[0].cost - 1),)

@@ -1,11 +1,11 @@
 """Cuts: inequalities that the numbers of machines of every plan satisfy.
 
-Let π be a price for each operator, and z(t) the most that the shares on one machine of type t can
-be worth, Σ π(v) · share(v). The machines of a plan hold every operator once, so
+Let π(v) be a price for each operator, and z(t) the largest worth Σ π(v) · share(v) of the shares
+that fit on one machine of type t. The machines of a plan hold every operator once, so
 
     Σ over types of  z(t) · x(t)  ≥  Σ over operators of  π(v)
 
-for the numbers x of machines. Every bound of a plan is a set of such cuts.
+for the numbers x of machines. Every bound of a plan's cost rests on such cuts.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,11 +23,11 @@ from streamplace.planning.shares import busiest_share, choices
 from streamplace.planning.slots import slot_groups, slots_of
 
 ROOM = 1 + Fraction(2, 10**9)
-"""Capacities are taken to be larger by this, which is more than what plans may exceed them by."""
+"""Factor by which cuts enlarge capacities: more than plans may exceed them by."""
 MOST_PARTS = 4096
-"""Subtasks among which the memory of an operator is divided at most."""
+"""Most subtasks among which the memory of an operator is divided."""
 LARGEST_PIECES = 4
-"""Dual feasible functions are tried up to this number of items per machine."""
+"""Largest k of the dual feasible functions that are tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +37,11 @@ class Cut:
     Attributes
     ----------
     worth
-        What one machine of each type is worth at most, z.
+        Largest worth of one machine of each type, z.
     demand
-        What all operators are worth together.
+        Worth of all operators together.
     origin
-        How the cut came about: "cpu", "memory", "slots", "items", "network" or "contents".
+        Relaxation that made the cut: "cpu", "memory", "slots", "items", "network" or "contents".
     """
 
     worth: tuple[Fraction, ...]
@@ -72,7 +72,7 @@ def resource_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
 def _totals(
     demand: Demand, catalogue: Catalogue, rows: Bools
 ) -> Iterator[tuple[str, int, Fraction]]:
-    """What some operators need of each resource together."""
+    """Total need of each resource by some of the operators."""
     largest = sorted(demand.error[rows].tolist())[::-1][: demand.protected]
     yield "cpu", CPU, _sum([*demand.instructions[rows].tolist(), *largest])
     yield "memory", MEMORY, _sum(demand.memory[rows].tolist())
@@ -86,11 +86,11 @@ def _sum(values: Sequence[float]) -> Fraction:
 
 
 def item_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
-    """Cuts by dual feasible functions, of items that cannot be divided.
+    """Cuts by dual feasible functions, for items that cannot be divided.
 
-    The function of k pieces (Fekete and Schepers 2001) takes size x to itself where (k + 1) · x is
-    whole, and to ⌊(k + 1) · x⌋ / k elsewhere: items that fit into one machine are then worth at
-    most 1.
+    The function of k pieces (Fekete and Schepers 2001) maps a size x to itself where (k + 1) · x is
+    an integer, and to ⌊(k + 1) · x⌋ / k elsewhere, so that items that fit into one machine are
+    worth at most 1.
     """
     capacity = capacities(catalogue)
     for origin, resource, need in (
@@ -114,7 +114,7 @@ def item_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
 
 
 def _items(demand: Demand, need: Floats, whole: Fraction) -> Iterator[tuple[int, Fraction]]:
-    """Pieces of each operator: their number, and their size as a share of a machine."""
+    """Number of equal pieces of each operator, and their size as a share of a machine."""
     for v in range(demand.n_operators):
         groups = demand.pieces(v)
         size = Fraction(float(need[v])) / whole / groups if groups else Fraction(0)
@@ -128,7 +128,7 @@ def _dual_feasible(size: Fraction, pieces: int) -> Fraction:
 
 
 def least_subtasks(demand: Demand, catalogue: Catalogue) -> Longs:
-    """Subtasks that each operator has at least, so that the fastest core can run each, [N]."""
+    """Least number of subtasks of each operator that the fastest core can run, [N]."""
     may_run = allowed(demand, catalogue)
     speed = capacities(catalogue)[:, 1]
     fastest = np.where(may_run, speed[:, None], 0.0).max(axis=0)
@@ -139,7 +139,7 @@ def least_subtasks(demand: Demand, catalogue: Catalogue) -> Longs:
 def least_parallelism(demand: Demand, v: int, speed: float) -> int:
     """Return the smallest parallelism at which a core of this speed runs the busiest subtask.
 
-    0 where no parallelism is enough.
+    0 if no parallelism is enough.
     """
     need = float(demand.heaviest[v])
     if demand.keeps[v]:
@@ -165,7 +165,7 @@ def least_parallelism(demand: Demand, v: int, speed: float) -> int:
 
 
 def useless_offer(demand: Demand, catalogue: Catalogue) -> Offer | None:
-    """Return an offer on which no operator fits: too slow a core, or too little memory."""
+    """Return an offer on which no operator fits because of core speed, memory or tags."""
     may_run = allowed(demand, catalogue)
     for offer, runs in zip(catalogue.offers, may_run, strict=True):
         if not any(

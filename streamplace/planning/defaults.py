@@ -1,4 +1,4 @@
-"""Defaults that the command line states, too; this file imports nothing."""
+"""Defaults that the command line shows in its help; imports nothing, so that help stays fast."""
 
 USUAL_ERROR = 0.15
-"""Share by which operators cost more than measured: nine of ten predictions are within it."""
+"""Share by which operators may cost more than measured; covers nine of ten predictions."""

@@ -1,4 +1,4 @@
-"""Demand: what a graph at full rate asks of the machines that run it."""
+"""Demand: the resources that a graph at full rate needs of the machines that run it."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
@@ -14,39 +14,39 @@ from streamplace.model.streams import CHAINED
 FLINK_GROUP = "default"
 """Slot sharing group of operators that name none."""
 ALL_TO_ALL, FORWARD, EITHER = 0, 1, 2
-"""How a stream joins subtasks; either is forward where the parallelisms of its ends are equal."""
+"""How a stream connects subtasks; `EITHER` is forward if both ends have equal parallelism."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Demand:
-    """What a graph of N operators and M streams asks for, all subtasks together.
+    """Resources that a graph of N operators and M streams needs, summed over subtasks.
 
     Attributes
     ----------
     instructions
-        [N] instructions per second, with those that operators use at any rate.
+        [N] instructions per second, the constant ones included.
     constant
-        [N] instructions per second that operators use at any rate. A machine is charged for them as
-        for the tuples of the subtasks on it, so for no less than the equal parts that these have.
+        [N] instructions per second that operators use at any rate. A machine is charged for them in
+        proportion to the tuples of its subtasks, which is no less than their equal parts.
     error
         [N] instructions per second by which the cost of an operator may be too low.
     protected
-        Operators on each machine that may cost so much more at the same time, Γ.
+        Operators on each machine that may cost that much more at the same time, Γ.
     memory
         [N] bytes.
     requires
         Tags that a machine must have.
     dealing
-        Key groups by which an operator's tuples may be dealt to its subtasks; 0 stands for equal
-        parts. Where there are several, each resource is charged for the worst.
+        Numbers of key groups by which the tuples of an operator may be distributed to its subtasks;
+        0 stands for equal parts. If there are several, each resource is charged for the worst.
     most
         [N] largest parallelism; 0 where any is possible.
     keeps
         [N] whether the largest parallelism of an operator is its only one.
     tied
-        [N] operators of one number must have one parallelism.
+        [N] group numbers; operators of a group must have equal parallelism.
     slot_group
-        [N] operators of one number may share slots.
+        [N] group numbers; operators of a group may share slots.
     source, target
         [M] ends of the streams.
     tuples, bits
@@ -90,11 +90,11 @@ class Demand:
 
     @property
     def fixed(self) -> bool:
-        """Whether all operators have one parallelism only."""
+        """Whether every operator has only one possible parallelism."""
         return bool(self.keeps.all())
 
     def pieces(self, v: int) -> int:
-        """Equal pieces of operator v of which every subtask has a whole number; 0 for none."""
+        """Equal pieces of operator v that no subtask splits; 0 if there are none."""
         groups = min(self.dealing[v]) if len(self.dealing[v]) == 1 else 0
         if self.keeps[v] and len(self.dealing[v]) == 1 and groups % int(self.most[v]) == 0:
             return int(self.most[v])
@@ -114,10 +114,10 @@ def demand_of(
     error
         Share by which the cost of an operator may be too low.
     protected
-        Operators on each machine that may be so at the same time.
+        Operators on each machine whose cost may be too low at the same time.
     fixed
-        Operators that keep the parallelism of the graph, or whether all do. So do those that
-        forward streams join to them.
+        Operators that keep the parallelism of the graph, or whether all do. Operators that forward
+        streams connect to them keep theirs, too.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def demand_of(
 
 
 def _unchained(graph: StreamGraph) -> StreamGraph:
-    """Return the graph whose chained streams are forward ones, since a plan may part their ends."""
+    """Return the graph with chained streams as forward ones: a plan may separate their ends."""
     streams = graph.streams
     if CHAINED not in streams.partitioning:
         return graph
@@ -169,7 +169,7 @@ def _unchained(graph: StreamGraph) -> StreamGraph:
 
 
 def _named(graph: StreamGraph, fixed: bool | Collection[str]) -> Bools:
-    """Whether an operator is one of those that are named, or all are, [N]."""
+    """Whether each operator is named in ``fixed``, or all are, [N]."""
     names = graph.operators.name
     if isinstance(fixed, bool):
         return np.full(len(names), fixed)
@@ -182,7 +182,7 @@ def _named(graph: StreamGraph, fixed: bool | Collection[str]) -> Bools:
 
 
 def _joined(graph: StreamGraph, keeps: Bools) -> Ints:
-    """How each stream joins subtasks, in the order of the graph."""
+    """How each stream connects subtasks, in the order of the graph's streams."""
     streams, parallelism = graph.streams, graph.operators.parallelism
     keyed = graph.operators.max_parallelism[streams.target] > 0
     kinds = {"forward": FORWARD, "rebalance": ALL_TO_ALL, "hash": ALL_TO_ALL, "": EITHER}
@@ -194,13 +194,13 @@ def _joined(graph: StreamGraph, keeps: Bools) -> Ints:
 
 
 def _slot_groups(graph: StreamGraph) -> Ints:
-    """Number the slot sharing groups of the operators, [N]."""
+    """Slot sharing group of each operator, numbered, [N]."""
     names = [name or FLINK_GROUP for name in graph.operators.slot_sharing_group]
     return np.asarray(np.unique(names, return_inverse=True)[1].astype(np.int32))
 
 
 def connected(n: int, source: Ints, target: Ints) -> Ints:
-    """Number the groups of operators that streams connect, [N].
+    """Connected component of each operator, numbered, [N].
 
     >>> connected(4, np.array([0, 2]), np.array([2, 3])).tolist()
     [0, 1, 0, 0]
@@ -213,7 +213,7 @@ def connected(n: int, source: Ints, target: Ints) -> Ints:
 
 
 def _most(graph: StreamGraph, tied: Ints) -> Ints:
-    """Largest parallelism of each operator; tied operators share the smallest of theirs."""
+    """Largest parallelism of each operator: the smallest within its tied group."""
     groups = graph.operators.max_parallelism
     limit = np.full(tied.max() + 1, np.iinfo(np.int32).max, np.int64)
     np.minimum.at(limit, tied[groups > 0], groups[groups > 0])
@@ -222,7 +222,7 @@ def _most(graph: StreamGraph, tied: Ints) -> Ints:
 
 
 def _dealing(graph: StreamGraph, joined: Ints) -> tuple[frozenset[int], ...]:
-    """Key groups by which each operator's tuples are dealt, in topological order of the streams."""
+    """Numbers of key groups by which the tuples of each operator may be distributed."""
     operators, flow = graph.operators, graph.flow
     groups, kinds = operators.max_parallelism.tolist(), graph.streams.partitioning
     dealing: list[set[int]] = [

@@ -1,4 +1,4 @@
-"""A plan as the other commands read it: graph, cluster, and placement of subtasks."""
+"""Deployment: a plan as a graph, a cluster and a placement of subtasks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,12 +15,12 @@ from streamplace.planning.demand import EITHER, FORWARD, Demand
 from streamplace.planning.offers import Catalogue
 
 ROUNDING = 1e-8
-"""A rate is carried where the closed form of the simulator reaches it but for this share."""
+"""Share by which the simulator's closed form may miss a rate that counts as carried."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedDeployment:
-    """What to run, on which machines, and where.
+    """Subtasks, machines, and the placement of the subtasks on them.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class PlannedDeployment:
 
     @property
     def problem(self) -> Problem:
-        """Problem of placing the subtasks."""
+        """The placement problem of the subtasks on the cluster."""
         return Problem(self.expansion.graph, self.cluster)
 
     @property
@@ -57,7 +57,7 @@ class PlannedDeployment:
 def deployment_of(
     demand: Demand, catalogue: Catalogue, parallelism: Ints, kinds: Sequence[int], rows: Ints
 ) -> PlannedDeployment:
-    """Name the machines and the subtasks on them.
+    """Return the deployment of machines and the numbers of subtasks on them.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def deployment_of(
 
 
 def machine_names(catalogue: Catalogue, kinds: Sequence[int]) -> tuple[str, ...]:
-    """Names of machines of these types: those of the offers, with numbers."""
+    """Name each machine after its offer, with a running number."""
     number: dict[int, int] = {}
     names = []
     for kind in kinds:
@@ -97,7 +97,7 @@ def _cluster(catalogue: Catalogue, kinds: Sequence[int]) -> Cluster:
 
 
 def _paired(demand: Demand, parallelism: Ints, rows: Ints) -> list[Ints]:
-    """Machine of each subtask of each operator; partners of a forward stream meet if they can."""
+    """Machine of each subtask of each operator, with forward partners together where possible."""
     partner: dict[int, int] = {}
     for e, (u, v) in enumerate(zip(demand.source.tolist(), demand.target.tolist(), strict=True)):
         equal = demand.joined[e] == EITHER and parallelism[u] == parallelism[v]

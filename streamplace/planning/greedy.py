@@ -1,7 +1,7 @@
-"""First fit by dot product: machines are filled one after the other.
+"""First fit by dot product: fills machines one after the other.
 
-Each machine takes the subtask whose needs lie most in the direction of what the machine has left
-(Panigrahy and others 2011), until none fits.
+Each machine receives the subtask whose needs have the largest dot product with its free resources,
+until none fits (Panigrahy and others 2011).
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ from streamplace.planning.contents import (
 
 @kernel
 def first_fit(packing: Packing, kinds: Ints) -> tuple[Ints, Ints]:
-    """Fill machines of these types in turn; returns contents [D, N] and the subtasks left [N]."""
+    """Fill machines of these types in turn; return contents [D, N] and unplaced subtasks [N]."""
     n, d = len(packing.instructions), len(kinds)
     rows, left = np.zeros((d, n), np.int32), packing.parallelism.copy()
     use, after = np.empty(6), np.empty(6)
@@ -44,7 +44,7 @@ def first_fit(packing: Packing, kinds: Ints) -> tuple[Ints, Ints]:
 def _best_item(
     packing: Packing, kind: int, row: Ints, left: Ints, use: Floats, after: Floats
 ) -> tuple[int, bool]:
-    """Operator of which a subtask fits and scores most, alone or with its bundle; -1 for none."""
+    """Operator whose subtask fits and scores highest, alone or with its bundle; -1 for none."""
     best, chosen, bundled = -np.inf, -1, False
     for together in (True, False):
         for v in range(len(left)):
@@ -61,7 +61,7 @@ def _best_item(
 
 @inlined_kernel
 def _has_bundle(packing: Packing, left: Ints, v: int) -> bool:
-    """Whether v is the first of several operators that all have subtasks left."""
+    """Whether v is the first operator of a bundle whose operators all have unplaced subtasks."""
     several = False
     for x in range(len(left)):
         if x != v and packing.bundle[x] == packing.bundle[v]:
@@ -73,7 +73,7 @@ def _has_bundle(packing: Packing, left: Ints, v: int) -> bool:
 
 @inlined_kernel
 def _score(use: Floats, after: Floats, need: float) -> float:
-    """Dot product of what an item needs and what the machine has left, less what it sends."""
+    """Dot product of an item's needs and the machine's free resources, less its traffic."""
     score = need * (1.0 - min(1.0, use[CPU])) - (after[CPU] - use[CPU] - need)
     for r in range(len(use)):
         if after[r] > 1.0 + SLACK:
@@ -87,7 +87,7 @@ def _score(use: Floats, after: Floats, need: float) -> float:
 
 @inlined_kernel
 def _add(packing: Packing, row: Ints, left: Ints, v: int, together: bool, sign: int) -> float:
-    """Add a subtask, or one of each operator of its bundle, or take them away again.
+    """Add a subtask, or one of each operator of its bundle; with sign −1, remove them again.
 
     Returns the instructions per second that they need.
     """
@@ -102,7 +102,7 @@ def _add(packing: Packing, row: Ints, left: Ints, v: int, together: bool, sign: 
 
 @kernel
 def force(packing: Packing, kinds: Ints, rows: Ints, left: Ints) -> None:
-    """Put what is left where it exceeds resources least."""
+    """Place each remaining subtask where it exceeds resources least."""
     use = np.empty(6)
     for v in range(len(left)):
         while left[v] > 0:
@@ -124,7 +124,7 @@ def force(packing: Packing, kinds: Ints, rows: Ints, left: Ints) -> None:
 
 @kernel
 def deal(packing: Packing, kinds: Ints) -> Ints:
-    """Contents in proportion to the speed of the machines, whatever is exceeded, [D, N]."""
+    """Contents in proportion to the speed of machines, even if resources are exceeded, [D, N]."""
     n, d = len(packing.instructions), len(kinds)
     rows = np.zeros((d, n), np.int32)
     for v in range(n):

@@ -1,4 +1,4 @@
-"""Headroom: the share of every resource that stays free, derived from what it is for."""
+"""Headroom: the share of every resource that stays free, derived from its purposes."""
 
 from dataclasses import dataclass
 from math import inf
@@ -12,21 +12,21 @@ from streamplace.planning.offers import Catalogue
 
 @dataclass(frozen=True, slots=True)
 class Headroom:
-    """What is to be possible beside the rate.
+    """Purposes for which a share of every resource stays free.
 
     Attributes
     ----------
     restart
-        Seconds that a restart stops the job; tuples wait meanwhile.
+        Seconds that a restart stops the job, in which tuples queue up.
     catch_up
-        Seconds after which they have been worked off.
+        Seconds within which the queued tuples are processed after a restart.
     latency
-        Seconds that a tuple may wait for cores on its way, in the mean.
+        Mean seconds that a tuple may wait for cores on its path through the graph.
     variability
-        Mean of the squared coefficients of variation of the times between tuples and of the times
-        that operators take; 1 as for exponential times.
+        Mean of the squared coefficients of variation of inter-arrival and service times; 1 for
+        exponential times.
     flat
-        Share that stays free besides.
+        Share that stays free in addition.
 
     Examples
     --------
@@ -53,12 +53,12 @@ class Headroom:
             raise SettingError(f"headroom is {self.flat:g}; it must be at least 0 and less than 1")
 
     def share(self, graph: StreamGraph, catalogue: Catalogue) -> float:
-        """Share that stays free for all of it."""
+        """Share that stays free for all purposes together."""
         catching_up, waiting = self.of_catching_up(), self.of_waiting(graph, catalogue)
         return 1 - (1 - self.flat) * (1 - catching_up) * (1 - waiting)
 
     def factors(self, graph: StreamGraph, catalogue: Catalogue) -> dict[str, float]:
-        """Multiple of the rate that the plan is made for, by what it is for; 1 is left out."""
+        """Multiple of the rate that each purpose adds to the plan, without those equal to 1."""
         shares = {
             "a restart": self.of_catching_up(),
             "short queues": self.of_waiting(graph, catalogue),
@@ -67,19 +67,18 @@ class Headroom:
         return {reason: 1 / (1 - share) for reason, share in shares.items() if share}
 
     def of_catching_up(self) -> float:
-        """Share for what has waited during a restart: r / (c + r) of restart r and catch-up c."""
+        """Share for tuples queued during a restart: r / (c + r) for restart r and catch-up c."""
         return 1 - 1 / (1 + self.restart / self.catch_up)
 
     def of_waiting(self, graph: StreamGraph, catalogue: Catalogue) -> float:
         """Share for short queues.
 
-        A subtask is a queue with one server, in which tuples wait W = V · ρ / (1 − ρ) · s (Allen
-        and Cunneen), with the utilization ρ, the variability V and s seconds per tuple. Operators
-        on the longest way through the graph share the latency evenly.
+        A subtask is a single-server queue with the mean wait W = V · ρ / (1 − ρ) · s (Allen and
+        Cunneen), where ρ is the utilization, V the variability and s the seconds per tuple. The
+        operators on the longest path through the graph share the latency evenly.
 
-        Where an operator uses CPU at any rate, tuples have the rest of the core, and take longer by
-        as much. A plan has more subtasks than cores that are used at any rate, or nothing would be
-        left; the share is sufficient with the fewest.
+        A constant load reduces the core's speed for tuples, so s grows accordingly. A plan has more
+        subtasks than constant loads fill cores; the share is sufficient for the fewest.
         """
         if self.latency == inf:
             return 0.0
@@ -91,14 +90,14 @@ class Headroom:
 
 
 def _longest_service(graph: StreamGraph, speed: float) -> float:
-    """Most seconds that a tuple takes of what constant loads leave of a core of this speed."""
+    """Longest service time of a tuple on a core of this speed, less constant loads."""
     cores = 1e6 * graph.operators.constant / speed
     share_left = 1 - cores / (np.floor(cores) + 1)
     return float((graph.charged_ipt / speed / share_left).max())
 
 
 def _longest_way(graph: StreamGraph) -> int:
-    """Operators on the longest way through a graph."""
+    """Number of operators on the longest path through a graph."""
     length = np.ones(graph.n_operators, np.int64)
     flow = graph.flow
     for u, v in zip(flow.source.tolist(), flow.target.tolist(), strict=True):

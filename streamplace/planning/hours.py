@@ -1,4 +1,4 @@
-"""Hours: what each hour of a trace would need alone, beside the plan for the whole trace."""
+"""Hours of a trace: the plan that each hour alone would need, beside the plan for all hours."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ from streamplace.model.report import Part, Sheet
 HOUR = 3600
 DAY = 24 * HOUR
 EARLIEST_DATE = 1e8
-"""Seconds from which times are moments since 1970 and not since the begin of the trace."""
+"""Seconds from which times count since 1970 and not since the start of the trace."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlanHour:
-    """What an hour of a trace would need alone.
+    """The plan that an hour of a trace would need alone.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class PlanHour:
     rate
         Tuples/s of all sources together, each at its largest rate of the hour.
     machines, cost, bound
-        Of the plan for this hour alone.
+        Machines, cost and bound of the plan for this hour alone.
     carried
         Whether the plan for the trace carries the hour.
     """
@@ -52,7 +52,7 @@ class PlanHour:
 
 
 def hour_parts(hours: Sequence[PlanHour], cost: float, priced: bool) -> list[Part]:
-    """Table of the hours, and what they cost together beside a plan of this cost for all."""
+    """Table of the hours, and their total cost beside a plan of this cost for all hours."""
     rows = tuple(
         (
             clock(hour.start),
@@ -77,7 +77,7 @@ def hour_parts(hours: Sequence[PlanHour], cost: float, priced: bool) -> list[Par
 
 
 def machines_in_words(machines: Mapping[str, int]) -> str:
-    """Return how many machines there are of each type.
+    """Number of machines of each type, in words.
 
     >>> machines_in_words({"small": 2, "large": 1})
     '2 small, 1 large'
@@ -86,7 +86,7 @@ def machines_in_words(machines: Mapping[str, int]) -> str:
 
 
 def clock(seconds: float) -> str:
-    """Hour in words: since the begin of the trace, or a date.
+    """Start of an hour in words: since the start of the trace, or as a date.
 
     >>> clock(7200), clock(90000), clock(1772323200)
     ('2 h', '1 d 1 h', '2026-03-01 00:00')

@@ -1,8 +1,8 @@
-"""Improve a plan at its cost: fewer subtasks, then contents with which the machines carry most.
+"""Improve a plan at its cost: fewer subtasks, then the contents that carry the largest rate.
 
-The search tries few subtasks first, but only for a short time and with one factor for all
-operators, and ends as soon as the rate is carried. Every subtask takes threads, buffers and
-connections that the model does not count, and every cost may be higher than the graph says.
+Every subtask takes threads, buffers and connections that the model does not count, and every cost
+may be higher than the graph says. The search that comes before tries few subtasks only briefly and
+with one factor for all operators, and ends as soon as the rate is carried.
 """
 
 import math
@@ -19,12 +19,12 @@ from streamplace.planning.problem import PlanProblem
 from streamplace.planning.shares import choices
 
 FACTORS = 1, 1.5, 2, 3, 4, 6
-"""Multiples of the least parallelism that are tried, the first that the machines carry is taken."""
+"""Multiples of the least parallelism to try; the first that the machines carry is used."""
 
 MOVES = 16_000
 """Moves of each walk."""
 MOST_ROOM, PROBES = 1.5, 6
-"""Multiple of the rate up to which contents are looked for, and halvings of the interval."""
+"""Largest multiple of the rate to try, and number of bisection steps."""
 
 Walk = Callable[[Packing, Ints, Ints, int], PackedMachines | None]
 """Moves subtasks between machines until they carry the rate; None where that fails."""
@@ -36,7 +36,7 @@ def with_fewer_subtasks(
     walk: Walk,
     stop: Callable[[], bool],
 ) -> PackedMachines:
-    """Return the same machines with fewer subtasks, as far as they are found until ``stop``."""
+    """Return the same machines with as few subtasks as are found before ``stop``."""
     demand, catalogue = problem.demand, problem.catalogue
     if demand.fixed:
         return packed
@@ -62,7 +62,7 @@ def with_most_room(
     walk: Walk,
     stop: Callable[[], bool],
 ) -> PackedMachines:
-    """Return the same machines and subtasks, where they carry the largest rate that is found."""
+    """Return the same machines and subtasks, placed to carry the largest rate that is found."""
     low, high = 1.0, MOST_ROOM
     for _ in range(PROBES):
         if stop():
@@ -79,7 +79,7 @@ def with_most_room(
 
 
 def merged_rows(rows: Ints, before: Ints, after: Ints) -> Ints:
-    """Subtasks on every machine [D, N] after a change of parallelisms, in proportion.
+    """Scale the subtasks on every machine [D, N] to other parallelisms, in proportion.
 
     >>> merged_rows(np.array([[4], [3], [1]]), np.array([8]), np.array([3])).ravel().tolist()
     [2, 1, 0]
@@ -93,9 +93,9 @@ def merged_rows(rows: Ints, before: Ints, after: Ints) -> Ints:
 
 
 def _together(demand: Demand, vector: Ints) -> Iterator[Bools]:
-    """Operators whose parallelisms change together, the most subtasks first.
+    """Operators whose parallelisms change together, groups with the most subtasks first.
 
-    Operators of equal parallelism that are joined one to one stay so.
+    Operators of equal parallelism that are connected one to one keep equal parallelism.
     """
     chain = one_to_one(demand)
     is_even = [len(np.unique(vector[chain == g])) == 1 for g in range(chain.max() + 1)]
@@ -106,7 +106,7 @@ def _together(demand: Demand, vector: Ints) -> Iterator[Bools]:
 
 
 def _coarser(demand: Demand, vector: Ints, members: Bools, least: int) -> Iterator[Ints]:
-    """Parallelisms of which those of some operators are lower, the lowest first."""
+    """Vectors in which some operators have a lower parallelism, the lowest first."""
     highest = int(vector[members].max())
     possible = [set(choices(demand, v, highest)) for v in np.flatnonzero(members).tolist()]
     tried = set[int]()

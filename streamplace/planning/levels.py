@@ -1,4 +1,4 @@
-"""Levels: vectors of parallelisms that are worth trying on given machines."""
+"""Levels: vectors of parallelisms to try on given machines."""
 
 from collections.abc import Iterator, Sequence
 from math import inf
@@ -13,19 +13,19 @@ from streamplace.planning.shares import choices
 from streamplace.planning.slots import slot_groups, slots_of
 
 FINEST = 8
-"""Subtasks become at most so many times smaller than the slowest core requires."""
+"""Largest multiple of the parallelism that the slowest core requires."""
 MOST = 4096
 MOST_STREAMS = 5_000_000
-"""Streams between subtasks that a plan may have."""
+"""Most streams between subtasks in a plan."""
 
 
 def parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Iterator[Ints]:
-    """Vectors of parallelisms, from the fewest subtasks on.
+    """Vectors of parallelisms, fewest subtasks first.
 
-    The first is the least that the slowest core allows (DS2's), the next ones have as many subtasks
-    as machines at least, and then smaller and smaller subtasks; where operators share slots, the
-    last one has as many as slots. Each comes with chains of equal parallelism first, whose subtasks
-    are joined one to one. Those that need more slots than there are are left out.
+    The first is the least that the slowest core allows, as in DS2. The next have at least one
+    subtask of each operator per machine, then smaller and smaller subtasks; if operators share
+    slots, the last has one subtask per slot. Each vector comes first with equal parallelism along
+    chains, so that subtasks are connected one to one. Vectors that need too many slots are skipped.
     """
     if demand.fixed:
         yield demand.most
@@ -48,7 +48,7 @@ def parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) ->
 
 
 def _slots(catalogue: Catalogue, counts: Sequence[int]) -> float:
-    """Slots of so many machines of each type."""
+    """Slots of these numbers of machines together."""
     return sum(offer.slots * n for offer, n in zip(catalogue.offers, counts, strict=True) if n)
 
 
@@ -77,15 +77,15 @@ def _least(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Longs
 
 
 def one_to_one(demand: Demand) -> Ints:
-    """Number the groups of operators that are joined one to one at equal parallelism, [N]."""
+    """Group of operators connected one to one at equal parallelism, numbered, [N]."""
     direct = demand.joined != ALL_TO_ALL
     return connected(demand.n_operators, demand.source[direct], demand.target[direct])
 
 
 def _raised(demand: Demand, wanted: Longs, together: Ints, most: float) -> Ints:
-    """Return the next parallelisms that differ in some share; those of a group are equal.
+    """Round parallelisms up to the next that differ in some share, equal within a group.
 
-    Where the next one is above ``most``, it is the largest up to that.
+    If the next one is above ``most``, take the largest up to ``most``.
     """
     vector = np.ones(demand.n_operators, np.int64)
     for v in range(demand.n_operators):

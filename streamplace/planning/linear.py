@@ -1,6 +1,6 @@
 """Linear programs over the relaxed contents of machines, solved by OR-tools' GLOP.
 
-Nothing that is proven rests on the solver: its dual values are multipliers of `Polytope.most`.
+No proof relies on the solver: its dual values only serve as multipliers of `Polytope.most`.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from streamplace.model.arrays import Floats
 from streamplace.planning.relaxation import Polytope
 
 PENALTY = 1000.0
-"""What a resource that is exceeded once over costs, in terms of all operators' worth."""
+"""Penalty for exceeding the resources by 100 %, as a multiple of all operators' worth."""
 
 
 class Optimum(NamedTuple):
@@ -20,18 +20,18 @@ class Optimum(NamedTuple):
 
     value: float
     shares: Floats  # [N]
-    multipliers: Floats  # one of each row
+    multipliers: Floats  # one for each row
 
 
 class Separation(NamedTuple):
-    """Whether numbers of machines can hold all operators, in shares.
+    """Whether numbers of machines can hold all operators, in fractional shares.
 
     Attributes
     ----------
     missing
-        Shares that are missing or too many, 0 where all operators find room.
+        Sum of missing and surplus shares; 0 if all operators fit.
     worth
-        Prices of the operators by which a cut excludes the numbers, [N].
+        Prices of the operators for a cut that excludes these numbers, [N].
     """
 
     missing: float
@@ -39,10 +39,10 @@ class Separation(NamedTuple):
 
 
 def best_contents(polytope: Polytope, worth: Floats) -> Optimum:
-    """Return the contents that are worth most.
+    """Return the contents with the largest worth.
 
-    Resources may be exceeded at a price, so that there is an optimum in every box; where none holds
-    anything, its value is negative.
+    Resources may be exceeded at a penalty, so that every box has an optimum; its value is negative
+    if no contents within the box fit.
     """
     solver = new_solver()
     variables, rows = _block(solver, polytope, 1.0)
@@ -64,7 +64,7 @@ def best_contents(polytope: Polytope, worth: Floats) -> Optimum:
 def cheapest_worth(
     polytopes: Sequence[Polytope], prices: Floats, at_least: Floats, at_most: Floats
 ) -> Floats:
-    """Worth of each operator in the cheapest fractional plan, [N]."""
+    """Dual price of each operator in the cheapest fractional plan, [N]."""
     solver = new_solver()
     counts = [solver.NumVar(float(a), float(b), "") for a, b in zip(at_least, at_most, strict=True)]
     blocks = [
@@ -77,7 +77,7 @@ def cheapest_worth(
 
 
 def separate(polytopes: Sequence[Polytope], counts: Sequence[int]) -> Separation:
-    """Say whether so many machines of each type can hold all operators in shares."""
+    """Test whether these numbers of machines can hold all operators in fractional shares."""
     solver = new_solver()
     blocks = [
         _block(solver, polytope, float(count))[0]
@@ -88,7 +88,7 @@ def separate(polytopes: Sequence[Polytope], counts: Sequence[int]) -> Separation
 
 
 def _covered(solver: Any, blocks: list[list[Any]], n: int, penalty: float) -> Separation:
-    """Solve with every operator held once; what is missing or too much costs the penalty."""
+    """Solve with every operator held once; missing and surplus shares cost the penalty."""
     cover = covering_rows(solver, [1.0] * n, penalty)
     for v, row in enumerate(cover):
         for block in blocks:
@@ -100,7 +100,7 @@ def _covered(solver: Any, blocks: list[list[Any]], n: int, penalty: float) -> Se
 
 
 def covering_rows(solver: Any, amounts: Sequence[float], penalty: float) -> list[Any]:
-    """Rows that hold so much of every operator; what is missing or too much costs the penalty."""
+    """Rows that require these amounts of every operator; gap and surplus cost the penalty."""
     cover = []
     for amount in amounts:
         row = solver.Constraint(float(amount), float(amount))
@@ -113,7 +113,7 @@ def covering_rows(solver: Any, amounts: Sequence[float], penalty: float) -> list
 
 
 def _block(solver: Any, polytope: Polytope, count: Any) -> tuple[list[Any], list[Any]]:
-    """Variables and rows of so many machines; the number may be a variable itself."""
+    """Variables and rows of a number of machines, which may be a variable itself."""
     fixed = isinstance(count, float)
     highest = solver.infinity()
     variables = [

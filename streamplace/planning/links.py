@@ -1,9 +1,9 @@
-"""Links: packed machines on the devices of a cluster, whose links between pairs limit as well.
+"""Links: assigns packed machines to the devices of a cluster with limited links between pairs.
 
-What a machine takes depends on its contents only, but what a link takes depends on two machines.
-Packed machines whose links are too slow change places with other devices of their kind, then their
-subtasks move; where that is not enough, the plan is refused and the search goes on. Leaving links
-out of account only lowers the cost, so the bound holds.
+The load of a machine depends on its contents only, but the load of a link depends on two machines.
+If links are too slow, machines swap devices of their type, then subtasks move; if that is not
+enough, the plan is refused and the search goes on. Ignoring links only lowers the cost, so the
+bound holds.
 """
 
 import numpy as np
@@ -29,9 +29,9 @@ from streamplace.planning.problem import PlanProblem
 from streamplace.planning.result import PlanLimit
 
 SWAPS = 40
-"""Changes of devices that are made for one plan."""
+"""Most swaps of devices for one plan."""
 MOVES = 20_000
-"""Moves of subtasks that are tried for one plan."""
+"""Moves of subtasks to try for one plan."""
 
 
 class LinkedDevices:
@@ -43,7 +43,7 @@ class LinkedDevices:
         self._seed = problem.settings.seed
 
     def accept(self, packed: PackedMachines) -> PackedMachines | None:
-        """Return packed machines on devices whose links carry the rate; None where none do."""
+        """Assign devices whose links carry the rate; None if none are found."""
         devices, carried = self._swapped(packed, self._first(packed))
         if not self._carries(carried):
             packed = self._moved(packed, devices)
@@ -53,7 +53,7 @@ class LinkedDevices:
         return PackedMachines(packed.kinds, packed.parallelism, packed.rows, devices)
 
     def _first(self, packed: PackedMachines) -> Ints:
-        """Devices of the right kinds, in the order of the cluster."""
+        """First devices of each type, in the order of the cluster."""
         taken = [0] * len(self._members)
         devices = []
         for kind in packed.kinds.tolist():
@@ -62,7 +62,7 @@ class LinkedDevices:
         return np.array(devices, np.int32)
 
     def _swapped(self, packed: PackedMachines, devices: Ints) -> tuple[Ints, float]:
-        """Swap devices of one kind as long as more is carried; returns the share that is."""
+        """Swap devices of one type while the carried share of the rate grows; return both."""
         deployment = self._deployment(packed)
         instance = _as_one(Problem(deployment.expansion.graph, self._cluster).instance)
         machine = deployment.placement.index
@@ -79,7 +79,7 @@ class LinkedDevices:
         return devices, carried
 
     def _swaps(self, packed: PackedMachines, devices: Ints) -> list[Ints]:
-        """Devices after each swap of two machines' devices, or of one with a device at rest."""
+        """Devices after each swap with another machine of the type, or with an unused device."""
         at = {int(d): m for m, d in enumerate(devices)}
         swaps = []
         for m, kind in enumerate(packed.kinds.tolist()):
@@ -95,7 +95,7 @@ class LinkedDevices:
         return swaps
 
     def _moved(self, packed: PackedMachines, devices: Ints) -> PackedMachines:
-        """Move subtasks between these machines until no resource is exceeded, if they still fit."""
+        """Move subtasks until links carry the rate; keep the result if resources still suffice."""
         deployment = self._deployment(packed)
         names = deployment.expansion.graph.operators.name
         on_these = frozenset(self._cluster.devices.name[d] for d in devices.tolist())
@@ -119,9 +119,9 @@ class LinkedDevices:
 
 
 def acceptor(problem: PlanProblem) -> Accept:
-    """Take packed machines with which the closed form of the simulator reaches the rate.
+    """Return a function that accepts packed machines if they carry the rate in the simulator.
 
-    On given machines, they are put on devices whose links carry it as well.
+    On the machines of a cluster, it also assigns devices whose links carry the rate.
     """
     if problem.cluster is not None:
         return LinkedDevices(problem, problem.cluster).accept
@@ -133,7 +133,7 @@ def acceptor(problem: PlanProblem) -> Accept:
 
 
 def deployed(problem: PlanProblem, packed: PackedMachines) -> PlannedDeployment:
-    """Name the machines and the subtasks on them; given machines have their own names and links."""
+    """Return the deployment of packed machines; devices of a cluster keep names and links."""
     kinds, rows = packed.kinds.tolist(), packed.rows
     made = deployment_of(problem.demand, problem.catalogue, packed.parallelism, kinds, rows)
     if problem.cluster is None or packed.devices is None:
@@ -143,18 +143,18 @@ def deployed(problem: PlanProblem, packed: PackedMachines) -> PlannedDeployment:
 
 
 def placement_on(cluster: Cluster, deployment: PlannedDeployment, devices: Ints) -> Placement:
-    """Return the placement of a deployment on given devices."""
+    """Return the placement of a deployment on these devices of a cluster."""
     operators = deployment.expansion.graph.operators.name
     return Placement(operators, cluster.devices.name, devices[deployment.placement.index])
 
 
 def _as_one(instance: Instance) -> Instance:
-    """Slow all sources down together: they carry the rate as they do apart, or miss it for less."""
+    """Slow all sources down together: the same answer on whether the rate is carried, for less."""
     return instance._replace(group=np.zeros_like(instance.group), n_groups=1)
 
 
 def fullest_link(problem: Problem, placement: Placement) -> PlanLimit | None:
-    """Return the link between two devices that is used most; None where none carries anything."""
+    """Return the link between two devices with the highest use; None if all are idle."""
     loads = resource_loads(problem.instance, placement.index)
     links = link_loads(problem, placement.index, loads.links)
     if not links or not links[0].load:

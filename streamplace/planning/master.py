@@ -1,7 +1,7 @@
-"""Master program of column generation: all operators are held by contents of machines, in parts.
+"""Master program of column generation: covers all operators by fractions of columns.
 
-A column is the contents of one machine of a type. Whatever is held too little or too much is
-penalised, so that the program is always feasible (Gilmore and Gomory 1961).
+A column is the contents of one machine of a type. Gaps and surpluses are penalised, so that the
+program is always feasible (Gilmore and Gomory 1961).
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,14 +14,14 @@ from streamplace.planning.linear import covering_rows, new_solver
 
 
 class MasterSolution(NamedTuple):
-    """Cost of the columns and of what is missing, and the dual values.
+    """Cost of the columns and penalties, and the dual values.
 
     Attributes
     ----------
     worth
-        What a unit of each operator is worth, [N].
+        Dual value of a unit of each operator, [N].
     rent
-        What a machine of each type is worth beside its price, where their numbers are given, [T].
+        Dual value of a machine of each type, if their numbers are limited, [T].
     """
 
     cost: float
@@ -36,16 +36,16 @@ def solve_master(
     penalty: float,
     counts: Sequence[int] | None = None,
 ) -> MasterSolution:
-    """Hold so much of every operator at least cost.
+    """Cover these amounts of every operator at least cost.
 
     Parameters
     ----------
     columns
-        Type and contents of machines.
+        Type of machine and contents of each column.
     prices
         Price of a machine of each type.
     penalty
-        Price of a unit that is missing or too much.
+        Price of a missing or surplus unit.
     counts
         Most machines of each type; by default any number.
     """

@@ -1,4 +1,4 @@
-"""Naming: a packing of machines as a plan for people."""
+"""Naming: turns packed machines into a plan with the names of machines and operators."""
 
 from math import inf
 
@@ -22,7 +22,7 @@ from streamplace.planning.steps import FLOWING, growing_use, rate_of, use_at
 def result_of(
     problem: PlanProblem, packed: PackedMachines, bound: CostBound, steps: PlanSteps
 ) -> PlanResult:
-    """Name everything in a plan for people."""
+    """Return the plan of packed machines, with names in place of numbers."""
     demand, catalogue, graph = problem.demand, problem.catalogue, problem.graph
     deployment = deployed(problem, packed)
     packing = packing_of(demand, catalogue, packed.parallelism)
@@ -62,7 +62,7 @@ def result_of(
 
 
 def _machines(problem: PlanProblem, packed: PackedMachines) -> tuple[tuple[str, ...], PlanSlots]:
-    """Names of the machines in their order, and the slots of the job, and of each or each type."""
+    """Names of the machines in order, and the slots of the job and of machines or their types."""
     demand, catalogue = problem.demand, problem.catalogue
     taken = slots_of(slot_groups(demand, catalogue), packed.rows)
     shared = int(slots_of(demand.slot_group, packed.parallelism[None])[0])
@@ -81,7 +81,7 @@ def _machines(problem: PlanProblem, packed: PackedMachines) -> tuple[tuple[str, 
 
 
 def step_of(catalogue: Catalogue, counts: tuple[int, ...], rate: float) -> PlanStep:
-    """What so many machines of each type cost and carry."""
+    """Cost and rate of these numbers of machines, as a step."""
     prices = Prices.of(catalogue)
     return PlanStep(_named(catalogue, counts), float(prices.cost(counts) * prices.unit), rate)
 
@@ -97,7 +97,7 @@ def _limit(
     names: tuple[str, ...],
     use: Floats,
 ) -> PlanLimit:
-    """Resource that is full first if the rate grows."""
+    """Return the resource that is full first if the rate grows."""
     flowing = np.zeros(use.shape[1])
     flowing[list(FLOWING)] = 1  # memory and slots in use do not grow with the rate
     full = use
@@ -127,7 +127,7 @@ def _ends(demand: Demand, end: Ints) -> Floats:
 
 
 def _free(capacity: Floats, use: Floats) -> dict[str, float]:
-    """Share of each resource that is free, of all that is limited."""
+    """Free share of each resource, over all machines that limit it."""
     free = {}
     for r, name in enumerate(RESOURCES):
         limited = np.isfinite(capacity[:, r])

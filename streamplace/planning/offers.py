@@ -1,4 +1,4 @@
-"""Offers: the types of machines that can be bought, and what each costs."""
+"""Offers: the types of machines that can be bought, and their prices."""
 
 import math
 from collections.abc import Iterable
@@ -32,11 +32,11 @@ class Offer:
     memory
         Bytes; infinite by default.
     egress, ingress
-        What the network card sends and receives at most, in bit/s; infinite by default.
+        Bandwidth of the network card in each direction, in bit/s; infinite by default.
     slots
         Slots of a machine, for the subtasks that it runs; infinite by default.
     tags
-        What the machine offers ("gpu", "ssd", …); operators may require tags.
+        Features of the machine ("gpu", "ssd", …); operators may require tags.
     at_least, at_most
         Fewest and most machines of this type in a plan.
 
@@ -80,7 +80,7 @@ class Offer:
         return self.core_speed * self.cores
 
     def device(self, name: str) -> Device:
-        """Return the device of a cluster that a machine of this type is."""
+        """Return a machine of this type as a device of a cluster."""
         return Device(
             name, self.mips, self.cores, self.tags, self.memory, self.egress, self.ingress
         )
@@ -103,14 +103,14 @@ class Offer:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """All offers, and what a tuple costs that goes from one machine to another.
+    """All offers, and the CPU cost of tuples between machines.
 
     Attributes
     ----------
     overhead
-        Core seconds that each remote tuple costs at both ends.
+        Core seconds per remote tuple, at each end.
     overhead_per_byte
-        Core seconds that each of its bytes costs in addition, at both ends.
+        Core seconds per byte of a remote tuple, at each end.
     slot_sharing
         Whether a slot may hold a subtask of each operator of a slot sharing group, as in Flink;
         otherwise it holds one subtask.
@@ -142,7 +142,7 @@ class Catalogue:
         overhead_per_byte: Quantity = 0.0,
         slot_sharing: bool = False,
     ) -> "Catalogue":
-        """Catalogue of single offers."""
+        """Build a catalogue from offers, with units parsed."""
         with located("overhead"):
             per_tuple = seconds(overhead)
         with located("overhead_per_byte"):
@@ -156,12 +156,12 @@ class Catalogue:
 
 
 def read_offers(path: Path) -> Catalogue:
-    """Offers from a TOML file, a table ``[[offers]]`` for each type of machine."""
+    """Read offers from a TOML file with a table ``[[offers]]`` for each type of machine."""
     return parse_offers(read_bytes(path, LARGEST_TOML), spot(path))
 
 
 def parse_offers(content: bytes, where: str) -> Catalogue:
-    """Offers from the text of a TOML document; ``where`` stands in errors.
+    """Parse offers from a TOML document; errors mention ``where``.
 
     >>> text = b'offers = [{name = "small", price = 0.1, memory = "8 GB"}]'
     >>> parse_offers(text, "offers.toml").offers[0].memory

@@ -13,7 +13,7 @@ from streamplace.planning.walk import uses
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedMachines:
-    """Machines and what runs on them.
+    """Machines and the subtasks on them.
 
     Attributes
     ----------
@@ -24,7 +24,7 @@ class PackedMachines:
     rows
         [D, N] subtasks of each operator on each machine.
     devices
-        [D] number of the given device that each machine is; None where machines are bought.
+        [D] index of the cluster's device for each machine; None if machines are bought.
     """
 
     kinds: Ints
@@ -38,7 +38,7 @@ class PackedMachines:
 
 
 Accept = Callable[[PackedMachines], PackedMachines | None]
-"""Takes packed machines, or changes them so that they carry the rate, or refuses them."""
+"""Returns packed machines that carry the rate, changed if needed; None if they do not."""
 
 
 def machine_kinds(catalogue: Catalogue, counts: Sequence[int]) -> Ints:
@@ -48,7 +48,7 @@ def machine_kinds(catalogue: Catalogue, counts: Sequence[int]) -> Ints:
 
 
 def without_idle(packed: PackedMachines, catalogue: Catalogue) -> PackedMachines:
-    """Return the plan without machines on which nothing runs and that need not be kept."""
+    """Remove machines without subtasks, except those that ``at_least`` requires."""
     in_use: Bools = np.asarray(packed.rows.any(axis=1))
     for t, offer in enumerate(catalogue.offers):
         same = np.flatnonzero(packed.kinds == t)

@@ -1,4 +1,4 @@
-"""Pictures of plans: machines and what runs on them, hours, and curves of cost and bound."""
+"""Pictures of plans: machines and their subtasks, hours, and curves of cost and bound."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 PLAN, BOUND = PALETTE[0], PALETTE[1]
 MOST_BARS = 24
-"""Machines that have a bar."""
+"""Most machines that are drawn."""
 LEAST_SHOWN = 1e-6
 
 
 class PlanPicture(NamedTuple):
-    """What a picture shows of a plan.
+    """Contents of a picture of a plan.
 
     Attributes
     ----------
@@ -35,9 +35,9 @@ class PlanPicture(NamedTuple):
     title
         Line below the name of the graph.
     hours
-        Hours of a trace, which have a panel of their own; none for one rate.
+        Hours of a trace, drawn in a panel of their own; none for one rate.
     cost, unit
-        Cost of the plan, and what costs are: "cost per hour" or "machines".
+        Cost of the plan, and its unit: "cost per hour" or "machines".
     """
 
     graph: StreamGraph
@@ -50,16 +50,16 @@ class PlanPicture(NamedTuple):
 
 
 class CurvePicture(NamedTuple):
-    """What a picture shows of a curve.
+    """Contents of a picture of a curve.
 
     Attributes
     ----------
     title, label
-        Two lines above, and the name of the values.
+        Title of two lines, and label of the x-axis.
     values, costs, bounds
-        Values, and the cost and the bound of the plan of each.
+        Values on the x-axis, and the cost and bound of the plan for each.
     unit
-        What costs are.
+        Unit of the costs.
     """
 
     title: str
@@ -71,7 +71,7 @@ class CurvePicture(NamedTuple):
 
 
 def draw_machines(plan: PlanPicture) -> "Figure":
-    """CPU of each machine in use, by operator; below it, the hours of a trace."""
+    """Draw the CPU use of each machine by operator, and below it the hours of a trace."""
     use, names = _cpu_use(plan), plan.graph.operators.name
     busy = np.flatnonzero(use.sum(axis=1))[:MOST_BARS]
     figure, axes = new_figure(
@@ -95,7 +95,7 @@ def draw_machines(plan: PlanPicture) -> "Figure":
 
 
 def _cpu_use(plan: PlanPicture) -> Floats:
-    """Share of the CPU of each machine in use, by operator and at last for streams, [D, N + 1]."""
+    """CPU use of each machine by operator, with streams in the last column, [D, N + 1]."""
     from streamsim import resource_loads
 
     expansion = expand(plan.graph)
@@ -110,7 +110,7 @@ def _cpu_use(plan: PlanPicture) -> Floats:
 
 
 def _draw_hours(axis: "Axes", plan: PlanPicture) -> None:
-    """Cost of each hour alone, and of the plan."""
+    """Draw the cost of each hour alone, and of the plan."""
     hours = plan.hours
     at = np.array([(hour.start - hours[0].start) / HOUR for hour in hours])
     cost = [hour.cost for hour in hours]
@@ -122,7 +122,7 @@ def _draw_hours(axis: "Axes", plan: PlanPicture) -> None:
 
 
 def draw_curve(curve: CurvePicture) -> "Figure":
-    """Cost and proven bound against the rate, or against the number of protected operators."""
+    """Draw cost and proven bound against the rate or the number of protected operators."""
     figure, (axis,) = panels([""])
     axis.fill_between(curve.values, curve.bounds, curve.costs, color=PLAN, alpha=0.15, linewidth=0)
     axis.plot(curve.values, curve.costs, color=PLAN, marker="o", markersize=4, label="plan")

@@ -31,13 +31,13 @@ from streamplace.planning.verification import contradictions
 LOG = logging.getLogger(__name__)
 
 PROOF = 0.4
-"""Share of the time that the bound may take."""
+"""Share of the time budget for the bound."""
 SEARCH = 0.85
-"""Share of the time after which the search ends, where neighbouring steps follow."""
+"""Share of the time budget after which the search ends if neighbouring steps follow."""
 CHEAPEST = 0.95
-"""Share of the search that looks for cheaper machines; then the machines stay."""
+"""Share of the search for cheaper machines; the rest improves the plan on its machines."""
 CHEAPER = 0.93
-"""Share of the time after which the step with one machine less ends."""
+"""Share of the time budget after which the step with one machine less ends."""
 
 
 def planned(
@@ -45,7 +45,7 @@ def planned(
 ) -> PlanResult:
     """Return the cheapest plan for the rate of a graph, and a bound of the cost of every plan.
 
-    Given machines cost 1 each, so that the plan takes few of them.
+    The machines of a cluster cost 1 each, so that the plan uses few of them.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def planned(
 def planned_most(
     graph: StreamGraph, machines: Catalogue | Cluster, settings: PlanSettings = USUAL_SETTINGS
 ) -> PlanResult:
-    """Return a plan for the highest rate that is found on machines.
+    """Return a plan for the highest rate for which one is found.
 
     Raises
     ------
@@ -103,9 +103,9 @@ def planned_most(
 
 
 def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> list[PackedMachines]:
-    """Search the cheapest machines; return them improved, and as they were found.
+    """Search for the cheapest machines; return them improved, and as they were found.
 
-    Machines that the search misses within its budget may be those that a refusal would promise.
+    If the search finds none, pack as a refusal does, which would otherwise promise this rate.
     """
     share = SEARCH if problem.cluster is None else 1.0
     stop, moves = _ended(meter, share * CHEAPEST), problem.settings.budget.evaluations
@@ -123,7 +123,7 @@ def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> list[Pack
 
 
 def _steps(problem: PlanProblem, packed: PackedMachines, meter: Meter) -> PlanSteps:
-    """Return what one machine less and one more carry, where machines are bought."""
+    """Return the steps with one machine less and one more, if machines are bought."""
     if problem.cluster is not None:
         return None, None
     less, more = neighbours(problem, packed)
@@ -136,7 +136,10 @@ def _steps(problem: PlanProblem, packed: PackedMachines, meter: Meter) -> PlanSt
 def _step(
     problem: PlanProblem, counts: tuple[int, ...] | None, least: float, stop: Callable[[], bool]
 ) -> PlanStep | None:
-    """Return what so many machines carry, at least what is known; None if that is not known."""
+    """Return the step of these numbers of machines, with a rate of at least ``least``.
+
+    None if the time is over before any rate is known.
+    """
     if counts is None:
         return None
     rate, packed = largest_rate(problem, counts, stop)
@@ -146,7 +149,7 @@ def _step(
 
 
 def _ended(meter: Meter, share: float) -> Callable[[], bool]:
-    """Return whether a share of the time is over, as a function."""
+    """Return a function that tells whether a share of the time budget is used up."""
     whole = meter.seconds
 
     def ended() -> bool:

@@ -1,8 +1,8 @@
-"""Pricing: the contents of a machine that are worth most, with whole key groups.
+"""Pricing: the contents of a machine with the largest worth, in whole key groups.
 
-Branch and bound on the linear relaxation. A box of shares is split where an operator's share is not
-a whole number of key groups, or where the relaxation keeps more of a stream on the machine than
-the shares of its ends allow; the leaves that are left when it stops prove the bound.
+Branch and bound on the linear relaxation. A node is a box of shares. It is split where the share of
+an operator is not a whole number of key groups, or where the relaxation keeps more of a stream on
+the machine than the shares of its ends allow. The open nodes at the end prove the bound.
 """
 
 import heapq
@@ -18,24 +18,24 @@ from streamplace.planning.linear import Optimum, best_contents
 from streamplace.planning.relaxation import Box, Polytope, Relaxation
 
 WHOLE = 1e-6
-"""Key groups are whole where they are by no more than this."""
+"""Tolerance within which a number of key groups is whole."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Priced:
-    """What one machine can be worth.
+    """Upper bound of the worth of one machine's contents.
 
     Attributes
     ----------
     bound
-        Upper bound, in exact fractions.
+        Upper bound, an exact fraction.
     contents
-        Contents of the highest bound, in shares of the operators; empty where nothing is worth it.
+        Shares of the operators at the node of the highest bound; 0 if nothing has positive worth.
     exact
-        Whether the relaxation is exact for these contents; a machine then holds them, but for
+        Whether the relaxation is exact for these contents, so that a machine holds them up to
         rounding.
     nodes
-        Boxes that were looked at.
+        Number of explored nodes.
     """
 
     bound: Fraction
@@ -61,12 +61,12 @@ def price(
     nodes: int = 1,
     stop: Callable[[], bool] = lambda: False,
 ) -> Priced:
-    """Return what the contents of a machine of a type are worth at most.
+    """Bound the worth of the contents of a machine of a type.
 
     Parameters
     ----------
     nodes
-        Boxes that are looked at; with 1, the bound is that of the linear relaxation.
+        Most nodes to explore; with 1, the bound is that of the linear relaxation.
     """
     heap: list[_Node] = []
     _push(heap, relaxation, kind, worth, relaxation.boxes[kind])
@@ -87,10 +87,10 @@ def _push(heap: list[_Node], relaxation: Relaxation, kind: int, worth: Floats, b
 
 
 def _split(relaxation: Relaxation, node: _Node) -> list[Box]:
-    """Two boxes that tell the contents apart from what no machine can hold; none where one can.
+    """Return two boxes that exclude the node's optimum; none if a machine can hold it.
 
-    First a fractional number of key groups is excluded, the furthest from whole, and then the
-    stream is split of which the relaxation keeps too much on the machine.
+    Branches on the operator whose number of key groups is furthest from whole; if all are whole, on
+    the stream that the relaxation overestimates most.
     """
     groups, shares = relaxation.whole_groups, node.optimum.shares
     scaled = shares * groups
@@ -116,6 +116,6 @@ def _halves(box: Box, v: int, below: float, above: float) -> list[Box]:
 
 
 def _bound(leaves: list[_Node], worth: Floats) -> Fraction:
-    """Return the largest of the leaves' bounds; an empty machine is worth nothing."""
+    """Return the largest bound of the leaves, at least 0 for an empty machine."""
     bounds = [leaf.polytope.most(worth, leaf.optimum.multipliers) for leaf in leaves]
     return max([Fraction(0), *bounds])

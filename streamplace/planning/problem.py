@@ -1,7 +1,7 @@
-"""Plan problems: a graph at a rate, the machines that there are, and what a plan must leave free.
+"""Plan problems: a graph at a rate, the available machines, and the headroom.
 
-A problem is built once, from the settings, and everything that decides about a plan reads the same
-demand: the bounds, the search, the links between given machines, and the check of the answer.
+A problem is built once from the settings. Bounds, search, links and the final check all read the
+same demand from it.
 """
 
 from collections.abc import Mapping
@@ -20,24 +20,24 @@ UNKNOWN = "what the profile does not know"
 
 @dataclass(frozen=True, eq=False)
 class PlanProblem:
-    """A graph at a rate, and the machines of which a plan may be made.
+    """A graph at a rate, and the machines available to a plan.
 
     Attributes
     ----------
     graph
         The graph at its rate.
     settings
-        What the plan must leave free, and how it is searched.
+        Headroom, robustness and budget of the plan.
     catalogue
-        Types of machines. Given machines are offers of a price of 1.
+        Types of machines. The machines of a cluster are offers with a price of 1.
     headroom
         Share of every resource that stays free, errors of predictions included.
     reserves
-        Multiples of the rate that the plan is made for, by what they are for.
+        Multiples of the rate that the plan is made for, by purpose.
     cluster
-        The given machines; None where machines are bought.
+        The cluster to plan for; None if machines are bought.
     members
-        Numbers of the given machines of each type.
+        Indices of the cluster's devices of each type.
     """
 
     graph: StreamGraph
@@ -65,7 +65,7 @@ class PlanProblem:
 
     @cached_property
     def demand(self) -> Demand:
-        """Requirements of the graph at the rate at which the headroom would be in use."""
+        """Demand of the graph at the rate divided by 1 − headroom."""
         settings = self.settings
         return demand_of(
             self.graph.at_rate(self.rate / (1 - self.headroom)),
@@ -87,7 +87,7 @@ class PlanProblem:
 def _reserve(
     graph: StreamGraph, catalogue: Catalogue, settings: PlanSettings
 ) -> tuple[float, dict[str, float]]:
-    """Share that stays free, and the multiples of the rate that it consists of."""
+    """Share that stays free, and the multiples of the rate by purpose."""
     share = settings.headroom.share(graph, catalogue)
     reserves = settings.headroom.factors(graph, catalogue)
     errors = settings.errors
@@ -98,7 +98,7 @@ def _reserve(
 
 
 def catalogue_of(cluster: Cluster) -> tuple[Catalogue, tuple[tuple[int, ...], ...]]:
-    """Offers for the types of devices of a cluster, and the numbers of the devices of each."""
+    """Offers for the types of devices of a cluster, and the indices of the devices of each."""
     kinds: dict[Offer, list[int]] = {}
     for number, device in enumerate(cluster.devices):
         offer = Offer(

@@ -1,4 +1,4 @@
-"""Refusals: why no machines carry a rate, and which rate they do carry."""
+"""Refusals: messages on why no machines carry a rate, and which rate they do carry."""
 
 from fractions import Fraction
 
@@ -71,7 +71,7 @@ def refusal(problem: PlanProblem, bound: CostBound | None) -> str:
 
 
 def slow_operator(problem: PlanProblem) -> str:
-    """Say which operator no core is fast enough for; an empty text where all find one."""
+    """Say which operator no core is fast enough for; an empty text if there is none."""
     demand, catalogue = problem.demand, problem.catalogue
     runs = allowed(demand, catalogue)
     for v, name in enumerate(demand.name):
@@ -90,7 +90,7 @@ def slow_operator(problem: PlanProblem) -> str:
 
 
 def _short_resource(demand: Demand, catalogue: Catalogue) -> str:
-    """Say which resource all machines together have too little of."""
+    """Say which resource is too small on all machines together."""
     offers = catalogue.offers
     for word, unit, need, rooms in (
         ("CPU", "MIPS", demand.instructions.sum() / 1e6, [o.instructions / 1e6 for o in offers]),

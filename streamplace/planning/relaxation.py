@@ -1,8 +1,8 @@
-"""Relaxation: what one machine can hold, as linear inequalities.
+"""Relaxation: the contents that fit on one machine, as linear inequalities.
 
 The variables are the share f(v) of each operator on the machine, and for each stream the part w(e)
-of it that stays there. With shuffles w = f(u) · f(v), which McCormick's inequalities bound from
-above on the box that the shares lie in; with forward streams w = min(f(u), f(v)).
+of it that stays local. For shuffles w = f(u) · f(v), which McCormick's inequalities bound from
+above on the box of the shares; for forward streams w = min(f(u), f(v)).
 """
 
 from collections.abc import Mapping
@@ -25,9 +25,9 @@ DIGITS = 40
 
 
 LITTLE = 1e-3
-"""Share of all tuples by which the relaxation may be off."""
+"""Share of all tuples by which the relaxation may overestimate local streams."""
 NARROW = 1e-3
-"""Boxes of this width are not split."""
+"""Width below which boxes are not split."""
 
 
 class Box(NamedTuple):
@@ -46,7 +46,7 @@ class Inequality(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Polytope:
-    """What a machine can hold, within a box: rows, and lower and upper limits of the variables."""
+    """Contents that fit on a machine within a box: rows, and limits of the variables."""
 
     n_operators: int
     rows: tuple[Inequality, ...]
@@ -56,7 +56,7 @@ class Polytope:
     def most(self, worth: Floats, multipliers: Floats) -> Fraction:
         """Return an upper bound of Σ worth · share, by weak duality, in exact fractions.
 
-        With any multipliers y ≥ 0 of the rows A f ≤ b, no contents are worth more than
+        For any multipliers y ≥ 0 of the rows A f ≤ b, the worth of contents is at most
         y · b + Σ over variables of max(low · r, high · r), where r = worth − y · A.
         """
         y = [_rounded(value) for value in multipliers]
@@ -98,7 +98,7 @@ class Relaxation:
         return len(self.boxes)
 
     def polytope(self, kind: int, box: Box | None = None) -> Polytope:
-        """Return what a machine of a type can hold, with shares in a box."""
+        """Return the polytope of a type of machine, with shares in a box."""
         demand, n = self.demand, self.demand.n_operators
         low, high = box or self.boxes[kind]
         room = self._capacity[kind]
@@ -123,9 +123,9 @@ class Relaxation:
         )
 
     def loosest(self, box: Box, shares: Floats) -> int:
-        """Return the operator whose box is to be split so that streams are bounded better.
+        """Return the operator to branch on so that local streams are bounded better.
 
-        -1 where the relaxation is off by little.
+        -1 if the relaxation overestimates them by little.
         """
         demand = self.demand
         u, v = demand.source, demand.target
@@ -171,7 +171,7 @@ class Relaxation:
         return rows
 
     def _error_rows(self, kind: int, first: int) -> list[Inequality]:
-        """Errors beyond θ each, whose sum and Γ · θ the CPU row holds (Bertsimas and Sim 2004)."""
+        """Excess of each error over θ; CPU holds their sum and Γ · θ (Bertsimas and Sim 2004)."""
         demand = self.demand
         if not demand.protected:
             return []
@@ -182,7 +182,7 @@ class Relaxation:
         ]
 
     def _slot_rows(self, kind: int, first: int) -> list[Inequality]:
-        """Slots of the operators that share none, and of each group, which one more variable holds.
+        """Limit of slots, with one variable for each group of operators that share slots.
 
         A group takes no fewer slots than any of its operators.
         """
@@ -198,7 +198,7 @@ class Relaxation:
         return [Inequality(taken, 1.0), *rows]
 
     def _local_rows(self, streams: list[int], low: Floats, high: Floats) -> list[Inequality]:
-        """Upper bounds of the parts of streams that stay on the machine."""
+        """Upper bounds of the parts of streams that stay local (McCormick)."""
         demand, rows = self.demand, []
         for i, e in enumerate(streams):
             u, v, w = int(demand.source[e]), int(demand.target[e]), demand.n_operators + i
@@ -235,10 +235,10 @@ def _scaled(need: Floats, local: Floats | None, room: float) -> Inequality:
 
 
 def _least_slots(demand: Demand, catalogue: Catalogue) -> Floats:
-    """Slots that all of an operator takes at least, [N]: no subtask has more than the busiest.
+    """Least slots for the whole of each operator, [N]: 1 / share of its busiest subtask.
 
-    Where the parallelism does not divide the key groups, these are fewer than the subtasks: of two
-    subtasks with two and one of three groups, the first holds two thirds in one slot.
+    If the parallelism does not divide the key groups, this is less than the number of subtasks: of
+    two subtasks with two and one of three groups, the first holds two thirds in one slot.
     """
     fastest = max(offer.core_speed for offer in catalogue.offers)
     slots = np.ones(demand.n_operators)
@@ -256,7 +256,7 @@ def _sharing(demand: Demand, catalogue: Catalogue) -> list[list[int]]:
 
 
 def exact(worth: Floats) -> Fraction:
-    """Return what all operators are worth together, rounded as `Polytope.most` rounds them."""
+    """Total worth of all operators, rounded as `Polytope.most` rounds it."""
     return sum((_rounded(float(value)) for value in worth), Fraction(0))
 
 

@@ -1,4 +1,4 @@
-"""The answer of ``plan``: machines, parallelism, placement, cost and bound, and what limits."""
+"""Result of ``plan``: machines, parallelism, placement, cost, bound, and the limiting resource."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -53,7 +53,7 @@ class PlanLimit:
     machine
         Name of the machine; of a link, its two machines.
     operator
-        The operator that takes most of it; of a link, the stream.
+        The operator that uses most of it; of a link, the stream.
     use
         Share of the resource in use.
     """
@@ -66,7 +66,7 @@ class PlanLimit:
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """A plan of one machine less or more.
+    """A plan with one machine less or more.
 
     Attributes
     ----------
@@ -84,12 +84,12 @@ class PlanStep:
 
 
 PlanSteps = tuple[PlanStep | None, PlanStep | None]
-"""One machine less and one more; None where there is no such plan."""
+"""Steps with one machine less and one more; None if there is no such plan."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanResult(Pictured):
-    """Machines that carry a rate, what runs on them, and what no plan costs less than.
+    """Machines that carry a rate, the subtasks on them, and a lower bound of the cost.
 
     Attributes
     ----------
@@ -102,9 +102,9 @@ class PlanResult(Pictured):
     cost
         Price per hour of all machines.
     bound
-        No plan costs less, exact, as a fraction. Where ``errors`` are known, no plan costs less
-        that carries the rate at the lower end of its prediction; one that carries it only by the
-        prediction itself may.
+        Lower bound of the cost of every plan, an exact fraction. If ``errors`` are known, it holds
+        for plans that carry the rate at the lower end of their predictions; a plan that carries it
+        only by the prediction itself may cost less.
     bounds
         Bounds of the relaxations, from the cheapest to the strongest.
     machines
@@ -118,14 +118,14 @@ class PlanResult(Pictured):
     limit
         The resource that is full first if the rate grows.
     free
-        Share of each resource that is free, over all machines that have a limit of it.
+        Free share of each resource, over all machines that limit it.
     carries
         Rate at which the first resource is full, with this placement and without headroom; infinite
-        where no resource is used.
+        if no resource is used.
     slots
-        The slots that the subtasks take.
+        The slots that the subtasks need.
     cheaper, dearer
-        What one machine less or more carries; None where there is no such plan.
+        Plans with one machine less and one more; None if there is no such plan.
     seed
         Seed of the search.
     priced
@@ -133,11 +133,11 @@ class PlanResult(Pictured):
     prices
         Price per hour of a machine of each type; none where machines have no prices.
     hours
-        What each hour of a trace would need alone; none where the plan is for one rate.
+        Plans that the hours of a trace would need alone; none if the plan is for one rate.
     errors
-        What predictions for the graph are off by; None where it was not measured.
+        Errors of predictions for the graph; None if it was not measured.
     reserves
-        Multiples of the rate that the plan is made for, by what they are for.
+        Multiples of the rate that the plan is made for, by purpose.
     """
 
     graph: StreamGraph
@@ -169,7 +169,7 @@ class PlanResult(Pictured):
 
     @property
     def gap(self) -> float:
-        """Share of the bound by which the cost is above it; 0 for a cheapest plan."""
+        """Share by which the cost is above the bound; 0 for a cheapest plan."""
         return max(0.0, self.cost / float(self.bound) - 1) if self.bound else 0.0
 
     @property
@@ -179,7 +179,7 @@ class PlanResult(Pictured):
 
     @property
     def interval(self) -> RateInterval | None:
-        """What the placement carries, as an interval; None where nothing was measured."""
+        """Interval of the rate that the placement carries; None if nothing was measured."""
         if self.errors is None or not isfinite(self.carries):
             return None
         return self.errors.interval(self.carries)
@@ -196,7 +196,7 @@ class PlanResult(Pictured):
         return expand(self.graph).fold_names(self.placement)
 
     def report(self) -> Report:
-        """Machines and what runs on them, cost and bound, and what limits."""
+        """Report machines and their subtasks, cost and bound, and the limiting resource."""
         machines = tuple(
             (name, str(count), str(self.slots.machines[name]), contents_of(self, name))
             for name, count in self.machines.items()
@@ -222,7 +222,7 @@ class PlanResult(Pictured):
         return Report(tuple(parts), subject=self)
 
     def figure(self) -> "Figure":
-        """Return a picture of the machines and of what runs on them."""
+        """Draw the machines and the subtasks on them."""
         from streamplace.planning.pictures import PlanPicture, draw_machines
 
         unit = "cost per hour" if self.priced else "machines"
@@ -316,7 +316,7 @@ def contents_of(result: PlanResult, offer: str) -> str:
 
 
 def _likely(result: PlanResult) -> str:
-    """What the placement carries at least and at most, as the end of a sentence."""
+    """Interval of the carried rate, as the end of a sentence."""
     interval, errors = result.interval, result.errors
     if interval is None or errors is None:
         return ""
@@ -341,7 +341,7 @@ def _likely_json(result: PlanResult) -> dict[str, Any]:
 
 
 def _reserve(result: PlanResult) -> Iterator[str]:
-    """Of how many times the rate the plan of a measured graph is made for, and why."""
+    """Multiple of the rate that the plan of a measured graph is made for, with its purposes."""
     factors = result.reserves
     if result.errors is not None and factors:
         parts = ", times ".join(f"{factor:.3g} for {what}" for what, factor in factors.items())

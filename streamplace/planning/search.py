@@ -1,7 +1,8 @@
 """Search: the cheapest machines, parallelisms and contents that carry the rate.
 
-Numbers of machines come from the cuts, the cheapest first, or from the best plan so far with one
-machine less or cheaper. For each, operators are packed at several levels of parallelism.
+Numbers of machines come from the cuts, cheapest first, or from the best plan so far with one
+machine removed or replaced by a cheaper one. For each, operators are packed at several levels of
+parallelism.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +33,7 @@ STEPS = 4_000
 """Moves of one walk in the first round; every round has four times as many."""
 ROUNDS = 4
 TRIES = 12
-"""Numbers of machines that are tried in every round."""
+"""Most numbers of machines to try in each round."""
 
 
 class PlanSearch:
@@ -41,9 +42,9 @@ class PlanSearch:
     Parameters
     ----------
     stop
-        Whether to end with the best answer so far.
+        Whether to end with the best plan so far.
     moves
-        Moves that all walks together may try; None is no limit.
+        Most moves of all walks together; None for no limit.
     """
 
     def __init__(
@@ -77,11 +78,11 @@ class PlanSearch:
         return self.best
 
     def accept(self, packed: PackedMachines) -> PackedMachines | None:
-        """Return machines that carry the rate, these or others like them; None where none do."""
+        """Return these machines, changed if needed to carry the rate; None if that fails."""
         return self._accept(packed)
 
     def pack(self, counts: Sequence[int], steps: int) -> PackedMachines | None:
-        """Pack the operators onto so many machines of each type; None where that fails."""
+        """Pack the operators onto these numbers of machines; None if that fails."""
         kinds = machine_kinds(self._catalogue, counts)
         for vector in parallelisms(self._demand, self._catalogue, counts):
             packing = packing_of(self._demand, self._catalogue, vector)
@@ -96,7 +97,7 @@ class PlanSearch:
     def walked(
         self, packing: Packing, kinds: Ints, rows: Ints, steps: int
     ) -> PackedMachines | None:
-        """Move subtasks until the machines carry the rate; None where so many moves do not."""
+        """Move subtasks until the machines carry the rate; None if that takes too many moves."""
         if self._moves is not None:
             steps = min(steps, self._moves)
             self._moves -= steps
@@ -110,7 +111,7 @@ class PlanSearch:
         return self._moves == 0 or self._is_late()
 
     def offer(self, packed: PackedMachines | None) -> bool:
-        """Take a plan if it is cheaper than the best so far."""
+        """Keep a plan if it is cheaper than the best so far; return whether it is."""
         if packed is None:
             return False
         packed = without_idle(packed, self._catalogue)
@@ -151,7 +152,7 @@ class PlanSearch:
                 low = max(low, cost)
 
     def shrink(self, steps: int) -> None:
-        """Try the best plan with one machine less, or a cheaper one instead, until none is left."""
+        """Remove machines from the best plan or replace them by cheaper ones while that works."""
         while self.best is not None and not self._stop():
             best = self.best
             packing = packing_of(self._demand, self._catalogue, best.parallelism)
@@ -162,7 +163,7 @@ class PlanSearch:
                 return
 
     def _changes(self, packing: Packing, best: PackedMachines) -> Iterator[tuple[int, int]]:
-        """The least used machine of each type, and the types that may take its place; -1: none."""
+        """Least used machine of each type, and the types that may replace it; -1 to remove it."""
         offers, numbers = self._catalogue.offers, self._prices.numbers
         counts = best.counts(len(offers))
         busy = largest_use(packing, best).max(axis=1)
@@ -201,9 +202,9 @@ def first_fit_machines(
 ) -> PackedMachines | None:
     """Return the cheapest plan that first fit makes with machines of one type.
 
-    What must be kept of other types is filled first. Parallelisms are the least that the cores
-    allow, as DS2 sets them. Only the cheapest are shown to ``accept``, which takes much longer than
-    filling thousands of machines, and others where it refuses them.
+    The machines that ``at_least`` requires of other types are filled as well. Parallelisms are the
+    least that the cores allow, as in DS2. ``accept`` is called on the cheapest plan first and on
+    others only if it refuses: it takes much longer than filling thousands of machines.
     """
     prices, filled = Prices.of(catalogue), list[PackedMachines]()
     for t in range(len(catalogue.offers)):

@@ -1,4 +1,4 @@
-"""Settings of a plan: what is to be possible beside the rate, and how long to search."""
+"""Settings of a plan: headroom, robustness, and the budget of the search."""
 
 from dataclasses import dataclass
 from math import inf
@@ -15,16 +15,16 @@ USUAL_BUDGET = Budget(10.0)
 
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
-    """What a plan is made for, beside a graph and machines.
+    """Settings of a plan, besides the graph and the machines.
 
     Attributes
     ----------
     headroom
-        What is to be possible beside the rate, for which a share of every resource stays free.
+        Purposes for which a share of every resource stays free.
     robust
         Operators on each machine that may cost more than the graph says at the same time, Γ.
     error
-        Share by which they may cost more.
+        Share by which these operators may cost more.
     keep_parallelism
         Whether every operator keeps the parallelism of the graph, or the names of those that do.
     seed
@@ -32,8 +32,8 @@ class PlanSettings:
     budget
         Time that the search may take, or a number of moves.
     errors
-        What predictions for the graph are off by; the plan then carries the rate even at the lower
-        end of its own. None plans with the prediction itself.
+        Errors of predictions for the graph; the plan then carries the rate even at the lower end of
+        its prediction. None plans with the prediction itself.
     """
 
     headroom: Headroom = NO_HEADROOM

@@ -1,6 +1,6 @@
-"""Shares: what n of the p subtasks of an operator have of its tuples, at most and at least.
+"""Shares: largest and smallest part of an operator's tuples that n of its p subtasks receive.
 
-Which subtask runs on which machine cannot be said to Flink, so a machine with n subtasks is charged
+Flink does not let a user choose the machine of a subtask, so a machine with n subtasks is charged
 for the n that have the most key groups.
 """
 
@@ -14,7 +14,7 @@ from streamplace.planning.demand import Demand
 
 
 class SubtaskShares(NamedTuple):
-    """SubtaskShares of every operator at one parallelism each; P is the largest of them."""
+    """Shares of every operator at its parallelism; P is the largest parallelism."""
 
     parallelism: Ints  # [N]
     most: Floats  # [N, P + 1] of the n subtasks with the most tuples
@@ -22,7 +22,7 @@ class SubtaskShares(NamedTuple):
 
 
 def shares_of(demand: Demand, parallelism: Ints) -> SubtaskShares:
-    """Return the shares at these parallelisms.
+    """Compute the shares at these parallelisms.
 
     >>> from streamplace.model import Operator, StreamGraph
     >>> from streamplace.planning.demand import demand_of
@@ -43,7 +43,7 @@ def shares_of(demand: Demand, parallelism: Ints) -> SubtaskShares:
 
 
 def busiest_share(demand: Demand, v: int, parallelism: int) -> float:
-    """Return the share of the busiest of the subtasks of operator v."""
+    """Share of the tuples of operator v that its busiest subtask receives."""
     return max(
         -(-groups // parallelism) / groups if groups else 1 / parallelism
         for groups in _possible(demand.dealing[v], parallelism)
@@ -60,12 +60,12 @@ def choices(demand: Demand, v: int, most: int) -> list[int]:
 
 
 def _possible(dealing: frozenset[int], p: int) -> list[int]:
-    """Key groups by which p subtasks can be dealt: fewer than p come from forward streams only."""
+    """Numbers of key groups that suit p subtasks; smaller ones come from forward streams only."""
     return [groups for groups in dealing if not groups or groups >= p]
 
 
 def _extremes(groups: int, p: int, count: Ints) -> tuple[Floats, Floats]:
-    """Largest and smallest share of so many of p subtasks."""
+    """Largest and smallest share of ``count`` of p subtasks."""
     n = np.minimum(count, p)
     if not groups:
         return n / p, n / p

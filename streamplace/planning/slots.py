@@ -1,8 +1,8 @@
-"""Slots: how many the subtasks on a machine take, each its own or shared by operators.
+"""Slots: the number that the subtasks on a machine need, with or without slot sharing.
 
-Where operators share slots, as they do in Flink, a slot holds one subtask of each operator of a
-slot sharing group at most. So a group takes as many slots as its largest operator has subtasks.
-Without sharing, every operator is a group of its own.
+If operators share slots, as in Flink, a slot holds at most one subtask of each operator of a slot
+sharing group, so a group needs as many slots as its largest operator has subtasks. Without sharing,
+every operator is a group of its own.
 """
 
 from collections.abc import Mapping
@@ -18,18 +18,18 @@ from streamplace.planning.offers import Catalogue
 
 @dataclass(frozen=True, slots=True)
 class PlanSlots:
-    """The slots that a plan takes.
+    """Number of slots that a plan needs.
 
     Attributes
     ----------
     sharing
-        Whether the plan is one in which operators share slots.
+        Whether operators share slots in the plan.
     separate
-        Slots of the job where every subtask has one of its own.
+        Slots of the job if every subtask has one of its own.
     shared
-        Slots of the job where the operators of a slot sharing group share them.
+        Slots of the job if the operators of a slot sharing group share them.
     machines
-        Slots on a machine of each type, on the one that has the most.
+        Most slots in use on a machine of each type.
     """
 
     sharing: bool
@@ -54,14 +54,14 @@ class PlanSlots:
 
 
 def slot_groups(demand: Demand, catalogue: Catalogue) -> Ints:
-    """Number the groups of operators that share slots, [N]."""
+    """Group of operators that share slots, numbered, [N]."""
     if catalogue.slot_sharing:
         return demand.slot_group
     return np.arange(demand.n_operators, dtype=np.int32)
 
 
 def slots_of(groups: Ints, counts: Ints | Longs) -> Longs:
-    """Slots that so many subtasks of each operator, [D, N], take on each machine, [D].
+    """Slots in use on each machine, [D], by ``counts`` subtasks of each operator, [D, N].
 
     >>> slots_of(np.array([0, 0, 1]), np.array([[2, 3, 4], [0, 1, 0]])).tolist()
     [7, 1]

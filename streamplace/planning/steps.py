@@ -1,4 +1,4 @@
-"""Steps: the largest rates that machines carry, and those of one machine less or more."""
+"""Steps: the largest rate that machines carry, also with one machine less or more."""
 
 from collections.abc import Callable
 from fractions import Fraction
@@ -18,23 +18,23 @@ from streamplace.planning.problem import PlanProblem
 from streamplace.planning.search import PlanSearch
 
 FLOWING = (CPU, CORE, EGRESS, INGRESS)
-"""Resources of which use grows with the rate."""
+"""Resources whose use grows with the rate."""
 LOWEST, HIGHEST = 1e-9, 1e12
-"""Smallest and largest rate that is tried, in tuples/s."""
+"""Smallest and largest rate to try, in tuples/s."""
 PRECISE = 60
-"""Halvings of a multiple of the rate, after which it is exact but for rounding."""
+"""Bisection steps after which a multiple of the rate is exact up to rounding."""
 HALVINGS = 60
-"""Halvings of the logarithm of the rate that end at what the resources allow."""
+"""Bisection steps on the logarithm of the rate for the largest that the resources allow."""
 PROBES = 10
-"""Rates between the largest that was carried and the smallest that was not."""
+"""Rates to try between the largest that was carried and the smallest that was not."""
 CLOSE = 1e-4
-"""Share by which these two rates may differ in the end."""
+"""Share by which these two rates may differ at the end."""
 DIVISIONS = 20
-"""Quarters of the rate that are tried until one is carried."""
+"""Most divisions of the rate by four until one is carried."""
 PROBE_STEPS = 2_000
-"""Moves of the walks that ask what machines carry."""
+"""Moves of the walks that find the rate that machines carry."""
 MOST_MACHINES = 2_000
-"""Machines that are packed to say which rate is possible."""
+"""Most machines to pack in order to name a possible rate."""
 
 
 def never() -> bool:
@@ -43,9 +43,9 @@ def never() -> bool:
 
 
 def rate_of(problem: PlanProblem, packed: PackedMachines) -> float:
-    """Rate at which the first resource is full but for the headroom; infinite where none is used.
+    """Rate at which the first resource is full but for the headroom; infinite if none is used.
 
-    The output of a window grows less than the rate, if at all, so that this is not too much.
+    The output of a window grows no faster than the rate, so this is not an overestimate.
     """
     packing = packing_of(problem.demand, problem.catalogue, packed.parallelism)
     use = growing_use(problem.demand, packing, packed)
@@ -57,10 +57,10 @@ def rate_of(problem: PlanProblem, packed: PackedMachines) -> float:
 
 
 def growing_use(demand: Demand, packing: Packing, packed: PackedMachines) -> float:
-    """Use whose inverse is the multiple of the rate at which the first machine is full.
+    """Inverse of the multiple of the rate at which the first machine is full.
 
-    Without constant loads, it is the use of the fullest resource. With them it is larger, since
-    they leave less to what grows; the multiple is then found by halving.
+    Without constant loads, it is the use of the fullest resource. Constant loads leave less for the
+    loads that grow with the rate; the multiple is then found by bisection.
     """
     if not demand.constant.any():
         return float(largest_use(packing, packed)[:, FLOWING].max())
@@ -101,15 +101,15 @@ def largest_rate(
     stop: Callable[[], bool] = never,
     most: float = inf,
 ) -> tuple[float, PackedMachines | None]:
-    """Return the largest rate for which machines are packed, and these; 0 where none are.
+    """Return the largest rate for which a packing is found, and the packing; 0 if none is.
 
     Parameters
     ----------
     counts
-        Number of machines of each type; by default as many as there are of each, up to four times
-        the cheapest that the quickest bound does not exclude.
+        Number of machines of each type; by default four times the cheapest numbers that the
+        quickest bound does not exclude, as far as there are so many.
     most
-        Rate that is tried first, unless the resources exclude it.
+        Rate to try first, unless the resources exclude it.
     """
 
     def pack(rate: float) -> tuple[float, PackedMachines | None]:
@@ -142,10 +142,10 @@ def largest_rate(
 
 
 def promised_rate(problem: PlanProblem) -> float:
-    """Return a rate of six digits, up to that of the problem, for which a plan is found if asked.
+    """Return a rate of six digits, up to that of the problem, for which a plan is found.
 
-    The largest that is found is asked for once more, since a search may fail at a rate between two
-    that it reaches.
+    The rounded rate is searched once more, since a search may fail at a rate between two that it
+    reaches.
     """
     rate, _ = largest_rate(problem, most=problem.rate)
     for share in (1.0, 1 - CLOSE, 1 - 10 * CLOSE, 1 - 100 * CLOSE, 0.5):
@@ -162,7 +162,7 @@ def promised_rate(problem: PlanProblem) -> float:
 def packed_at(
     problem: PlanProblem, counts: tuple[int, ...] | None = None, stop: Callable[[], bool] = never
 ) -> PackedMachines | None:
-    """Pack the operators of a problem onto machines, few of them or the cheapest or not."""
+    """Pack the operators of a problem onto machines without minimising the cost."""
     numbers = counts or _several(problem)
     if numbers is None:
         return None
@@ -173,7 +173,7 @@ def packed_at(
 def neighbours(
     problem: PlanProblem, packed: PackedMachines
 ) -> tuple[tuple[int, ...] | None, tuple[int, ...] | None]:
-    """Numbers of machines without the cheapest of a plan, and with one more of the cheapest."""
+    """Numbers of machines with one less and one more of the cheapest type that allows it."""
     offers = problem.catalogue.offers
     counts = packed.counts(len(offers))
     by_price = sorted(range(len(offers)), key=lambda t: offers[t].price)
@@ -189,7 +189,7 @@ def neighbours(
 
 
 def _excluded_rate(problem: PlanProblem, counts: tuple[int, ...] | None, most: float) -> float:
-    """Return the largest rate that neither the resources of all machines nor one core exclude."""
+    """Return the largest rate that neither total resources nor core speeds exclude."""
     numbers = counts or tuple(offer.at_most for offer in problem.catalogue.offers)
     most = min(most, HIGHEST)
     if _is_possible(problem.at_rate(most), numbers):
@@ -205,7 +205,7 @@ def _excluded_rate(problem: PlanProblem, counts: tuple[int, ...] | None, most: f
 
 
 def _is_possible(problem: PlanProblem, counts: tuple[int, ...]) -> bool:
-    """Whether neither the resources of so many machines nor their cores exclude the rate."""
+    """Whether neither the total resources of these machines nor their cores exclude the rate."""
     demand, catalogue = problem.demand, problem.catalogue
     for v, required in enumerate(demand.requires):
         speeds = [
@@ -220,9 +220,9 @@ def _is_possible(problem: PlanProblem, counts: tuple[int, ...]) -> bool:
 
 
 def _several(problem: PlanProblem) -> tuple[int, ...] | None:
-    """Four times the cheapest machines that the quickest bound does not exclude, if there are.
+    """Return four times the cheapest numbers of machines that the quickest bound allows, or None.
 
-    Where there are fewer of a type, as of given machines, the others may stand in for them.
+    If there are too few of a type, as in a cluster, other types may stand in for them.
     """
     bound = proven_bound(problem.demand, problem.catalogue, lambda: True)
     if bound is None:

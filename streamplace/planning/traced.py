@@ -15,13 +15,13 @@ from streamplace.planning.result import PlanResult
 from streamplace.planning.traces import RateTrace
 
 PlanEach = Callable[[list[StreamGraph]], Iterable[PlanResult]]
-"""Plans for graphs, in their order."""
+"""Returns the plans for graphs, in order."""
 
 
 def planned_for_trace(
     graph: StreamGraph, trace: RateTrace, quantile: float, plan_each: PlanEach
 ) -> PlanResult:
-    """Return the plan for a quantile of the rates of each source, with every hour's own.
+    """Return the plan for a quantile of the rates of each source, with the plan of every hour.
 
     Loads grow with the rate of every source, so the plan for the peaks carries the whole trace.
     """

@@ -1,4 +1,4 @@
-"""Traces: how the rates of sources change over time, and the file that lists them."""
+"""Traces: rates of sources over time, read from CSV files."""
 
 import csv
 import io
@@ -21,9 +21,9 @@ TIME, TOTAL = "time", "rate"
 HOUR = 3600.0
 LARGEST_TRACE = 64 * 2**20
 LONGEST = 2000
-"""Hours that a trace may cover."""
+"""Most hours that a trace may cover."""
 LITTLE = 1e-6
-"""Share of its largest rate that a source emits at least: a job without tuples runs as well."""
+"""Least rate of a source, as a share of its peak: a job without tuples runs as well."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +37,7 @@ class RateTrace:
     sources
         Names of the sources; ("rate",) for all of them together.
     rates
-        [R, S] tuples/s from this moment on.
+        [R, S] tuples/s from each time on.
     """
 
     time: Floats
@@ -45,7 +45,7 @@ class RateTrace:
     rates: Floats
 
     def level(self, quantile: float) -> Floats:
-        """Rate of each source that so large a share of the rows does not exceed, [S]; 1: peaks."""
+        """Quantile of the rates of each source over the rows, [S]; 1 gives the peaks."""
         if not 0 < quantile <= 1:
             raise SettingError(
                 f"quantile is {quantile:g}; it must be above 0 and at most 1, the peak"
@@ -53,7 +53,7 @@ class RateTrace:
         return np.asarray(np.quantile(self.rates, quantile, axis=0, method="inverted_cdf"))
 
     def hours(self) -> Iterator[tuple[float, Floats]]:
-        """Start of each hour in seconds, and the largest rate of each source in it."""
+        """Yield the start of each hour in seconds, and the largest rate of each source in it."""
         number = np.floor(self.time / HOUR)
         for hour in np.unique(number).tolist():
             yield hour * HOUR, self.rates[number == hour].max(axis=0)
@@ -79,12 +79,12 @@ class RateTrace:
 
 
 def read_trace(path: Path) -> RateTrace:
-    """Trace from a CSV file: the time, and the rate of every source from then on."""
+    """Read a trace from a CSV file: times, and the rate of every source from each time on."""
     return parse_trace(read_bytes(path, LARGEST_TRACE), spot(path))
 
 
 def parse_trace(content: bytes, where: str) -> RateTrace:
-    r"""Trace from the text of a CSV file; ``where`` stands in errors.
+    r"""Parse a trace from the text of a CSV file; errors mention ``where``.
 
     Times are seconds, or dates such as 2026-03-01T07:00; rates are tuples/s, or "10 k/s".
 

@@ -1,7 +1,7 @@
-"""Verification: whether a plan holds what it promises, by the models that everybody else uses.
+"""Verification: checks a plan with the model and simulator that the rest of streamplace uses.
 
-Everything is computed from what is returned, that is from graph, cluster and placement, and not
-from what the search has worked with. The search packs contents; this page expands the plan.
+Everything is recomputed from the returned graph, cluster and placement, independently of the
+search: the search packs contents, and this module expands the plan to subtasks.
 """
 
 from collections import Counter
@@ -22,13 +22,13 @@ from streamplace.planning.result import PlanResult
 from streamplace.planning.slots import slot_groups, slots_of
 
 EXACT = Fraction(1, 10**12)
-"""Share by which a cost may differ from the exact one, because it is a float."""
+"""Relative tolerance of costs, which are floats."""
 CLOSE = 1e-6
-"""Share by which the rate that a plan carries may differ from what it says."""
+"""Relative tolerance of the rate that a plan carries."""
 
 
 def contradictions(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
-    """Say what a plan does not hold; nothing where it holds all."""
+    """Yield a message for each property that a plan claims but does not have."""
     yield from _of_parallelism(asked, result)
     try:
         subtasks = expand(result.graph.at_rate(result.rate / (1 - asked.headroom)))
@@ -53,7 +53,7 @@ def contradictions(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
 
 
 def _of_parallelism(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
-    """Rates of the sources, and parallelisms within their limits."""
+    """Check the rates of the sources and the limits of parallelisms."""
     before, after = asked.graph.operators, result.graph.operators
     if before.name != after.name or not np.allclose(before.rate, after.rate, rtol=1e-9, atol=0):
         yield "its graph has other operators or rates"
@@ -70,7 +70,7 @@ def _of_parallelism(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
 def _of_reserve(
     asked: PlanProblem, subtasks: Expansion, problem: Problem, place: Ints
 ) -> Iterator[str]:
-    """CPU of every machine and core, if the costs of the most expensive operators are too low."""
+    """Check CPU and cores with the largest errors of Γ operators on each machine added."""
     settings = asked.settings
     if not settings.robust:
         return
@@ -87,7 +87,7 @@ def _of_reserve(
 
 
 def _of_slots(asked: PlanProblem, result: PlanResult, subtasks: Expansion) -> Iterator[str]:
-    """Slots of every machine that is bought."""
+    """Check the slots of every bought machine."""
     if asked.cluster is not None:
         return
     slots = {offer.name: float(offer.slots) for offer in asked.catalogue.offers}
@@ -100,7 +100,7 @@ def _of_slots(asked: PlanProblem, result: PlanResult, subtasks: Expansion) -> It
 
 
 def _of_machines(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
-    """Numbers of machines, their cost, and the bound."""
+    """Check the numbers of machines, their cost, and the bound."""
     if asked.cluster is not None:
         names = asked.cluster.devices.name
         used = {names[d] for d in result.placement.index.tolist()}

@@ -1,4 +1,4 @@
-"""Local search: subtasks move and change places until no resource of any machine is exceeded."""
+"""Simulated annealing: moves and swaps subtasks until no resource of any machine is exceeded."""
 
 import numpy as np
 from streamsim.jit import inlined_kernel, kernel
@@ -9,21 +9,21 @@ from streamplace.placers.anneal.rate.proposals import accepted, choose, uniform
 from streamplace.planning.contents import Packing, excess, fill
 
 HOT, COLD = 0.05, 1e-4
-"""Excess that is taken up for a move, at the beginning and at the end."""
+"""Temperature at the start and at the end, in units of excess."""
 SWAPS = 0.4
-"""Share of the moves in which two subtasks change places."""
+"""Share of the moves that swap two subtasks."""
 BUNDLES = 0.5
-"""Share of the moves that take along what forward streams join to a subtask."""
+"""Share of the moves that also move the subtasks of the same forward bundle."""
 EXCEEDED = 0.7
-"""Share of the moves away from a machine that is exceeded."""
+"""Share of the moves that start at an overloaded machine."""
 
 
 @kernel
 def walk(
     packing: Packing, kinds: Ints, rows: Ints, random: Words, steps: int
 ) -> tuple[Ints, float]:
-    """Return contents [D, N] whose resources are exceeded least, and by how much."""
-    rows = rows.copy()  # the caller keeps its own, whatever is tried here
+    """Return the contents [D, N] with the least excess found, and their excess."""
+    rows = rows.copy()  # the caller's contents stay unchanged
     d = len(rows)
     use, over = np.empty(6), np.empty(d)
     moved, back = np.empty(rows.shape[1], np.int32), np.empty(rows.shape[1], np.int32)
@@ -59,7 +59,7 @@ def walk(
 
 @kernel
 def uses(packing: Packing, kinds: Ints, rows: Ints) -> Floats:
-    """Share of every resource of every machine that is in use, [D, 6]."""
+    """Use of every resource of every machine, as shares of capacity, [D, 6]."""
     shares = np.empty((len(kinds), 6))
     for m in range(len(kinds)):
         fill(packing, kinds[m], rows[m], shares[m])
@@ -77,7 +77,7 @@ def _excesses(packing: Packing, kinds: Ints, rows: Ints, over: Floats, use: Floa
 
 @inlined_kernel
 def _machines(random: Words, over: Floats, total: float) -> tuple[int, int]:
-    """Two machines; the first is often one that is exceeded."""
+    """Choose two machines at random; the first is often an overloaded one."""
     d = len(over)
     a = choose(random, d)
     if uniform(random) < EXCEEDED:
@@ -92,7 +92,7 @@ def _machines(random: Words, over: Floats, total: float) -> tuple[int, int]:
 
 @inlined_kernel
 def _subtask(random: Words, row: Ints) -> int:
-    """Operator of which a machine has subtasks, by lot; -1 where it has none."""
+    """Choose a random operator with subtasks on the machine; -1 if there is none."""
     number = 0
     for v in range(len(row)):
         if row[v] > 0:
@@ -119,7 +119,7 @@ def _choose(packing: Packing, random: Words, row: Ints, v: int, chosen: Ints) ->
 
 @inlined_kernel
 def _exchange(a: Ints, b: Ints, moved: Ints, back: Ints) -> None:
-    """Move subtasks from one machine to another, and others back."""
+    """Move subtasks from machine a to b, and others back."""
     for x in range(len(a)):
         a[x] += back[x] - moved[x]
         b[x] += moved[x] - back[x]

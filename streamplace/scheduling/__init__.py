@@ -1,1 +1,1 @@
-"""Scheduling one pass: tasks as arrays, ranks, and where on a core there is room."""
+"""Scheduling of one pass: tasks as arrays, ranks, and list schedulers."""

@@ -1,9 +1,9 @@
-"""Batch scheduling: all tasks that wait for nothing more are a batch, mapped before the next one.
+"""Batch scheduling: maps all ready tasks as a batch, then the tasks that became ready.
 
-Of a batch the tasks are mapped one after the other, each onto the core where it is done first after
-all that was mapped before; rules differ in which task comes next. Only the device that was taken
-last and the unit of the last task change what a task of the batch may reach, so that a batch of n
-tasks takes some n² / D looks at devices, not n² D.
+The tasks of a batch are mapped one at a time, each to the core where it finishes earliest; rules
+differ in which task comes next. Mapping a task changes the earliest finish only of tasks that would
+use the same device or belong to the same unit, so a batch of n tasks examines about n² / D devices
+instead of n² D.
 """
 
 from typing import Final, NamedTuple
@@ -16,14 +16,14 @@ from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.scheduling.insertion import NOWHERE, ListSchedule, find_open, ready_on
 from streamplace.scheduling.tasks import Tasks
 
-#: Which task of a batch comes next: the one with the least or the greatest earliest finish, or the
-#: one to which its second best device would do the most harm.
+#: Task of a batch that comes next: with the least or the greatest earliest finish, or with the
+#: largest loss on its second-best device.
 LEAST, GREATEST, HARM = range(3)
 RULES: Final = {"min-min": LEAST, "max-min": GREATEST, "sufferage": HARM}
 
 
 class Batch(NamedTuple):
-    """Tasks of a batch, and what they could reach."""
+    """Tasks of a batch, their earliest finishes, and the state of devices."""
 
     tasks: Ints  # [N]
     ready: Floats  # [N, D] when all inputs of a task are on a device
@@ -31,7 +31,7 @@ class Batch(NamedTuple):
     second: Floats  # [N] earliest finish on another device
     device: Ints  # [N] of the earliest finish, or -1
     other: Ints  # [N] of the second
-    free: Floats  # [K] when each core is free
+    free: Floats  # [K] time at which each core is free
     home: Ints  # [U] device of every unit, or -1
     used: Floats  # [D] bytes
     may: Bools  # [D] buffer
@@ -40,7 +40,7 @@ class Batch(NamedTuple):
 @patient
 @kernel
 def by_batches(tasks: Tasks, rule: int, rank: Floats) -> ListSchedule:
-    """Schedule batch after batch; of tasks that are equal to the rule the highest rank is next."""
+    """Schedule batch after batch; ties within the rule are broken by the highest rank."""
     n = len(tasks.work)
     place, start, finish = np.full(n, NOWHERE, np.int32), np.zeros(n), np.zeros(n)
     batch = _new_batch(tasks)
@@ -98,7 +98,7 @@ def _new_batch(tasks: Tasks) -> Batch:
 
 @borrowing_kernel
 def _look(tasks: Tasks, batch: Batch, v: int) -> None:
-    """Find the two devices on which a task is done first."""
+    """Find the two devices on which a task finishes earliest."""
     find_open(tasks, batch.home, batch.used, tasks.unit[v], batch.may)
     first, second, device, other = np.inf, np.inf, NOWHERE, NOWHERE
     for a in range(len(batch.may)):
@@ -126,7 +126,7 @@ def _free_core(tasks: Tasks, batch: Batch, a: int) -> int:
 
 @borrowing_kernel
 def _next(batch: Batch, size: int, rule: int, rank: Floats) -> int:
-    """Place in the batch of the task that comes next."""
+    """Position in the batch of the task that comes next."""
     best, least = 0, np.inf
     for i in range(size):
         v = batch.tasks[i]
@@ -151,7 +151,7 @@ def _sooner(rank: Floats, v: int, u: int) -> bool:
 
 @borrowing_kernel
 def _settle(tasks: Tasks, batch: Batch, size: int, v: int, a: int) -> None:
-    """Let a task run on a device, and look again for those of the batch whom that concerns."""
+    """Map a task to a device, and update the tasks of the batch that this affects."""
     unit = tasks.unit[v]
     batch.free[_free_core(tasks, batch, a)] = batch.first[v]
     if batch.home[unit] < 0:

@@ -1,4 +1,4 @@
-"""Where one task is done first, the others being where and when they are."""
+"""Earliest finish time of one task; all other tasks keep their devices and times."""
 
 import numpy as np
 from streamsim.jit import kernel
@@ -18,7 +18,7 @@ def timed(problem: Problem, place: Ints) -> tuple[Floats, Floats]:
 
 @kernel
 def earliest_device(tasks: Tasks, place: Ints, start: Floats, finish: Floats, v: int) -> int:
-    """Device on which task v would be done first, between or after the others there."""
+    """Device on which task v finishes earliest, between or after the other tasks there."""
     best, soonest = place[v], np.inf
     for a in range(tasks.work.shape[1]):
         work = tasks.work[v, a]
@@ -27,7 +27,7 @@ def earliest_device(tasks: Tasks, place: Ints, start: Floats, finish: Floats, v:
         cores = tasks.core_start[a + 1] - tasks.core_start[a]
         begin = ready_at(tasks, place, finish, v, a)
         moved = True
-        while moved:  # to the end of whatever keeps all cores busy
+        while moved:  # postpone until a core is free for the duration of the task
             moved, busy, until = False, 0, np.inf
             for u in range(len(place)):
                 overlaps = start[u] < begin + work and finish[u] > begin

@@ -1,8 +1,8 @@
-"""List scheduling with insertion: every task in turn onto the core where it is soonest done.
+"""List scheduling with insertion: maps each task in turn to the core where it finishes earliest.
 
-What a core has not taken yet is a list of gaps, the last of which is open. Gaps too short for any
-task are dropped, so that the lists stay short, and of the others the first that ends late enough is
-found by bisection: a million tasks take seconds.
+The idle times of a core are a list of gaps, the last of which has no end. Gaps too short for any
+task are dropped, so that the lists stay short, and the first gap that ends late enough is found by
+bisection: a million tasks take seconds.
 """
 
 from typing import NamedTuple
@@ -22,7 +22,7 @@ NOWHERE = -1
 
 
 class ListSchedule(NamedTuple):
-    """When and where every task runs."""
+    """Device, start and finish of every task."""
 
     place: Ints  # [N] device, or -1 where a task found none
     start: Floats  # [N]
@@ -35,15 +35,15 @@ class ListSchedule(NamedTuple):
 
 
 class Gaps(NamedTuple):
-    """Idle times of every core, in order; the last is open."""
+    """Idle times of every core, in order; the last has no end."""
 
     start: Floats  # [K, G]
     end: Floats  # [K, G]
-    size: Ints  # [K] how many
+    size: Ints  # [K] number of gaps
 
 
 class Choice(NamedTuple):
-    """How a device is chosen: by the earliest finish plus ``ahead``."""
+    """Rule for choosing a device: earliest finish plus ``ahead``."""
 
     ahead: Floats  # [N, D] seconds expected after a task on a device, or [0, 0] for none
     forced: Ints  # [N] device on which a task must run, or -1
@@ -51,14 +51,14 @@ class Choice(NamedTuple):
 
 
 def plain_choice(n: int, insertion: bool) -> Choice:
-    """Earliest finish."""
+    """Return the rule of the earliest finish."""
     return Choice(np.zeros((0, 0)), np.full(n, NOWHERE, np.int32), insertion)
 
 
 @patient
 @kernel
 def insert_all(tasks: Tasks, order: Ints, choice: Choice) -> ListSchedule:
-    """Schedule the tasks in an order in which none comes before what it waits for."""
+    """Schedule the tasks in a topological order."""
     n, d = tasks.work.shape
     place = np.full(n, NOWHERE, np.int32)
     start, finish = np.zeros(n), np.zeros(n)
@@ -91,7 +91,7 @@ def insert_all(tasks: Tasks, order: Ints, choice: Choice) -> ListSchedule:
 @patient
 @kernel
 def by_upward_rank(tasks: Tasks, insertion: bool) -> ListSchedule:
-    """Schedule of HEFT; all of it in one kernel, as on small graphs calls are what takes long."""
+    """Schedule of HEFT, in one kernel because calls dominate on small graphs."""
     order = by_rank(tasks, upward(tasks))
     nowhere = np.full(len(order), NOWHERE, np.int32)
     return insert_all(tasks, order, Choice(np.zeros((0, 0)), nowhere, insertion))
@@ -101,7 +101,7 @@ def by_upward_rank(tasks: Tasks, insertion: bool) -> ListSchedule:
 def _best_device(
     tasks: Tasks, gaps: Gaps, choice: Choice, ready: Floats, v: int, may: Bools
 ) -> tuple[int, int, int, float]:
-    """Device on which a task is soonest done, -1 if there is none; its core, gap, and the start."""
+    """Device on which a task finishes earliest, -1 if there is none; its core, gap and start."""
     best, best_cost, best_core, best_gap, best_start = NOWHERE, np.inf, -1, -1, 0.0
     for a in range(len(may)):
         work = tasks.work[v, a]
@@ -117,7 +117,7 @@ def _best_device(
 
 @borrowing_kernel
 def ready_on(tasks: Tasks, place: Ints, finish: Floats, v: int, ready: Floats) -> None:
-    """When everything that v waits for is on each device; see `ready_at`."""
+    """Compute the time at which all inputs of v are on each device; see `ready_at`."""
     ready[:] = tasks.release[v]
     for i in range(tasks.in_start[v], tasks.in_start[v + 1]):
         e = tasks.in_stream[i]
@@ -134,7 +134,7 @@ def ready_on(tasks: Tasks, place: Ints, finish: Floats, v: int, ready: Floats) -
 
 @borrowing_kernel
 def find_open(tasks: Tasks, home: Ints, used: Floats, u: int, may: Bools) -> None:
-    """Where the rest of unit u may go: its home if it has one, else not to rivals, and if it fits.
+    """Find the devices open to unit u: its home, or else all with enough memory and no rival.
 
     Every task of the unit must be allowed there.
     """
@@ -151,7 +151,7 @@ def find_open(tasks: Tasks, home: Ints, used: Floats, u: int, may: Bools) -> Non
 
 @borrowing_kernel
 def ready_at(tasks: Tasks, place: Ints, finish: Floats, v: int, a: int) -> float:
-    """When everything that v waits for is on device a."""
+    """Time at which all inputs of v are on device a."""
     ready: float = tasks.release[v]
     for i in range(tasks.in_start[v], tasks.in_start[v + 1]):
         e = tasks.in_stream[i]
@@ -162,7 +162,7 @@ def ready_at(tasks: Tasks, place: Ints, finish: Floats, v: int, a: int) -> float
 
 @kernel
 def all_free(tasks: Tasks) -> Gaps:
-    """Gaps of cores that have nothing to do yet."""
+    """Gaps of idle cores."""
     cores = tasks.core_start[-1]
     start, end = np.zeros((cores, FIRST_GAPS)), np.full((cores, FIRST_GAPS), np.inf)
     return Gaps(start, end, np.ones(cores, np.int32))
@@ -170,7 +170,7 @@ def all_free(tasks: Tasks) -> Gaps:
 
 @kernel
 def shortest_work(tasks: Tasks) -> float:
-    """Least time that any task takes anywhere; gaps below that are of no use."""
+    """Least time of any task on any device; shorter gaps are useless."""
     least = np.inf
     for v in range(len(tasks.work)):
         for a in range(tasks.work.shape[1]):
@@ -182,7 +182,7 @@ def shortest_work(tasks: Tasks) -> float:
 def earliest_on(
     tasks: Tasks, gaps: Gaps, a: int, ready: float, work: float, insertion: bool
 ) -> tuple[int, int, float]:
-    """Core of device a, its gap, and when a task could start there."""
+    """Core of device a and gap with the earliest start of a task, and the start."""
     best, best_gap, best_start = -1, -1, np.inf
     for c in range(tasks.core_start[a], tasks.core_start[a + 1]):
         last = gaps.size[c] - 1
@@ -211,7 +211,7 @@ def _first_ending_after(gaps: Gaps, c: int, ready: float) -> int:
 
 @borrowing_kernel
 def take(gaps: Gaps, c: int, g: int, start: float, finish: float, shortest: float) -> None:
-    """Take a time out of a gap; what is left of it are two gaps, one or none."""
+    """Remove a time from a gap, which leaves two gaps, one or none."""
     before = start - gaps.start[c, g] >= shortest and start > gaps.start[c, g]
     after = g == gaps.size[c] - 1 or (
         gaps.end[c, g] - finish >= shortest and gaps.end[c, g] > finish
@@ -234,7 +234,7 @@ def take(gaps: Gaps, c: int, g: int, start: float, finish: float, shortest: floa
 
 @kernel
 def wider(gaps: Gaps) -> Gaps:
-    """The same with room for twice as many."""
+    """Copy the gaps into arrays of twice the length."""
     cores, room = gaps.start.shape
     start, end = np.zeros((cores, 2 * room)), np.full((cores, 2 * room), np.inf)
     for c in range(cores):

@@ -1,4 +1,4 @@
-"""List schedulers: an order of the tasks, a way to choose devices, and the schedule they make."""
+"""List schedulers: combinations of an order of the tasks and a rule for choosing devices."""
 
 from collections.abc import Iterator
 
@@ -27,9 +27,9 @@ from streamplace.scheduling.tasks import Tasks, tasks_of
 from streamplace.scheduling.ties import TIE, tied
 
 TRIES, TRIED_TASKS = 8, 2000
-"""Orders of equal ranks that searches begin with at most, and how many tasks these may have."""
+"""Most orders of tied ranks to try before a search, and most tasks of all of them together."""
 MOST_IN_BATCHES = 3000
-"""Of a large batch every task is looked at again and again."""
+"""Most tasks for batch scheduling before a search: its time grows with the square of a batch."""
 
 
 def by_ranks(problem: Problem, insertion: bool, tries: int, seed: int) -> tuple[ListSchedule, ...]:
@@ -48,7 +48,7 @@ def foresighted(problem: Problem, tries: int, seed: int) -> tuple[ListSchedule, 
 
 
 def farsighted(problem: Problem, tries: int, seed: int) -> Iterator[ListSchedule]:
-    """Schedules that look ahead by the shortest way to the end, in full, by half and not at all."""
+    """Schedules with look-ahead by the least time to the end: in full, by half and without."""
     tasks = tasks_of(problem)
     after, rank = least_after(tasks), upward(tasks)
     for choice in (looking(after), looking(after / 2), plain_choice(tasks.n_tasks, True)):
@@ -56,9 +56,9 @@ def farsighted(problem: Problem, tries: int, seed: int) -> Iterator[ListSchedule
 
 
 def quick_lists(tasks: Tasks, after: Floats) -> Iterator[ListSchedule]:
-    """Schedules that searches begin with: HEFT's, some that look ahead, ETF's, one by batches.
+    """Initial schedules of searches: HEFT, two with look-ahead, ETF, and the best by batches.
 
-    Of equal ranks some orders are tried, and of the rules of batches the best counts.
+    Several orders of tied ranks are tried.
     """
     n, rank = tasks.n_tasks, upward(tasks)
     tries = int(np.clip(TRIED_TASKS // n, 1, TRIES))
@@ -74,17 +74,17 @@ def _length(schedule: ListSchedule) -> float:
 
 
 def looking(ahead: Floats) -> Choice:
-    """Earliest finish plus what is expected after it."""
+    """Return the rule of the earliest finish plus the expected time after it."""
     return Choice(ahead, np.full(len(ahead), NOWHERE, np.int32), True)
 
 
 def placed(tasks: Tasks, order: Ints, place: Ints) -> ListSchedule:
-    """Schedule of a placement [N]; where that is -1, on the device that is soonest done."""
+    """Schedule of a placement [N]; tasks at -1 go where they finish earliest."""
     return insert_all(tasks, order, Choice(np.zeros((0, 0)), np.array(place, np.int32), True))
 
 
 def quickest_device(tasks: Tasks) -> int:
-    """Device that works least if it runs all tasks that it may run."""
+    """Device with the least total work of the tasks that it may run."""
     return int(np.where(np.isinf(tasks.work), 0.0, tasks.work).sum(axis=0).argmin())
 
 
@@ -108,7 +108,7 @@ def path_on_one_device(problem: Problem, tries: int, seed: int) -> tuple[ListSch
 
 
 def critical_paths(tasks: Tasks, rng: np.random.Generator) -> Iterator[ListSchedule]:
-    """Longest path to an exit first, where it can start first; equals are drawn, without end."""
+    """Yield schedules without end: longest path to an exit first, earliest start, random ties."""
     rank, usable = upward(tasks), np.isfinite(tasks.work)
     tie = TIE * float(rank.max())
     nowhere = np.full(tasks.n_tasks, NOWHERE, np.int32)

@@ -1,4 +1,4 @@
-"""Ranks: how much of a pass comes before and after every task, in the mean over devices."""
+"""Ranks: time before and after every task in a pass, by mean work and transfers."""
 
 import numpy as np
 from streamsim.jit import kernel, patient
@@ -81,9 +81,9 @@ def least_after(tasks: Tasks) -> Floats:
 @patient
 @kernel
 def by_rank(tasks: Tasks, rank: Floats) -> Ints:
-    """Tasks in the order in which the ready one of the highest rank comes first, then lowest row.
+    """Order tasks topologically by highest rank, then lowest index.
 
-    A binary heap holds the ready ones.
+    A binary heap holds the ready tasks.
     """
     n = len(rank)
     heap, size = np.empty(n, np.int32), 0

@@ -1,4 +1,4 @@
-"""How late a schedule could be without taking longer."""
+"""Slack: the latest starts of tasks that keep the makespan of a schedule."""
 
 import numpy as np
 from streamsim.jit import kernel
@@ -10,7 +10,7 @@ from streamplace.scheduling.tasks import Tasks, transfer
 
 @kernel
 def latest_starts(tasks: Tasks, schedule: ListSchedule) -> Floats:
-    """Start of every task when the schedule is pushed to its end, devices and order kept."""
+    """Latest start of every task with the same makespan, devices and order."""
     n = len(tasks.order)
     begin = np.empty(n)
     makespan = schedule.finish.max()
@@ -30,6 +30,6 @@ def latest_starts(tasks: Tasks, schedule: ListSchedule) -> Floats:
 
 @kernel
 def _backwards(finish: Floats, order: Ints) -> Ints:
-    """Tasks by falling finish, those that wait for others before these."""
+    """Tasks by falling finish, successors before predecessors."""
     turned = order[::-1].copy()
     return turned[np.argsort(-finish[turned], kind="mergesort")]

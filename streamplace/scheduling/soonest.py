@@ -1,7 +1,7 @@
-"""Scheduling by the soonest start: of all ready tasks and devices the pair that can start first.
+"""Scheduling by earliest start: maps the pair of ready task and device that can start first.
 
-A task may have a *favourite* among those that wait for it. The core that ran the task is then kept
-for the favourite until the favourite could start elsewhere as well.
+A task may have a *favourite* among its successors. The core that ran the task is then reserved for
+the favourite until the favourite could start elsewhere as well.
 """
 
 from typing import NamedTuple
@@ -15,14 +15,14 @@ from streamplace.scheduling.tasks import Tasks, mean_sending, mean_transfer
 
 
 class Queue(NamedTuple):
-    """Who may start, and what the cores are kept for."""
+    """Ready tasks, and the state of cores and devices."""
 
     ready: Ints  # [N] tasks
-    size: Ints  # [1] how many of them
-    waiting: Ints  # [N] inputs that are not there
-    free: Floats  # [K] when each core is free
+    size: Ints  # [1] number of ready tasks
+    waiting: Ints  # [N] number of missing inputs
+    free: Floats  # [K] time at which each core is free
     kept_for: Ints  # [K] favourite of the last task, or -1
-    kept_until: Floats  # [K] for that one alone
+    kept_until: Floats  # [K] end of the reservation
     home: Ints  # [U] device of every unit, or -1
     used: Floats  # [D] bytes
     may: Bools  # [D] buffer
@@ -31,7 +31,7 @@ class Queue(NamedTuple):
 @patient
 @kernel
 def start_soonest(tasks: Tasks, rank: Floats, favourite: Ints) -> ListSchedule:
-    """Schedule the tasks; of pairs that start at once the one of the highest rank comes first."""
+    """Schedule the tasks by earliest start; ties are broken by the highest rank."""
     n = len(tasks.work)
     place, start, finish = np.full(n, NOWHERE, np.int32), np.zeros(n), np.zeros(n)
     queue = _new_queue(tasks)
@@ -76,7 +76,7 @@ def _new_queue(tasks: Tasks) -> Queue:
 def _soonest(
     tasks: Tasks, queue: Queue, place: Ints, finish: Floats, rank: Floats
 ) -> tuple[int, int, int, float]:
-    """Ready task (its place), device, core and start of the pair that starts first."""
+    """Position of the ready task, device, core and start of the pair that starts first."""
     best, device, core, soonest = -1, -1, -1, np.inf
     for i in range(queue.size[0]):
         v = queue.ready[i]
@@ -92,7 +92,7 @@ def _soonest(
 
 @borrowing_kernel
 def _start_on(tasks: Tasks, queue: Queue, v: int, a: int, ready: float) -> tuple[int, float]:
-    """Core of device a on which v can start first, and when."""
+    """Core of device a on which v can start earliest, and the start."""
     core, soonest = -1, np.inf
     for c in range(tasks.core_start[a], tasks.core_start[a + 1]):
         begin = max(ready, queue.free[c])
@@ -106,7 +106,7 @@ def _start_on(tasks: Tasks, queue: Queue, v: int, a: int, ready: float) -> tuple
 
 @borrowing_kernel
 def _leave(tasks: Tasks, queue: Queue, at: int, v: int, a: int) -> None:
-    """Take a task that runs on device a out of the queue; those that waited for it alone enter."""
+    """Remove a task that runs on device a from the queue, and add successors that became ready."""
     u = tasks.unit[v]
     if queue.home[u] < 0:
         queue.home[u] = a
@@ -127,7 +127,7 @@ def _leave(tasks: Tasks, queue: Queue, at: int, v: int, a: int) -> None:
 
 @borrowing_kernel
 def _sending(tasks: Tasks, v: int, w: int, latency: float, wire: float) -> float:
-    """Seconds that what v sends to w takes in the mean."""
+    """Longest mean transfer time of the streams from v to w, in seconds."""
     longest = 0.0
     for e in range(tasks.out_start[v], tasks.out_end[v]):
         if tasks.target[e] == w:

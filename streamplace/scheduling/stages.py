@@ -1,13 +1,13 @@
-"""Stages: where everything passes through one task, a pass is one short pass after the other.
+"""Stages: splits a pass at tasks that all others precede or follow.
 
-A *cut task* is a task that every other task comes before or after. Nothing else runs while it runs,
-so what follows depends on its device and on no other earlier decision. What lies between two cut
-tasks is a *stage*: a problem of its own, from the end of one cut task to the end of the next, for
-every pair of their devices. A pass is a shortest path through such pairs.
+A *cut task* is a task that every other task precedes or follows. Nothing else runs while it runs,
+so the tasks after it depend on its device but on no other earlier decision. The tasks between two
+cut tasks form a *stage*: a separate problem, from the end of one cut task to the end of the next,
+for every pair of their devices. A pass is a shortest path through such pairs.
 
-Few graphs have cut tasks as they stand: weights, masks and side outputs lead past them, and have
-much time to spare. Such streams and tasks may be left out. Then a bound of the rest is a bound of
-the whole pass, and a good schedule of the rest is mostly a good one of the whole.
+Few complete graphs have cut tasks: weights, masks and side outputs bypass them, usually with much
+slack. Such streams and tasks may be omitted. A bound of the rest is then a bound of the pass, and a
+good schedule of the rest is usually good for all tasks.
 """
 
 from collections.abc import Iterator
@@ -21,28 +21,28 @@ from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.scheduling.tasks import Tasks
 
 LEEWAYS = (np.inf, 0.2, 0.1, 0.05, 0.02)
-"""Shares of the shortest pass: what has more time to spare is left out."""
+"""Slack above which tasks and streams are omitted, as shares of the least makespan; in turn."""
 MOST_LEFT_OUT = 0.02
-"""Share of all work; where more is left out, what is left says little of the whole."""
+"""Largest share of all work that may be omitted, so that the rest still represents the pass."""
 
 
 class Slack(NamedTuple):
-    """Time to spare, as shares of a pass that no schedule is below."""
+    """Slack of tasks and streams, as shares of a lower bound of the makespan."""
 
     tasks: Floats  # [N]
     streams: Floats  # [E]
 
 
 class Stage(NamedTuple):
-    """Tasks from one cut task to the next; the first cut task has been run when it begins."""
+    """Tasks from one cut task to the next; the stage begins at the end of the first cut task."""
 
-    rows: Ints  # [n] tasks of the whole, in topological order
+    rows: Ints  # [n] indices of its tasks in the pass, in topological order
     tasks: Tasks
     begins: bool  # whether row 0 is a cut task; else the pass begins here
-    ends: bool  # whether the last row is one; else the pass ends here
+    ends: bool  # whether the last row is a cut task; else the pass ends here
 
     def between(self, first: int, last: int) -> Tasks:
-        """Tasks with the first and the last cut task on these devices; -1 where there is none."""
+        """Tasks with the first and the last cut task on these devices; -1 for no cut task."""
         work = self.tasks.work.copy()
         for row, device in ((0, first), (-1, last)):
             if device >= 0:
@@ -53,18 +53,18 @@ class Stage(NamedTuple):
 
 
 class Stages(NamedTuple):
-    """A row of stages, and which tasks are in one."""
+    """Consecutive stages, and the tasks that they include."""
 
     stages: tuple[Stage, ...]
     inside: Bools  # [N]
 
     @classmethod
     def of(cls, tasks: Tasks, most: int, slack: Slack | None = None) -> Self | None:
-        """Stages of up to so many tasks; None where there are none.
+        """Split a pass into stages of at most ``most`` tasks; None if that is impossible.
 
-        What has time to spare, if that is known, is left out as far as it takes, but next to no
-        work. Rules about memory, or about who may not meet, concern the whole: there are no stages
-        under them.
+        If the slack is known, tasks and streams with much slack are omitted as far as necessary,
+        but hardly any work. Constraints on memory or on separation concern the whole pass, so that
+        there are no stages under them.
         """
         if len(tasks.memory) or len(tasks.rivals):
             return None
@@ -84,9 +84,9 @@ class Stages(NamedTuple):
 
 
 def least_by_work(stage: Stage) -> Floats:
-    """Least seconds of a stage on every device of its last cut task, by what there is to work.
+    """Lower bound of the seconds of a stage by its work, for every device of its last cut task.
 
-    For any speeds g: T · Σ n_a g_a ≥ Σ over v of min over a of w(v, a) g_a, n_a being cores.
+    For any speeds g: T · Σ n_a g_a ≥ Σ over v of min over a of w(v, a) g_a, with n_a cores.
     """
     tasks, last = stage.tasks, len(stage.rows) - 1
     inner = tasks.work[int(stage.begins) : last if stage.ends else last + 1]
@@ -100,7 +100,7 @@ def least_by_work(stage: Stage) -> Floats:
 
 
 def _cut_tasks(tasks: Tasks, order: Ints, streams: Bools) -> Ints:
-    """Positions in the order that all others come before or after."""
+    """Positions of the cut tasks in the order."""
     n = len(order)
     position = np.full(tasks.n_tasks, -1)
     position[order] = np.arange(n)
@@ -108,7 +108,7 @@ def _cut_tasks(tasks: Tasks, order: Ints, streams: Bools) -> Ints:
     reach, comes = np.arange(n), np.zeros(n, np.bool_)
     np.maximum.at(reach, begin, end)
     comes[end] = True
-    past = np.maximum.accumulate(np.concatenate(([-1], reach)))[:-1]  # how far those before reach
+    past = np.maximum.accumulate(np.concatenate(([-1], reach)))[:-1]  # furthest reach before here
     last_source = int(np.flatnonzero(~comes).max(initial=0))
     first_sink = int(np.flatnonzero(reach == np.arange(n)).min(initial=n - 1))
     here = np.arange(n)
@@ -117,7 +117,7 @@ def _cut_tasks(tasks: Tasks, order: Ints, streams: Bools) -> Ints:
 
 
 def _crossed(unit: Ints, n: int) -> Bools:
-    """Whether tasks before and after a position have to stay together, but not with that one."""
+    """Whether a unit has tasks before and after each position, but not at it."""
     first, last = np.full(unit.max() + 1, n), np.full(unit.max() + 1, -1)
     np.minimum.at(first, unit, np.arange(n))
     np.maximum.at(last, unit, np.arange(n))
@@ -131,7 +131,7 @@ def _crossed(unit: Ints, n: int) -> Bools:
 
 
 def _parts(tasks: Tasks, order: Ints, streams: Bools, cuts: Ints) -> Iterator[Stage]:
-    """Stages between the cuts of an order."""
+    """Yield the stages between the cuts of an order."""
     at = np.full(tasks.n_tasks, -1)
     at[order] = np.arange(len(order))
     rows_left = np.flatnonzero(streams).astype(np.int32)
@@ -149,7 +149,7 @@ def _parts(tasks: Tasks, order: Ints, streams: Bools, cuts: Ints) -> Iterator[St
 
 
 def _cut_out(tasks: Tasks, rows: Ints, streams: Ints, begins: bool) -> Tasks:
-    """Tasks of some rows with some streams between them; the first has been run if it begins."""
+    """Extract tasks and streams between them; a first cut task (``begins``) takes no time."""
     n = len(rows)
     local = np.full(tasks.n_tasks, -1, np.int32)
     local[rows] = np.arange(n)

@@ -1,7 +1,7 @@
-"""One pass as schedulers see it: tasks, what they wait for, and where they may run.
+"""The scheduling problem of one pass: tasks, streams between them, and allowed devices.
 
-Networks are taken as free: a transfer takes what it takes, whoever else sends. That is the model of
-HEFT and its family; what a schedule is worth under other networks, the simulator says.
+The network has no contention: the time of a transfer does not depend on others, as in HEFT and its
+family. The simulator evaluates schedules under other networks.
 """
 
 from typing import NamedTuple
@@ -21,14 +21,14 @@ class Tasks(NamedTuple):
     work: Floats  # [N, D] seconds, infinite where a task may not run
     release: Floats  # [N] seconds before which a task is not ready
     order: Ints  # [N] topological
-    in_start: Ints  # [N + 1] what v waits for: in_stream[in_start[v]:in_start[v + 1]]
+    in_start: Ints  # [N + 1] streams into v: in_stream[in_start[v]:in_start[v + 1]]
     in_stream: Ints  # [E]
     out_start: Ints  # [N] first stream out of a task
     out_end: Ints  # [N]
     source: Ints  # [E]
     target: Ints  # [E]
     size: Floats  # [E] bytes
-    fixed_s: Floats  # [E] seconds of every transfer, whatever the link
+    fixed_s: Floats  # [E] seconds of a transfer that do not depend on the link
     latency: Floats  # [D, D] seconds
     wire: Floats  # [D, D] seconds per byte
     core_start: Ints  # [D + 1] the cores of d are core_start[d]:core_start[d + 1]
@@ -37,7 +37,7 @@ class Tasks(NamedTuple):
     members: Ints  # [N]
     rival_start: Ints  # [U + 1] the units that u must not meet are rivals[rival_start[u]:…]
     rivals: Ints
-    memory: Floats  # [U] bytes, or [0] where memory does not limit
+    memory: Floats  # [U] bytes, or [0] if memory is unlimited
     room: Floats  # [D] bytes
 
     @property
@@ -52,7 +52,7 @@ class Tasks(NamedTuple):
 
 
 def tasks_of(problem: Problem) -> Tasks:
-    """Tasks of a problem under its rules, compiled at the first look."""
+    """Tasks of a problem under its rules, compiled once and cached."""
     return problem.cached("tasks", _compiled_tasks)
 
 
@@ -97,7 +97,7 @@ def _compiled_tasks(problem: Problem) -> Tasks:
 
 @inlined_kernel
 def transfer(tasks: Tasks, e: int, a: int, b: int) -> float:
-    """Seconds that stream e takes from device a to device b."""
+    """Transfer time of stream e from device a to device b, in seconds."""
     if a == b:
         return 0.0
     return sending_seconds(tasks.latency[a, b], tasks.size[e], tasks.wire[a, b], tasks.fixed_s[e])
@@ -105,12 +105,12 @@ def transfer(tasks: Tasks, e: int, a: int, b: int) -> float:
 
 @inlined_kernel
 def mean_sending(tasks: Tasks, e: int, latency: float, wire: float) -> float:
-    """Seconds that stream e takes over a link of mean latency and mean seconds per byte."""
+    """Transfer time of stream e over a link of mean latency and mean seconds per byte."""
     return sending_seconds(latency, tasks.size[e], wire, tasks.fixed_s[e])
 
 
 def mean_sendings(tasks: Tasks) -> Floats:
-    """Seconds that every stream takes over the mean link [E]."""
+    """Transfer times of all streams over the mean link [E], in seconds."""
     latency, wire = mean_transfer(tasks)
     return sending_times(latency, tasks.size, wire, tasks.fixed_s)
 

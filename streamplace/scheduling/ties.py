@@ -1,4 +1,4 @@
-"""Ties: where ranks are equal any of the tasks may come first; to try several orders is cheap."""
+"""Ties: tries several orders of tasks with equal ranks, which is cheap."""
 
 import numpy as np
 from streamsim.jit import kernel, patient
@@ -10,18 +10,18 @@ from streamplace.scheduling.ranks import by_rank
 from streamplace.scheduling.tasks import Tasks
 
 TIE = 1e-9
-"""What is nearer than this share of the highest rank counts as equal."""
+"""Share of the highest rank within which ranks count as equal."""
 
 
 def tied(
     tasks: Tasks, rank: Floats, choice: Choice, tries: int = 1, seed: int = 0
 ) -> tuple[ListSchedule, ...]:
-    """Schedule in the order of rank, and the shortest of some in which equals are drawn, if any is.
+    """Schedule by rank, and return also the shortest schedule with random ties, if shorter.
 
     Parameters
     ----------
     tries
-        Schedules in all.
+        Number of schedules in total.
     """
     if tries < 1:
         raise SettingError(f"tries is {tries}; it must be at least 1")
@@ -38,7 +38,7 @@ def tied(
 def _shorter(
     tasks: Tasks, rank: Floats, choice: Choice, draws: Floats, least: float
 ) -> ListSchedule:
-    """Shortest schedule with ties drawn that is below ``least``; empty places where none is."""
+    """Shortest schedule with random ties that is below ``least``; without devices if none is."""
     n = len(rank)
     best = ListSchedule(np.full(n, -1, np.int32), np.zeros(n), np.zeros(n))
     usual, tie = by_rank(tasks, rank), TIE * rank.max()

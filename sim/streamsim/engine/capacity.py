@@ -1,4 +1,4 @@
-"""Capacity: whether queues are long enough for the rates that should go through them."""
+"""Capacity: warnings about queues that are too short for their rates."""
 
 import numpy as np
 
@@ -7,10 +7,10 @@ from streamsim.instance import Instance
 
 
 def capacity_warnings(instance: Instance, settings: Settings) -> tuple[str, ...]:
-    """Sentence on streams whose given capacity is too small for their full rate over a link.
+    """Warn about streams whose given capacity is too small for their full rate over a link.
 
-    What a tick emits stays in the queue until the receiver's next turn, and longer under way, so a
-    remote stream needs room for rate · (2 dt + latency) tuples.
+    Tuples stay in the stream from their emission until the receiver's next turn, and for the
+    latency, so a remote stream needs a capacity of rate · (2 dt + latency) tuples.
 
     Examples
     --------

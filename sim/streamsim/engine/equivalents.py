@@ -9,12 +9,12 @@ from streamsim.jit import kernel
 
 @kernel
 def source_equivalents(instance: Instance) -> Floats:
-    """Source tuples that one tuple taken in stands for, per operator; 0 where tuples go on.
+    """Number of source tuples that an input tuple of each sink represents; 0 at other operators.
 
-    At full rate every operator hands the source tuples it stands for on to its streams, in
-    proportion to their tuples; ω(v) is what arrives at v. An operator that emits nothing ends the
-    graph, and one of its λ(v) input tuples counts for ω(v) / λ(v). Σ over the ends of ω is Σ R, so
-    a graph that keeps up has a throughput of exactly its rate. One pass over the streams.
+    At full rate every operator distributes the source tuples that it represents to its streams, in
+    proportion to their tuples; ω(v) arrives at v. A sink emits nothing, and each of its λ(v) input
+    tuples counts for ω(v) / λ(v). Σ ω over the sinks is Σ R, so a graph that keeps up has a
+    throughput of exactly its rate. The sums take one pass over the streams.
 
     Examples
     --------
@@ -43,8 +43,8 @@ def source_equivalents(instance: Instance) -> Floats:
 def measured_at_sinks(instance: Instance) -> bool:
     """Whether the tuples at the sinks are proportional to those that the sources emit.
 
-    It is with one source, whose flows all scale together, and windows that are linear: f(count) =
-    factor · count.
+    True for one source, because all flows scale together, and linear windows, f(count) = factor ·
+    count.
     """
     linear = (instance.windows[:, 3] == 0) & np.isinf(instance.windows[:, 5])
     return int((instance.rate > 0).sum()) == 1 and bool(linear.all())

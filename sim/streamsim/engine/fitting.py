@@ -1,4 +1,4 @@
-"""Fitting: time step, duration and capacity that let a run measure what a placement sustains."""
+"""Fitting: time step, duration and capacity with which a run measures sustained throughput."""
 
 from dataclasses import dataclass, replace
 from math import ceil, floor, inf, log10
@@ -13,21 +13,21 @@ from streamsim.engine.settings import Policy, Settings, require_positive
 from streamsim.engine.settling import SETTLED
 from streamsim.instance import Instance
 
-COARSEST, FINEST = 0.01, 1e-3  # seconds per tick that are chosen, unless windows are shorter
+COARSEST, FINEST = 0.01, 1e-3  # longest and shortest chosen tick in seconds, unless windows differ
 FIRINGS = 10  # ticks between two advances of the window that advances most often
 SPAN = 20_000  # ticks in the longest window, so that long windows get longer ticks
-WARM, MEASURED = 100, 200  # ticks of the shortest run that is tried
-MOST_TURNS = 10**8  # turns of operators and streams in the longest
-MOST_LOGGED = 4 * 10**7  # numbers in the log of the longest
-LEAST = 4  # times that all windows advance while a run is measured
-MANY = 20  # longest advances that are measured where windows never advance at once
-TRIES = 12  # capacities that are tried, each twice the one before
-NEAR = 1e-3  # part of the usual step below which a step is not shortened for a capacity
+WARM, MEASURED = 100, 200  # ticks of the shortest run
+MOST_TURNS = 10**8  # turns of operators and streams in the longest run
+MOST_LOGGED = 4 * 10**7  # numbers in the log of the longest run
+LEAST = 4  # times that all windows advance in the measured window
+MANY = 20  # measured multiples of the longest advance if windows never advance at once
+TRIES = 12  # capacities to try, each twice the one before
+NEAR = 1e-3  # share of the usual step below which a step is not shortened for a capacity
 
 
 @dataclass(frozen=True, slots=True)
 class GivenSettings:
-    """Settings that a user gives; those that are None follow from the problem."""
+    """Settings given by a user; those that are None follow from the problem."""
 
     duration: float | None = None
     dt: float | None = None
@@ -35,7 +35,7 @@ class GivenSettings:
     policy: Policy = "dynamic"
 
     def __post_init__(self) -> None:
-        """Refuse values that no run could have."""
+        """Reject values that no run can have."""
         dt = 1.0 if self.dt is None else self.dt
         require_positive("dt", dt, "seconds")
         duration = dt if self.duration is None else self.duration
@@ -44,16 +44,16 @@ class GivenSettings:
 
 
 class Doubt(NamedTuple):
-    """Why a run tells nothing: a stream, the setting to change, and a value of it that works."""
+    """Reason to distrust a run: a stream, the setting to change, and a value that works."""
 
     reason: Literal["settling", "capacity"]
-    stream: int  # the stream that shows it, in the caller's order, or -1
+    stream: int  # the affected stream, in the caller's order, or -1
     setting: Literal["duration", "capacity"]
     works: float | None  # None if no value was found
 
 
 class Fit(NamedTuple):
-    """Settings of a run, what they measure, and why that is not to be trusted, if it is not."""
+    """Settings of a run, its measurements, and the reason to distrust them, if any."""
 
     settings: Settings
     runs: Runs
@@ -61,13 +61,13 @@ class Fit(NamedTuple):
 
 
 def fit(instance: Instance, placement: Ints, asked: GivenSettings) -> Fit:
-    """Choose the settings that were not given, and find out whether the run can be trusted.
+    """Choose the settings that were not given, and check whether the run can be trusted.
 
-    The run is doubled until every operator takes in what the admitted tuples bring to it, within
-    `streamsim.engine.settling.SETTLED` of its full rate, and the second half of what is measured
-    tells the same as the whole. A given duration that is too short for
-    that is doubted, and so is a given capacity with which the placement carries less than with
-    queues that follow from the rates.
+    The duration is doubled until the input of every operator agrees with the admitted tuples,
+    within `streamsim.engine.settling.SETTLED` of its full rate, and the second half of the measured
+    window gives the same throughput as all of it. A given duration that is too short for that is
+    doubted, and so is a given capacity with which the placement carries less than with queues that
+    follow from the rates.
 
     Examples
     --------
@@ -95,12 +95,12 @@ def fit(instance: Instance, placement: Ints, asked: GivenSettings) -> Fit:
 
 
 def _alike(one: Fit, other: Fit) -> bool:
-    """Whether two runs measure the same, but for what may still be unsettled."""
+    """Whether two runs measure the same throughput, within `SETTLED`."""
     return abs(float(one.runs.relative[0] - other.runs.relative[0])) <= SETTLED
 
 
 def _settled(instance: Instance, placement: Ints, asked: GivenSettings) -> Fit:
-    """Run for the duration that was given, or until what is measured has settled."""
+    """Run for the given duration, or until the measurements have settled."""
     dt = asked.dt if asked.dt is not None else time_step(instance, placement, asked)
     if asked.duration is not None:
         fitted = _run(
@@ -126,7 +126,7 @@ def _settled(instance: Instance, placement: Ints, asked: GivenSettings) -> Fit:
 
 
 def _long_enough(instance: Instance, placement: Ints, asked: GivenSettings) -> float | None:
-    """A duration after which a run has settled, if there is one."""
+    """Return a duration after which a run has settled, if one is found."""
     fitted = _settled(instance, placement, replace(asked, duration=None))
     works = fitted.settings.duration
     for _ in range(TRIES if fitted.doubt is None else 0):
@@ -154,7 +154,7 @@ def _run(instance: Instance, placement: Ints, settings: Settings) -> Fit:
 
 
 def _steady(instance: Instance, placement: Ints, settings: Settings, runs: Runs) -> bool:
-    """Whether the second half of what is measured tells the same as the whole."""
+    """Whether the second half of the measured window gives the same throughput as all of it."""
     half = (settings.warm_ticks + settings.ticks) // 2
     later = simulate(instance, placement[None, :], replace(settings, warm_up=half * settings.dt))
     return abs(float(later.relative[0] - runs.relative[0])) <= SETTLED
@@ -168,7 +168,7 @@ def _callers(instance: Instance, values: Floats) -> int:
 def _capacity_that_works(
     instance: Instance, placement: Ints, asked: GivenSettings, roomy: Fit
 ) -> tuple[int, float | None]:
-    """The stream that needs the largest queue, and a capacity with which that is not the limit."""
+    """Return the stream that needs the largest queue, and a capacity that does not limit it."""
     dt = roomy.settings.dt if asked.dt is None else asked.dt
     remote = placement[instance.source] != placement[instance.target]
     needed = instance.tuples * remote * (2 * dt + _delays(instance, placement, dt))
@@ -183,9 +183,9 @@ def _capacity_that_works(
 
 
 def settings_for(instance: Instance) -> Settings:
-    """Settings for batches of placements, of which none is checked for having settled.
+    """Settings for batches of placements, which are not checked for having settled.
 
-    Ten seconds of warm-up and twenty that are measured; with windows, as long as they take.
+    Ten seconds of warm-up and twenty seconds of measurement; longer if windows require it.
 
     Examples
     --------
@@ -204,10 +204,10 @@ def settings_for(instance: Instance) -> Settings:
 
 
 def time_step(instance: Instance, placement: Ints, asked: GivenSettings) -> float:
-    """Seconds per tick: a link's latency and a window's advance take at least a tick.
+    """Choose the seconds per tick; a link's latency and a window's advance take at least a tick.
 
-    Longer where a window or a given duration would otherwise take very many ticks, and so short
-    that a given capacity holds what a stream carries in `streamsim.engine.rooms.TICKS` ticks.
+    The tick is longer if a window or a given duration would otherwise take very many ticks, and
+    shorter if a given capacity must hold the tuples of `streamsim.engine.rooms.TICKS` ticks.
     """
     dt = COARSEST
     under_way = _latencies(instance, placement)
@@ -224,41 +224,41 @@ def time_step(instance: Instance, placement: Ints, asked: GivenSettings) -> floa
 
 
 def _short_enough(instance: Instance, under_way: Floats, dt: float, capacity: float) -> float:
-    """A step in `TICKS` of which no stream carries more than its capacity, if one is near."""
+    """Shorten a step so that no stream exceeds its capacity in `TICKS` ticks, if one is near."""
     carries = instance.tuples > 0
     left = float((capacity / instance.tuples[carries] - under_way[carries]).min(initial=inf))
     return _rounded(left / TICKS) if dt * NEAR < left / TICKS < dt else dt
 
 
 def _latencies(instance: Instance, placement: Ints) -> Floats:
-    """Latency of every stream, 0 where both ends run on one device."""
+    """Latency of every stream, 0 if both ends run on one device."""
     return instance.latency[placement[instance.source], placement[instance.target]]
 
 
 def _delays(instance: Instance, placement: Ints, dt: float) -> Floats:
-    """Latencies in whole ticks, as the engine has them, in seconds."""
+    """Latencies in seconds, rounded up to whole ticks as in the engine."""
     delays: Floats = np.ceil(_latencies(instance, placement) / dt - 1e-9) * dt
     return delays
 
 
 def _rounded(seconds: float) -> float:
-    """Largest of …, 1, 2, 5, 10, 20, … that is not above a time."""
+    """Round a time down to one of …, 1, 2, 5, 10, 20, …."""
     power = 10.0 ** floor(log10(seconds) + 1e-9)
     return float(max(step for step in (1, 2, 5) if step * power <= seconds * (1 + 1e-9)) * power)
 
 
 def _rounded_up(value: float) -> float:
-    """Smallest of …, 1, 2, 5, 10, 20, … that is not below a value."""
+    """Round a value up to one of …, 1, 2, 5, 10, 20, …."""
     power = 10.0 ** floor(log10(value) + 1e-9)
     return float(min(step for step in (1, 2, 5, 10) if step * power >= value * (1 - 1e-9)) * power)
 
 
 def first_ticks(instance: Instance, placement: Ints, dt: float) -> tuple[int, int]:
-    """Ticks before measuring, and of the whole shortest run that could tell anything.
+    """Ticks of the warm-up, and of the shortest run that can measure anything.
 
-    Before measuring, the first tuples pass the longest path and fill the panes of its windows
-    twice. What is measured is a whole number of the times after which all windows advance at once,
-    or, where that is long, many advances.
+    During the warm-up, the first tuples pass the longest path and fill the panes of its windows
+    twice. The measured window is a multiple of the period after which all windows advance at once
+    or, if that is long, many advances.
     """
     latest = np.zeros(instance.n_operators)
     within = np.zeros(instance.n_operators)
@@ -275,7 +275,7 @@ def first_ticks(instance: Instance, placement: Ints, dt: float) -> tuple[int, in
 
 
 def common_ticks(advances: Floats) -> int:
-    """Ticks after which windows that advance so often advance at once, or many of the longest."""
+    """Ticks after which all windows advance at once, at most `MANY` times the longest advance."""
     longest = float(advances.max(initial=0.0))
     whole = np.round(advances).astype(np.int64)
     most = MANY * ceil(longest)
@@ -285,6 +285,6 @@ def common_ticks(advances: Floats) -> int:
 
 
 def most_ticks(instance: Instance) -> int:
-    """Ticks of the longest run that is tried, by the turns that it takes and by its log."""
+    """Ticks of the longest run, limited by its turns and by the size of its log."""
     moving = instance.n_operators + instance.n_streams
     return max(min(MOST_TURNS // moving, MOST_LOGGED // (3 * moving + instance.n_devices)), 600)

@@ -47,7 +47,7 @@ class Ramp:
     start: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse ramps without a length or with a negative start."""
+        """Reject ramps without a length or with a negative start."""
         _require(self.seconds > 0, "the seconds of a ramp", self.seconds, "above 0")
         _require(self.start >= 0, "the start of a ramp", self.start, "of at least 0")
 
@@ -63,7 +63,7 @@ class Ramp:
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """On for ``on`` s at ``high`` × the nominal rate, then off for ``off`` s at ``low`` ×, again.
+    """A square wave: ``on`` s at ``high`` × the nominal rate, then ``off`` s at ``low`` × it.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class Burst:
     low: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse bursts without a length and negative rates."""
+        """Reject bursts without a length and negative rates."""
         _require(self.on > 0, "the on time of a burst", self.on, "above 0")
         _require(self.off >= 0, "the off time of a burst", self.off, "of at least 0")
         _require(self.high >= 0, "the high of a burst", self.high, "of at least 0")
@@ -96,7 +96,7 @@ class Burst:
 class Replay:
     """Measured rates: ``rates[i]`` tuples/s from i · step to (i + 1) · step s; 0 after the last.
 
-    The nominal rate of the source stays the yardstick of source-equivalent throughput.
+    Source-equivalent throughput still refers to the nominal rate of the source.
 
     Examples
     --------
@@ -108,7 +108,7 @@ class Replay:
     step: float
 
     def __post_init__(self) -> None:
-        """Refuse empty traces, steps without a length and negative rates."""
+        """Reject empty traces, steps without a length and negative rates."""
         _require(self.step > 0, "the step of a replay", self.step, "above 0")
         _require(len(self.rates) > 0, "the number of rates of a replay", 0, "of at least 1")
         _require(min(self.rates) >= 0, "the lowest rate of a replay", min(self.rates), "at least 0")
@@ -136,14 +136,14 @@ def generate(
 
 
 def constant_from(generated: Floats, iterations: int) -> int:
-    """First tick from which every tick generates exactly what the last one does."""
+    """First tick from which every tick generates exactly the same as the last one."""
     per_tick = generated.reshape(len(generated), -1, iterations)
     changes = np.flatnonzero((per_tick != per_tick[:, -1:]).any(axis=(0, 2)))
     return int(changes[-1]) + 1 if len(changes) else 0
 
 
 def _tidy(levels: Floats) -> Floats:
-    """Levels without the rounding of differences, so that equal slices are exactly equal."""
+    """Remove the rounding errors of differences, so that equal slices are exactly equal."""
     tidy: Floats = np.maximum(np.round(levels, 12), 0.0)
     return tidy
 

@@ -1,4 +1,4 @@
-"""Joins: an operator that takes sets of one tuple from every port, equal amounts from each."""
+"""Joins: operators that take sets of one tuple from every port, equal amounts from each."""
 
 from streamsim.arrays import Floats, Ints
 from streamsim.engine.state import EngineState
@@ -9,7 +9,7 @@ from streamsim.jit import inlined_kernel
 
 @inlined_kernel
 def port_end(i: int, v: int, wiring: Wiring) -> int:
-    """One past the last of the inlets that share the port of inlet number i."""
+    """Index after the last inlet that shares the port of inlet i."""
     j = i + 1
     while j < wiring.inlet_start[v + 1] and wiring.ports[j] == wiring.ports[i]:
         j += 1
@@ -27,7 +27,7 @@ def in_port(i: int, end: int, wiring: Wiring, state: EngineState) -> float:
 
 @inlined_kernel
 def sets_waiting(v: int, wiring: Wiring, state: EngineState) -> float:
-    """Whole sets that wait: as many as there are tuples at the port with the fewest."""
+    """Complete sets that wait: the number of tuples at the port with the fewest."""
     i = int(wiring.inlet_start[v])
     end = port_end(i, v, wiring)
     fewest = in_port(i, end, wiring, state)
@@ -40,7 +40,7 @@ def sets_waiting(v: int, wiring: Wiring, state: EngineState) -> float:
 
 @inlined_kernel
 def received_per_set(v: int, weight: Ints | Floats, wiring: Wiring, state: EngineState) -> float:
-    """Weights of the streams on which a set came, port by port in proportion to the queues."""
+    """Total weight of the streams that deliver a set, in proportion to the queues of each port."""
     received, i = 0.0, int(wiring.inlet_start[v])
     while i < wiring.inlet_start[v + 1]:
         end = port_end(i, v, wiring)

@@ -1,4 +1,4 @@
-"""Log: everything that happened, tick by tick, in one run."""
+"""Log: the state and flows of one run, tick by tick."""
 
 from typing import NamedTuple
 
@@ -14,20 +14,20 @@ from streamsim.jit import kernel
 
 
 class Log(NamedTuple):
-    """One row per tick; levels are those at the end of the tick."""
+    """One row per tick; queues and backlogs are those at its end."""
 
     queued: Floats  # [T, M] tuples
-    transit: Floats  # [T, M] tuples waiting for the link or under way
+    transit: Floats  # [T, M] tuples waiting for the link or in flight
     backlog: Floats  # [T, S] tuples
     taken: Floats  # [T, N] tuples
-    emitted: Floats  # [T, K] tuples let out by windows
+    emitted: Floats  # [T, K] tuples released by windows
     busy: Floats  # [T, D] core seconds
     link: Floats  # [T, M] seconds
     delay: Floats  # [T, 2, N] Σ tuples · latency, since generation and since admission
 
 
 def empty_log(instance: Instance, wiring: Wiring) -> Log:
-    """Room for all ticks."""
+    """Allocate rows for all ticks."""
     t, n, m, d = wiring.ticks, instance.n_operators, instance.n_streams, instance.n_devices
     return Log(
         queued=np.zeros((t, m)),

@@ -1,4 +1,4 @@
-"""The loop: the ticks and slices of a run, of a batch of runs, and of a run that is logged."""
+"""The loop over the ticks and slices of a run, of a batch of runs, and of a logged run."""
 
 from streamsim.arrays import Floats, Ints
 from streamsim.engine.log import Log, write_tick
@@ -23,7 +23,7 @@ def run_tick(
     totals: Totals,
     stamps: Stamps | None,
 ) -> None:
-    """Generate and spend slice by slice, then let the network move bytes."""
+    """Generate tuples and spend CPU slice by slice, then let the network move bytes."""
     m = len(plan.remote)
     for i in range(wiring.iterations):
         slice_index = tick * wiring.iterations + i
@@ -50,12 +50,11 @@ def run(
     opening: Floats,
     jump: bool,
 ) -> int:
-    """Run one placement; returns the first tick known to repeat for ever, or -1.
+    """Run one placement; return the first tick known to repeat forever, or -1.
 
-    Totals are those of the measured window, ``opening`` becomes what streams and backlogs hold at
-    its start. With
-    ``jump``, ticks that repeat exactly are counted, not simulated, up to the start of the window
-    and up to the end.
+    Totals are those of the measured window; ``opening`` receives the tuples in streams and backlogs
+    at its start. With ``jump``, ticks that repeat exactly are counted instead of simulated, up to
+    the start of the window and up to the end.
     """
     since, tick, repeating = -1, 0, -1
     while tick < wiring.ticks:
@@ -82,7 +81,7 @@ def run(
 
 @inlined_kernel
 def hold(state: EngineState, amounts: Floats) -> None:
-    """Write down the tuples in every stream, wherever they are, and in every backlog."""
+    """Write the tuples in every stream, queued or in transit, and in every backlog."""
     for i in range(len(amounts)):
         amounts[i] = state.queued[i]
     for e in range(len(state.sending)):

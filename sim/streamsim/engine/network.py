@@ -1,4 +1,4 @@
-"""Network: links move bytes once per tick, and what they moved arrives after their latency."""
+"""Network: links move bytes once per tick; tuples arrive after the latency."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ def transmit(
     totals: Totals,
     stamps: Stamps | None,
 ) -> None:
-    """Let arrive what is due, then give every link its ``dt`` seconds of moving."""
+    """Deliver due tuples, then let every link move for ``dt`` seconds."""
     if len(state.pipe):
         land(tick, plan, state, stamps)
     if len(plan.nics.left):
@@ -38,7 +38,7 @@ def transmit(
 def transmit_through_nics(
     tick: int, dt: float, plan: Plan, state: EngineState, totals: Totals, stamps: Stamps | None
 ) -> None:
-    """Move what links and NICs together let through."""
+    """Move the tuples that links and NICs together allow."""
     for i in range(len(plan.link_streams)):
         plan.nics.demand[i] = state.sending[plan.link_streams[i]]
     grant(dt, plan.nics)
@@ -82,7 +82,7 @@ def move(
     totals: Totals,
     stamps: Stamps | None,
 ) -> None:
-    """Move tuples from a send buffer to the receiver's queue, or into the pipe on the way there."""
+    """Move tuples from a send buffer into the receiver's queue, or into the pipe to it."""
     delay = plan.delay[e]
     if delay == 0:
         if stamps is not None:
@@ -102,7 +102,7 @@ def move(
 
 @borrowing_kernel
 def land(tick: int, plan: Plan, state: EngineState, stamps: Stamps | None) -> None:
-    """Let arrive what was moved ``delay`` ticks ago."""
+    """Deliver the tuples that were moved ``delay`` ticks ago."""
     for e in plan.link_streams:
         delay = plan.delay[e]
         if delay > 0:

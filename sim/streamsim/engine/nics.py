@@ -1,4 +1,4 @@
-"""NICs: streams that share links, egress and ingress caps at once, filled progressively."""
+"""NICs: progressive filling for streams that share links, egress and ingress caps."""
 
 from typing import NamedTuple
 
@@ -13,16 +13,16 @@ class Nics(NamedTuple):
     """Resources that each of the R remote streams shares, in the order of ``link_streams``.
 
     The P resources are the links in use, then egress and ingress of every device. All arrays are
-    empty where no NIC is capped.
+    empty if no NIC is capped.
     """
 
     resources: Ints  # [R, 3] link, egress, ingress
-    seconds: Floats  # [R, 3] that a tuple occupies each of them
+    seconds: Floats  # [R, 3] for which a tuple occupies each of them
     weight: Floats  # [R] sum of these
     demand: Floats  # [R] tuples in the send buffer
     granted: Floats  # [R] tuples that may move this tick
     active: Ints  # [R] 1 while a stream may still gain
-    left: Floats  # [P] seconds not yet given away
+    left: Floats  # [P] seconds not yet granted
     load: Floats  # [P] seconds taken per second gained by every active stream
 
 
@@ -30,7 +30,7 @@ class Nics(NamedTuple):
 def nic_resources(
     instance: Instance, placement: Ints, wire: Floats, link_start: Indices, link_streams: Indices
 ) -> Nics:
-    """Compile what remote streams share under one placement."""
+    """Compile the resources that remote streams share under one placement."""
     capped = np.any(instance.egress > 0.0) or np.any(instance.ingress > 0.0)
     r = len(link_streams) if capped else 0
     links, d = len(link_start) - 1, len(instance.cores)
@@ -98,7 +98,7 @@ def _pace(nics: Nics) -> float:
 
 @inlined_kernel
 def _gain(pace: float, tolerance: float, nics: Nics) -> int:
-    """Let active streams gain ``pace`` seconds; returns how many can go on."""
+    """Let active streams gain ``pace`` seconds; return how many remain active."""
     active = 0
     for i in range(len(nics.demand)):
         if nics.active[i]:

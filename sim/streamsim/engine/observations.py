@@ -16,19 +16,19 @@ from streamsim.engine.wiring import Wiring, check_placements, wire
 from streamsim.instance import Instance
 
 QUANTILES = (0.5, 0.95, 0.99)
-TOLERANCE = 0.01  # of the final throughput, within which a run counts as settled
+TOLERANCE = 0.01  # share of the final throughput within which a run counts as settled
 
 
 class Observations(NamedTuple):
     """Measurements of B runs that need a tick-by-tick log, in their measured windows.
 
-    Latencies are seconds, weighted by source-equivalent tuples; nan where nothing arrives.
+    Latencies are seconds, weighted by source-equivalent tuples; nan if nothing arrives.
     """
 
     runs: Runs
     latency: Floats  # [B] mean, since generation
     latency_quantiles: Floats  # [B, 3] p50, p95, p99
-    processing: Floats  # [B] mean latency since admission, that is without source backlog
+    processing: Floats  # [B] mean latency since admission, without source backlog
     processing_quantiles: Floats  # [B, 3]
     mean_queue: Floats  # [B, M] tuples, in the caller's order
     max_queue: Floats  # [B, M]
@@ -60,7 +60,7 @@ def observe(
 def observe_traced(
     instance: Instance, placement: ArrayLike, settings: Settings | None = None
 ) -> tuple[Observations, Trace]:
-    """Simulate one placement (shape [N]) once, and return what `observe` and `trace` do."""
+    """Simulate one placement (shape [N]) once, and return the results of `observe` and `trace`."""
     settings = settings or Settings()
     wiring = wire(instance, settings)
     log = logged(instance, wiring, placement)
@@ -113,7 +113,7 @@ def latencies(instance: Instance, window: Log, since: int) -> tuple[float, Float
 def weighted_quantiles(
     values: Floats, weights: Floats, levels: tuple[float, ...]
 ) -> tuple[float, Floats]:
-    """Weighted mean, and for each level the least value that so much of the weight does not exceed.
+    """Weighted mean and weighted quantiles, each the least value that reaches its level.
 
     Examples
     --------
@@ -130,9 +130,9 @@ def weighted_quantiles(
 
 
 def settling_time(arrived: Floats, dt: float) -> float:
-    """Seconds after which every later second is within `TOLERANCE` of the level, or nan.
+    """Seconds after which the throughput of every second is within `TOLERANCE` of the level.
 
-    The level is the mean of the last quarter of the run; a run that leaves it there has none.
+    The level is the mean of the last quarter of the run; nan if the run leaves it there.
 
     Examples
     --------
@@ -152,7 +152,7 @@ def settling_time(arrived: Floats, dt: float) -> float:
 
 
 def _add_up(b: int, log: Log, wiring: Wiring, sums: Sums) -> None:
-    """Row b of the sums over the measured window."""
+    """Compute row b of the sums over the measured window."""
     warm = wiring.warm_ticks
     sums.taken[b] = log.taken[warm:].sum(axis=0)
     sums.emitted[b] = log.emitted[warm:].sum(axis=0)

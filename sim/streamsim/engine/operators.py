@@ -1,4 +1,4 @@
-"""Operators: what one operator does with its turn on the CPU."""
+"""Operators: one operator's turn on the CPU."""
 
 from streamsim.arrays import Floats, Ints
 from streamsim.engine.joins import draw_sets, received_per_set, sets_waiting
@@ -10,7 +10,7 @@ from streamsim.engine.wiring import Wiring
 from streamsim.instance import Instance
 from streamsim.jit import inlined_kernel
 
-ROUNDING = 1e-12  # part of a capacity below which free space is an error of addition
+ROUNDING = 1e-12  # share of a capacity below which free space is a rounding error
 
 
 @inlined_kernel
@@ -27,7 +27,7 @@ def process(
 ) -> tuple[float, float, int]:
     """Take in min(waiting, limit / cost, free space downstream) tuples and emit the results.
 
-    Returns the tuples taken in, the core seconds spent and why there were not more.
+    Returns the tuples taken in, the core seconds spent and the reason that ended the turn.
     """
     waiting = tuples_waiting(v, wiring, state)
     if waiting <= 0.0:
@@ -52,7 +52,7 @@ def process(
 def affordable(
     v: int, waiting: float, cost: float, limit: float, plan: Plan, state: EngineState
 ) -> tuple[float, int]:
-    """How many waiting tuples the CPU limit and the cores that an operator can use allow."""
+    """Number of waiting tuples that the CPU limit and the operator's own cores allow."""
     take, outcome = waiting, DONE
     if take * cost > limit:
         take, outcome = limit / cost, CAPPED
@@ -71,7 +71,7 @@ def count_served(v: int, take: float, plan: Plan, state: EngineState, totals: To
 
 @inlined_kernel
 def tuples_waiting(v: int, wiring: Wiring, state: EngineState) -> float:
-    """Tuples in all queues, and the backlog, of an operator; sets of them for one that joins."""
+    """Tuples in all queues and the backlog of an operator; complete sets for a join."""
     if wiring.joins[v]:
         return sets_waiting(v, wiring, state)
     first, last = wiring.inlet_start[v], wiring.inlet_start[v + 1]
@@ -85,7 +85,7 @@ def tuples_waiting(v: int, wiring: Wiring, state: EngineState) -> float:
 def receiving_cost(
     v: int, waiting: float, instance: Instance, wiring: Wiring, plan: Plan, state: EngineState
 ) -> float:
-    """Core seconds for what came over links, per tuple (or set) taken in."""
+    """Core seconds for receiving over links, per tuple (or set) taken in."""
     cost = 0.0
     if instance.overhead > 0.0:
         cost += instance.overhead * _received(v, waiting, plan.remote, wiring, state)
@@ -99,7 +99,7 @@ def receiving_cost(
 def _received(
     v: int, waiting: float, weight: Ints | Floats, wiring: Wiring, state: EngineState
 ) -> float:
-    """Weights of the streams on which a tuple (or set) came, in the mean."""
+    """Mean total weight of the streams that deliver a tuple (or set)."""
     if wiring.joins[v]:
         return received_per_set(v, weight, wiring, state)
     received = 0.0
@@ -114,7 +114,7 @@ def _received(
 def fitting(
     v: int, amount: float, instance: Instance, wiring: Wiring, plan: Plan, state: EngineState
 ) -> float:
-    """How many of ``amount`` output tuples find room on every stream out of an operator."""
+    """Number of input tuples, up to ``amount``, whose results fit on every output stream."""
     for e in range(wiring.out_start[v], wiring.out_end[v]):
         free = plan.room[e] - state.queued[e] - state.sending[e] - state.flying[e]
         if free < ROUNDING * plan.room[e]:
@@ -126,9 +126,9 @@ def fitting(
 
 @inlined_kernel
 def draw(v: int, take: float, waiting: float, wiring: Wiring, state: EngineState) -> None:
-    """Remove ``take`` tuples, from every queue in proportion to its length; wake the senders.
+    """Remove ``take`` tuples from the queues in proportion to their lengths; wake the senders.
 
-    An operator that joins takes as many from every port.
+    A join removes ``take`` tuples from every port.
     """
     if wiring.joins[v]:
         draw_sets(v, take, wiring, state)

@@ -1,4 +1,4 @@
-"""Plan: what one placement fixes before its first tick."""
+"""Plan: the quantities of a run that follow from its placement, compiled before the first tick."""
 
 from typing import NamedTuple
 
@@ -24,14 +24,14 @@ class Plan(NamedTuple):
 
     placement: Ints  # [N]
     devices: Ints  # [D] devices in use, in order of first appearance, then the idle ones
-    turn_start: Indices  # [D + 1] turns of the k-th of them: turns[turn_start[k]:turn_start[k + 1]]
+    turn_start: Indices  # [D + 1] turns of the k-th device: turns[turn_start[k]:turn_start[k + 1]]
     turns: Indices  # [N] operators, topological within a device
-    budget: Floats  # [D] core seconds that the k-th of them has for tuples per slice
-    constant: Floats  # [D] core seconds that its operators use per slice whatever comes
+    budget: Floats  # [D] core seconds per slice of the k-th device for tuples
+    constant: Floats  # [D] core seconds per slice that its operators use at any rate
     cost: Floats  # [N] core seconds per input tuple, sending included
     send_cost: Floats  # [N] core seconds for sending, per output tuple
-    most: Floats  # [N] tuples per slice for which the cores that an operator can use suffice
-    limited: bool  # whether they fall short of the device's for any operator
+    most: Floats  # [N] tuples per slice that the cores usable by an operator can process
+    limited: bool  # whether ``most`` is finite for any operator
     share: Floats  # [N] core seconds that an operator may use per turn
 
     remote: Ints  # [M] 1 for a stream between two devices
@@ -109,7 +109,7 @@ def _turns(instance: Instance, placement: Ints) -> tuple[Ints, Indices, Indices]
 
 @kernel
 def _remote_streams(instance: Instance, placement: Ints, dt: float) -> tuple[Ints, Floats, Ints]:
-    """Which streams cross devices, how long a tuple holds the link, and its latency in ticks."""
+    """Whether streams cross devices, seconds that a tuple holds the link, and latency in ticks."""
     m = len(instance.source)
     remote = np.zeros(m, np.int32)
     wire = np.zeros(m)
@@ -146,9 +146,9 @@ def _costs(
 
 @kernel
 def _most(instance: Instance, placement: Ints, per_slice: float, taken: Floats) -> Floats:
-    """Tuples for which the cores of an operator suffice, infinite where it can use them all.
+    """Tuples per slice that the cores of an operator can process; infinite if it can use all.
 
-    None where what is taken at any rate is more than its device or core has.
+    0 if constant loads exceed its device or core.
     """
     most = np.full(len(placement), np.inf)
     for v in range(len(placement)):

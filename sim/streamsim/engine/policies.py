@@ -25,8 +25,8 @@ def spend(
     """Spend the budget of the k-th device in rounds of turns.
 
     In the first round every operator may use its share. Fixed shares end there. The dynamic policy
-    shares what is left equally among the operators that ran out of CPU, round after round, until
-    nothing is left or nothing moves any more. Operators that cannot do anything are passed over.
+    divides the rest equally among the operators that ran out of CPU, round after round, until the
+    budget is used up or nothing moves. Operators that cannot do anything are skipped.
     """
     left = plan.budget[k]
     tolerance = 1e-12 * left
@@ -61,8 +61,8 @@ def take_turns(
 ) -> tuple[float, float, int, int]:
     """Give the operators of a device a turn of at most ``share``, or of their own share if < 0.
 
-    Returns what is left of the budget, the tuples moved, and how many operators ran out of CPU and
-    how many found no room.
+    Returns the remaining budget, the tuples moved, and the numbers of operators that ran out of CPU
+    and that were blocked.
     """
     moved, capped, blocked = 0.0, 0, 0
     for i in range(plan.turn_start[k], plan.turn_start[k + 1]):

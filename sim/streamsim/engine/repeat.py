@@ -1,4 +1,4 @@
-"""Repetition: when a whole state comes back, the ticks in between repeat for ever."""
+"""Repetition: if a state recurs exactly, the ticks in between repeat forever."""
 
 from typing import NamedTuple
 
@@ -8,11 +8,11 @@ from streamsim.engine.state import EngineState, Totals
 from streamsim.engine.wiring import Wiring
 from streamsim.jit import inlined_kernel, kernel
 
-EVERY = 8  # ticks between snapshots, and so the longest period that is recognised
+EVERY = 8  # ticks between snapshots, and therefore the longest period that is recognised
 
 
 class Snapshot(NamedTuple):
-    """State and totals some ticks ago."""
+    """State and totals of an earlier tick."""
 
     queued: Floats
     sending: Floats
@@ -25,7 +25,7 @@ class Snapshot(NamedTuple):
 
 @kernel
 def no_snapshot(state: EngineState, totals: Totals) -> Snapshot:
-    """Room for a snapshot."""
+    """Allocate a snapshot."""
     return Snapshot(
         state.queued.copy(),
         state.sending.copy(),
@@ -39,7 +39,7 @@ def no_snapshot(state: EngineState, totals: Totals) -> Snapshot:
 
 @inlined_kernel
 def take_snapshot(snapshot: Snapshot, state: EngineState, totals: Totals) -> None:
-    """Remember the present."""
+    """Copy the current state and totals."""
     copy(state.queued, snapshot.queued)
     copy(state.sending, snapshot.sending)
     copy(state.flying, snapshot.flying)
@@ -64,8 +64,8 @@ def repeats(
 ) -> bool:
     """Whether every tick from here on repeats the one ``period`` ticks before it.
 
-    That is so if all queues and buffers are bit for bit as they were, what is under way is the same
-    for every tick of arrival, and the backlogs do not matter. Windows are never said to repeat.
+    True if all queues and buffers are bit for bit as before, tuples in flight are the same for
+    every tick of arrival, and backlogs make no difference. Windows are never found to repeat.
     """
     for e in range(len(state.sending)):
         if state.queued[e] != snapshot.queued[e] or state.sending[e] != snapshot.sending[e]:
@@ -82,10 +82,10 @@ def repeats(
 def backlog_repeats(
     s: int, snapshot: Snapshot, period: int, wiring: Wiring, state: EngineState
 ) -> bool:
-    """Whether a backlog is as it was, or has grown without ever having limited its source.
+    """Whether a backlog is as before, or has grown without ever having limited its source.
 
-    Had it been emptied, no more would be left than what came since. A backlog which is larger
-    still changes no minimum and so no tick, unless the operator draws from other queues as well.
+    After being emptied, it would hold at most the tuples generated since. A larger backlog changes
+    no minimum and therefore no tick, unless the operator draws from other queues as well.
     """
     inlet = len(state.sending) + s
     now, then = state.queued[inlet], snapshot.queued[inlet]
@@ -102,7 +102,7 @@ def backlog_repeats(
 
 @inlined_kernel
 def pipe_repeats(snapshot: Snapshot, plan: Plan, state: EngineState) -> bool:
-    """Whether all that is under way is as it was, and the same for every tick of arrival."""
+    """Whether the tuples in flight are as before, and the same for every tick of arrival."""
     for e in plan.link_streams:
         if state.flying[e] != snapshot.flying[e]:
             return False
@@ -115,7 +115,7 @@ def pipe_repeats(snapshot: Snapshot, plan: Plan, state: EngineState) -> bool:
 
 @inlined_kernel
 def skip(times: int, snapshot: Snapshot, state: EngineState, totals: Totals) -> None:
-    """Count what happened since the snapshot ``times`` times more."""
+    """Add the changes since the snapshot ``times`` more times."""
     for i in range(len(state.sending), len(state.queued)):
         state.queued[i] += times * (state.queued[i] - snapshot.queued[i])
     extend(times, totals.taken, snapshot.taken)
@@ -125,6 +125,6 @@ def skip(times: int, snapshot: Snapshot, state: EngineState, totals: Totals) -> 
 
 @inlined_kernel
 def extend(times: int, total: Floats, before: Floats) -> None:
-    """Add ``times`` times what a total has gained."""
+    """Add the increase of a total ``times`` more times."""
     for i in range(len(total)):
         total[i] += times * (total[i] - before[i])

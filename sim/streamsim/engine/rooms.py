@@ -1,4 +1,4 @@
-"""Rooms: how many tuples each stream may hold, given by the user or from what flows through it."""
+"""Rooms: capacities of streams in tuples, given by the user or derived from rates."""
 
 import numpy as np
 
@@ -7,20 +7,20 @@ from streamsim.engine.wiring import Wiring
 from streamsim.instance import Instance
 from streamsim.jit import kernel
 
-TICKS = 4.0  # of full rate in a stream without latency; two would do if nothing ever swung
+TICKS = 4.0  # capacity in ticks of full rate without latency; two suffice without oscillation
 
 
 @kernel
 def rooms(instance: Instance, wiring: Wiring, remote: Ints, delay: Ints) -> Floats:
-    """Tuples that each stream may hold under one placement.
+    """Capacity of each stream in tuples under one placement.
 
-    That is one number for all streams where the user gave one. Otherwise it is what the stream
-    carries at full rate in `TICKS` ticks, in its latency, and in the longer of two times: twice the
-    longest latency (a sender that waits for room on one stream starves the receivers of its others
-    for so long), and the longest advance of a window (whose results come all at once, while what
-    shares a device or link with them waits). Into a join, it is also what the stream carries in the
-    time by which the other inputs come later. Queues in proportion to their rates fill in the same
-    time, so that a slow stream does not settle later than a fast one.
+    A capacity given by the user holds for all streams. Otherwise it is the number of tuples at full
+    rate in `TICKS` ticks, in the stream's latency, and in the longer of two times: twice the
+    longest latency (for so long a sender blocked on one stream starves the receivers of its
+    others), and the longest advance of a window (whose results come all at once and delay
+    everything on the same device or link). Into a join, the time by which the other inputs arrive
+    later is added. Queues in proportion to their rates fill in the same time, so that a slow stream
+    does not settle later than a fast one.
     """
     m = len(instance.source)
     if wiring.capacity > 0.0:
@@ -37,7 +37,7 @@ def rooms(instance: Instance, wiring: Wiring, remote: Ints, delay: Ints) -> Floa
 
 @kernel
 def _lead(instance: Instance, wiring: Wiring, remote: Ints, delay: Ints) -> Floats:
-    """Ticks by which what a stream brings to a join comes earlier than the last of its inputs."""
+    """Ticks by which the tuples of a stream reach a join earlier than those of its last input."""
     latest = np.zeros(len(instance.rate))
     arrival = np.empty(len(instance.source))
     for e in range(len(instance.source)):

@@ -20,27 +20,27 @@ class Runs(NamedTuple):
     """Measurements of B runs in their measured windows; seconds without tuples count as zero."""
 
     throughput: Floats  # [B] source-equivalent tuples/s that arrive at the sinks
-    admitted: Floats  # [B] tuples/s that the sources let in
-    relative: Floats  # [B] part of the generated tuples
-    device_utilisation: Floats  # [B, D] part of all cores
-    link_utilisation: Floats  # [B, D, D] part of the time
-    backlog: Floats  # [B] tuples that wait at the sources in the end
+    admitted: Floats  # [B] tuples/s that the sources admit
+    relative: Floats  # [B] share of the generated tuples
+    device_utilisation: Floats  # [B, D] share of all cores
+    link_utilisation: Floats  # [B, D, D] share of the time
+    backlog: Floats  # [B] tuples that wait at the sources at the end
     repeats_from: Floats  # [B] seconds after which every tick provably repeats, or nan
-    drift: Floats  # [B, N] part of its full rate taken in more or less than comes; 0 when settled
+    drift: Floats  # [B, N] imbalance of an operator's input, as a share of its full rate
     grown: Floats  # [B, M] tuples by which streams have grown, in the caller's order
     warnings: tuple[str, ...]
 
 
 class Sums(NamedTuple):
-    """What the kernel counts in the measured window, a row per run."""
+    """Sums over the measured window, one row per run."""
 
     taken: Floats  # [B, N] tuples
-    emitted: Floats  # [B, K] tuples let out by windows
+    emitted: Floats  # [B, K] tuples released by windows
     busy: Floats  # [B, D] core seconds
     link: Floats  # [B, D, D] seconds
-    opening: Floats  # [B, M + S] tuples in streams, then backlogs, before
-    closing: Floats  # [B, M + S] and after
-    repeating: Floats  # [B] tick, or -1
+    opening: Floats  # [B, M + S] tuples in streams, then backlogs, at the start
+    closing: Floats  # [B, M + S] tuples in streams, then backlogs, at the end
+    repeating: Floats  # [B] first tick that repeats forever, or -1
 
 
 def simulate(
@@ -61,7 +61,7 @@ def simulate(
     settings : Settings, optional
         Duration, time steps, queues and policy.
     threads : int
-        Threads among which the placements are dealt; results do not depend on it.
+        Number of threads; results do not depend on it.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def simulate_every_tick(
     *,
     threads: int = 1,
 ) -> Runs:
-    """Simulate like `simulate`, without jumping over ticks that repeat: slower, and the same."""
+    """Simulate like `simulate`, but without skipping ticks that repeat; slower, equal results."""
     return _simulate(instance, placements, settings, threads, jump=False)
 
 
@@ -114,7 +114,7 @@ def _simulate(
 
 
 def no_sums(instance: Instance, wiring: Wiring, runs: int) -> Sums:
-    """Rows for the kernel to fill."""
+    """Allocate rows for the kernel to fill."""
     n, d, inlets = instance.n_operators, instance.n_devices, len(wiring.inlets)
     return Sums(
         taken=np.zeros((runs, n)),

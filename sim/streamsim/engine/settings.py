@@ -24,15 +24,15 @@ class Settings:
         Slices per tick; they cut generation and CPU sharing, not the network.
     capacity : float or None
         Tuples that one stream may hold: queued, waiting to be sent and in flight together. With
-        None, every stream has room for what it carries at full rate in several ticks, in its
-        latency and between two advances of a window; see `streamsim.engine.rooms`.
+        None, every stream may hold the tuples at full rate of several ticks, of its latency and of
+        an advance of a window; see `streamsim.engine.rooms`.
     policy : {"dynamic", "uniform", "weighted"}
         How a device shares its CPU: work-conserving round robin, equal fixed shares, or fixed
         shares in proportion to weight × cost.
     warm_up : float or None
-        Seconds before anything is measured, a whole number of ticks; None is a third of the run.
+        Seconds before the measured window, a whole number of ticks; None is a third of the run.
     generators : mapping from operator to Generator
-        How sources generate; a source that is not named is `Constant`.
+        Generators of sources; by default `Constant`.
     weights : tuple of float or None
         A weight per operator for the weighted policy; None is 1 for all.
 
@@ -56,7 +56,7 @@ class Settings:
     weights: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse values that no run could have."""
+        """Reject values that no run can have."""
         require_positive("dt", self.dt, "seconds")
         require_positive("duration", self.duration, "seconds")
         _require_whole_ticks("duration", self.duration, self.dt)

@@ -1,4 +1,4 @@
-"""Settling: whether what every operator takes in is what the admitted tuples bring to it."""
+"""Settling: whether the input of every operator agrees with the admitted tuples."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from streamsim.arrays import Floats, Ints
 from streamsim.instance import Instance
 from streamsim.jit import kernel
 
-#: Part of its full rate that an operator may take in too much or too little in a settled run.
+#: Share of its full rate by which the input of an operator may be off in a settled run.
 SETTLED = 0.01
 
 
@@ -14,16 +14,16 @@ SETTLED = 0.01
 def drifts(
     instance: Instance, sources: Ints, admitted: Floats, taken: Floats, emitted: Floats
 ) -> Floats:
-    """Part of its full rate that each operator takes in more or less than comes to it, ``[B, N]``.
+    """Imbalance of each operator's input, as a share of its full rate, ``[B, N]``.
 
-    ``admitted`` [B, S], ``taken`` [B, N] and ``emitted`` [B, K] are tuples/s of B runs. As long as
-    queues, send buffers, links or panes still fill, operators behind them take in less than the
-    admitted tuples will bring to them in the end. A window that is not linear brings what it
-    emitted, since what it emits for changing counts is not what it would emit for their mean.
+    ``admitted`` [B, S], ``taken`` [B, N] and ``emitted`` [B, K] are tuples/s of B runs. While
+    queues, send buffers, links or panes still fill, operators downstream take in less than follows
+    from the admitted tuples. For a window that is not linear, the emitted tuples are used instead,
+    since its output for changing counts differs from its output for their mean.
 
     Examples
     --------
-    The source lets 100 tuples/s in, of which 60 arrive; the other 40 stay in the queue:
+    The source admits 100 tuples/s, of which 60 arrive; the other 40 stay in the queue:
 
     >>> from streamsim.instance import build_instance
     >>> instance = build_instance(rate=[100, 0], seconds=[[0], [0]], source=[0], target=[1],

@@ -1,7 +1,7 @@
 """Stamps: the mean times at which the tuples of a queue were generated and admitted.
 
-Every function of the engine that moves tuples takes ``stamps`` last. Given None, numba compiles a
-variant without any of this.
+Every function of the engine that moves tuples takes ``stamps`` last. For None, numba compiles a
+variant without stamps.
 """
 
 from typing import NamedTuple
@@ -19,10 +19,10 @@ Pair = tuple[float, float]  # seconds of generation and of admission
 
 
 class Stamps(NamedTuple):
-    """Mean stamps beside every quantity of `State`, and the latency of what operators took in.
+    """Mean stamps of every quantity of `EngineState`, and the latency of processed tuples.
 
-    The first axis tells generation (0) from admission (1). Merging takes the size-weighted mean and
-    a partial draw leaves the mean alone, except in source backlogs, which are exact FIFOs.
+    The first axis is generation (0) or admission (1). Merging takes the size-weighted mean, and a
+    partial draw does not change the mean, except in source backlogs, which are exact FIFOs.
     """
 
     queued: Floats  # [2, M]
@@ -32,7 +32,7 @@ class Stamps(NamedTuple):
     held: Floats  # [2, K]
     head: Ints  # [S] slice in which the oldest tuples of a backlog were generated
     served: Floats  # [S] tuples of that slice that left the backlog
-    delay: Floats  # [2, N] Σ tuples · latency of what an operator took in since the last tick
+    delay: Floats  # [2, N] Σ tuples · latency of an operator's input since the last tick
 
 
 @kernel
@@ -75,7 +75,7 @@ def drawn(
     state: EngineState,
     stamps: Stamps,
 ) -> Pair:
-    """Mean stamps of ``take`` of the ``waiting`` tuples of an operator; counts their latency."""
+    """Mean stamps of ``take`` of the ``waiting`` tuples of an operator; also add their latency."""
     now = middle(wiring, slice_index)
     if wiring.joins[v]:
         generated, admitted = _oldest(v, now, wiring, state, stamps)
@@ -88,7 +88,7 @@ def drawn(
 
 @inlined_kernel
 def _oldest(v: int, now: float, wiring: Wiring, state: EngineState, stamps: Stamps) -> Pair:
-    """Stamps of sets of one tuple from every port: a set is as old as the oldest of its ports."""
+    """Stamps of sets of a join: a set is as old as the tuples of its oldest port."""
     generated, admitted, i = now, now, int(wiring.inlet_start[v])
     while i < wiring.inlet_start[v + 1]:
         end = port_end(i, v, wiring)
@@ -135,7 +135,7 @@ def _mixed(
 def _from_backlog(
     source: int, amount: float, slice_index: int, wiring: Wiring, stamps: Stamps
 ) -> float:
-    """Mean generation time of the oldest ``amount`` tuples of a backlog, which leave it."""
+    """Remove the oldest ``amount`` tuples of a backlog; return their mean generation time."""
     left = amount
     total = 0.0
     while left > 0.0:

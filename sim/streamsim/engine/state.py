@@ -1,4 +1,4 @@
-"""State: where tuples are between two slices, and what has been counted so far."""
+"""State: the positions of tuples between two slices, and the totals so far."""
 
 from typing import NamedTuple
 
@@ -16,27 +16,27 @@ class EngineState(NamedTuple):
 
     queued: Floats  # [M + S] waiting at the receiver; then the backlogs of the sources
     sending: Floats  # [M] waiting for the link
-    flying: Floats  # [M] under way
-    pipe: Floats  # [longest delay, M] under way, by tick of arrival
-    served: Floats  # [N] tuples taken in in this slice
-    turn: Ints  # [N] how the last turn of this slice ended, or what changed since
+    flying: Floats  # [M] in flight
+    pipe: Floats  # [longest delay, M] in flight, by tick of arrival
+    served: Floats  # [N] tuples taken in during this slice
+    turn: Ints  # [N] outcome of the last turn of this slice, or CAPPED after a wake-up
     panes: Floats  # [K, panes] tuples taken in per advance of a window, a ring
-    held: Floats  # [K] emitted by the window but not yet let out
-    advanced: Floats  # [K] how often the window has advanced
+    held: Floats  # [K] results of the window that are not yet released
+    advanced: Floats  # [K] number of advances of the window
 
 
 class Totals(NamedTuple):
-    """Sums since the measured window opened (or since the last tick, where ticks are logged)."""
+    """Sums since the start of the measured window (or of the tick, if ticks are logged)."""
 
     taken: Floats  # [N] tuples taken in by an operator
-    emitted: Floats  # [K] tuples let out by a window
+    emitted: Floats  # [K] tuples released by a window
     moved: Floats  # [M] tuples moved over a link
     busy: Floats  # [D] core seconds used, in the order of `Plan.devices`
 
 
 @kernel
 def empty_state(instance: Instance, wiring: Wiring, plan: Plan) -> EngineState:
-    """A cluster without tuples."""
+    """Allocate the state of a cluster without tuples."""
     m, k = len(instance.source), len(wiring.panes)
     longest = 0
     for delay in plan.delay:
@@ -59,7 +59,7 @@ def empty_state(instance: Instance, wiring: Wiring, plan: Plan) -> EngineState:
 
 @kernel
 def no_totals(instance: Instance) -> Totals:
-    """Nothing counted."""
+    """Allocate totals of 0."""
     return Totals(
         np.zeros(len(instance.rate)),
         np.zeros(len(instance.windows)),
@@ -70,7 +70,7 @@ def no_totals(instance: Instance) -> Totals:
 
 @inlined_kernel
 def clear(totals: Totals) -> None:
-    """Start counting again."""
+    """Reset all totals to 0."""
     for v in range(len(totals.taken)):
         totals.taken[v] = 0.0
     for w in range(len(totals.emitted)):

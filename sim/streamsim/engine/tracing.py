@@ -15,17 +15,17 @@ from streamsim.instance import Instance
 
 
 class Trace(NamedTuple):
-    """One run in each of its T ticks; levels are those at the end of the tick."""
+    """One run in each of its T ticks; queues and backlogs are those at the end of the tick."""
 
     seconds: Floats  # [T] end of the tick
     throughput: Floats  # [T] source-equivalent tuples/s that arrive at the sinks
-    admitted: Floats  # [T] tuples/s that the sources let in
+    admitted: Floats  # [T] tuples/s that the sources admit
     backlog: Floats  # [T] tuples that wait at the sources
     queued: Floats  # [T, M] tuples at the receiver of each stream, in the caller's order
-    transit: Floats  # [T, M] tuples waiting for the link or under way
+    transit: Floats  # [T, M] tuples waiting for the link or in flight
     device_utilisation: Floats  # [T, D]
     link_utilisation: Floats  # [T, D, D]
-    latency: Floats  # [T] mean seconds since generation of what arrives, nan where nothing does
+    latency: Floats  # [T] mean seconds since generation of arriving tuples, nan if there are none
 
 
 def trace(instance: Instance, placement: ArrayLike, settings: Settings | None = None) -> Trace:
@@ -33,7 +33,7 @@ def trace(instance: Instance, placement: ArrayLike, settings: Settings | None = 
 
     Examples
     --------
-    A sink that keeps up with half its rate, and whose queue has room for 20 tuples:
+    A sink that processes half its rate, with a queue of at most 20 tuples:
 
     >>> from streamsim.instance import build_instance
     >>> instance = build_instance(rate=[100, 0], seconds=[[0], [2e-2]], source=[0], target=[1],
@@ -73,7 +73,7 @@ def trace_of(
 
 
 def by_link(instance: Instance, placement: ArrayLike, seconds: Floats) -> Floats:
-    """Seconds of every link ``[…, D, D]`` from those of each stream on its own ``[…, M]``."""
+    """Sum the seconds of streams ``[…, M]`` by link ``[…, D, D]``."""
     place, d = np.asarray(placement), instance.n_devices
     links = np.zeros((*seconds.shape[:-1], d * d))
     np.add.at(links.T, place[instance.source] * d + place[instance.target], seconds.T)

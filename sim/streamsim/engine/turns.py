@@ -1,15 +1,15 @@
-"""Turns: how an operator's turn on the CPU ends, and what gives it another."""
+"""Turns: the outcomes of an operator's turn on the CPU, and wake-ups."""
 
 from streamsim.engine.state import EngineState
 from streamsim.jit import inlined_kernel
 
-# How a turn ends: nothing waits; CPU ran out; a successor is full, or the operator's own cores are.
-# A blocked operator rests until room appears, one that is done until a tuple arrives.
+# Outcomes: DONE, no tuple waits; CAPPED, out of CPU; BLOCKED, a successor or the operator's own
+# cores are full. DONE lasts until a tuple arrives, BLOCKED until space becomes free.
 DONE, CAPPED, BLOCKED = 0, 1, 2
 
 
 @inlined_kernel
 def wake(v: int, outcome: int, state: EngineState) -> None:
-    """Give another turn to an operator whose last one ended so."""
+    """Give another turn to an operator whose last turn had this outcome."""
     if state.turn[v] == outcome:
         state.turn[v] = CAPPED

@@ -1,4 +1,4 @@
-"""Windowed operators: tuples go into panes, and every advance f(tuples in the panes) comes out."""
+"""Windowed operators: collect tuples in panes, and emit f(tuples in the panes) every advance."""
 
 from streamsim.engine.operators import (
     affordable,
@@ -18,8 +18,8 @@ from streamsim.flow import window_output
 from streamsim.instance import Instance
 from streamsim.jit import borrowing_kernel, inlined_kernel
 
-# A pane takes in at most so many times what comes at full rate between two advances. Without a
-# bound, a window that falls behind would take in a whole backlog at once, and fall behind further.
+# Capacity of a pane, as a multiple of the tuples at full rate between two advances. Without it, a
+# window that falls behind would take in its entire backlog at once and fall behind further.
 MOST = 2.0
 
 
@@ -35,10 +35,10 @@ def process_window(
     totals: Totals,
     stamps: Stamps | None,
 ) -> tuple[float, float, int]:
-    """Let out what was held back, advance when due, then take in min(waiting, limit / cost).
+    """Release held results, advance when due, then take in min(waiting, limit / cost) tuples.
 
-    A window whose results still wait for room does not advance; once it should have, its operator
-    takes nothing in, so that back-pressure reaches its inputs.
+    A window does not advance while earlier results wait for space downstream. Once an advance is
+    overdue, its operator takes nothing in, so that back-pressure reaches its inputs.
     """
     k = wiring.window_of[v]
     out = release(v, limit, instance, wiring, plan, state, stamps)
@@ -62,7 +62,7 @@ def process_window(
 def is_due(
     k: int, slice_index: int, instance: Instance, wiring: Wiring, state: EngineState
 ) -> bool:
-    """Whether the next advance of a window is not after the start of this slice."""
+    """Whether the next advance of a window is due by the start of this slice."""
     due = (state.advanced[k] + 1.0) * instance.windows[k, 2]
     return bool(due <= (slice_index + 1e-6) * wiring.slice_seconds)
 
@@ -95,7 +95,7 @@ def release(
     state: EngineState,
     stamps: Stamps | None,
 ) -> float:
-    """Let out as much of ``held`` as there is CPU for sending and room downstream."""
+    """Release as much of ``held`` as the CPU for sending and the space downstream allow."""
     k = wiring.window_of[v]
     amount = state.held[k]
     if amount * plan.send_cost[v] > limit:
@@ -123,7 +123,7 @@ def take_in(
     state: EngineState,
     stamps: Stamps | None,
 ) -> tuple[float, float, int]:
-    """Move waiting tuples into the open pane, as far as there is room."""
+    """Move waiting tuples into the open pane, up to its capacity."""
     if waiting <= 0.0:
         return 0.0, 0.0, DONE
     cost = plan.cost[v] + receiving_cost(v, waiting, instance, wiring, plan, state)

@@ -1,4 +1,4 @@
-"""Wiring: what every placement of one instance shares, compiled once per call."""
+"""Wiring: the quantities that all placements of one instance share, compiled once per call."""
 
 from typing import NamedTuple
 
@@ -14,29 +14,29 @@ _POLICIES = {"dynamic": 0, "uniform": 1, "weighted": 2}
 
 
 class Wiring(NamedTuple):
-    """Streams into and out of operators, what sources generate, windows and the clock.
+    """Streams into and out of operators, generated tuples, windows and the clock.
 
-    The backlog of the i-th of the S sources is inlet number M + i of its operator: a queue without
-    a bound. Operators without any input are sources, so that every operator has an inlet.
+    The backlog of the i-th of the S sources is inlet M + i of its operator, an unbounded queue.
+    Operators without any input are sources, so that every operator has an inlet.
     """
 
     out_start: Indices  # [N] first stream out of an operator
-    out_end: Indices  # [N] one past the last
+    out_end: Indices  # [N] index after the last
     target: Indices  # [M] operator that receives
     inlet_start: Indices  # [N + 1] the inlets of v are inlets[inlet_start[v]:inlet_start[v + 1]]
     inlets: Indices  # [M + S] port by port
-    ports: Indices  # [M + S] port into which the inlet at the same place leads
+    ports: Indices  # [M + S] port of the inlet at the same index
     joins: Bools  # [N] whether an operator takes sets of one tuple from every port
-    senders: Indices  # [M + S] operator that fills the inlet at the same place; or itself
+    senders: Indices  # [M + S] sender to the inlet at the same index; for backlogs the source
     sources: Ints  # [S] operators that generate
     generated: Floats  # [S, slices] tuples
-    constant_from: int  # first tick from which nothing changes outside
+    constant_from: int  # first tick from which generated tuples no longer change
     window_of: Ints  # [N] row of `Instance.windows`, or -1
     panes: Ints  # [K] advances that a window spans
     weights: Floats  # [N]
 
     policy: int  # 0 dynamic, 1 uniform, 2 weighted
-    capacity: float  # tuples per stream, or 0 where they follow from the rates
+    capacity: float  # tuples per stream, or 0 if capacities follow from the rates
     peak: float  # most tuples that a source generates in a slice, as a multiple of its rate
     ticks: int
     warm_ticks: int
@@ -46,7 +46,7 @@ class Wiring(NamedTuple):
 
 
 def wire(instance: Instance, settings: Settings) -> Wiring:
-    """Compile an instance and settings, refusing what cannot be simulated."""
+    """Compile an instance and settings; raise ValueError if they cannot be simulated."""
     if not (instance.rate > 0).any():
         raise ValueError("no operator has a rate; give at least one source a rate above 0")
     first = np.diff(instance.in_start) == 0
@@ -89,9 +89,9 @@ def wire(instance: Instance, settings: Settings) -> Wiring:
 
 
 def check_placements(instance: Instance, placements: object) -> Ints:
-    """Placements as contiguous int32 ``[B, N]``, or a sentence on what is wrong with them.
+    """Copy placements to contiguous int32 ``[B, N]``; raise ValueError if they are invalid.
 
-    A copy, never read-only: kernels are compiled for one kind of array.
+    The copy is never read-only, because kernels are compiled for one kind of array.
     """
     given = np.asarray(placements)
     n, d = instance.n_operators, instance.n_devices
@@ -118,7 +118,7 @@ def _weights(instance: Instance, settings: Settings) -> Floats:
 
 
 def _peak(generated: Floats, nominal: Floats) -> float:
-    """Largest multiple of its rate, at least 1, that a source generates in a slice."""
+    """Largest multiple of the nominal rate that a source generates in a slice, at least 1."""
     fed = nominal > 0
     most = generated[fed].max(axis=1, initial=0.0) / nominal[fed]
     return float(most.max(initial=1.0))

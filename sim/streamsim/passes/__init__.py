@@ -1,19 +1,18 @@
-"""One pass: how long one set of tuples takes through a placed graph.
+"""One pass: the time that one set of tuples takes through a placed graph.
 
 `compile_pass` takes an `Instance` and gives a `Pass`: the work of every operator and the bytes of
 every stream for σ seconds' worth of tuples, by default one tuple of the fastest source. Then::
 
     makespans(one_pass, placements[B, N], rules)      -> seconds [B]
-    schedule(one_pass, placement[N], rules)           -> when everything happens, and why then
-    bounds(one_pass, allowed[N, D])                   -> what no placement can beat
+    schedule(one_pass, placement[N], rules)           -> times of all events, and critical chain
+    bounds(one_pass, allowed[N, D])                   -> lower bounds of the makespan
     synchronous_makespans(one_pass, placements[B, N]) -> seconds [B], in lock-step
 
-An operator is ready when all its inputs have arrived (and not before its release time). A device
-serves with as many cores as it has; a core is never idle while something is ready on its device,
-unless the rules hold an order, and an operator takes one core for w(v, d) seconds without being
-interrupted. `Rules` say which of the ready operators is next and which transfers may be under way
-at the same time; `PRESETS` are the rules of published simulators. Noise is what the
-caller multiplies work and transfers with.
+An operator is ready when all its inputs have arrived, but not before its release time. A core is
+never idle while an operator is ready on its device, unless the rules hold an order, and an operator
+occupies one core for w(v, d) seconds without interruption. `Rules` determine which ready operator
+is next and which transfers may be in progress at the same time; `PRESETS` are the rules of
+published simulators. Noise is modelled by factors that the caller passes for work and transfers.
 """
 
 from streamsim.pass_rules import DOPPLER, GIPH, PLACETO, PRESETS, Rules

@@ -1,4 +1,4 @@
-"""Lower bounds: no placement, queue or network makes a pass shorter than these."""
+"""Lower bounds of the makespan under any placement, queue and network."""
 
 from typing import NamedTuple
 
@@ -11,14 +11,14 @@ from streamsim.passes.compiled import Pass
 from streamsim.passes.sending import fixed_seconds, sending_seconds
 
 MOST_CELLS = 100_000_000
-"""Streams times pairs of devices up to which every link is looked at: some tenths of a second."""
+"""Most streams times pairs of devices for which every link is examined, in tenths of a second."""
 
 
 class Bounds(NamedTuple):
     """Proven lower bounds of the makespan without noise, in seconds."""
 
-    path: float  # longest path, each operator where it is soonest done
-    work: float  # all work, or that of one class of hardware, over all speed that may do it
+    path: float  # longest path, each operator where it finishes earliest
+    work: float  # all work, or that of one class of hardware, over the total speed for it
 
     @property
     def best(self) -> float:
@@ -29,21 +29,21 @@ class Bounds(NamedTuple):
 def bounds(one_pass: Pass, allowed: ArrayLike | None = None) -> Bounds:
     """Lower bounds of the makespan under any placement and any rules.
 
-    ``path`` is the longest path of soonest finishes F(v, d) of operator v on device d,
+    ``path`` is the longest path of earliest finishes F(v, d) of operator v on device d,
 
         F(v, d) = w(v, d) + max(release(v), max over inputs (u, v) of
                   min over d' of F(u, d') + time from d' to d),
 
-    where on very large problems the time from d' to the nearest other device stands for all.
+    where very large problems use the time from d' to the nearest other device for all d.
 
-    ``work`` rests on T · Σ n_d g_d ≥ Σ over v of min over d of w(v, d) g_d, which holds for any
-    speeds g_d > 0; it is taken over all devices, and for every set of devices to which some
-    operators are confined over those operators alone.
+    ``work`` follows from T · Σ n_d g_d ≥ Σ over v of min over d of w(v, d) g_d, which holds for any
+    speeds g_d > 0. It is computed over all devices and, for every set of devices to which some
+    operators are confined, over those operators alone.
 
     Parameters
     ----------
     allowed
-        Whether an operator may run on a device, shape [N, D]; by default it may on all.
+        Whether an operator may run on a device, shape [N, D]; by default always.
 
     Examples
     --------
@@ -85,7 +85,7 @@ def _longest_path(one_pass: Pass, may: Bools, latency: Floats, wire: Floats) -> 
             size, target = one_pass.streams[e].size, one_pass.streams[e].target
             fixed_s = fixed_seconds(one_pass, e)
             soonest[:] = begin[v]
-            for a in range(d):  # where v may not run, it never ends
+            for a in range(d):  # where v may not run, its end is infinite
                 end = begin[v, a]
                 for b in range(d):
                     arrival = end + sending_seconds(latency[a, b], size, wire[a, b], fixed_s)
@@ -97,7 +97,7 @@ def _longest_path(one_pass: Pass, may: Bools, latency: Floats, wire: Floats) -> 
 
 @kernel
 def _released(one_pass: Pass, d: int) -> Floats:
-    """When every operator may begin on each device, before its inputs are known."""
+    """Release times of all operators on each device, before inputs are considered."""
     begin = np.empty((len(one_pass.operators), d))
     for v in range(len(begin)):
         begin[v] = one_pass.operators[v].release
@@ -106,7 +106,7 @@ def _released(one_pass: Pass, d: int) -> Floats:
 
 @kernel
 def _run(one_pass: Pass, may: Bools, begin: Floats, v: int) -> float:
-    """Turn the begin of an operator on each device into its end; the soonest of these."""
+    """Replace the begin of an operator on each device by its end; return the earliest end."""
     soonest = np.inf
     for a in range(begin.shape[1]):
         begin[v, a] += one_pass.work[v, one_pass.devices[a].type] if may[v, a] else np.inf
@@ -142,7 +142,7 @@ def _work_bound(one_pass: Pass, may: Bools) -> float:
 
 @kernel
 def _over_classes(work: Floats, types: Ints, speed: Floats, power: Floats, may: Bools) -> float:
-    """Largest of all effort over all power, and of what is confined to some devices over theirs."""
+    """Largest ratio of effort to power, over all devices and each set with confined operators."""
     n, d = may.shape
     least = _least_effort(work, types, speed, may)
     example, effort, count = np.empty(n, np.int64), np.zeros(n), 0  # operators of one class

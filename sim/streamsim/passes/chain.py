@@ -1,4 +1,4 @@
-"""The critical chain: what a makespan is made of, one thing after the other."""
+"""The critical chain: consecutive intervals that add up to the makespan."""
 
 from enum import IntEnum
 from typing import NamedTuple
@@ -11,31 +11,31 @@ from streamsim.passes.state import State
 
 
 class Part(IntEnum):
-    """What time is spent on."""
+    """Kind of an interval in the critical chain."""
 
     RELEASE = 0  # until an operator is released
     RUNNING = 1
     CORE = 2  # waiting for a core
     NETWORK = 3  # waiting for the network
     SENDING = 4
-    TRAILING = 5  # the pause of a core or spacing of a channel with which the pass ends
+    TRAILING = 5  # the pause of a core or spacing of a channel at the end of the pass
 
 
 class Chain(NamedTuple):
-    """Parts that follow one another without a gap, from 0 to the makespan; K of them.
+    """K consecutive parts without gaps, from 0 to the makespan.
 
     Part k lasts from ``times[k]`` to ``times[k + 1]``, so that the parts add up to the makespan
     exactly.
     """
 
     parts: tuple[Part, ...]  # K
-    operator: Ints  # [K] that runs, waits for a core, or sends
-    stream: Ints  # [K] that is sent or waits for the network, in the caller's order; else -1
+    operator: Ints  # [K] operator that runs, waits for a core, or sends
+    stream: Ints  # [K] stream that is sent or waits for the network, in the caller's order, or -1
     times: Floats  # [K + 1]
 
     @property
     def seconds(self) -> Floats:
-        """How long each part lasts, shape [K]."""
+        """Duration of each part, shape [K]."""
         return np.diff(self.times)
 
     def total(self, part: Part) -> float:
@@ -47,9 +47,9 @@ class Chain(NamedTuple):
 def critical_chain(
     one_pass: Pass, state: State, held: Floats, line: Ints, pause: float, makespan: float
 ) -> Chain:
-    """Trace back what the end of a pass waited for; ``held`` is what streams take, in seconds.
+    """Trace back the causes of the end of a pass; ``held`` is the channel time of streams.
 
-    Where devices hold a ``line``, who waited for its turn waited for those before it.
+    If devices hold a ``line``, an operator that waited for its turn waited for those before it.
     """
     trace = _Trace(one_pass, state, line)
     operators = state.operators
@@ -81,12 +81,12 @@ class _Trace:
         )
 
     def add(self, part: Part, v: int, e: int, begin: float, end: float) -> None:
-        """Put a part before the others, unless it takes no time."""
+        """Prepend a part, unless it takes no time."""
         if end > begin:
             self.parts.append((part, v, e, begin))
 
     def back_through(self, v: int) -> int:
-        """From the finish of an operator to that of the producer it waited for, -1 at the start."""
+        """Trace from the finish of an operator to that of the producer it waited for, or -1."""
         operator = self.state.operators[v]
         ready, start = float(operator["ready"]), float(operator["start"])
         self.add(Part.RUNNING, v, -1, start, float(operator["finish"]))
@@ -101,7 +101,7 @@ class _Trace:
         return self.back_to_producer(int(last[0]), ready)
 
     def before_in_line(self, v: int) -> int:
-        """Operator with whose end the turn of v came, -1 where there is none."""
+        """Operator of the line whose end started v, -1 if there is none."""
         operators = self.state.operators
         line = self.line[operators["device"][self.line] == operators["device"][v]]
         start = operators["start"][v]
@@ -111,7 +111,7 @@ class _Trace:
         return -1
 
     def back_to_producer(self, e: int, end: float) -> int:
-        """From the end of a transfer to the finish of the operator that sent it."""
+        """Trace from the end of a transfer to the finish of its sender."""
         u = int(self.one_pass.streams["source"][e])
         departure = float(self.state.streams["departure"][e])
         self.add(Part.SENDING, u, e, departure, end)

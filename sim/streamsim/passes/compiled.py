@@ -1,4 +1,4 @@
-"""What one pass through a graph asks of devices and links."""
+"""Data of one pass: the work of operators and the bytes of streams, with devices and links."""
 
 from typing import Final, NamedTuple
 
@@ -10,10 +10,10 @@ from streamsim.arrays import Floats, Ints, Records
 class Pass(NamedTuple):
     """One pass, as arrays: N operators, M streams, D devices, C types.
 
-    Operators, devices and streams stand as in `Instance`. Streams out of one operator are
-    adjacent and keep the caller's order among themselves, on which ties depend. What is known of
-    an operator, a stream, a device and a link is a record each: it is one array to hand to
-    kernels instead of many, and lies together in memory.
+    Operators, devices and streams have the order of `Instance`. Streams out of one operator are
+    adjacent and keep the caller's order among themselves, on which ties depend. Operators, streams,
+    devices and links are records: kernels receive one array instead of many, and the fields of a
+    record are adjacent in memory.
     """
 
     operators: Records  # [N] of OPERATOR
@@ -45,12 +45,12 @@ class Pass(NamedTuple):
 
 OPERATOR: Final = np.dtype(
     [
-        ("release", np.float64),  # seconds before which it is not ready
-        ("priority", np.float64),  # the higher, the sooner
+        ("release", np.float64),  # earliest time at which it is ready, in seconds
+        ("priority", np.float64),  # higher goes first
         ("level", np.int32),  # most streams on a path from an operator without inputs
         ("inputs", np.int32),
         ("out_start", np.int64),  # first stream out of it
-        ("out_end", np.int64),  # one past the last
+        ("out_end", np.int64),  # index after the last
     ],
     align=True,
 )
@@ -62,15 +62,15 @@ STREAM: Final = np.dtype(
         ("source", np.int32),  # operator that sends
         ("target", np.int32),  # operator that receives
         ("first", np.int64),  # first stream that carries the same output of its operator
-        ("more", np.int64),  # next stream that carries it, -1 after the last
+        ("more", np.int64),  # next stream that carries this output, -1 after the last
     ],
     align=True,
 )
 
 DEVICE: Final = np.dtype(
     [
-        ("egress", np.float64),  # seconds per byte sent, 0 where the card is uncapped
-        ("ingress", np.float64),  # seconds per byte received, 0 where the card is uncapped
+        ("egress", np.float64),  # seconds per byte sent, 0 if the card is uncapped
+        ("ingress", np.float64),  # seconds per byte received, 0 if the card is uncapped
         ("type", np.int32),  # column of `Pass.work`
         ("cores", np.int32),
     ],
@@ -88,7 +88,7 @@ LINK: Final = np.dtype(
 
 
 def records(kind: np.dtype[np.void], **columns: object) -> Records:
-    """Records of a kind from their columns; all of one shape."""
+    """Build records from columns of equal shape."""
     shape = np.shape(next(iter(columns.values())))  # type: ignore[call-overload]
     table: Records = np.zeros(shape, kind)
     for name, values in columns.items():

@@ -1,4 +1,4 @@
-"""From an instance to one pass: what σ seconds' worth of tuples ask of devices and links."""
+"""Compiling an instance to one pass: work and bytes of σ seconds' worth of tuples."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,22 +25,23 @@ def compile_pass(
     release: ArrayLike | None = None,
     priority: ArrayLike | None = None,
 ) -> Pass:
-    """Compile what σ seconds' worth of tuples ask of devices and links.
+    """Compile the work and bytes of σ seconds' worth of tuples.
 
     w(v, c) = σ · λ(v) · s(v, c) core seconds, and σ · traffic(e) bytes on stream e.
 
     Parameters
     ----------
     seconds
-        σ; by default that of one tuple of the fastest source.
+        σ; by default the time of one tuple of the fastest source.
     message
-        A number per stream, in the caller's order, shape [M]: streams of one operator that bear
-        the same number carry one output, which some networks send once. By default every stream
-        carries an output of its own.
+        A number per stream, in the caller's order, shape [M]: streams of one operator with the same
+        number carry one output, which some networks send once. By default every stream carries an
+        output of its own.
     release
-        Seconds before which an operator is not ready, shape [N]; by default 0.
+        Earliest time at which an operator is ready in seconds, shape [N]; by default 0.
     priority
-        For the queue of that name, shape [N]; by default the upward rank (`upward_rank`).
+        Priorities for the queue of that name, shape [N]; by default the upward rank
+        (`upward_rank`).
 
     Examples
     --------
@@ -136,7 +137,7 @@ def _per_operator(values: ArrayLike | None, n: int) -> Floats:
 
 
 def _by_source(instance: Instance, message: ArrayLike | None) -> Longs:
-    """Number of the output that each stream carries, streams as in the instance."""
+    """Number of the output that each stream carries, in the instance's order of streams."""
     if message is None:
         return np.arange(instance.n_streams)
     numbers = np.asarray(message, np.int64)
@@ -148,7 +149,7 @@ def _by_source(instance: Instance, message: ArrayLike | None) -> Longs:
 def _shared_outputs(
     instance: Instance, message: Longs, size: Floats, tuples: Floats
 ) -> tuple[Ints, Ints]:
-    """Chain the streams that carry one output: ``first`` and ``more`` of `Pass`."""
+    """Chain the streams that carry one output: ``first`` and ``more`` of `STREAM`."""
     number = message
     if not _small(message):
         number = np.unique(message, return_inverse=True)[1].ravel()
@@ -164,7 +165,7 @@ def _shared_outputs(
 
 @kernel
 def _small(message: Longs) -> bool:
-    """Whether all numbers are from 0 to below twice their count."""
+    """Whether all numbers are at least 0 and less than twice their count."""
     small = True
     for number in message:
         small &= 0 <= number < 2 * len(message)
@@ -173,7 +174,7 @@ def _small(message: Longs) -> bool:
 
 @kernel
 def _chains(number: Longs, source: Ints, size: Floats, tuples: Floats) -> tuple[Ints, Ints, int]:
-    """First stream of the same number, the next, and a stream that differs from its first or -1."""
+    """First and next stream of each number, and a stream that differs from its first, or -1."""
     m = len(number)
     first, more = np.empty(m, np.int32), np.empty(m, np.int32)
     opened, latest = np.full(2 * m, -1, np.int32), np.empty(2 * m, np.int32)

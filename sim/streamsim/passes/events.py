@@ -1,8 +1,8 @@
-"""Events in the order (time, number): a heap for later ones, a first-in-first-out list for now.
+"""Events in the order (time, number): a heap for later events, a ring for the current instant.
 
-Every event has a number, in the order in which events come about. One that is due at once has a
-higher number than all that were waiting in the heap for this instant, so those of the heap come
-first, and a plain list keeps the order of the others.
+Events are numbered in the order of their creation. An event that is due at once has a higher number
+than all events in the heap for this instant, so those of the heap come first, and a first-in,
+first-out ring keeps the order of the others.
 """
 
 from typing import Final, NamedTuple
@@ -12,36 +12,37 @@ import numpy as np
 from streamsim.arrays import Longs, Records
 from streamsim.jit import inlined_kernel
 
-#: An event is kind | index, with kinds in multiples of 1 << INDEX_BITS; below a number in the heap.
-#: (One whole number, and not two, because kernels are compiled anew for every constant argument.)
+#: An event is kind | index, with kinds in multiples of 1 << INDEX_BITS; in the heap, its number is
+#: in the bits above. (One integer instead of two, because kernels are compiled again for every
+#: constant argument.)
 INDEX_BITS, EVENT_BITS = 28, 32
 INDEX_MASK, EVENT_MASK = (1 << INDEX_BITS) - 1, (1 << EVENT_BITS) - 1
 
-#: Counters: events in the heap, first of the ring, events in it, last number given.
+#: Counters: events in the heap, start of the ring, events in the ring, last number.
 WAITING, OLDEST, PRESENT, NUMBER = range(4)
 
 
-#: What is to come, with its number and time.
+#: An event in the heap, with its time and number.
 LATER: Final = np.dtype([("time", np.float64), ("entry", np.int64)], align=True)
 
 
 class Events(NamedTuple):
-    """Buffers of what is to come."""
+    """Buffers of future events."""
 
     heap: Records  # [later] of LATER
-    now: Longs  # [power of two] ring of what is due at this instant, without numbers
+    now: Longs  # [power of two] ring of the events of this instant, without numbers
     counters: Longs  # [4] by the names above
 
 
 def no_events(later: int, now: int) -> Events:
-    """Room for so many entries in the heap and at one instant."""
+    """Allocate space for ``later`` events in the heap and ``now`` events of one instant."""
     ring = np.empty(1 << now.bit_length(), np.int64)
     return Events(np.empty(later, LATER), ring, np.zeros(4, np.int64))
 
 
 @inlined_kernel
 def number(events: Events) -> int:
-    """Next number of an event."""
+    """Return the next number of an event."""
     events.counters[NUMBER] += 1
     given: int = events.counters[NUMBER]
     return given
@@ -57,7 +58,7 @@ def push_now(events: Events, event: int) -> None:
 
 @inlined_kernel
 def pop_now(events: Events) -> int:
-    """Take the oldest event of this instant."""
+    """Remove and return the oldest event of this instant."""
     event: int = events.now[events.counters[OLDEST]]
     events.counters[OLDEST] = (events.counters[OLDEST] + 1) & (len(events.now) - 1)
     events.counters[PRESENT] -= 1
@@ -66,7 +67,7 @@ def pop_now(events: Events) -> int:
 
 @inlined_kernel
 def push_later(events: Events, time: float, given: int, event: int) -> None:
-    """Put an event into the heap."""
+    """Insert an event into the heap."""
     entry = (given << EVENT_BITS) | event
     heap = events.heap
     i = events.counters[WAITING]
@@ -82,7 +83,7 @@ def push_later(events: Events, time: float, given: int, event: int) -> None:
 
 @inlined_kernel
 def pop_later(events: Events) -> int:
-    """Take the first event out of the heap."""
+    """Remove and return the first event of the heap."""
     heap = events.heap
     first: int = heap[0].entry & EVENT_MASK
     size = events.counters[WAITING] - 1
@@ -105,7 +106,7 @@ def pop_later(events: Events) -> int:
 
 @inlined_kernel
 def push(events: Events, now: float, time: float, event: int) -> None:
-    """Schedule an event at a time that is not over."""
+    """Schedule an event now or later."""
     if time > now:
         push_later(events, time, number(events), event)
     else:

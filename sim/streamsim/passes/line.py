@@ -1,4 +1,4 @@
-"""Lines: the order in which every device runs its operators, where that order is held."""
+"""Lines: the order in which every device runs its operators under the queue ``order``."""
 
 from typing import NamedTuple
 
@@ -10,20 +10,20 @@ from streamsim.passes.compiled import Pass
 from streamsim.passes.state import State
 
 WAITING, READY = range(2)
-"""Whether an operator in a line has all of its inputs."""
+"""States of an operator in a line: inputs missing, or all present."""
 
 
 class Conflict(NamedTuple):
-    """Two operators of one line, of which the first has to wait for the second."""
+    """Two operators of one line; the first is ahead but depends on the second."""
 
     first: int
     second: int
 
 
 def lines(one_pass: Pass, priorities: Floats) -> Ints:
-    """Operators by falling priority [B, N], of equals in topological order.
+    """Operators by falling priority [B, N], with ties in topological order.
 
-    The line of a device are those of its operators, in this order.
+    The line of a device consists of its operators in this order.
     """
     along = np.argsort(-priorities[:, one_pass.order], axis=1, kind="stable")
     return np.ascontiguousarray(one_pass.order[along], np.int32)
@@ -32,14 +32,14 @@ def lines(one_pass: Pass, priorities: Floats) -> Ints:
 def merged_order(one_pass: Pass, place: Ints, priorities: Floats) -> Ints:
     """Operators in an order that agrees with the streams and with the line of every device.
 
-    It ends before the first operator that could never start; see `conflict`.
+    Operators that could never start are missing; see `conflict`.
     """
     line = lines(one_pass, priorities[None])[0]
     return _merged(one_pass, _before(place, line, one_pass.n_devices))
 
 
 def conflict(one_pass: Pass, place: Ints, priorities: Floats) -> Conflict | None:
-    """Two operators whose places in a line contradict the streams, None where there are none."""
+    """Find two operators whose order in a line contradicts the streams; None if there are none."""
     before = _before(place, lines(one_pass, priorities[None])[0], one_pass.n_devices)
     stuck = np.ones(one_pass.n_operators, np.bool_)
     stuck[_merged(one_pass, before)] = False
@@ -59,7 +59,7 @@ def conflict(one_pass: Pass, place: Ints, priorities: Floats) -> Conflict | None
 
 @inlined_kernel
 def line_up(state: State, place: Ints, line: Ints) -> None:
-    """Let every operator stand in the line of its device, ready or not."""
+    """Put every operator into the line of its device."""
     for d in range(len(state.devices)):
         state.devices[d].head = -1
     for i in range(len(line) - 1, -1, -1):
@@ -85,7 +85,7 @@ def is_ready(state: State, v: int) -> bool:
 
 @inlined_kernel
 def is_left(state: State) -> bool:
-    """Whether someone stands in a line; in the end that is for ever."""
+    """Whether any line is non-empty; at the end of a pass, its operators can never start."""
     left = False
     for d in range(len(state.devices)):
         left |= state.devices[d].head >= 0
@@ -106,7 +106,7 @@ def _merged(one_pass: Pass, before: Ints) -> Ints:
 @patient
 @kernel
 def _before(place: Ints, line: Ints, n_devices: int) -> Ints:
-    """Operator that stands before each in the line of its device, -1 before the first."""
+    """Predecessor of each operator in the line of its device, -1 for the first."""
     last = np.full(n_devices, -1, np.int32)
     before = np.empty(len(line), np.int32)
     for v in line:
@@ -120,7 +120,7 @@ def _before(place: Ints, line: Ints, n_devices: int) -> Ints:
 def _topological(
     inputs: Ints, out_start: Longs, out_end: Longs, target: Ints, before: Ints
 ) -> Ints:
-    """Topological order of streams and lines together, as far as there is one."""
+    """Topological order of streams and lines together, without operators on cycles."""
     n = len(before)
     behind, waiting = np.full(n, -1, np.int32), np.zeros(n, np.int32)
     order, size = np.empty(n, np.int32), 0
@@ -145,7 +145,7 @@ def _topological(
 
 @kernel
 def _arrived(v: int, waiting: Ints, order: Ints, size: int) -> int:
-    """Count something that v waits for; how many stand in the order then."""
+    """Count an arrival at v and append it when ready; return the new size of the order."""
     waiting[v] -= 1
     if waiting[v] > 0:
         return size

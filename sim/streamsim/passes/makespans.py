@@ -33,13 +33,13 @@ def makespans(
     placements
         Device of every operator, shape [B, N].
     priorities
-        For the queues ``priority`` and ``order``, shape [N] or [B, N]; by default those of the
-        pass. Under ``order``, a placement of which some operators would wait for ever takes ∞.
+        Priorities for the queues ``priority`` and ``order``, shape [N] or [B, N]; by default those
+        of the pass. Under ``order``, a placement with operators that wait forever takes ∞.
     work_factors
-        Noise: what the work of every operator is multiplied by, shape [N] or [B, N].
+        Noise: factors of the work of operators, shape [N] or [B, N].
     send_factors
-        Noise: what the time of every transfer is multiplied by, streams in the caller's order,
-        shape [M] or [B, M].
+        Noise: factors of the times of transfers, streams in the caller's order, shape [M] or
+        [B, M].
 
     Examples
     --------
@@ -71,13 +71,13 @@ def makespans(
 
 
 def new_buffers(one_pass: Pass, rules: Rules) -> tuple[State, Transfers | None]:
-    """Buffers for `streamsim.passes.run.run`."""
+    """Allocate buffers for `streamsim.passes.run.run`."""
     contended = rules.network != "free"
     return new_state(one_pass, contended), new_transfers(one_pass) if contended else None
 
 
 def new_case(one_pass: Pass, rules: Rules) -> Case:
-    """Rules as the kernels know them, without noise."""
+    """Encode rules for the kernels, without noise."""
     return Case(
         QUEUES[rules.queue],
         NETWORKS[rules.network],
@@ -89,7 +89,7 @@ def new_case(one_pass: Pass, rules: Rules) -> Case:
 
 
 def ranks(one_pass: Pass, rules: Rules, priorities: ArrayLike | None, count: int) -> Floats:
-    """What a queue by rank goes by, shape [1 or B, N]: the higher, the sooner."""
+    """Ranks for a queue by rank, shape [1 or B, N]; higher goes first."""
     if rules.queue == "depth":
         priorities = one_pass.operators["level"]
     elif rules.queue == "breadth":
@@ -100,7 +100,7 @@ def ranks(one_pass: Pass, rules: Rules, priorities: ArrayLike | None, count: int
 
 
 def held_lines(one_pass: Pass, rules: Rules, rank: Floats) -> Ints:
-    """Lines of devices by rank, shape [1 or B, N]; [1, 0] where no order is held."""
+    """Lines of devices by rank, shape [1 or B, N]; [1, 0] if no order is held."""
     return lines(one_pass, rank) if rules.queue == "order" else np.zeros((1, 0), np.int32)
 
 
@@ -120,12 +120,12 @@ def rows(name: str, values: ArrayLike | None, count: int, size: int) -> Floats:
 
 @lru_cache(maxsize=256)
 def _ones(size: int) -> Floats:
-    """Factors that change nothing, shape [1, size]; kernels only read them."""
+    """Factors of 1, shape [1, size]; cached, because kernels only read them."""
     return np.ones((1, size))
 
 
 def stream_rows(one_pass: Pass, send_factors: ArrayLike | None, count: int) -> Floats:
-    """Factors of streams, from the caller's order into that of the pass."""
+    """Permute factors of streams from the caller's order to that of the pass."""
     table = rows("send_factors", send_factors, count, one_pass.n_streams)
     return table if send_factors is None else np.ascontiguousarray(table[:, one_pass.stream_index])
 

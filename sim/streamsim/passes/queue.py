@@ -1,4 +1,4 @@
-"""Who gets the next free core: queues in order of arrival, heaps by rank, and lines."""
+"""Queues for cores: first in, first out; heaps by rank; and lines."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ from streamsim.jit import inlined_kernel
 from streamsim.passes.line import is_ready, note_ready
 from streamsim.passes.state import GRANTED_TO, TOUCHED, WAVE, State
 
-#: Queues as the kernels know them.
+#: Queues as encoded for the kernels.
 FIFO, ROWS, RANKED, LINE = range(4)
 QUEUES: Final = {
     "fifo": FIFO,
@@ -21,7 +21,7 @@ QUEUES: Final = {
 
 @inlined_kernel
 def offer(state: State, queue: int, v: int) -> int:
-    """Give a ready operator a core (it is returned) or a place in its device's queue (-1)."""
+    """Give a ready operator a core and return it, or put it into its device's queue (-1)."""
     d = state.operators[v].device
     device = state.devices[d]
     if queue != FIFO:
@@ -45,7 +45,7 @@ def offer(state: State, queue: int, v: int) -> int:
 
 @inlined_kernel
 def release(state: State, queue: int, d: int) -> int:
-    """Give up a core of device d; the operator that takes it over at once, or -1."""
+    """Free a core of device d; return the operator that takes it over at once, or -1."""
     device = state.devices[d]
     v: int = device.head
     if queue != FIFO:
@@ -60,7 +60,7 @@ def release(state: State, queue: int, d: int) -> int:
 
 @inlined_kernel
 def touch(state: State, d: int) -> None:
-    """Note that device d may have something to start when this instant is over."""
+    """Mark device d as possibly having an operator to start at the end of this instant."""
     if state.devices[d].marked == 0:
         state.devices[d].marked = 1
         state.devices[state.counters[TOUCHED]].touched = d
@@ -69,9 +69,9 @@ def touch(state: State, d: int) -> None:
 
 @inlined_kernel
 def next_granted(state: State, queue: int) -> int:
-    """Give a free core of a touched device to the first of its heap, -1 if there is none left.
+    """Give a free core of a touched device to the first operator of its heap; -1 at the end.
 
-    The first of a line may still have to wait for inputs; then the whole line waits.
+    If the first of a line still waits for inputs, the line waits.
     """
     while state.counters[GRANTED_TO] < state.counters[TOUCHED]:
         device = state.devices[state.devices[state.counters[GRANTED_TO]].touched]
@@ -92,7 +92,7 @@ def next_granted(state: State, queue: int) -> int:
 
 @inlined_kernel
 def _enter(state: State, queue: int, v: int) -> None:
-    """Put an operator into its device's heap; for the queue by rank its key is set before."""
+    """Insert an operator into its device's heap; for a queue by rank, its key is already set."""
     operator = state.operators[v]
     if queue == ROWS:
         operator.key = state.counters[WAVE]
@@ -105,7 +105,7 @@ def _enter(state: State, queue: int, v: int) -> None:
 
 @inlined_kernel
 def _without_root(operators: Records, root: int) -> int:
-    """Pairing heap without its first operator: melds the children in pairs, then the pairs."""
+    """Remove the root of a pairing heap: meld the children in pairs, then the pairs."""
     paired, v = -1, operators[root].child
     while v >= 0:
         other = operators[v].next
@@ -125,7 +125,7 @@ def _without_root(operators: Records, root: int) -> int:
 
 @inlined_kernel
 def _meld(operators: Records, a: int, b: int) -> int:
-    """Join two heaps, either of which may be empty; the root."""
+    """Merge two heaps, either of which may be empty; return the root."""
     if a < 0 or b < 0:
         return max(a, b)
     one_pass, two = operators[a], operators[b]

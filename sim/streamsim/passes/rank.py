@@ -1,4 +1,4 @@
-"""Ranks of operators: how much of the pass is still to come after them, and how deep they are."""
+"""Ranks of operators: their upward ranks and their levels."""
 
 import numpy as np
 
@@ -37,7 +37,7 @@ def _longest_to_end(streams: Records, work: Floats, transfer: Floats) -> Floats:
 
 @kernel
 def levels(source: Ints, target: Ints, n: int) -> Ints:
-    """Most streams on a path to each operator from one without inputs."""
+    """Level of each operator: most streams on a path to it from an operator without inputs."""
     level = np.zeros(n, np.int32)
     for e in range(len(source)):
         level[target[e]] = max(level[target[e]], level[source[e]] + 1)

@@ -1,25 +1,25 @@
 """The event loop of one pass.
 
-Events happen in the order (time, number), and each step of the following is an event of its own,
-at the same instant unless a duration is named. This is the order in which SimPy, and with it the
-simulator of GiPH, does things; ties are common and it decides them.
+Events happen in the order (time, number), and each of the following steps is an event of its own,
+at the same instant unless a duration is named. SimPy, and therefore the simulator of GiPH, uses the
+same order, which decides the many ties.
 
 ========  ======================================================================================
 FINISHED  of v: hands the core to the head of the queue (GRANTED) or frees it; then SENDS of v
-SENDS     of v: for every stream, in the caller's order, ARRIVED after what the transfer takes
-ARRIVED   the input is there: COUNTED
+SENDS     of v: for every stream, in the caller's order, ARRIVED after the transfer time
+ARRIVED   an input is present: COUNTED
 COUNTED   after the last input of an operator: READY
-READY     of v: takes a free core (GRANTED), or joins the end of its device's queue
+READY     of v: gets a free core (GRANTED), or joins the end of its device's queue
 GRANTED   of v: FINISHED after its work
 RESTED    of v: hands on the core that FINISHED kept during the pause, if there is one
-CLEARED   a transfer has left its ports: they are free
+CLEARED   a transfer has left its ports, which are free now
 ========  ======================================================================================
 
 A step that is alone at its instant is carried out at once, and only the last input of an operator
-is an event at all; both leave the order as it is. Arrivals are numbered when it is decided when
-they will be. Under all queues but ``fifo`` nothing starts before all else that is due at the
-instant has happened; ``port`` and ``shared`` decide who sends after that. Under ``order`` an
-operator stands in the line of its device from the beginning, and READY notes that it may start.
+is an event at all; neither changes the order. Arrivals are numbered when their time is decided.
+Under all queues but ``fifo`` no operator starts before all other events of the instant have
+happened; ``port`` and ``shared`` decide about transfers after that. Under ``order`` an operator is
+in the line of its device from the beginning, and READY marks that it may start.
 """
 
 import numpy as np
@@ -82,10 +82,10 @@ def run(
     state: State,
     net: Transfers | None,
 ) -> float:
-    """Makespan of one pass; leaves in ``state`` when everything happened.
+    """Simulate one pass and return its makespan; the times of all events are in ``state``.
 
-    It is ∞ where the lines of ``order`` contradict the streams, so that some wait for ever.
-    ``net`` is None for the free network: the kernel is then compiled without the others.
+    The makespan is ∞ if the lines of ``order`` contradict the streams, so that operators wait
+    forever. ``net`` is None for the free network: the kernel is then compiled without the others.
     """
     _begin(one_pass, place, priority, work_factor, state)
     if case.queue == LINE:
@@ -112,7 +112,7 @@ def run(
 def _begin(
     one_pass: Pass, place: Ints, priority: Floats, work_factor: Floats, state: State
 ) -> None:
-    """Release operators: that is an arrival like any other, and it came about before all else."""
+    """Initialise operators; their releases are arrivals, numbered before all other events."""
     state.events.counters[NUMBER] = len(place)
     state.counters[WAVE] = 0
     for v in range(len(place)):
@@ -134,7 +134,7 @@ def _begin(
 
 @inlined_kernel
 def _next_event(case: Case, state: State, now: float) -> tuple[int, bool]:
-    """Next event of this instant, -1 if it is over; and whether it has the instant to itself."""
+    """Next event of this instant, -1 if it is over; and whether it is alone at the instant."""
     events = state.events
     if state.counters[ALONE] > 0:
         state.counters[ALONE] -= 1
@@ -156,7 +156,7 @@ def _next_event(case: Case, state: State, now: float) -> tuple[int, bool]:
 
 @inlined_kernel
 def _turn(one_pass: Pass, case: Case, state: State, net: Transfers | None, now: float) -> float:
-    """Do what waits for the end of an instant, or say when the next one is (∞: never)."""
+    """Do the work at the end of an instant, or return the time of the next one (∞: none)."""
     events = state.events
     if state.counters[TOUCHED] > 0:
         state.counters[GRANTING] = 1
@@ -183,7 +183,7 @@ def _step(
     event: int,
     alone: bool,
 ) -> None:
-    """Carry out one event; what follows from it at once is an event, unless this one is alone."""
+    """Carry out one event; immediate consequences are events, unless this one is alone."""
     kind, v = event & ~INDEX_MASK, event & INDEX_MASK
     if net is not None and kind == CLEARED:
         release_ports(one_pass, state, net, v)
@@ -206,7 +206,7 @@ def _step(
 
 @inlined_kernel
 def _gets_core(case: Case, state: State, now: float, kind: int, v: int, alone: bool) -> int:
-    """Operator that gets a core by this event, -1 if there is none."""
+    """Operator that gets a core through this event, -1 if there is none."""
     operator = state.operators[v]
     if kind == GRANTED:
         return v
@@ -225,7 +225,7 @@ def _gets_core(case: Case, state: State, now: float, kind: int, v: int, alone: b
 def _send(
     one_pass: Pass, case: Case, state: State, net: Transfers | None, now: float, v: int
 ) -> None:
-    """Let every output stream of v arrive, or hand it to the network."""
+    """Schedule the arrival of every output stream of v, or post it to the network."""
     a, sender = state.operators[v].device, one_pass.operators[v]
     for e in range(sender.out_start, sender.out_end):
         b = state.operators[one_pass.streams[e].target].device
@@ -242,7 +242,7 @@ def _send(
 
 @inlined_kernel
 def _rests_now(events: Events) -> bool:
-    """Whether a pause is too short to be felt, so that its end is an event of this instant."""
+    """Whether a pause is shorter than rounding, so that its end is an event of this instant."""
     if events.counters[PRESENT] == 0:
         return False
     kind: int = events.now[events.counters[OLDEST]] & ~INDEX_MASK
@@ -251,7 +251,7 @@ def _rests_now(events: Events) -> bool:
 
 @inlined_kernel
 def _arrivals_alone(events: Events) -> int:
-    """Events of this instant if all are arrivals, which may then be carried out at once; else 0."""
+    """Number of events of this instant if all are arrivals, which may run at once; else 0."""
     for i in range(events.counters[PRESENT]):
         at = (events.counters[OLDEST] + i) & (len(events.now) - 1)
         if events.now[at] & ~INDEX_MASK != ARRIVED:

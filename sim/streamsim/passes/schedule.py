@@ -1,4 +1,4 @@
-"""Everything that happens in one pass under one placement."""
+"""Schedule of one pass under one placement: the times of all events."""
 
 from typing import NamedTuple
 
@@ -23,16 +23,16 @@ from streamsim.passes.sending import channel_times
 
 
 class Schedule(NamedTuple):
-    """When everything happens, in seconds; streams in the caller's order."""
+    """Times of all events in seconds, with streams in the caller's order."""
 
     makespan: float
-    ready: Floats  # [N] when the last input of an operator arrived
+    ready: Floats  # [N] arrival of the last input of an operator
     start: Floats  # [N]
     finish: Floats  # [N]
-    departure: Floats  # [M] when the transfer of a stream began
+    departure: Floats  # [M] begin of the transfer of a stream
     arrival: Floats  # [M]
     device_busy: Floats  # [D] core seconds spent running
-    link_busy: Floats  # [D, D] seconds of transfers, each as if it had the link to itself
+    link_busy: Floats  # [D, D] seconds of transfers, each as if it were alone on the link
     chain: Chain
 
 
@@ -45,7 +45,7 @@ def schedule(
     work_factors: ArrayLike | None = None,
     send_factors: ArrayLike | None = None,
 ) -> Schedule:
-    """One pass under one placement (shape [N]) as it happens; the rest as for `makespans`.
+    """Simulate one pass under one placement (shape [N]); other parameters as for `makespans`.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def schedule(
 
 
 def _held(one_pass: Pass, place: Ints, factor: Floats) -> Floats:
-    """Seconds that each stream occupies the network for, shape [M]."""
+    """Seconds for which each stream occupies the network, shape [M]."""
     streams = one_pass.streams
     a, b = place[streams["source"]], place[streams["target"]]
     wire = one_pass.links["seconds_per_byte"][a, b]
@@ -97,7 +97,7 @@ def _held(one_pass: Pass, place: Ints, factor: Floats) -> Floats:
 
 
 def _link_busy(one_pass: Pass, place: Ints, held: Floats, rules: Rules) -> Floats:
-    """Seconds of transfers on every link; what is sent once to a device counts once."""
+    """Seconds of transfers on every link; an output sent once to a device counts once."""
     d, streams = one_pass.n_devices, one_pass.streams
     a, b = place[streams["source"]].astype(np.int64), place[streams["target"]]
     output = np.arange(len(a)) if rules.network == "free" else streams["first"]

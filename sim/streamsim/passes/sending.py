@@ -1,13 +1,13 @@
-"""The sending equation: how long a transfer takes from one device to another.
+"""The sending equation: the time of a transfer from one device to another.
 
-A stream of so many bytes in so many tuples takes from device a to another device b
+A stream of ``size`` bytes in ``tuples`` tuples takes, from device a to another device b,
 
     latency(a, b) + size · seconds per byte(a, b) + fixed_s
     fixed_s = tuples · (gap + 2 · overhead) + size · 2 · overhead per byte
 
-seconds, and none within a device (LogGP's L + G·k + g + 2·o). Where transfers wait for one another,
-what occupies the channel, size · seconds per byte(a, b) + tuples · gap, is apart from the rest.
-Whatever times a transfer, here or in a search, takes its terms from this page.
+seconds, and none within a device (LogGP's L + G·k + g + 2·o). In networks with contention, only
+size · seconds per byte(a, b) + tuples · gap occupies the channel. All code that times transfers, in
+simulators and searches, uses this module.
 """
 
 from typing import Any
@@ -29,7 +29,7 @@ def sending_seconds(latency: float, size: float, seconds_per_byte: float, fixed_
 
 @inlined_kernel
 def fixed_seconds(one_pass: Pass, e: int) -> float:
-    """Seconds of stream e whatever the link."""
+    """Seconds of stream e that do not depend on the link."""
     stream = one_pass.streams[e]
     per_tuple = one_pass.gap + 2.0 * one_pass.overhead
     seconds: float = stream.tuples * per_tuple + stream.size * (2.0 * one_pass.overhead_per_byte)
@@ -44,7 +44,7 @@ def channel_seconds(size: float, seconds_per_byte: float, tuples: float, gap: fl
 
 @inlined_kernel
 def unoccupied_seconds(one_pass: Pass, latency: float, e: int) -> float:
-    """Seconds of stream e that occupy no channel: the latency and the work at both ends."""
+    """Seconds of stream e that occupy no channel: the latency and the overhead at both ends."""
     stream = one_pass.streams[e]
     at_ends = stream.tuples * (2.0 * one_pass.overhead)
     seconds: float = latency + at_ends + stream.size * (2.0 * one_pass.overhead_per_byte)

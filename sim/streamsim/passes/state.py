@@ -1,4 +1,4 @@
-"""Where a pass stands: what has happened to operators and streams, and who waits for a core."""
+"""State of a pass: progress of operators and streams, and the queues of devices."""
 
 from typing import Final, NamedTuple
 
@@ -9,65 +9,65 @@ from streamsim.jit import inlined_kernel
 from streamsim.passes.compiled import Pass, records
 from streamsim.passes.events import INDEX_BITS, Events, no_events, number, push_later, push_now
 
-#: Kinds of events, each with an operator, or for the last with the first stream of a transfer.
-#: ARRIVED, COUNTED and READY are the steps by which the last input of an operator comes in.
+#: Kinds of events, each with an operator; CLEARED with the first stream of a transfer. ARRIVED,
+#: COUNTED and READY are the steps in which the last input of an operator arrives.
 ARRIVED, COUNTED, READY, GRANTED, FINISHED, SENDS, RESTED, CLEARED = (
     kind << INDEX_BITS for kind in range(8)
 )
 
-#: Counters: devices touched, those of them that have been granted cores, whether that is going on,
-#: how often it has been, and arrivals in a row that have their instant to themselves.
+#: Counters: touched devices, those that have been granted cores, whether granting is in progress,
+#: number of grantings so far, and consecutive arrivals that are alone at their instant.
 TOUCHED, GRANTED_TO, GRANTING, WAVE, ALONE = range(5)
 
 
-#: Where an operator stands.
+#: Progress of an operator.
 PROGRESS: Final = np.dtype(
     [
-        ("ready", np.float64),  # when its last input arrived
+        ("ready", np.float64),  # arrival of its last input
         ("start", np.float64),
         ("finish", np.float64),
         ("work", np.float64),  # seconds it runs
-        ("key", np.float64),  # rank in the heap of its device, the lower the sooner
+        ("key", np.float64),  # rank in the heap of its device; lower goes first
         ("tie", np.int64),  # decides between equal ranks
-        ("number", np.int64),  # of the event that makes it ready
-        ("producer", np.int64),  # highest row among those whose output arrived last
-        ("waiting", np.int64),  # inputs still to come
+        ("number", np.int64),  # number of the event that makes it ready
+        ("producer", np.int64),  # highest index among the producers of its last inputs
+        ("waiting", np.int64),  # number of missing inputs
         ("device", np.int64),
-        ("next", np.int64),  # next in the queue or line, or in the heap the next sibling
-        ("child", np.int64),  # first child in the heap; in a line whether it is ready
+        ("next", np.int64),  # next in the queue or line, or next sibling in the heap
+        ("child", np.int64),  # first child in the heap; in a line, WAITING or READY
     ],
     align=True,
 )
 
-#: Where a stream stands.
+#: Times of a stream.
 JOURNEY: Final = np.dtype([("departure", np.float64), ("arrival", np.float64)], align=True)
 
-#: Where a device stands.
+#: State of a device.
 SERVER: Final = np.dtype(
     [
-        ("free", np.int64),  # cores
+        ("free", np.int64),  # number of free cores
         ("head", np.int64),  # first in its queue or line, or the root of its heap; -1 if empty
         ("tail", np.int64),  # last in its queue
-        ("touched", np.int64),  # a list of devices that may have something to start
-        ("marked", np.int64),  # whether it stands in that list
+        ("touched", np.int64),  # list of devices that may have an operator to start
+        ("marked", np.int64),  # whether the device is in that list
     ],
     align=True,
 )
 
 
 class Case(NamedTuple):
-    """Rules of a pass as the kernels know them, and noise."""
+    """Rules of a pass as encoded for the kernels, and noise."""
 
     queue: int
     network: int
-    pause: float  # seconds for which a core stays taken after an operator
-    spacing: float  # seconds for which a channel stays taken after a transfer
-    send_factor: Floats  # [M] by which the times of transfers are multiplied
-    line: Ints  # [N] operators as they stand in the lines of their devices, [0] without lines
+    pause: float  # seconds for which a core stays occupied after an operator
+    spacing: float  # seconds for which a channel stays occupied after a transfer
+    send_factor: Floats  # [M] factors of the times of transfers
+    line: Ints  # [N] operators in the order of the lines of their devices, [0] without lines
 
 
 class State(NamedTuple):
-    """Buffers of one pass; nothing is allocated while it runs."""
+    """Buffers of one pass, which allocates nothing while it runs."""
 
     operators: Records  # [N] of PROGRESS
     streams: Records  # [M] of JOURNEY
@@ -77,7 +77,7 @@ class State(NamedTuple):
 
 
 def new_state(one_pass: Pass, contended: bool) -> State:
-    """Buffers for passes of this kind."""
+    """Allocate buffers for a pass."""
     servers = records(SERVER, free=one_pass.devices["cores"])
     servers["head"] = -1
     n, transfers = one_pass.n_operators, one_pass.n_streams if contended else 0
@@ -92,7 +92,7 @@ def new_state(one_pass: Pass, contended: bool) -> State:
 
 @inlined_kernel
 def arrive(one_pass: Pass, state: State, e: int, now: float, time: float) -> None:
-    """Stream e will arrive at a time; if it is the last input, that makes its operator ready."""
+    """Schedule the arrival of stream e; as the last input, it makes its operator ready."""
     v = one_pass.streams[e].target
     target = state.operators[v]
     state.streams[e].arrival = time

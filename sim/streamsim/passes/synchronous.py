@@ -1,4 +1,4 @@
-"""The bulk-synchronous contrast: rounds of computing, a barrier, all transfers, a barrier."""
+"""Bulk-synchronous passes, for comparison: rounds of computing, barrier, transfers, barrier."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,11 +14,11 @@ from streamsim.topology import group_by
 def synchronous_makespans(one_pass: Pass, placements: ArrayLike) -> Floats:
     """Makespan in seconds of one pass in lock-step, under each placement, shape [B].
 
-    In a round every device runs what it can without anything that is still to be sent: operators
-    in topological order, each on the core that is free first. When all are done, everything that
-    must go elsewhere is sent: one transfer at a time on every ordered pair of devices, each output
-    once to every device that needs it, and no network card passes more than it can. When the last
-    has arrived, the next round begins. Release times, priorities and noise do not count.
+    In a round every device runs all operators that wait for no transfer, in topological order, each
+    on the core that is free first. When all devices are done, all outputs for other devices are
+    sent: one transfer at a time on every ordered pair of devices, each output once to every device
+    that needs it, within the limits of network cards. When the last has arrived, the next round
+    begins. Release times, priorities and noise are ignored.
 
     Parameters
     ----------
@@ -67,7 +67,7 @@ def _all(one_pass: Pass, placements: Ints) -> Floats:
 
 @inlined_kernel
 def _rounds(one_pass: Pass, place: Ints, rounds: Ints) -> int:
-    """Round of every operator: transfers in a row that it has to wait for; the last round."""
+    """Compute the round of every operator, the most transfers on a path to it; return the last."""
     last = 0
     for v in range(len(rounds)):
         rounds[v] = 0
@@ -88,7 +88,7 @@ def _compute(
     core_free: Floats,
     done: Floats,
 ) -> float:
-    """When a round is done that begins ``now``; members are positions in topological order."""
+    """Return the end of a round that begins ``now``; members are positions in the order."""
     for d in range(len(core_free)):
         for core in range(one_pass.devices[d].cores):
             core_free[d, core] = now
@@ -114,7 +114,7 @@ def _compute(
 
 @inlined_kernel
 def _communicate(one_pass: Pass, place: Ints, members: Ints, sent: Floats) -> float:
-    """Seconds until all that these operators have to send has arrived."""
+    """Seconds until all outputs of these operators have arrived."""
     d = len(one_pass.devices)
     for r in range(len(sent)):
         sent[r] = 0.0
@@ -139,7 +139,7 @@ def _communicate(one_pass: Pass, place: Ints, members: Ints, sent: Floats) -> fl
 
 @inlined_kernel
 def _is_sent_before(one_pass: Pass, place: Ints, e: int) -> bool:
-    """Whether an earlier stream takes the same output to the same device."""
+    """Whether an earlier stream carries the same output to the same device."""
     i = one_pass.streams[e].first
     while i != e:
         if place[one_pass.streams[i].target] == place[one_pass.streams[e].target]:

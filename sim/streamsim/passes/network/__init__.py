@@ -1,1 +1,1 @@
-"""Networks: who may send at the same time. One file per rule."""
+"""Networks: rules of contention between transfers, one file per rule."""

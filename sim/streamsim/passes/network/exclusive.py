@@ -1,6 +1,6 @@
 """Networks ``sender`` and ``link``: channels that carry one transfer at a time, in order.
 
-A channel serves in the order of posting, so when a transfer begins is known when it is posted.
+A channel serves in the order of posting, so the begin of a transfer is known when it is posted.
 """
 
 from streamsim.jit import inlined_kernel
@@ -13,7 +13,7 @@ from streamsim.passes.state import Case, State
 def depart_in_turn(
     one_pass: Pass, case: Case, state: State, net: Transfers, now: float, transfer: int
 ) -> None:
-    """Let a transfer begin as soon as those before it have left its channel."""
+    """Begin a transfer as soon as those before it have left its channel."""
     a, b = ends(one_pass, state, transfer)
     bus_or_link = a if case.network == SENDER else a * len(one_pass.devices) + b
     channel = net.turns[bus_or_link]

@@ -1,7 +1,7 @@
 """Network ``port``: every device sends one transfer and receives one at a time.
 
-Transfers wait in one line, in the order in which they were posted. At the end of every instant at
-which something changed, the line is gone through, and what finds both its ports free begins.
+Transfers wait in one line, in the order in which they were posted. At the end of every instant with
+a change, the line is scanned, and transfers with two free ports begin.
 """
 
 from streamsim.jit import borrowing_kernel, inlined_kernel
@@ -13,7 +13,7 @@ from streamsim.passes.state import CLEARED, Case, State
 
 @inlined_kernel
 def line_up(net: Transfers, transfer: int) -> None:
-    """Let a transfer wait for its ports, at the end of the line."""
+    """Append a transfer to the line."""
     net.streams[transfer].next = -1
     if net.counters[HEAD] < 0:
         net.counters[HEAD] = transfer
@@ -25,7 +25,7 @@ def line_up(net: Transfers, transfer: int) -> None:
 
 @inlined_kernel
 def release_ports(one_pass: Pass, state: State, net: Transfers, transfer: int) -> None:
-    """Free what a transfer has kept."""
+    """Free the ports of a transfer."""
     a, b = ends(one_pass, state, transfer)
     net.channels[a].busy = 0
     net.channels[len(one_pass.devices) + b].busy = 0
@@ -34,7 +34,7 @@ def release_ports(one_pass: Pass, state: State, net: Transfers, transfer: int) -
 
 @borrowing_kernel
 def begin_waiting(one_pass: Pass, case: Case, state: State, net: Transfers, now: float) -> None:
-    """Go through the line and begin what finds both its ports free."""
+    """Scan the line and begin the transfers with two free ports."""
     before, transfer = -1, net.counters[HEAD]
     while transfer >= 0:
         following = net.streams[transfer].next

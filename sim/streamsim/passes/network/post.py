@@ -1,4 +1,4 @@
-"""Posting outputs to the network, and settling who sends next."""
+"""Posting outputs to the network, and deciding which transfers are next."""
 
 from streamsim.jit import borrowing_kernel, inlined_kernel
 from streamsim.passes.compiled import Pass
@@ -19,7 +19,7 @@ from streamsim.passes.state import Case, State
 
 @inlined_kernel
 def post(one_pass: Pass, case: Case, state: State, net: Transfers, now: float, e: int) -> None:
-    """Hand the output that stream e carries to the network, unless it was handed over before."""
+    """Post the output that stream e carries to the network, unless that was done before."""
     i = one_pass.streams[e].first
     if net.streams[i].posted == net.counters[RUN]:
         return
@@ -39,7 +39,7 @@ def post(one_pass: Pass, case: Case, state: State, net: Transfers, now: float, e
 
 @borrowing_kernel
 def settle(one_pass: Pass, case: Case, state: State, net: Transfers, now: float) -> None:
-    """At the end of an instant, decide who sends from now on."""
+    """Decide at the end of an instant which transfers are in progress from now on."""
     net.counters[UNSETTLED] = 0
     if case.network == SHARED:
         share_out(one_pass, case, state, net, now)

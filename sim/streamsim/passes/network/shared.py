@@ -1,8 +1,8 @@
 """Network ``shared``: transfers share links and network cards fairly.
 
-All transfers under way gain speed together, as fractions of what each would reach alone, until a
-link or card is full; those who use it stay where they are and the others gain on (max–min
-fairness). Shares change only when a transfer begins or is through.
+The speeds of all transfers in progress rise together, as fractions of the speed that each would
+have alone, until a link or card is full; the transfers that use it stop there and the others rise
+further (max–min fairness). Shares change only when a transfer begins or completes.
 """
 
 import numpy as np
@@ -21,11 +21,11 @@ from streamsim.passes.network.transfers import (
 from streamsim.passes.sending import channel_seconds
 from streamsim.passes.state import Case, State, arrive
 
-#: A transfer of which less than this fraction is left is through; resources that fill up within
-#: this fraction of one another are full at once.
+#: Remaining fraction below which a transfer is complete, and relative tolerance within which
+#: resources fill up at the same level.
 TIE = 1e-12
 
-#: Shares of transfers that still gain, and of those that have just met something full.
+#: Marks, in place of shares, of transfers that still rise and of those that have just stopped.
 GAINS, STAYS = -1.0, -2.0
 
 
@@ -33,7 +33,7 @@ GAINS, STAYS = -1.0, -2.0
 def join(
     one_pass: Pass, case: Case, state: State, net: Transfers, now: float, transfer: int
 ) -> None:
-    """Begin a transfer; one that occupies nothing is through at once."""
+    """Begin a transfer; one that occupies no channel completes at once."""
     e = transfer
     while e >= 0:
         state.streams[e].departure = now
@@ -51,7 +51,7 @@ def join(
 
 @borrowing_kernel
 def share_out(one_pass: Pass, case: Case, state: State, net: Transfers, now: float) -> None:
-    """Deliver what is through and share the network among the others."""
+    """Deliver completed transfers and share the network among the others."""
     passed = now - net.clock[LAST]
     net.clock[LAST] = now
     active = 0
@@ -78,7 +78,7 @@ def share_out(one_pass: Pass, case: Case, state: State, net: Transfers, now: flo
 def _deliver(
     one_pass: Pass, case: Case, state: State, net: Transfers, now: float, transfer: int
 ) -> None:
-    """Let all streams of a transfer arrive, after what occupies no channel."""
+    """Let all streams of a transfer arrive, after the seconds that occupy no channel."""
     e = transfer
     while e >= 0:
         a, b = ends(one_pass, state, e)
@@ -88,7 +88,7 @@ def _deliver(
 
 @inlined_kernel
 def _fill(net: Transfers) -> None:
-    """Raise all shares together; whoever meets something full stays."""
+    """Raise all shares together; transfers stop at full links and cards."""
     for k in range(net.counters[ACTIVE]):
         e = net.flows[k].active
         net.flows[e].share = GAINS
@@ -102,7 +102,7 @@ def _fill(net: Transfers) -> None:
 
 @inlined_kernel
 def _add_up(net: Transfers) -> None:
-    """Sum what those who still gain would take of everything at full speed."""
+    """Sum the use of links and cards by rising transfers at full speed."""
     for k in range(net.counters[ACTIVE]):
         for r in range(3):
             net.channels[_use(net, net.flows[k].active, r)[0]].rising = 0.0
@@ -116,7 +116,7 @@ def _add_up(net: Transfers) -> None:
 
 @inlined_kernel
 def _level(net: Transfers) -> float:
-    """Share, at most 1, at which those who still gain meet the next thing that is full."""
+    """Share, at most 1, at which the next link or card becomes full."""
     level = 1.0
     for k in range(net.counters[ACTIVE]):
         e = net.flows[k].active
@@ -130,7 +130,7 @@ def _level(net: Transfers) -> float:
 
 @inlined_kernel
 def _stop(net: Transfers, level: float) -> int:
-    """Let those who use something full stay at this level; how many there are."""
+    """Stop the transfers that use a full link or card at this level; return their number."""
     stopped = 0
     for k in range(net.counters[ACTIVE]):
         e = net.flows[k].active
@@ -155,7 +155,7 @@ def _stop(net: Transfers, level: float) -> int:
 
 @inlined_kernel
 def _note_uses(one_pass: Pass, state: State, net: Transfers, e: int) -> None:
-    """Note what a transfer takes of link and cards at full speed."""
+    """Store the use of link and cards by a transfer at full speed."""
     a, b = ends(one_pass, state, e)
     stream, link, transfer = one_pass.streams[e], one_pass.links[a, b], net.flows[e]
     alone = channel_seconds(stream.size, link.seconds_per_byte, stream.tuples, one_pass.gap)
@@ -168,7 +168,7 @@ def _note_uses(one_pass: Pass, state: State, net: Transfers, e: int) -> None:
 
 @inlined_kernel
 def _use(net: Transfers, e: int, r: int) -> tuple[int, float]:
-    """Link (0), sender's card (1) or receiver's card (2), and what full speed takes of it."""
+    """Index and use at full speed of the link (0), sender's card (1) or receiver's card (2)."""
     d, transfer = len(net.receivers), net.flows[e]
     if r == 1:
         return d * d + transfer.sender, transfer.on_egress

@@ -1,4 +1,4 @@
-"""Transfers: outputs on their way, each named after the first stream that it serves."""
+"""Transfers of outputs, each identified by the first stream that it serves."""
 
 from typing import Final, NamedTuple
 
@@ -10,15 +10,15 @@ from streamsim.passes.compiled import Pass
 from streamsim.passes.sending import channel_seconds, unoccupied_seconds
 from streamsim.passes.state import Case, State, arrive
 
-#: Networks as the kernels know them.
+#: Networks as encoded for the kernels.
 FREE, SENDER, LINK, PORT, SHARED = range(5)
 NETWORKS: Final = {"free": FREE, "sender": SENDER, "link": LINK, "port": PORT, "shared": SHARED}
 
-#: Counters: passes, outputs posted, whether there is something to settle, transfers under way, and
-#: the first (-1: none) and last that wait in line.
+#: Counters: passes, posted outputs, whether `settle` is due, transfers in progress, and the first
+#: (-1: none) and last in line.
 RUN, STAMP, UNSETTLED, ACTIVE, HEAD, TAIL = range(6)
-#: Clock: when shares were last settled, when the next transfer is through, and when all channels
-#: will be free.
+#: Clock: times of the last settling, of the next completed transfer, and at which all channels are
+#: free.
 LAST, DUE, FREED = range(3)
 
 #: A transfer, or a further stream that it serves.
@@ -37,30 +37,30 @@ FLOW: Final = np.dtype(
     [
         ("left", np.float64),  # fraction still to be sent
         ("share", np.float64),  # fraction of its full speed
-        ("due", np.float64),  # when it will be through
-        ("on_link", np.float64),  # what full speed takes of the link
-        ("on_egress", np.float64),  # and of the sender's card
-        ("on_ingress", np.float64),  # and of the receiver's
+        ("due", np.float64),  # time of its completion
+        ("on_link", np.float64),  # fraction of the link that full speed uses
+        ("on_egress", np.float64),  # fraction of the sender's card
+        ("on_ingress", np.float64),  # fraction of the receiver's card
         ("sender", np.int64),
         ("receiver", np.int64),
-        ("active", np.int64),  # a list of the transfers under way
+        ("active", np.int64),  # list of the transfers in progress
     ],
     align=True,
 )
 
-#: The latest transfer of the output that is being posted, by receiving device.
+#: Latest transfer of the output that is being posted, by receiving device.
 RECEIVER: Final = np.dtype(
     [("stamp", np.int64), ("leader", np.int64), ("newest", np.int64)], align=True
 )
 
-#: A bus or link that serves in turn: when it will be free, and in which pass.
+#: A bus or link that serves in turn: the time at which it is free, and the pass.
 TURN: Final = np.dtype([("until", np.float64), ("run", np.int64)], align=True)
 
 #: A port, link or network card.
 CHANNEL: Final = np.dtype(
     [
-        ("used", np.float64),  # fraction that is given away for good
-        ("rising", np.float64),  # what the others take of it together at full speed
+        ("used", np.float64),  # fraction used by stopped transfers
+        ("rising", np.float64),  # fraction that the others would use at full speed
         ("busy", np.int64),
     ],
     align=True,
@@ -68,7 +68,7 @@ CHANNEL: Final = np.dtype(
 
 
 class Transfers(NamedTuple):
-    """Buffers of a network in which transfers wait for one another."""
+    """Buffers of a network with contention."""
 
     streams: Records  # [M] of TRANSFER
     receivers: Records  # [D] of RECEIVER
@@ -80,7 +80,7 @@ class Transfers(NamedTuple):
 
 
 def new_transfers(one_pass: Pass) -> Transfers:
-    """Buffers for the transfers of passes of this kind."""
+    """Allocate buffers for the transfers of a pass."""
     m, d = one_pass.n_streams, one_pass.n_devices
     return Transfers(
         np.zeros(m, TRANSFER),
@@ -103,7 +103,7 @@ def ends(one_pass: Pass, state: State, e: int) -> tuple[int, int]:
 
 @inlined_kernel
 def transfer_seconds(one_pass: Pass, case: Case, e: int, a: int, b: int) -> tuple[float, float]:
-    """Seconds that stream e takes from a to b: on the channel, and apart from it."""
+    """Transfer time of stream e from a to b: seconds on the channel, and apart from it."""
     stream, link, factor = one_pass.streams[e], one_pass.links[a, b], case.send_factor[e]
     held = channel_seconds(stream.size, link.seconds_per_byte, stream.tuples, one_pass.gap)
     apart = unoccupied_seconds(one_pass, link.latency, e)
@@ -148,7 +148,7 @@ def depart(
     begin: float,
     transfer: int,
 ) -> None:
-    """Decide when a transfer begins that will have its channel to itself."""
+    """Schedule the arrivals of a transfer that begins at a known time and has its channel alone."""
     e = transfer
     while e >= 0:
         a, b = ends(one_pass, state, e)
