@@ -1,4 +1,4 @@
-"""Configuration linear program by column generation: can given machines hold all operators?
+"""Configuration linear program by column generation, which decides whether machines can hold a job.
 
 A column is the contents of one machine of a type. The master program fills the machines of each
 type with fractions of columns so that every operator is held once. Pricing looks for a column that
