@@ -44,7 +44,7 @@ Answer = Callable[[Problem, Placement], Placement]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What one placer answered to one change.
+    """Result of one placer after one change.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Drive:
-    """What a placer did with one snapshot of a car.
+    """Result of a placer on one snapshot of a car.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What is compared with Flink's own placement: jobs, clusters, arms, and the order of the runs.
+"""The comparison with Flink's own placement: jobs, clusters, arms, and the order of the runs.
 
 Everything here is part of the protocol of docs/against-flink.md.
 """

@@ -42,7 +42,7 @@ MOST_OTHERS = 0.25
 """Cores that other processes may take while a run is measured."""
 MOST_OF_MACHINE = 0.75
 RUN_SECONDS, CLUSTER_SECONDS, BISECTION_SECONDS = 30.0, 30.0, 100.0
-"""What a run, starting a cluster, and a bisection take about."""
+"""Approximate duration of a run, of starting a cluster, and of a bisection."""
 BEGIN, END = "<!-- results -->\n", "<!-- /results -->"
 
 

@@ -1,4 +1,4 @@
-"""What the runs against Flink's own placement come to: tables of docs/against-flink.md."""
+"""Tables of docs/against-flink.md, from the runs against Flink's own placement."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -9,7 +9,7 @@ from against_cells import AGAIN, FLINK, KINDS, RANDOM, REPLAY, SEED, STREAMPLACE
 
 DRAWS, LEAST_REPEATS = 10_000, 3
 FLOOR, LOSS = 0.1, 0.97
-"""What a ratio counts at least in geometric means, and below which a cell may be a loss."""
+"""Least value of a ratio in geometric means, and ratio below which a cell may be a loss."""
 Rates = dict[str, float]
 
 
@@ -212,7 +212,7 @@ def _small_numbers(seen: dict[Cell, Rates], rows: Sequence[Row]) -> str:
 
 
 def _unusual(rows: Sequence[Row]) -> str:
-    """What failed, what was advised, and what stayed where it was."""
+    """Failures, advice, and jobs that the command did not move."""
     lines = ["### Failures, advice, and jobs that were left where they were", ""]
     for row in rows:
         where = f"- {row['job']} on {row['kind']}, {row['arm']}: "

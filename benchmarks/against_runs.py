@@ -326,7 +326,7 @@ def _output(command: Sequence[str]) -> str:
 
 
 def _document(text: str) -> Any:
-    """What a command answers, as JSON; its text where it is none."""
+    """Parse the output of a command as JSON; return the end of its text if that fails."""
     try:
         return json.loads(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""What sending a buffer costs: the CPU of a job whose buffers are sent more or less often.
+"""The cost of sending a buffer: CPU of a job whose buffers are sent more or less often.
 
 Flink sends what is in the buffer of a channel once per buffer timeout, if there is anything in it,
 so the number of messages grows with the number of channels, which is that of sending times that of

@@ -1,4 +1,4 @@
-"""What two probe runs of a Flink job tell of it, and what a placement will sustain by that.
+"""Calibration of a Flink job from two probe runs, and predictions for its placements.
 
 A run is a line of `calibration.py`'s file: tuples/s and CPU of every operator under a placement,
 and what its TaskManagers took besides.
@@ -155,7 +155,7 @@ class Calibration:
 
 
 def sending_of(calibrations: Mapping[str, Calibration]) -> SendingCost:
-    """What remote tuples cost on a cluster, from what its devices sent and received in all jobs."""
+    """CPU cost of remote tuples on a cluster, from the traffic of its devices in all jobs."""
     flows, network = {}, {}
     for job, seen in calibrations.items():
         for device, flow in seen.remote_flows.items():
@@ -165,7 +165,7 @@ def sending_of(calibrations: Mapping[str, Calibration]) -> SendingCost:
 
 
 def handing_of(calibrations: Mapping[str, Calibration], chained: Mapping[str, Run]) -> SendingCost:
-    """What it costs to hand a tuple to another thread, at each end: what chaining saves."""
+    """CPU cost of handing a tuple to another thread, at each end, which chaining saves."""
     flows, saved = {}, {}
     for job, seen in calibrations.items():
         whole = sum(seen.seconds(seen.together).values())

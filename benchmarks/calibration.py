@@ -102,7 +102,7 @@ def shared_out(spent: dict[str, float], tasks: list[FlinkTask]) -> dict[str, Any
 
 
 def watch(cluster: LocalCluster, rest: Rest, job: str, *, probe: bool) -> dict[str, Any]:
-    """What a job does within its limits; of a probe also where the CPU goes."""
+    """Measure a job within its limits; for a probe, also where the CPU goes."""
     _, tasks, edges = read_plan(rest, job)
     start, before = time.monotonic(), cpu_seconds(cluster)
     seen = sample(rest, job, [task.id for task in tasks], SECONDS)
@@ -238,7 +238,7 @@ def judged(runs: list[Run]) -> dict[str, np.ndarray]:
 
 
 def edge_costs(runs: list[Run]) -> str:
-    """What tuples between operators cost on this machine, in one sentence."""
+    """CPU cost of tuples between operators on this machine, in one sentence."""
     by_job: dict[str, dict[str, Run]] = defaultdict(dict)
     for run in runs:
         by_job[run["job"]].setdefault(run["placement"], run)

@@ -1,4 +1,4 @@
-"""What pytest collects here: the timings of ``test_*.py``; everything else is run by hand."""
+"""Pytest collects the timings of ``test_*.py`` here; everything else is run by hand."""
 
 from pathlib import Path
 

@@ -81,7 +81,7 @@ def milliseconds(problem: Problem, placer: str, **options: Any) -> float:
 
 
 def learned(problem: Problem, weights: Path) -> dict[str, float]:
-    """What weights reach: greedily, and by the best of samples and that."""
+    """Milliseconds of the greedy placement, and of the best of it and samples."""
     return {
         "greedy": milliseconds(problem, f"doppler:weights={weights}"),
         "best": milliseconds(problem, f"doppler:weights={weights}:samples={SAMPLES}"),

@@ -1,4 +1,4 @@
-"""What a placer reaches when evaluations are counted instead of seconds.
+"""Quality of placers under a budget of evaluations instead of seconds.
 
 Run ``python benchmarks/few_evaluations.py``: every fifth test graph of the standard benchmark, mean
 relative throughput by number of evaluations.

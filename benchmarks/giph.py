@@ -115,7 +115,7 @@ def placer_of(name: str, folder: Path) -> str:
 
 
 def searched(problem: Problem, names: Sequence[str], folder: Path) -> list[dict[str, Any]]:
-    """What each reached after so many steps; all walks begin at the same random placement."""
+    """SLR of each method after numbers of steps; all walks start at the same random placement."""
     n, seed = problem.n_operators, problem.n_operators
     rows = []
     for name in names:

@@ -52,7 +52,7 @@ def trained(goal: str, folder: Path, epochs: int) -> Path:
 
 
 def walked(placer: str, problem: Problem) -> list[float]:
-    """What it costs after so many steps per task; walks begin at the same random placement."""
+    """Cost after numbers of steps per task; all walks start at the same random placement."""
     n, judge = problem.n_operators, OBJECTIVES[COST]
     result = named_placer(placer).place(problem, judge, seed=n, budget=Budget(None, 1 + 2 * n))
     reached = np.full(1 + 2 * n, result.value)

@@ -26,7 +26,7 @@ EXPONENT = 2.3
 
 
 class Character(NamedTuple):
-    """What a graph needs.
+    """Needs of a graph.
 
     Attributes
     ----------

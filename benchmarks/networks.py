@@ -128,7 +128,7 @@ def _e(n_in) -> nn.Module:
 
 
 class Scaled(nn.Module):
-    """What shifts and scales the colours for weights that were trained elsewhere."""
+    """Shift and scale of the colours for weights that were trained elsewhere."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Compute."""

@@ -64,7 +64,7 @@ SETTLE, SECONDS, PROFILE_SECONDS = 2.0, 6.0, 20.0
 PLACEMENTS = 3
 SEED = 20_280
 RUN_SECONDS, JOB_SECONDS = 25.0, 240.0
-"""What a run takes, and the profile of a job with its plans."""
+"""Approximate duration of a run, and of profiling a job and making its plans."""
 WHICH = ("plan", "less")
 FILE = "plans-that-hold.jsonl"
 BEGIN, END = "<!-- plan on Flink -->\n", "<!-- /plan on Flink -->"
@@ -274,7 +274,7 @@ def measure_eight(bench: Bench, job: str, facts: JobFacts, done: set[tuple[Any, 
 
 
 def key_of(row: Row) -> tuple[Any, ...]:
-    """What a line is about."""
+    """Key of a line: what it measures."""
     return tuple(row.get(k) for k in ("kind", "job", "level", "which", "repeat", "placement"))
 
 

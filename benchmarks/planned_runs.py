@@ -56,7 +56,7 @@ Rates = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class JobFacts:
-    """What the profile of a job tells.
+    """Facts from the profile of a job.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class JobFacts:
     java
         Cores that Java takes of each TaskManager.
     sending
-        What remote tuples cost, in seconds of a whole core.
+        CPU cost of remote tuples, in seconds of a whole core.
     """
 
     graph: StreamGraph

@@ -98,7 +98,7 @@ def holding(
     corrections: Sequence[Row],
     facts: Mapping[str, JobFacts],
 ) -> list[str]:
-    """What plans cost over the least that carried the rate, and how many hold after a correction.
+    """Cost of plans over the cheapest that carried the rate; how many hold after a correction.
 
     Of a pair, the least that carried it is the cheapest of the plan, the plan less its cheapest
     machine, and the corrected plans; a pair that nothing carried has none. Nothing is said of pairs
@@ -207,7 +207,7 @@ def by_subtasks(judged: Sequence[tuple[Row, Outcomes]]) -> str:
 def profiled_again(
     facts: Mapping[str, JobFacts], pairs: Mapping[tuple[str, float], Row], runs: Iterable[Row]
 ) -> str:
-    """What steady runs on one large TaskManager sustained of the throughput in the profile."""
+    """Throughput of steady runs on one large TaskManager, relative to that in the profile."""
     shares = defaultdict(list)
     for run in runs:
         where = pairs.get((run["job"], run["level"]), {}).get(run["which"], {})

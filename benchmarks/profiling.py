@@ -98,7 +98,7 @@ def watched(cluster: LocalCluster, rest: Rest, job: str) -> JobProfile:
 
 
 def checked(first: JobProfile, seen: JobProfile) -> Consistency:
-    """What the first profile predicts for the placement of another, and what was measured there."""
+    """Compare the first profile's prediction for another placement with the measurement there."""
     assert first.present is not None
     assert seen.present is not None
     devices: Mapping[str, Sequence[str]] = seen.present.devices

@@ -30,7 +30,7 @@ OURS = (
     ("auto", 1.0),
 )
 KNOWN = "anneal:evaluations=100000"
-"""What the best known comes from, besides all in the table."""
+"""Search that supplements the table for the best known value."""
 FAMILIES = ("in-trees", "out-trees", "chains")
 RECIPES = ("montage", "epigenomics", "cycles", "seismology", "genome", "soykb", "blast", "bwa")
 STREAMING = ("etl", "stats", "train", "predict")
@@ -231,7 +231,7 @@ def written(folder, count, saga):
 
 
 def by_saga(python, *arguments):
-    """What this file prints under SAGA's interpreter."""
+    """Output of this file under SAGA's interpreter."""
     command = [python, "-P", __file__, *arguments]  # this folder has a saga.py, too
     return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE).stdout
 

@@ -17,5 +17,5 @@ def workers_options(parser: argparse.ArgumentParser) -> None:
 
 
 def workers_of(given: argparse.Namespace) -> Mapped:
-    """What maps a function, as the options say."""
+    """Return the parallel map that the options select."""
     return partial(parallel_map, jobs=given.jobs, on=given.on)

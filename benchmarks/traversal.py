@@ -103,7 +103,7 @@ def trained(run: Run) -> dict[str, Any]:
 
 
 def searched(family: str, count: int, devices: int) -> list[float]:
-    """What a second of search finds for each graph, in multiples of the bound."""
+    """Makespans after a second of search for each graph, in multiples of the bound."""
     objective, found = named_objective(OBJECTIVE), []
     for graph in range(count):
         problem = network(family, graph, devices)

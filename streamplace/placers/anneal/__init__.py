@@ -1,16 +1,16 @@
-"""Anneal: local search that knows what is full.
+"""Anneal: local search guided by the loads of resources.
 
-For the throughput (`rate`), moves of single operators, swaps, and moves of whole neighbourhoods (a
-chain, a branch) are accepted or rejected by the energy of `walk`, under a falling temperature
-(`search`). Large graphs are searched level by level, from a few hundred groups of operators down to
-the operators (`multilevel`). With several sources the fullest resource does not decide everything;
-there the search alternates between the peak and the exact throughput (`sources`). The shortest pass
-(`passes`) has an annealing of its own, of devices and order. For any other objective the search
-begins with placements for a related objective (`generic`) and climbs by plain evaluation (`climb`).
+For the throughput (`rate`), moves of single operators, swaps, and moves of neighbourhoods (a chain,
+a branch) are accepted or rejected by the energy of `walk`, under a falling temperature (`search`).
+Large graphs are searched level by level, from a few hundred groups of operators down to operators
+(`multilevel`). With several sources the fullest resource does not decide alone; the search then
+alternates between the peak and the exact throughput (`sources`). The shortest pass (`passes`) has
+an annealing of its own, over devices and order. For any other objective the search starts from
+placements for a related objective (`generic`) and climbs by plain evaluation (`climb`).
 
-Where METIS with every number of parts is cheap against the seconds, the search begins with the best
-of that; and the first moves are made whatever the clock says. So a busy machine costs some quality,
-but the answer is never below METIS.
+If METIS with every number of parts is cheap for the time budget, the search starts from its best
+placement, and a minimum of moves is made even if the time is over. A busy machine therefore costs
+some quality, but the result is never worse than METIS.
 """
 
 from streamplace.model.placement import Placement

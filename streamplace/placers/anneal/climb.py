@@ -1,4 +1,4 @@
-"""Any objective: climb by evaluating batches of neighbours."""
+"""Hill climbing for any objective, by evaluating batches of neighbours."""
 
 from collections.abc import Sequence
 
@@ -14,9 +14,9 @@ from streamplace.placers.registry import Found
 
 BATCH = 32
 MOST_CHANGES = 4
-"""A neighbour differs in at most this many operators (or colocated groups)."""
+"""Most operators (or colocated groups) in which a neighbour differs."""
 PATIENCE = 30
-"""Batches without a better neighbour before the climb goes back to the best and jumps away."""
+"""Batches without a better neighbour before the climb jumps away from the best placement."""
 JUMP = 0.2
 """Share of the operators that a jump moves."""
 
@@ -24,7 +24,7 @@ JUMP = 0.2
 def climb(
     problem: Problem, objective: Objective, start: Sequence[Placement], seed: int, meter: Meter
 ) -> Found:
-    """Take the best of every batch of neighbours where it is no worse; jump when stuck."""
+    """Move to the best of every batch of neighbours if it is no worse; jump when stuck."""
     rng = np.random.default_rng(seed)
     batch = np.stack([placement.index for placement in start] or [_together(problem)])
     values = objective.evaluate(problem, batch)
@@ -52,7 +52,7 @@ def _together(problem: Problem) -> Ints:
 
 
 def _neighbours(problem: Problem, place: Ints, rng: np.random.Generator) -> Ints:
-    """Batch of placements that differ in a few operators from the given one."""
+    """Batch of placements that differ from ``place`` in a few operators."""
     n_changes = rng.integers(1, MOST_CHANGES, size=BATCH, endpoint=True)
     batch = np.tile(place, (BATCH, 1))
     for row, n in zip(batch, n_changes, strict=True):

@@ -1,4 +1,4 @@
-"""Objectives without a search of their own: begin with the best by another objective, and climb."""
+"""Objectives without a search of their own: start from the best by related ones, and climb."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -15,13 +15,13 @@ from streamplace.placers.registry import PLACERS, Budget, Found
 SEARCHED = ("rate", "pass")
 """Kinds of objectives that have a search of their own."""
 SHARE = 0.3
-"""What a search by another objective gets of the budget."""
+"""Share of the remaining budget for a search by another objective."""
 
 
 def best_by(
     problem: Problem, objective: Objective, start: Sequence[Placement], seed: int, budget: Budget
 ) -> Found:
-    """Best placement found, by any objective and under any conditions."""
+    """Search for the best placement by any objective, under any conditions."""
     meter = Meter(budget, BATCH)
     condition = rate_to_sustain(objective)
     if condition is not None:
@@ -30,7 +30,7 @@ def best_by(
         return replace(answer, bound=float(least_devices(problem, condition.limit)))
     guides = _guides(problem, objective, seed, meter)
     answer = climb(problem, objective, (*start, *guides), seed, meter)
-    ordered = (*start, *guides) if objective.ordered else ()  # these were climbed without order
+    ordered = (*start, *guides) if objective.ordered else ()  # the climb ignored their order
     for placement in chain.from_iterable(_either_way(problem, each) for each in ordered):
         value, reached = objective.value(problem, placement), answer.placement
         if objective.better(value, objective.value(problem, reached)):
@@ -39,7 +39,7 @@ def best_by(
 
 
 def _either_way(problem: Problem, placement: Placement) -> Iterator[Placement]:
-    """Return a placement and, where devices hold its order, the same with mere priorities."""
+    """Yield a placement and, if devices hold its order, the same with priorities instead."""
     yield placement
     if placement.queue == "order":
         yield problem.placement(placement.index, placement.priority)
@@ -48,7 +48,7 @@ def _either_way(problem: Problem, placement: Placement) -> Iterator[Placement]:
 def _guides(
     problem: Problem, objective: Objective, seed: int, meter: Meter
 ) -> tuple[Placement, ...]:
-    """Best placements by the objective's guide, and by what its conditions limit."""
+    """Best placements by the objective's guide, and by the quantities that its conditions limit."""
     limited = [condition.objective for condition in objective.conditions]
     names = dict.fromkeys(
         [objective.guide, *(each.quantity for each in limited if each.kind in SEARCHED)]

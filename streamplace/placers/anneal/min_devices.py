@@ -1,4 +1,4 @@
-"""The fewest devices that still sustain a throughput: more and more devices until it is reached."""
+"""The fewest devices that sustain a throughput: tries increasing numbers of devices."""
 
 import numpy as np
 from streamsim import Instance
@@ -14,13 +14,13 @@ from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget
 
 SHARE = 0.5
-"""Every number of devices may take this share of what is left."""
+"""Share of the remaining budget for each number of devices."""
 LEAST = 20_000
-"""Evaluations on all devices, which the clock does not end: some ten milliseconds."""
+"""Evaluations on all devices, made even if the time is over: about ten milliseconds."""
 
 
 def rate_to_sustain(objective: Objective) -> Condition | None:
-    """Return the rate to sustain, where the fewest devices that do are asked for."""
+    """Return the condition on the rate, if the objective is the fewest devices that sustain it."""
     if objective.base is None or objective.base.kind != "devices" or len(objective.conditions) != 1:
         return None
     (condition,) = objective.conditions
@@ -31,11 +31,11 @@ def rate_to_sustain(objective: Objective) -> Condition | None:
 def min_devices(
     problem: Problem, condition: Condition, seed: int, meter: Meter
 ) -> Placement | None:
-    """Placement on as few devices as were found to sustain the throughput; None if none do.
+    """Placement on the fewest devices found to sustain the throughput; None if none do.
 
-    The search for the highest throughput runs on all devices, so that there is an answer, then on
-    the strongest device alone, on the two strongest, and so on; fewer devices than their CPU allows
-    are not tried.
+    The search for the highest throughput runs on all devices, so that there is a result, then on
+    the strongest device alone, on the two strongest, and so on, starting at the fewest that their
+    CPU allows.
     """
     strongest = _strongest(problem)
 
@@ -62,7 +62,7 @@ def min_devices(
 
 
 def least_devices(problem: Problem, limit: float) -> int:
-    """Devices without which the CPU cannot sustain a relative throughput, proven."""
+    """Lower bound of the number of devices whose CPU sustains a relative throughput."""
     if limit <= 0:
         return 1
     instance = problem.instance
@@ -83,11 +83,11 @@ def least_devices(problem: Problem, limit: float) -> int:
 def _least_work(instance: Instance, work: Floats, limit: float) -> float:
     """Least work with which the sources reach a relative throughput.
 
-    The throughput is the mean of what the sources reach, weighted by their rates, so the groups
-    that cause the least work per tuple go first. ``work`` [N] is that of the operators at full
-    rate, constant loads included. These are charged in proportion to the rate, which is never too
-    much: an operator that takes in anything has all of its constant load on a device that is not
-    full of such loads, and one that takes in nothing may be on a device that is.
+    The throughput is the mean of the relative rates of sources, weighted by their rates, so the
+    groups with the least work per tuple go first. ``work`` [N] is the work of operators at full
+    rate, constant loads included. Charging constant loads in proportion to the rate never
+    overestimates: an operator with any input has its full constant load on a device with capacity
+    for it, and an operator without input may be on a device that constant loads fill.
     """
     rates = np.bincount(instance.group, instance.rate[instance.sources])
     each = np.bincount(instance.group, work_of_sources(instance, work))
@@ -99,7 +99,7 @@ def _least_work(instance: Instance, work: Floats, limit: float) -> float:
 
 
 def _strongest(problem: Problem) -> list[str]:
-    """Devices by strength; those that pins name come first."""
+    """Devices by falling strength, pinned ones first."""
     instance, names = problem.instance, problem.cluster.devices.name
     work = instance.full_load.sum(axis=0)[instance.device_type]
     pinned = set(problem.constraints.pin.values())

@@ -1,8 +1,8 @@
-"""What the CP-SAT models of a placement share: where units may run, scales, and the constraints.
+"""Common part of the CP-SAT models of placements: devices of units, scaling, and constraints.
 
 One Boolean x per unit and device that may run it. Of equal devices the (j+1)-th opens only after
-the j-th, along the units in some order. Quantities are rounded to integers so that whatever CP-SAT
-proves of the model is true of the problem.
+the j-th, along the units in some order. Quantities are rounded to integers so that every bound that
+CP-SAT proves for the model holds for the problem.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SCALE = 1e8
 """Integer that stands for the cut."""
 MOST_GRAINS = 2.0**40
-"""A device's memory is counted in bytes, or in so many parts where it has more."""
+"""Most units in which a device's memory is counted; bytes if it has fewer."""
 
 
 class PlacementModel:
@@ -35,8 +35,8 @@ class PlacementModel:
     x
         For each unit the literal of every device that it may run on.
     ceiling
-        Integer that values do not exceed: below the cut by the clearance, so that rounding does not
-        let the best known placement in again.
+        Largest integer value: below the cut by the clearance, so that rounding does not admit the
+        best known placement again.
     """
 
     def __init__(self, cut: float, clearance: float) -> None:
@@ -48,11 +48,11 @@ class PlacementModel:
         self.x: list[Choices] = []
 
     def unscaled(self, value: float) -> float:
-        """Value that an integer of the model stands for."""
+        """Convert an integer of the model back to a value."""
         return value / self.scale
 
     def choices(self, u: int, devices: Iterable[int]) -> "Choices":
-        """Literals of the devices that a unit may run on, of which one holds."""
+        """Create literals for the devices that a unit may run on; exactly one is true."""
         row = {d: self.cp.new_bool_var(f"x{u},{d}") for d in devices}
         self.cp.add_exactly_one(row.values())
         return row
@@ -69,7 +69,7 @@ class PlacementModel:
                 self.cp.add_at_most_one(self.x[u][d], self.x[w][d])
 
     def limit_memory(self, sizes: Floats, room: Floats) -> None:
-        """Let fit what fits: sizes are rounded down, and room up."""
+        """Limit the memory of devices; sizes are rounded down and capacities up."""
         for d in np.flatnonzero(np.isfinite(room)).tolist():
             grain = max(1.0, room[d] / MOST_GRAINS)
             terms = [int(sizes[u] / grain) * x[d] for u, x in enumerate(self.x) if d in x]

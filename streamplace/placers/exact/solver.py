@@ -18,7 +18,7 @@ SECONDS_PER_EVALUATION = 1e-6
 
 
 class Effort(NamedTuple):
-    """How long to solve; deterministic seconds count work, not time."""
+    """Limits of a solver run; deterministic seconds measure work instead of time."""
 
     seconds: float | None
     deterministic: float | None
@@ -27,18 +27,18 @@ class Effort(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """What the solver knows in the end."""
+    """Result of a solver run."""
 
     infeasible: bool
     bound: float
     value_of: "Callable[[cp_model.IntVar], int] | None"
-    """Value of a variable in the best solution; None where none was found."""
+    """Value of a variable in the best solution; None if none was found."""
     work: float
-    """Deterministic seconds that it took."""
+    """Deterministic seconds of the run."""
 
 
 def effort_of(meter: Meter, seed: int, workers: int, most: float = inf) -> Effort:
-    """What is left of a budget, up to so many seconds; where it counts evaluations, in work."""
+    """Remaining budget, at most ``most`` seconds; deterministic if evaluations are limited."""
     seconds, evaluations = meter.seconds, meter.evaluations
     if evaluations is not None:
         return Effort(seconds, min(evaluations * SECONDS_PER_EVALUATION, most), 1, seed)
@@ -47,7 +47,7 @@ def effort_of(meter: Meter, seed: int, workers: int, most: float = inf) -> Effor
 
 
 def solve_model(model: "cp_model.CpModel", effort: Effort) -> Solution:
-    """Solve a model."""
+    """Solve a model within the limits."""
     from ortools.sat.python import cp_model
 
     solver = cp_model.CpSolver()

@@ -1,1 +1,1 @@
-"""Annealing of one pass: devices and order of tasks."""
+"""Annealing of one pass, over devices and order of tasks."""

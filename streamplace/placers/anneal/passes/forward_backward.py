@@ -1,11 +1,11 @@
-"""Large graphs: schedule again and again, in the order that the best schedule suggests.
+"""Large graphs: repeated scheduling in the order of the best schedule's latest starts.
 
-A schedule is pushed to its end: from the last task back, each to its latest start at which nothing
-becomes later. Who must start early then comes first in the next schedule; how much it looks ahead
-changes from one to the next, and so does the order, by a little noise (forward-backward improvement
-of schedules, with devices chosen anew).
+From the last task backward, each task of a schedule gets its latest start that keeps the makespan.
+Tasks with early latest starts come first in the next schedule. The amount of look-ahead changes
+from one schedule to the next, and a little noise disturbs the order (forward-backward improvement,
+with devices chosen again).
 
-Where the pass is a row of stages these are searched one by one instead, once every look ahead was
+If the pass splits into stages, these are searched one by one after every amount of look-ahead was
 tried; see `stages`.
 """
 
@@ -31,17 +31,17 @@ from streamplace.scheduling.stages import Stages
 from streamplace.scheduling.tasks import Tasks, tasks_of
 
 LOOKS = (1.0, 0.5, 0.0, 0.75, 0.25)
-"""Shares of the shortest way to the end that schedules look ahead by, in turn."""
+"""Amounts of look-ahead, as shares of the least time to the end, in turn."""
 NOISE = (0.0, 0.002, 0.01)
-"""Shares of the makespan by which the order is disturbed, in turn."""
+"""Noise in the order, as shares of the makespan, in turn."""
 MOST_CELLS = 2_000_000_000
-"""Streams times pairs of devices up to which schedules look ahead."""
+"""Most streams times pairs of devices for which schedules look ahead."""
 
 
 def reschedule(
     problem: Problem, objective: Objective, start: Sequence[Placement], seed: int, meter: Meter
 ) -> Found:
-    """Best schedule of many."""
+    """Make schedules until the budget ends, and return the best."""
     from streamplace.objectives.makespan.bound import least_makespan
 
     search = BoundedSearch(objective, least_makespan(problem), meter)
@@ -62,14 +62,14 @@ def reschedule(
 
 
 class BoundedSearch:
-    """The best placement so far, and a makespan that none is below."""
+    """The best placement so far, and a lower bound of the makespan."""
 
     def __init__(self, objective: Objective, bound: float, meter: Meter) -> None:
         self.best = Incumbent[Placement](objective.better, meter)
         self.bound, self._meter = bound, meter
 
     def take_all(self, answers: Iterable[Judged]) -> bool:
-        """Take what is better, until the budget ends or the bound is met; whether neither did."""
+        """Keep the best of the answers; False if the budget ended or the bound was met."""
         for placement, value in answers:
             self._meter.spend(1)
             self.best.offer(placement, value)
@@ -78,12 +78,12 @@ class BoundedSearch:
         return True
 
     def answer(self) -> Found:
-        """Return the best, and the bound."""
+        """Return the best placement with the bound."""
         return self.best.answer(self.best.solution, self.bound)
 
 
 def _schedules(problem: Problem, objective: Objective, tasks: Tasks, seed: int) -> Iterator[Judged]:
-    """Placements with an order, one schedule after the other, without end."""
+    """Yield placements of schedules without end."""
     rng = np.random.default_rng(seed)
     looks = LOOKS if len(tasks.source) * tasks.n_devices**2 <= MOST_CELLS else (0.0,)
     after = least_after(tasks) if len(looks) > 1 else np.zeros((0, 0))

@@ -1,9 +1,9 @@
 """Annealing of schedules: moves of tasks between devices and in their order.
 
-Most moves concern the critical chain, which alone decides the makespan: a task of it goes to
-another device, often to that of a neighbour, or before the task that it waits for on its core; now
-and then a neighbour comes along. Before a move is tried it is drawn how long the makespan may
-become for it to be taken, so that most moves that will not be are told after a few tasks.
+Most moves concern the critical chain, which alone decides the makespan: a task of it moves to
+another device, often that of a neighbour, or before the task that it waits for on its core;
+sometimes neighbours move along. The largest acceptable makespan is drawn before a move is tried,
+so that most rejections are known after timing a few tasks.
 """
 
 from typing import NamedTuple
@@ -29,19 +29,19 @@ from streamplace.placers.anneal.passes.sequence import (
 from streamplace.placers.anneal.rate.proposals import choose, uniform
 from streamplace.scheduling.tasks import Tasks
 
-# Places in `Anneal.numbers`.
+# Indices of `Anneal.numbers`.
 CURRENT, BEST, TEMPERATURE, COOLING, MOVED = range(5)
 
 ON_CHAIN = 0.85
 """Share of moves of tasks on the critical chain."""
 REORDER = 0.3
 TOGETHER, CLUSTERS, MOST_MOVED = 0.25, 0.6, 16
-"""Share of moves that take others along, of those the share that take some that hang together, and
-how many these are at most."""
+"""Share of moves of several units, the share of connected groups among these, and the most units of
+a group."""
 BESIDE = 0.5
 """Share of moves to the device of a neighbour."""
 BACK = 0.1
-"""Share of moves to where it costs least to be, where that counts."""
+"""Share of moves to the device with the least moving cost, if moving costs count."""
 REPLACED = 0.4
 """Share of moves to another device that also draw a new position."""
 ROUNDING = 1e-12
@@ -54,17 +54,17 @@ class Anneal(NamedTuple):
     non_delay: NonDelay
     best_order: Ints  # [N]
     best_place: Ints  # [N]
-    used: Floats  # [D] bytes of memory, where that limits
+    used: Floats  # [D] bytes of memory, if limited
     group: Ints  # [MOST_MOVED] units of the move under trial
-    homes: Ints  # [MOST_MOVED] where they are
+    homes: Ints  # [MOST_MOVED] their devices before the move
     random: Words  # [1]
     numbers: Floats  # [5]
-    moving: Floats  # [N, D] seconds that it costs besides to have a task on a device, or [0, 0]
+    moving: Floats  # [N, D] additional cost of a task on a device in seconds, or [0, 0]
 
 
 @kernel
 def restart(tasks: Tasks, anneal: Anneal, order: Ints, place: Ints) -> None:
-    """Go on from a schedule."""
+    """Continue the search from a schedule."""
     sequence = anneal.sequence
     for i in range(len(order)):
         sequence.order[i] = order[i]
@@ -80,7 +80,7 @@ def restart(tasks: Tasks, anneal: Anneal, order: Ints, place: Ints) -> None:
 
 @kernel
 def search(tasks: Tasks, anneal: Anneal, steps: int) -> None:
-    """Try so many moves."""
+    """Try ``steps`` moves."""
     for _ in range(steps):
         anneal.numbers[TEMPERATURE] *= anneal.numbers[COOLING]
         _try(tasks, anneal)
@@ -88,7 +88,7 @@ def search(tasks: Tasks, anneal: Anneal, steps: int) -> None:
 
 @borrowing_kernel
 def _try(tasks: Tasks, anneal: Anneal) -> None:
-    """Draw a move, and take it if what it leads to is short enough."""
+    """Draw a move, and accept it if the resulting makespan is short enough."""
     sequence, random, numbers = anneal.sequence, anneal.random, anneal.numbers
     if uniform(random) < ON_CHAIN:
         v = sequence.chain[choose(random, sequence.length[0])]
@@ -107,7 +107,7 @@ def _try(tasks: Tasks, anneal: Anneal) -> None:
 
 @borrowing_kernel
 def _reorder(tasks: Tasks, anneal: Anneal, v: int, limit: float) -> None:
-    """Bring a task to another position: before the one that its core took before it, or any."""
+    """Move a task to another position: before the task that its core ran before it, or random."""
     sequence = anneal.sequence
     first, old = earliest(tasks, sequence, v), sequence.position[v]
     to = first
@@ -129,7 +129,7 @@ def _reorder(tasks: Tasks, anneal: Anneal, v: int, limit: float) -> None:
 
 @inlined_kernel
 def _drawn_device(tasks: Tasks, anneal: Anneal, v: int) -> int:
-    """Draw a device: any, or that of a neighbour."""
+    """Draw a device: any, that of a neighbour, or the one with the least moving cost."""
     random, n_in = anneal.random, tasks.in_start[v + 1] - tasks.in_start[v]
     if len(anneal.moving) and uniform(random) < BACK:
         return int(np.argmin(anneal.moving[v]))
@@ -143,7 +143,7 @@ def _drawn_device(tasks: Tasks, anneal: Anneal, v: int) -> int:
 
 @inlined_kernel
 def _neighbour(tasks: Tasks, v: int, i: int) -> int:
-    """Neighbour i of task v: first those that it waits for."""
+    """Neighbour i of task v, predecessors first."""
     n_in = tasks.in_start[v + 1] - tasks.in_start[v]
     if i < n_in:
         u: int = tasks.source[tasks.in_stream[tasks.in_start[v] + i]]
@@ -154,7 +154,7 @@ def _neighbour(tasks: Tasks, v: int, i: int) -> int:
 
 @borrowing_kernel
 def _relocate(tasks: Tasks, anneal: Anneal, v: int, b: int, limit: float) -> None:
-    """Move a task, with all that belong to it and perhaps others, to another device."""
+    """Move the unit of a task, and possibly others, to another device."""
     sequence, u = anneal.sequence, tasks.unit[v]
     size = _gather(tasks, anneal, v, b)
     if size > 1 or tasks.member_start[u + 1] - tasks.member_start[u] > 1:
@@ -184,9 +184,10 @@ def _relocate(tasks: Tasks, anneal: Anneal, v: int, b: int, limit: float) -> Non
 
 @borrowing_kernel
 def _gather(tasks: Tasks, anneal: Anneal, v: int, b: int) -> int:
-    """Draw the units that go to device b with that of task v; how many they are.
+    """Draw the units that move to device b with that of task v; return their number.
 
-    Mostly none; else a neighbour from wherever it is, or some that hang together on v's device.
+    Usually v's unit alone; else also a neighbour from any device, or a connected group on v's
+    device.
     """
     sequence, random, group = anneal.sequence, anneal.random, anneal.group
     group[0], anneal.homes[0] = tasks.unit[v], sequence.place[v]
@@ -255,7 +256,7 @@ def _home(tasks: Tasks, sequence: Sequence, u: int) -> int:
 
 @borrowing_kernel
 def _put(tasks: Tasks, sequence: Sequence, u: int, b: int, begin: int) -> int:
-    """Put the tasks of a unit on a device; the first position that this concerns, or ``begin``."""
+    """Put the tasks of a unit on a device; return the first affected position, or ``begin``."""
     for i in range(tasks.member_start[u], tasks.member_start[u + 1]):
         v = tasks.members[i]
         sequence.place[v] = b
@@ -265,7 +266,7 @@ def _put(tasks: Tasks, sequence: Sequence, u: int, b: int, begin: int) -> int:
 
 @borrowing_kernel
 def _may_move(tasks: Tasks, anneal: Anneal, size: int, b: int) -> bool:
-    """Whether the units of the group may be on device b, which has room and no rivals."""
+    """Whether device b has enough memory for the units of the group, and no rivals of them."""
     if len(tasks.memory):
         used = anneal.used[b]
         for i in range(size):
@@ -283,7 +284,7 @@ def _may_move(tasks: Tasks, anneal: Anneal, size: int, b: int) -> bool:
 
 @borrowing_kernel
 def _dearer(tasks: Tasks, anneal: Anneal, size: int, b: int) -> float:
-    """Seconds that it costs more to have the units of the group on device b."""
+    """Increase of the moving cost, in seconds, if the units of the group are on device b."""
     more = 0.0
     for i in range(size if len(anneal.moving) else 0):
         u = anneal.group[i]
@@ -295,7 +296,7 @@ def _dearer(tasks: Tasks, anneal: Anneal, size: int, b: int) -> float:
 
 @inlined_kernel
 def _take_room(tasks: Tasks, anneal: Anneal, size: int, b: int) -> None:
-    """Count the memory of the group where it is now."""
+    """Update the used memory after a move of the group."""
     if len(tasks.memory):
         for i in range(size):
             memory = tasks.memory[anneal.group[i]]
@@ -305,14 +306,14 @@ def _take_room(tasks: Tasks, anneal: Anneal, size: int, b: int) -> None:
 
 @borrowing_kernel
 def _take(tasks: Tasks, anneal: Anneal, makespan: float) -> None:
-    """Go on from where the move led."""
+    """Accept the move under trial."""
     settle(tasks, anneal.sequence)
     _stand(tasks, anneal, makespan)
 
 
 @borrowing_kernel
 def _stand(tasks: Tasks, anneal: Anneal, makespan: float) -> None:
-    """Value the schedule as it is."""
+    """Set the value of the current schedule."""
     moved = 0.0
     for v in range(len(anneal.moving)):
         moved += anneal.moving[v, anneal.sequence.place[v]]
@@ -323,7 +324,7 @@ def _stand(tasks: Tasks, anneal: Anneal, makespan: float) -> None:
 
 @borrowing_kernel
 def _keep_if_best(tasks: Tasks, anneal: Anneal) -> None:
-    """Remember the schedule if it is the best so far; cores may wait or not, as is better."""
+    """Keep the schedule if it is the best so far, with or without waiting cores."""
     if anneal.numbers[CURRENT] >= anneal.numbers[BEST] * (1 - ROUNDING):
         return
     moved = anneal.numbers[MOVED]

@@ -1,8 +1,8 @@
-"""What a sequence is worth where cores never wait while a task is ready: as passes are simulated.
+"""Non-delay makespan of a sequence: cores never wait while a task is ready, as in the simulator.
 
-Of the tasks that are ready on its device a free core takes the one that comes first in the order. A
-core that would do better to wait does not, and so the pass may take longer than the sequence says,
-or less long. Devices that hold the order take as long as the sequence says.
+A free core runs the ready task of its device that comes first in the order, even if waiting for
+another task would be better. The pass may therefore take longer than the sequence, or shorter.
+Devices that hold the order take exactly as long as the sequence.
 """
 
 from typing import NamedTuple
@@ -18,19 +18,19 @@ NONE = -1
 
 
 class NonDelay(NamedTuple):
-    """Buffers."""
+    """Buffers of the simulation."""
 
     ready: Floats  # [N]
     finish: Floats  # [N]
-    waiting: Ints  # [N] inputs still to come
+    waiting: Ints  # [N] number of missing inputs
     following: Ints  # [N] next of the tasks that wait on the same device
     head: Ints  # [D] first of them
-    soonest: Floats  # [D] when the first of them can start
+    soonest: Floats  # [D] earliest start of any of them
     free: Floats  # [K]
 
 
 def new_non_delay(tasks: Tasks) -> NonDelay:
-    """Buffers for a problem."""
+    """Allocate buffers for a problem."""
     n, d = tasks.work.shape
     return NonDelay(
         np.zeros(n),
@@ -47,7 +47,7 @@ def new_non_delay(tasks: Tasks) -> NonDelay:
 def non_delay_makespan(
     tasks: Tasks, sequence: Sequence, non_delay: NonDelay, limit: float
 ) -> float:
-    """Makespan of a sequence whose cores do not wait; ∞ where it would reach the limit."""
+    """Makespan of a sequence whose cores do not wait; ∞ if it would reach the limit."""
     n, d = tasks.work.shape
     non_delay.free[:] = 0.0
     non_delay.head[:] = NONE
@@ -84,7 +84,7 @@ def non_delay_makespan(
 
 @borrowing_kernel
 def _enter(tasks: Tasks, sequence: Sequence, non_delay: NonDelay, v: int) -> None:
-    """Let a task wait on its device."""
+    """Add a task to those that wait on its device."""
     a = sequence.place[v]
     non_delay.following[v] = non_delay.head[a]
     non_delay.head[a] = v
@@ -104,7 +104,7 @@ def _free_core(tasks: Tasks, non_delay: NonDelay, a: int) -> int:
 
 @borrowing_kernel
 def _first(sequence: Sequence, non_delay: NonDelay, a: int) -> int:
-    """Take the first in the order of those that are ready when device a next starts a task."""
+    """Remove and return the first in the order of the tasks ready at the next start on device a."""
     best, before_best, before = NONE, NONE, NONE
     v = non_delay.head[a]
     while v != NONE:
@@ -122,7 +122,7 @@ def _first(sequence: Sequence, non_delay: NonDelay, a: int) -> int:
 
 @borrowing_kernel
 def _update(tasks: Tasks, non_delay: NonDelay, a: int) -> None:
-    """Find when device a can next start one of the tasks that wait for it."""
+    """Compute the next time at which device a can start a waiting task."""
     free = non_delay.free[_free_core(tasks, non_delay, a)]
     soonest = np.inf
     v = non_delay.head[a]

@@ -1,9 +1,9 @@
 """Sequence: a schedule under moves, for searches of the shortest pass.
 
-A schedule is the device of every task and one order of all tasks, in which each comes after what it
-waits for; every core takes its tasks in that order. To move a task changes nothing before the first
-place that it concerns, and what lies behind is followed only as long as the makespan can still be
-short enough: a task that is done too late for what must come after it ends the trial.
+A schedule is the device of every task and one topological order of all tasks, in which every core
+runs its tasks. Moving a task changes nothing before the first affected position, and later tasks
+are timed only while the makespan can still be short enough: a task that finishes too late for its
+tail ends the trial.
 """
 
 from typing import NamedTuple
@@ -19,27 +19,27 @@ NOTHING = -1
 
 
 class Sequence(NamedTuple):
-    """Where a schedule stands; the kernels change it in place."""
+    """State of a schedule under moves; the kernels change it in place."""
 
     order: Ints  # [N] tasks
-    position: Ints  # [N] of every task in it
+    position: Ints  # [N] position of every task in the order
     place: Ints  # [N] device
     core: Ints  # [N]
     finish: Floats  # [N]
-    cause: Ints  # [N] what the start waited for: a sender u, the task before on the core as ~u - 1
-    tail: Floats  # [N] least seconds after the finish, with the devices as they are
+    cause: Ints  # [N] cause of the start: a sender u, or the previous task u of the core as ~u - 1
+    tail: Floats  # [N] least seconds after the finish, with the current devices
     least: Floats  # [N] the same with any devices
     old_core: Ints
     old_finish: Floats
     old_cause: Ints
-    free: Floats  # [K] when each core is free
-    last: Ints  # [K] last task on it
-    chain: Ints  # [N] tasks of the critical chain, from the last
-    length: Ints  # [1] how many
+    free: Floats  # [K] time at which each core is free
+    last: Ints  # [K] last task of each core
+    chain: Ints  # [N] tasks of the critical chain, last first
+    length: Ints  # [1] length of the chain
 
 
 def new_sequence(tasks: Tasks, order: Ints, place: Ints, least: Floats) -> Sequence:
-    """Sequence of the tasks in an order on devices."""
+    """Build a sequence from an order of the tasks and their devices."""
     n, k = len(order), tasks.core_start[-1]
     position = np.empty(n, np.int32)
     position[order] = np.arange(n)
@@ -66,9 +66,9 @@ def new_sequence(tasks: Tasks, order: Ints, place: Ints, least: Floats) -> Seque
 def follow(
     tasks: Tasks, sequence: Sequence, first: int, tail: Floats, limit: float
 ) -> tuple[float, int]:
-    """Time all tasks from a position on; makespan, or ∞ from where it would reach the limit.
+    """Time all tasks from a position on; return the makespan, or ∞ if it would reach the limit.
 
-    What was there before is kept in ``old_…`` up to the position that is returned.
+    The previous times are kept in ``old_…`` up to the returned position.
     """
     order, finish, free, last = sequence.order, sequence.finish, sequence.free, sequence.last
     free[:] = 0.0
@@ -109,7 +109,7 @@ def follow(
 
 @borrowing_kernel
 def restore(sequence: Sequence, first: int, end: int) -> None:
-    """Take back the times that `follow` wrote."""
+    """Restore the times that `follow` overwrote."""
     for i in range(first, end):
         v = sequence.order[i]
         sequence.core[v], sequence.finish[v] = sequence.old_core[v], sequence.old_finish[v]
@@ -118,7 +118,7 @@ def restore(sequence: Sequence, first: int, end: int) -> None:
 
 @borrowing_kernel
 def settle(tasks: Tasks, sequence: Sequence) -> None:
-    """Find tails and the critical chain of the schedule as it is."""
+    """Compute the tails and the critical chain of the current schedule."""
     end, n = sequence.order[0], len(sequence.order)
     for i in range(n - 1, -1, -1):
         v = sequence.order[i]
@@ -135,7 +135,7 @@ def settle(tasks: Tasks, sequence: Sequence) -> None:
 
 @kernel
 def start_times(tasks: Tasks, sequence: Sequence) -> Floats:
-    """Time all tasks; the start of each."""
+    """Time all tasks; return the start of each."""
     follow(tasks, sequence, 0, sequence.least, np.inf)
     start = np.empty(len(sequence.order))
     for v in range(len(start)):
@@ -148,14 +148,14 @@ def start_times(tasks: Tasks, sequence: Sequence) -> Floats:
 
 @inlined_kernel
 def waited_for(sequence: Sequence, v: int) -> int:
-    """Task for which the start of v waited, as sender or on its core; -1 if for none."""
+    """Task that v's start waited for, as sender or on its core; -1 if there is none."""
     cause: int = sequence.cause[v]
     return cause if cause >= NOTHING else ~(cause + 1)
 
 
 @inlined_kernel
 def tail_of(tasks: Tasks, sequence: Sequence, v: int) -> float:
-    """Least seconds after the finish of v, given the tails of those who wait for it."""
+    """Least seconds after the finish of v, given the tails of its successors."""
     longest = 0.0
     for e in range(tasks.out_start[v], tasks.out_end[v]):
         u = tasks.target[e]
@@ -167,7 +167,7 @@ def tail_of(tasks: Tasks, sequence: Sequence, v: int) -> float:
 
 @borrowing_kernel
 def bring(sequence: Sequence, v: int, to: int) -> None:
-    """Bring task v to another position; those between make room."""
+    """Move task v to another position, and shift the tasks between."""
     order, position = sequence.order, sequence.position
     i = position[v]
     while i < to:
@@ -184,7 +184,7 @@ def bring(sequence: Sequence, v: int, to: int) -> None:
 
 @borrowing_kernel
 def earliest(tasks: Tasks, sequence: Sequence, v: int) -> int:
-    """First position at which v may stand, behind all that it waits for."""
+    """First position that v may have, after all its predecessors."""
     first = 0
     for k in range(tasks.in_start[v], tasks.in_start[v + 1]):
         first = max(first, sequence.position[tasks.source[tasks.in_stream[k]]] + 1)
@@ -193,7 +193,7 @@ def earliest(tasks: Tasks, sequence: Sequence, v: int) -> int:
 
 @borrowing_kernel
 def latest(tasks: Tasks, sequence: Sequence, v: int) -> int:
-    """Last position at which v may stand, before all that wait for it."""
+    """Last position that v may have, before all its successors."""
     last = len(sequence.order) - 1
     for e in range(tasks.out_start[v], tasks.out_end[v]):
         last = min(last, sequence.position[tasks.target[e]] - 1)

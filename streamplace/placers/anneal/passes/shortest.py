@@ -1,11 +1,10 @@
 """Shortest pass: annealing of devices and order together, from several schedules.
 
-A round cools from hot to cold. The first one is short, of small graphs in several parts, and every
-next one twice as long, whatever the budget; it begins with the best schedule so far, and every
-second one with the next of the first schedules, hotter. Devices hold the order of the best
-schedule, or take it as priorities, whichever is better. What a schedule is worth is known exactly
-where the network is free. Under other rules of a pass, those of the network are left to the
-simulator: it judges what the search offers, and has the last word.
+A round cools from hot to cold. The first round is short, for small graphs split into several parts,
+and each further round is twice as long, whatever the budget. Rounds alternate between the best
+schedule so far and, hotter, the next of the initial schedules. Devices hold the order of the best
+schedule or use it as priorities, whichever is better. The search times schedules exactly if the
+network is free. Contention is left to the simulator, which evaluates the resulting placements.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,15 +38,15 @@ from streamplace.scheduling.ranks import by_rank, least_after, upward
 from streamplace.scheduling.tasks import Tasks, tasks_of
 
 MOST_TASKS = 3000
-"""Beyond this a move, which follows all tasks behind it, takes too long; see `forward_backward`."""
+"""Most tasks; with more, a move, which times all later tasks, is too slow (`forward_backward`)."""
 FIRST_ROUND = 1000
 CHUNK = 1000
-"""Moves between two looks at the clock."""
+"""Moves between two readings of the clock."""
 WARM, HOT, COLD = 0.015, 0.3, 0.001
-"""Temperatures, as shares of the makespan that a round begins with."""
+"""Temperatures, as shares of the makespan at the start of a round."""
 A_TASK, WARMEST, PARTS = 1.2, 0.08, 4
-"""The fewer the tasks, the more a move changes: the first round of a small graph is so many times
-a task's share of the makespan hot, up to a limit, and is made of several short ones."""
+"""First temperature of a small graph, as a multiple of a task's share of the makespan; its limit;
+and the number of parts of the first round. The fewer the tasks, the more a move changes."""
 ENOUGH = 1 + 1e-12
 
 
@@ -61,7 +60,7 @@ class PassPlan(NamedTuple):
 def shortest(
     problem: Problem, objective: Objective, start: Sequence[Placement], seed: int, meter: Meter
 ) -> Found:
-    """Search until the budget ends, or until nothing better can exist."""
+    """Search until the budget ends or the bound is met."""
     from streamplace.objectives.makespan.bound import least_makespan
 
     tasks = tasks_of(problem)
@@ -83,7 +82,7 @@ def anneal_plans(
     seed: int,
     meter: Meter,
 ) -> Anneal:
-    """Search from these plans; moving is what it costs to have tasks on devices, or [0, 0]."""
+    """Search from these plans; ``moving`` holds the costs of tasks on devices, or is [0, 0]."""
     anneal = _prepared(tasks, plans, after, moving, seed)
     meter.note(float(anneal.numbers[BEST]))
     for steps, plan, hot in _rounds(plans):
@@ -101,9 +100,9 @@ def anneal_plans(
 def first_plans(
     problem: Problem, objective: Objective, tasks: Tasks, after: Floats, start: Sequence[Placement]
 ) -> Iterator[PassPlan]:
-    """Schedules to begin with: those given, those that cost little, and all together.
+    """Yield initial plans: those of ``start``, of list schedulers, and all tasks on one device.
 
-    Where moving counts, also HEFT's of what has to move, while all others stay.
+    If relocation counts, also HEFT's plan for the tasks that have to move, while all others stay.
     """
     rank = by_rank(tasks, upward(tasks))
     for placement in start:
@@ -115,7 +114,7 @@ def first_plans(
 
 
 def listed_plans(tasks: Tasks, after: Floats, stay: Ints | None = None) -> Iterator[PassPlan]:
-    """Plans of schedules that cost little, and of HEFT's where some stay where they are."""
+    """Yield plans of list schedulers and, with ``stay``, HEFT's plan for the other tasks."""
     for schedule in quick_lists(tasks, after):
         if schedule.complete:
             yield PassPlan(order_of(tasks, schedule), schedule.place)
@@ -127,7 +126,7 @@ def listed_plans(tasks: Tasks, after: Floats, stay: Ints | None = None) -> Itera
 
 
 def plan_from(problem: Problem, tasks: Tasks, rank: Ints, placement: Placement) -> PassPlan:
-    """Plan of a placement; in the order of rank where it has none."""
+    """Plan of a placement, in the order of rank if it has no order."""
     if placement.queue == "order" and placement.priority is not None:
         from streamsim.passes import merged_order
 
@@ -138,9 +137,9 @@ def plan_from(problem: Problem, tasks: Tasks, rank: Ints, placement: Placement) 
 
 
 def plan_of(tasks: Tasks, order: Ints, place: Ints) -> PassPlan:
-    """Plan of a placement whose cores prefer the tasks that come first in an order.
+    """Plan of a placement whose cores prefer tasks that come first in an order.
 
-    Where the placement says -1 a task goes to where it is soonest done.
+    Tasks at -1 go to the device where they finish earliest.
     """
     schedule = placed(tasks, order, place)
     whole = np.where(place < 0, schedule.place, place).astype(np.int32)
@@ -148,7 +147,7 @@ def plan_of(tasks: Tasks, order: Ints, place: Ints) -> PassPlan:
 
 
 def order_of(tasks: Tasks, schedule: ListSchedule) -> Ints:
-    """Tasks by their start, which is topological."""
+    """Tasks by their start, in topological order."""
     position = np.empty(len(tasks.order), np.int64)
     position[tasks.order] = np.arange(len(tasks.order))
     return np.lexsort((position, schedule.start)).astype(np.int32)
@@ -160,12 +159,12 @@ def best_plan(anneal: Anneal) -> PassPlan:
 
 
 def with_priorities(problem: Problem, plan: PassPlan) -> Placement:
-    """Placement whose cores prefer the tasks that come first in a plan."""
+    """Placement with the order of a plan as priorities."""
     return problem.placement(plan.place, _falling(plan.order))
 
 
 def with_order(problem: Problem, tasks: Tasks, plan: PassPlan) -> Placement:
-    """Placement whose devices hold the order of a plan, by the starts where they have cores."""
+    """Placement whose devices hold the order of a plan; sorted by start for several cores."""
     order = plan.order
     if tasks.core_start[-1] > tasks.n_devices:
         sequence = new_sequence(tasks, order, plan.place, np.zeros(len(order)))
@@ -177,7 +176,10 @@ def with_order(problem: Problem, tasks: Tasks, plan: PassPlan) -> Placement:
 def judge_plan(
     problem: Problem, objective: Objective, tasks: Tasks, plan: PassPlan, enough: float = -np.inf
 ) -> Judged:
-    """Placement of a plan, its order as priorities or held; as priorities if that is enough."""
+    """Placement of a plan, with its order as priorities or held, whichever is better.
+
+    If priorities reach the value ``enough``, the other is not tried.
+    """
     eager = with_priorities(problem, plan)
     value = objective.value(problem, eager)
     if value <= enough * ENOUGH:
@@ -188,14 +190,14 @@ def judge_plan(
 
 
 def _falling(order: Ints) -> Floats:
-    """Priorities by which tasks come in an order."""
+    """Priorities that give an order of tasks."""
     priority: Floats = np.empty(len(order))
     priority[order] = -np.arange(len(order), dtype=np.float64)
     return priority
 
 
 def moving_costs(problem: Problem, objective: Objective) -> Floats:
-    """Seconds per pass that it costs to have every task on every device, [0, 0] where nothing."""
+    """Relocation cost of every task on every device, in seconds per pass; [0, 0] without any."""
     relocation = objective.relocation
     if relocation is None:
         return np.zeros((0, 0))
@@ -205,7 +207,7 @@ def moving_costs(problem: Problem, objective: Objective) -> Floats:
 def _prepared(
     tasks: Tasks, plans: list[PassPlan], after: Floats, moving: Floats, seed: int
 ) -> Anneal:
-    """Search that knows the best of the plans."""
+    """Build a search that has visited all plans."""
     least = np.where(np.isinf(tasks.work), np.inf, after).min(axis=1)
     n = tasks.n_tasks
     first = plans[0]
@@ -227,7 +229,7 @@ def _prepared(
 
 
 def _rounds(plans: list[PassPlan]) -> Iterator[tuple[int, PassPlan | None, float]]:
-    """Length of each round, what it begins with (the best so far where None), and how hot."""
+    """Yield the length of each round, its start (None for the best so far) and temperature."""
     hot = float(np.clip(A_TASK / len(plans[0].order), WARM, WARMEST))
     first = PARTS if hot > WARM else 1
     for _ in range(first):
@@ -242,7 +244,7 @@ def _rounds(plans: list[PassPlan]) -> Iterator[tuple[int, PassPlan | None, float
 
 
 def _run(tasks: Tasks, anneal: Anneal, steps: int, meter: Meter, enough: float) -> bool:
-    """Make the moves of a round; False where the budget ends or nothing is left to gain."""
+    """Make the moves of a round; False if the budget ends or the value ``enough`` is reached."""
     while steps > 0:
         chunk = min(steps, meter.chunk(CHUNK))
         if chunk == 0 or anneal.numbers[BEST] <= enough:

@@ -1,7 +1,7 @@
-"""Passes that are one short pass after the other: every stage is searched by itself.
+"""Passes that split into stages: searches every stage separately.
 
-The devices of the cut tasks stay, so that the whole pass gains what one stage gains. All stages in
-turn get a short search, then all a longer one.
+The devices of cut tasks are kept, so that an improvement of one stage improves the pass. All stages
+in turn get a short search, then all a longer one.
 """
 
 from collections.abc import Iterator
@@ -21,11 +21,11 @@ from streamplace.scheduling.stages import Stage, Stages, least_by_work
 from streamplace.scheduling.tasks import Tasks
 
 FIRST_ROUND, GROWTH = 1000, 2
-"""Moves of the first search of a stage, and how many times as many the next one has."""
+"""Moves of the first search of a stage, and growth from one search to the next."""
 
 
 def part_of(plan: PassPlan, stage: Stage, n: int) -> PassPlan:
-    """What a plan of n tasks says of a stage."""
+    """Restrict a plan of n tasks to a stage."""
     local = np.full(n, -1, np.int32)
     local[stage.rows] = np.arange(len(stage.rows))
     order = local[plan.order]
@@ -35,7 +35,7 @@ def part_of(plan: PassPlan, stage: Stage, n: int) -> PassPlan:
 def improved_plans(
     tasks: Tasks, stages: Stages, plan: PassPlan, seed: int, meter: Meter
 ) -> Iterator[PassPlan]:
-    """Plans that are no worse, one after every round through the stages, until the budget ends."""
+    """Yield a plan that is no worse after every round through the stages, until the budget ends."""
     parts = [part_of(plan, stage, tasks.n_tasks) for stage in stages.stages]
     moves = FIRST_ROUND
     while not meter.over:
@@ -50,7 +50,7 @@ def improved_plans(
 
 
 def _search_stage(stage: Stage, part: PassPlan, first: bool, seed: int, meter: Meter) -> PassPlan:
-    """Search a stage whose cut tasks stay where they are."""
+    """Search a stage with its cut tasks on fixed devices."""
     begin = int(part.place[0]) if stage.begins else NOWHERE
     tasks = stage.between(begin, int(part.place[-1]) if stage.ends else NOWHERE)
     after = least_after(tasks)
@@ -60,7 +60,7 @@ def _search_stage(stage: Stage, part: PassPlan, first: bool, seed: int, meter: M
 
 
 def _whole_plan(stages: Stages, parts: list[PassPlan], n: int) -> PassPlan:
-    """One plan of all stages."""
+    """Combine the plans of all stages."""
     place = np.full(n, NOWHERE, np.int32)
     orders = []
     for stage, part in zip(stages.stages, parts, strict=True):
@@ -70,5 +70,5 @@ def _whole_plan(stages: Stages, parts: list[PassPlan], n: int) -> PassPlan:
 
 
 def least_of(stages: Stages) -> float:
-    """Seconds that no schedule is below: what there is to work, stage after stage."""
+    """Lower bound of the makespan, in seconds: the sum of the stages' bounds by work."""
     return float(sum(least_by_work(stage).min() for stage in stages.stages))

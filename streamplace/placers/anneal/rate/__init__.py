@@ -1,1 +1,1 @@
-"""Annealing of the throughput: units of operators, and the loads that they cause."""
+"""Annealing for the throughput, over units of operators and the loads of resources."""

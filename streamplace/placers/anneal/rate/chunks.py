@@ -9,15 +9,15 @@ from streamplace.placers.anneal.rate.walk import BEST_PEAK, UnitWalk
 from streamplace.placers.meter import Meter
 
 CHUNK = 2048
-"""Proposals between two looks at the clock."""
+"""Proposals between two readings of the clock."""
 FLAT = 600
-"""Up to this many units the search has no levels."""
+"""Most units for a search without levels."""
 ENOUGH = 1 + 1e-12
-"""A peak under which every source runs at its full rate, up to rounding."""
+"""Largest peak at which every source runs at its full rate, with rounding."""
 
 
 def proceed(level: Level, walk: UnitWalk, steps: int, meter: Meter, enough: float) -> None:
-    """Search on for so many steps, or until the budget ends or the peak is low enough."""
+    """Continue the search for ``steps`` steps, or until the budget ends or the peak is enough."""
     meter.note(value_of(walk.numbers[BEST_PEAK]))
     while steps > 0 and walk.numbers[BEST_PEAK] > enough:
         chunk = min(steps, meter.chunk(CHUNK))

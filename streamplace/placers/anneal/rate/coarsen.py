@@ -1,4 +1,4 @@
-"""Coarsening: units join the neighbour that they exchange the most bytes with."""
+"""Coarsening: units join the neighbour with which they exchange the most bytes."""
 
 import numpy as np
 from streamsim.jit import kernel
@@ -7,17 +7,17 @@ from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.level import Level
 
 SHRINK = 2.5
-"""A level has at least this share of the units of the next finer one."""
+"""Largest ratio of the units of a level to those of the next coarser one."""
 
 
 @kernel
 def heavy_groups(level: Level, place: Ints, order: Longs, most: float) -> tuple[Ints, int]:
     """Group of every unit and the number of groups, which are numbered by first unit.
 
-    In the given order, every unit that is still alone joins the neighbouring group to which its
-    traffic is heaviest, among those on the same device, under the same rules, and with room: a
-    group weighs at most ``most``, where the whole graph weighs 2 (its CPU load and the number of
-    its units count alike). Units that have rivals stay alone.
+    In the given order, every single unit joins the neighbouring group with which it has the most
+    traffic, among those on the same device, under the same rules, and within the weight limit: a
+    group weighs at most ``most``, where the entire graph weighs 2 (CPU load and number of units
+    count equally). Units with rivals stay single.
     """
     n = len(level.load)
     leader = np.arange(n).astype(np.int32)
@@ -41,9 +41,9 @@ def heavy_groups(level: Level, place: Ints, order: Longs, most: float) -> tuple[
 def _heaviest(
     level: Level, place: Ints, leader: Ints, weight: Floats, towards: Floats, u: int, most: float
 ) -> int:
-    """Leader of the group that unit u may join and sends most to or takes most from; or -1.
+    """Leader of the group that unit u may join and has the most traffic with, or -1.
 
-    ``towards`` is 0 everywhere, before and after.
+    ``towards`` is all 0 before and after.
     """
     best, heaviest = -1, 0.0
     for e in range(level.start[u], level.start[u + 1]):
@@ -85,7 +85,7 @@ def _weights(level: Level) -> Floats:
 
 @kernel
 def _numbered(leader: Ints) -> tuple[Ints, int]:
-    """Groups numbered by first appearance; a leader leads itself."""
+    """Number groups by first appearance; a leader leads itself."""
     n = len(leader)
     number, group, n_groups = np.full(n, -1, np.int32), np.empty(n, np.int32), 0
     for u in range(n):

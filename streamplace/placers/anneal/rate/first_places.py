@@ -1,4 +1,4 @@
-"""First placements of the units of a problem."""
+"""Initial placements of the units of a problem."""
 
 from collections.abc import Sequence
 
@@ -14,11 +14,11 @@ from streamplace.placers.anneal.rate.walk import peak_of
 RUNS = (1, 2, 3, 4, 6, 8, 11, 16, 23, 32, 45, 64, 91, 128, 181, 256)
 FEWEST_IN_RUNS = 64
 FEW_UNITS = 2000
-"""Up to this many units, repairing a placement one by one is cheap."""
+"""Most units for which repairing a placement one by one is cheap."""
 
 
 def first_place(problem: Problem, level: Level, start: Sequence[Placement]) -> Ints:
-    """Device of every unit: the best of the given placements and of a few obvious ones."""
+    """Device of every unit in the best of ``start`` and a few obvious placements."""
     if problem.rules is None:
         given = [placement.index for placement in start]
         return best_place(level, given + obvious_places(level))
@@ -27,7 +27,7 @@ def first_place(problem: Problem, level: Level, start: Sequence[Placement]) -> I
 
 
 def best_place(level: Level, candidates: Sequence[Ints]) -> Ints:
-    """Return the first candidate of the lowest peak."""
+    """Return the first candidate with the lowest peak."""
     places = [np.array(place, np.int32) for place in candidates]
     return places[int(np.argmin([peak_of(level, place) for place in places]))]
 
@@ -49,7 +49,7 @@ def obvious_places(level: Level) -> list[Ints]:
 
 
 def _legal_places(level: Level, rules: PlacementRules) -> list[Ints]:
-    """Return the rules' own example and, where that is cheap, the obvious places made legal."""
+    """Return the rules' witness and, if that is cheap, repaired versions of obvious placements."""
     if rules.n_units > FEW_UNITS:
         return [rules.witness]
     first = rules.first_operator

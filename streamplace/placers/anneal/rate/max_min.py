@@ -1,8 +1,8 @@
 """Several sources: annealing on the exact, max–min fair throughput.
 
-The peak tells what the slowest source reaches, not what the others do beyond that. One exact value
-costs passes over the graph, a peak only the neighbourhood of a move; so the peak leads the search
-to good places, and the exact value takes over from there.
+The peak determines the rate of the slowest source, but not the higher rates of the others. An exact
+value takes passes over the graph, a peak only the neighbourhood of a move; so the search by peak
+finds good placements, and the search by exact value continues from there.
 """
 
 from streamsim import Instance
@@ -44,7 +44,7 @@ def _lead(instance: Instance, state: LoadState, member: Ints, first: Ints, u: in
 
 @borrowing_kernel
 def begin_fair(instance: Instance, level: Level, walk: UnitWalk, state: LoadState) -> None:
-    """Judge the first placement."""
+    """Evaluate the first placement."""
     count_used(level, walk)
     mix(walk, 0.3, 0.2, 0.5)
     walk.numbers[BEST_PEAK] = walk.numbers[ENERGY] = _judged(instance, state)
@@ -62,7 +62,7 @@ def fair_steps(
     first: Ints,
     steps: int,
 ) -> int:
-    """Propose so many moves, or fewer where the throughput becomes 1; how many it were.
+    """Propose ``steps`` moves, or fewer if the throughput becomes 1; return their number.
 
     The operators of unit u are ``member[first[u]:first[u + 1]]``; the energy is the negative
     throughput.
@@ -88,7 +88,7 @@ def go_to(
     first: Ints,
     place: Ints,
 ) -> None:
-    """Bring every unit where a placement wants it, and keep that if it is the best."""
+    """Move to a placement, and keep it if it is the best."""
     for u in range(len(place)):
         walk.place[u] = place[u]
         _lead(instance, state, member, first, u, place[u])
@@ -101,7 +101,7 @@ def go_to(
 def _next_round(
     instance: Instance, level: Level, walk: UnitWalk, state: LoadState, member: Ints, first: Ints
 ) -> None:
-    """Begin again, for twice as long: in turn at the best placement and at a random one."""
+    """Start a round of twice the length, alternately at the best and at a random placement."""
     walk.counts[ROUND] += 1
     walk.counts[LENGTH] *= 2
     walk.counts[STEP] = 0
@@ -143,7 +143,7 @@ def _try_one(
 def _follow(
     instance: Instance, walk: UnitWalk, state: LoadState, member: Ints, first: Ints, n: int
 ) -> None:
-    """Move the operators of the units under trial to where these are."""
+    """Move the operators of the units under trial to the devices of these units."""
     for i in range(n):
         u = walk.moved[i]
         _lead(instance, state, member, first, u, walk.place[u])

@@ -1,4 +1,4 @@
-"""Memory under moves: what every device has in use, and whether a move fits."""
+"""Memory under moves: the use of every device, and whether a move fits."""
 
 from streamsim.jit import borrowing_kernel
 
@@ -6,12 +6,12 @@ from streamplace.model.level import Level
 from streamplace.placers.anneal.rate.walk import UnitWalk
 
 ROUNDING = 1e-10
-"""Of a device's memory; less than what makes a placement illegal."""
+"""Share of a device's memory; smaller than the tolerance for legal placements."""
 
 
 @borrowing_kernel
 def count_used(level: Level, walk: UnitWalk) -> None:
-    """Sum what the units take, device by device."""
+    """Sum the memory of the units by device."""
     walk.used[:] = 0.0
     for u in range(len(level.memory)):
         walk.used[walk.place[u]] += level.memory[u]
@@ -19,7 +19,7 @@ def count_used(level: Level, walk: UnitWalk) -> None:
 
 @borrowing_kernel
 def has_room(level: Level, walk: UnitWalk, n_moved: int, n_back: int, a: int, b: int) -> bool:
-    """Whether the move under trial, from device a to b and back, fits into both."""
+    """Whether both devices have enough memory for the move under trial, from a to b and back."""
     change = _change(level, walk, n_moved, n_back)
     on_a, on_b = walk.used[a] - change, walk.used[b] + change
     fits_a = change >= 0 or on_a <= level.room[a] * (1 + ROUNDING)
@@ -28,7 +28,7 @@ def has_room(level: Level, walk: UnitWalk, n_moved: int, n_back: int, a: int, b:
 
 @borrowing_kernel
 def take_room(level: Level, walk: UnitWalk, n_moved: int, n_back: int, a: int, b: int) -> None:
-    """Take note of a move that was made."""
+    """Update the used memory after a move."""
     if len(level.memory) == 0:
         return
     change = _change(level, walk, n_moved, n_back)

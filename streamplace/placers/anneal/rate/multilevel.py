@@ -1,8 +1,8 @@
-"""Large graphs: search a few hundred groups of units first, then ever finer ones.
+"""Multilevel search for large graphs: a few hundred groups of units first, then finer levels.
 
-A cycle coarsens the level without merging what the best placement so far keeps apart, so that this
-placement exists at every level; the search starts from it on the coarsest and hands its best down.
-Cycles follow one another until the budget ends, each with other groups.
+A cycle coarsens the graph without merging units that the best placement so far separates, so that
+this placement exists at every level. The search starts from it on the coarsest level and passes its
+best placement down. Cycles with different groups follow one another until the budget ends.
 """
 
 from collections.abc import Iterator
@@ -29,26 +29,26 @@ from streamplace.placers.meter import Meter
 
 COARSEST_PER_DEVICE = 40
 LEAST_SHRINK = 0.95
-"""Coarsening ends where a level keeps more of its units than this."""
+"""Share of units above which a further level is not worth it, so that coarsening ends."""
 COARSE_STEPS = 100_000
 COARSE_MIX = (0.05, 0.2, 0.7)
 """Shares of neighbourhood moves, of swaps, and of moves to a neighbour."""
 ATTEMPTS = ((0.5, 1.0), (0.8, 0.7), (0.65, 1.0))
-"""Slack of every search of the coarsest level, and how fast it tightens. A wide slack makes the
-search care for resources that are far from full, which large graphs need: nothing else tells it
-how to share out the traffic. How wide is best differs from graph to graph."""
+"""Slack of every search of the coarsest level, and its factor from round to round. A wide slack
+includes resources that are far from full in the energy, which large graphs need: nothing else
+guides the distribution of traffic. The best width differs between graphs."""
 EFFORT = 30
 """Proposals per unit on every finer level."""
 FINE_MIX = (0.02, 0.05, 0.9)
 GENTLE = 0.5
-"""Heat on the finer levels, where the coarse structure is settled."""
+"""Factor of the temperature on finer levels, where the coarse structure is settled."""
 
 
 def cycles(level: Level, place: Ints, seed: int, meter: Meter, enough: float) -> Iterator[Ints]:
-    """Device of every unit after each cycle, with an ever lower peak, until the budget ends.
+    """Yield the device of every unit after each cycle, with falling peak, until the budget ends.
 
-    The first cycle is free to merge anything, unless rules make that hard: what it finds competes
-    with the placement that the search begins with.
+    Without rules, the first cycle may merge any units; its result competes with the placement that
+    the search starts from.
     """
     rng = np.random.default_rng(seed)
     if not level.ruled and not meter.late and peak_of(level, place) > enough:
@@ -76,7 +76,7 @@ def _cycle(
 def _search_coarse(
     level: Level, place: Ints, rng: np.random.Generator, meter: Meter, enough: float
 ) -> Ints:
-    """Search from scratch, several times; the best of all."""
+    """Search several times from scratch; return the best placement."""
     if meter.over:
         return place
     if not level.ruled:
@@ -97,7 +97,7 @@ def _search_coarse(
 def _search_fine(
     level: Level, place: Ints, rng: np.random.Generator, meter: Meter, enough: float
 ) -> Ints:
-    """Improve what a coarser level found, unit by unit."""
+    """Improve the placement of a coarser level, unit by unit."""
     seed, steps = int(rng.integers(2**62)), EFFORT * level.n_units
     if meter.over:
         return place
@@ -113,7 +113,7 @@ def _search_fine(
 def _coarsened(
     level: Level, place: Ints, rng: np.random.Generator, meter: Meter
 ) -> tuple[list[Level], list[Ints], Ints]:
-    """Levels from fine to coarse, what led from each to the next, the placement on the last."""
+    """Levels from fine to coarse, groups that map each to the next, and the coarsest placement."""
     levels, groups = [level], list[Ints]()
     goal = COARSEST_PER_DEVICE * len(level.device_type)
     while (n := levels[-1].n_units) > goal and not meter.late:

@@ -1,4 +1,4 @@
-"""Proposals: which units to move where."""
+"""Proposals of moves: units and destination devices."""
 
 import numpy as np
 from streamsim.jit import borrowing_kernel, inlined_kernel
@@ -18,12 +18,12 @@ from streamplace.placers.anneal.rate.walk import (
 )
 
 GROW = 0.5
-"""Chance that a neighbour on the same device comes along."""
+"""Probability that a neighbour on the same device moves along."""
 
 
 @borrowing_kernel
 def mix(walk: UnitWalk, clusters: float, swaps: float, beside: float) -> None:
-    """Set the shares of moves that take neighbours along, that swap, and that join a neighbour."""
+    """Set the shares of neighbourhood moves, of swaps, and of moves to a neighbour's device."""
     walk.numbers[CLUSTERS] = clusters
     walk.numbers[SWAPS] = swaps
     walk.numbers[BESIDE] = beside
@@ -31,9 +31,9 @@ def mix(walk: UnitWalk, clusters: float, swaps: float, beside: float) -> None:
 
 @inlined_kernel
 def propose(level: Level, walk: UnitWalk) -> tuple[int, int, int, int]:
-    """Pick a legal move, up to rivals: how many units go from a to b and how many back, a, b.
+    """Draw a move, legal except for rivals: numbers of units from a to b and back, and a and b.
 
-    The units stand in ``walk.moved``. No unit goes anywhere where the first number is 0.
+    The units are in ``walk.moved``. If the first number is 0, there is no move.
     """
     u = walk.counts[SWEEP] - 1
     if u < 0:
@@ -62,13 +62,13 @@ def propose(level: Level, walk: UnitWalk) -> tuple[int, int, int, int]:
 
 @inlined_kernel
 def accepted(random: Words, gain: float, temperature: float) -> bool:
-    """Whether annealing takes a step that the energy gains so much from."""
+    """Whether annealing accepts a step that raises the energy by ``gain``."""
     return gain <= 0 or uniform(random) < np.exp(-gain / temperature)
 
 
 @borrowing_kernel
 def _grow(level: Level, walk: UnitWalk, u: int) -> int:
-    """Take along neighbours on the same device, and theirs; how many units move."""
+    """Add neighbours on the same device, and theirs, to a move; return the number of units."""
     walk.counts[STAMP] += 1
     stamp, a = walk.counts[STAMP], walk.place[u]
     walk.mark[u] = stamp
@@ -90,7 +90,7 @@ def _grow(level: Level, walk: UnitWalk, u: int) -> int:
 
 @inlined_kernel
 def _destination(level: Level, walk: UnitWalk, n_moved: int) -> int:
-    """Pick a device: where a neighbour of the move is, or any."""
+    """Draw a device: that of a neighbour of the moved units, or any."""
     if uniform(walk.random) < walk.numbers[BESIDE]:
         v = walk.moved[choose(walk.random, n_moved)]
         beside = level.start[v + 1] - level.start[v]
@@ -109,7 +109,7 @@ def _allowed(level: Level, walk: UnitWalk, n_moved: int, n_back: int, a: int, b:
 
 @borrowing_kernel
 def apart(level: Level, walk: UnitWalk, n: int) -> bool:
-    """Whether nobody who moved has met a rival."""
+    """Whether no moved unit shares its device with a rival."""
     met = False
     for i in range(n):
         met = met or meets_rival(level, walk, walk.moved[i])
@@ -118,7 +118,7 @@ def apart(level: Level, walk: UnitWalk, n: int) -> bool:
 
 @borrowing_kernel
 def meets_rival(level: Level, walk: UnitWalk, u: int) -> bool:
-    """Whether unit u shares its device with one that it must not meet."""
+    """Whether unit u shares its device with a rival."""
     for i in range(level.rival_start[u], level.rival_start[u + 1]):
         if walk.place[level.rival[i]] == walk.place[u]:
             return True
@@ -144,5 +144,5 @@ def uniform(random: Words) -> float:
 
 @inlined_kernel
 def choose(random: Words, n: int) -> int:
-    """Random number in 0 … n - 1."""
+    """Random integer in 0 … n - 1."""
     return int(np.int64(((draw(random) >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)))

@@ -1,8 +1,8 @@
-"""The annealing itself: rounds of proposals under a falling temperature.
+"""The annealing loop: rounds of proposals under a falling temperature.
 
-A round begins at the best placement so far (every fourth at random) and cools from `HOT` to `COLD`,
-in units of what a typical unit weighs squared. The first round is short and every next one twice as
-long, whatever the budget, so that a longer search continues the shorter one.
+A round starts at the best placement so far (every fourth at random) and cools from `HOT` to `COLD`,
+in units of the squared load of a typical unit. The first round is short and each further one twice
+as long, whatever the budget, so that a longer search continues a shorter one.
 """
 
 from streamsim.jit import borrowing_kernel
@@ -44,18 +44,18 @@ LONGEST_ROUND = 2_000_000
 USUAL_SLACK = 0.05
 HOT, COLD = 0.06, 0.002
 HOTTEST, COLDEST = 0.03, 1e-4
-"""Neither is above this, in units of the target squared."""
+"""Upper limits of these temperatures, in units of the squared target."""
 COOL_EVERY = 64
 ENDLESS = 2**62
 WORTH = 1e-9
-"""A better peak is lower by this share at least, which is more than rounding."""
+"""Least share by which a better peak is lower; more than rounding."""
 EVERY_COPY = 16
-"""On U units the best placement is copied at most every U / EVERY_COPY proposals."""
+"""With U units, the best placement is copied at most every U / EVERY_COPY proposals."""
 
 
 @borrowing_kernel
 def search(level: Level, walk: UnitWalk, steps: int, enough: float) -> int:
-    """Propose ``steps`` moves, or fewer where the peak falls to ``enough``; how many it were."""
+    """Propose ``steps`` moves, or fewer if the peak falls to ``enough``; return their number."""
     counts, numbers = walk.counts, walk.numbers
     for step in range(steps):
         if numbers[BEST_PEAK] <= enough:
@@ -89,7 +89,7 @@ def search(level: Level, walk: UnitWalk, steps: int, enough: float) -> int:
 
 @borrowing_kernel
 def begin(level: Level, walk: UnitWalk, first_round: int) -> None:
-    """Judge the first placement."""
+    """Evaluate the first placement."""
     fill_loads(level, walk.place, walk.loads)
     count_used(level, walk)
     walk.numbers[BEST_PEAK] = peak(level, walk)
@@ -105,7 +105,7 @@ def begin(level: Level, walk: UnitWalk, first_round: int) -> None:
 
 @borrowing_kernel
 def begin_round(level: Level, walk: UnitWalk) -> None:
-    """Start the next round: where, how long, how hot."""
+    """Start the next round: set its placement, length and temperature."""
     counts, numbers = walk.counts, walk.numbers
     settle(level, walk)
     counts[ROUND] += 1
@@ -136,7 +136,7 @@ def settle(level: Level, walk: UnitWalk) -> None:
 
 @borrowing_kernel
 def aim(level: Level, walk: UnitWalk) -> None:
-    """Set the target by the best peak, and the energy by the target."""
+    """Set the target from the best peak, and the energy from the target."""
     walk.numbers[TARGET] = max(walk.numbers[BEST_PEAK] * (1.0 - walk.numbers[SLACK]), 1e-300)
     walk.numbers[ENERGY] = energy(level, walk, walk.numbers[TARGET])
 
@@ -151,7 +151,7 @@ def _keep(level: Level, walk: UnitWalk) -> None:
 
 @borrowing_kernel
 def _notice(level: Level, walk: UnitWalk) -> None:
-    """Keep the placement if its peak is the best; the energy tells cheaply where it cannot be."""
+    """Keep the placement if its peak is the best; the energy gives a cheap necessary condition."""
     ceiling = walk.numbers[BEST_PEAK] - walk.numbers[TARGET]
     resources = len(walk.loads) + (len(walk.place) if len(level.core) else 0)
     if walk.numbers[ENERGY] > resources * ceiling * ceiling:
@@ -166,7 +166,7 @@ def _notice(level: Level, walk: UnitWalk) -> None:
 
 @borrowing_kernel
 def scatter(level: Level, walk: UnitWalk) -> None:
-    """Put every unit on a random device that it may use, where the rules let it."""
+    """Move every unit to a random device, if the rules allow it."""
     for u in range(len(walk.place)):
         old, b = walk.place[u], choose(walk.random, len(level.device_type))
         walk.moved[0] = u
@@ -183,7 +183,7 @@ def scatter(level: Level, walk: UnitWalk) -> None:
 
 @borrowing_kernel
 def _scale(level: Level) -> float:
-    """Mean over the units of the largest load that each can cause, in the mean."""
+    """Mean over the units of the largest load that each can cause."""
     total, types = 0.0, level.load.shape[1]
     wire = 0.0
     for a in range(len(level.wire)):

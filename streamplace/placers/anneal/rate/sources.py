@@ -23,7 +23,7 @@ from streamplace.placers.registry import Found
 LEAST_TURN = 1000
 """Proposals of the first turn of the peak; every next turn is twice as long."""
 EXACT_SHARE = 2
-"""The exact search proposes this many times fewer moves than the peak's."""
+"""Ratio of the proposals by peak to those by exact throughput."""
 
 
 def maximise_fair(
@@ -55,7 +55,7 @@ class UnitIncumbent(Incumbent[Ints]):
         self._instance = problem.instance
 
     def judge(self, place: Ints) -> None:
-        """Take a placement if it is better."""
+        """Keep a placement if it is better."""
         value = throughput(self._instance, place[self.unit][None])[0]
         self.offer(np.array(place, np.int32), value)
 

@@ -1,4 +1,4 @@
-"""Maximise throughput: which search, on what, for how long."""
+"""Maximising the throughput: choice of the search, its start and its length."""
 
 from collections.abc import Sequence
 
@@ -16,22 +16,22 @@ from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
 
 LEAST, LEAST_OF_SEVERAL = 2 * search.FIRST_ROUND, search.FIRST_ROUND // 2
-"""Proposals made whatever the clock says, within a millisecond on small graphs. After the first
-round alone, one small graph in twelve still is where it began; with several sources every third
-proposal takes passes over the graph."""
+"""Proposals made even if the time is over, within a millisecond on small graphs. After the first
+round alone, one small graph in twelve has not improved; with several sources every third proposal
+takes passes over the graph."""
 NARROW = 128
-"""Above this many units the search begins with a wide slack (see `multilevel`)."""
+"""Number of units above which the search begins with a wide slack (see `multilevel`)."""
 WIDE_SLACK, TIGHTEN_BY = 0.8, 0.7
 ROUNDING = 1e-11
 FIRST_PART, FIRST_PART_OF_MANY = 16_000, 500_000
-"""Proposals of the first of several searches beside constant loads; every next one has twice as
+"""Proposals of the first of several searches with constant loads; each further search has twice as
 many, so that a longer budget continues a shorter one."""
 MOST_TIMES = 1e6
-"""Constant loads count no more often, where they alone are too much."""
+"""Largest factor of constant loads, for placements where these alone are too much."""
 
 
 def maximise(problem: Problem, start: Sequence[Placement], seed: int, meter: Meter) -> Found:
-    """Search until the budget ends, or until nothing better can exist."""
+    """Search until the budget ends or the bound is met."""
     level = finest_level(problem)
     place = first_place(problem, level, start)
     seed %= 2**63
@@ -51,9 +51,9 @@ def maximise(problem: Problem, start: Sequence[Placement], seed: int, meter: Met
 
 
 def _beside_constants(problem: Problem, place: Ints, seed: int, meter: Meter) -> Found:
-    """Search where constant loads leave less of a device to what grows with the rate.
+    """Search in the presence of constant loads.
 
-    Whether a rate is carried is a question about loads alone (`finest_level`), so every round looks
+    For a fixed rate, constant loads are ordinary loads (`finest_level`), so every round searches
     for the least peak at the rate of the best placement so far (Dinkelbach 1967).
     """
     bound = least_times(problem)
@@ -82,7 +82,7 @@ def _value(problem: Problem, placement: Placement) -> float:
 
 
 def least_work(problem: Problem) -> int:
-    """Proposals that the search makes whatever the clock says."""
+    """Proposals that the search makes even if the time is over."""
     return LEAST if len(problem.instance.sources) == 1 else LEAST_OF_SEVERAL
 
 

@@ -1,11 +1,11 @@
-"""Walk: a placement of units under moves, and the energy that the search descends.
+"""Walk: a placement of units under moves, and the energy that the search minimises.
 
-The largest load alone is a landscape of plateaus: most moves leave it as it is. The energy
+The largest load alone has plateaus: most moves do not change it. The energy
 
     E = Σ_r max(0, load_r - target)²      over devices, links, NICs and single cores
 
-with a target a little below the best peak so far has a slope wherever something is too full, is
-zero exactly where the target is met, and changes only by what a move touches.
+with a target a little below the best peak so far has a slope wherever a resource is too full, is
+zero exactly if the target is met, and depends only on the loads that a move changes.
 """
 
 from typing import NamedTuple
@@ -26,36 +26,36 @@ from streamplace.model.arrays import Floats, Ints, Longs, Words
 from streamplace.model.level import Level
 
 MOST_MOVED, MOST_ENTRIES = 128, 256
-"""A move takes no more units along than this, and none once those have so many neighbours."""
+"""Most units of a move besides the first, and most neighbours of them to examine."""
 
-# Places in `Walk.counts`: the step in this round and its length, the round, the number of the last
-# neighbourhood move, the step at which `best` was copied, one past the next unit of a sweep (or 0)
+# Indices of `UnitWalk.counts`: the step in this round and its length, the round, the number of the
+# last neighbourhood move, the step at which `best` was copied, 1 + next unit of a sweep (or 0)
 STEP, LENGTH, ROUND, STAMP, COPIED, SWEEP = range(6)
-# Places in `Walk.numbers`: besides what they say, the temperature's unit, the shares of moves, and
-# how far below the best peak the target lies, at first and times what in every later round
+# Indices of `UnitWalk.numbers`: HEAT is the unit of temperatures; CLUSTERS, SWAPS and BESIDE are
+# shares of moves; SLACK is the target's distance from the best peak, TIGHTEN its factor per round
 ENERGY, TARGET, BEST_PEAK, TEMPERATURE, COOLING, HEAT, CLUSTERS, SWAPS, BESIDE, SLACK, TIGHTEN = (
     range(11)
 )
 
 
 class UnitWalk(NamedTuple):
-    """Where the search stands; the kernels change it in place (U units, R resources)."""
+    """State of the search; the kernels change it in place (U units, R resources)."""
 
     place: Ints  # [U]
     best: Ints  # [U]
-    used: Floats  # [D] bytes of memory, where that limits
-    loads: Floats  # [R] devices, links, and unless the level is plain outgoing and incoming NICs
+    used: Floats  # [D] bytes of memory, if limited
+    loads: Floats  # [R] devices, links and, unless the level is plain, outgoing and incoming NICs
     moved: Ints  # [MOST_MOVED + 1] units of the move under trial
-    mark: Longs  # [U] the last move that a unit was part of
-    undo_resource: Longs  # what the move under trial changed, in order,
-    undo_load: Floats  # and what it was before
+    mark: Longs  # [U] number of the last move with each unit
+    undo_resource: Longs  # resources whose loads the move under trial changed, in order
+    undo_load: Floats  # their loads before
     random: Words  # [1] state of the generator
     counts: Longs  # [6]
     numbers: Floats  # [11]
 
 
 def new_walk(level: Level, place: Ints, seed: int) -> UnitWalk:
-    """Walk that begins at a legal placement of the units."""
+    """Build a walk that starts at a legal placement of the units."""
     n, d = level.n_units, len(level.device_type)
     widest = int(np.diff(level.start).max(initial=0))
     entries = min(2 * len(level.peer), (MOST_MOVED + 1) * widest)
@@ -78,13 +78,13 @@ def new_walk(level: Level, place: Ints, seed: int) -> UnitWalk:
 @patient
 @inlined_kernel
 def _size(level: Level) -> int:
-    """Length of the load vector, which has no NICs where these do not limit."""
+    """Length of the load vector, which omits NICs if they are unlimited."""
     d = len(level.device_type)
     return egress_at(d, 0) if level.plain else n_resources(d)
 
 
 def scrambled(seed: int) -> int:
-    """First state from a seed (splitmix64), never 0."""
+    """Initial generator state for a seed (splitmix64), never 0."""
     x = (seed + 0x9E3779B97F4A7C15) % 2**64
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9 % 2**64
     x = (x ^ (x >> 27)) * 0x94D049BB133111EB % 2**64
@@ -100,7 +100,7 @@ def excess(load: float, target: float) -> float:
 
 @inlined_kernel
 def _handling(level: Level, tuples: float, traffic: float, d: int) -> float:
-    """Load of device d that sends or receives so much."""
+    """Load of device d by sending or receiving ``tuples`` and ``traffic``."""
     overhead, per_byte = level.overhead, level.overhead_per_byte
     load: float = handling_load(tuples, traffic, overhead, per_byte, level.cores[d])
     return load
@@ -108,7 +108,7 @@ def _handling(level: Level, tuples: float, traffic: float, d: int) -> float:
 
 @borrowing_kernel
 def fill_loads(level: Level, place: Ints, loads: Floats) -> None:
-    """Write the load of every resource from scratch."""
+    """Compute the load of every resource from scratch."""
     d = len(level.device_type)
     loads[:] = 0.0
     for u in range(len(place)):
@@ -168,7 +168,7 @@ def peak(level: Level, walk: UnitWalk) -> float:
 def shift(
     loads: Floats, log: Longs, old_loads: Floats, i: int, r: int, change: float, target: float
 ) -> float:
-    """Change one load, log the old one at i, and return what the energy gains."""
+    """Change one load, log the old one at i, and return the change of the energy."""
     old = loads[r]
     log[i] = r
     old_loads[i] = old
@@ -180,7 +180,7 @@ def shift(
 def move(
     level: Level, walk: UnitWalk, u: int, to: int, target: float, log: int
 ) -> tuple[int, float]:
-    """Move unit u to another device; new end of the log, and what the energy gains."""
+    """Move unit u to another device; return the new end of the log and the change of the energy."""
     d, a, b = len(level.device_type), walk.place[u], to
     loads, undone, old = walk.loads, walk.undo_resource, walk.undo_load
     type_a, type_b = level.device_type[a], level.device_type[b]
@@ -192,10 +192,10 @@ def move(
         return _reroute(level, walk, u, a, target, log, gain)
     for e in range(level.start[u], level.start[u + 1]):
         c = walk.place[level.peer[e]]
-        for way in range(2):  # away from u, and towards it
+        for way in range(2):  # streams out of u, then into u
             rate = level.taken[e] if way else level.sent[e]
             if rate > 0:
-                for end in range(2):  # where u was, and where it is
+                for end in range(2):  # the old device of u, then the new one
                     mine = b if end else a
                     if mine != c:
                         x, y = (c, mine) if way else (mine, c)
@@ -210,7 +210,7 @@ def move(
 def _reroute(
     level: Level, walk: UnitWalk, u: int, a: int, target: float, log: int, gain: float
 ) -> tuple[int, float]:
-    """Lead the streams of unit u to where it is from where it was, with all they load."""
+    """Reroute the streams of unit u from its old to its new device, and update all loads."""
     b = walk.place[u]
     if len(level.core):
         gain += excess(level.core[u, level.device_type[b]], target)
@@ -240,7 +240,7 @@ def _flow(
     target: float,
     log: int,
 ) -> tuple[int, float]:
-    """Add an entry's bytes and tuples to all that lies between devices a and b."""
+    """Add an entry's bytes and tuples to the loads between devices a and b."""
     d = len(level.device_type)
     loads, undone, old = walk.loads, walk.undo_resource, walk.undo_load
     rate = sign * (level.taken[e] if way else level.sent[e])
@@ -262,6 +262,6 @@ def _flow(
 
 @inlined_kernel
 def undo(walk: UnitWalk, log: int) -> None:
-    """Bring every load back to what it was, bit by bit."""
+    """Restore every load exactly, in reverse order."""
     for i in range(log - 1, -1, -1):
         walk.loads[walk.undo_resource[i]] = walk.undo_load[i]

@@ -1,1 +1,1 @@
-"""Proofs about one pass: no schedule is shorter."""
+"""Proofs for the makespan: no schedule is shorter."""

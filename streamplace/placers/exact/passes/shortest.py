@@ -1,13 +1,13 @@
 """The shortest pass, proven: search for a schedule, then for a proof that none is shorter.
 
-1. Annealing, for the schedule to beat.
-2. Stage by stage, where a pass is one short pass after the other.
-3. Windows below its makespan, which by themselves prove many that communication dominates.
-4. CP-SAT on what the windows leave, for the rest of the budget.
+1. Annealing finds the schedule to beat.
+2. Stages are proven one by one, if the pass splits into stages.
+3. Windows below its makespan suffice as a proof for many passes dominated by communication.
+4. CP-SAT solves the problem within the windows, for the rest of the budget.
 
-Schedules here know no contention in the network, and may let a core wait, as devices do that hold
-an order. What is proven of them holds for every network and every queue, since those only take
-longer; the value is the simulator's.
+Schedules here have no contention in the network and may let cores wait, like devices that hold an
+order. Their bounds hold for every network and queue, since contention only takes longer; values are
+those of the simulator.
 """
 
 from collections.abc import Sequence
@@ -36,14 +36,14 @@ from streamplace.scheduling.ranks import by_rank, upward
 from streamplace.scheduling.tasks import Tasks, tasks_of
 
 QUICK_SECONDS, QUICK_EVALUATIONS = 0.05, 10_000
-"""A first search, after which most small problems are proven by their windows."""
+"""Limits of the first search, after which windows prove most small problems."""
 LONG_SHARE, LONG_SECONDS, LONG_EVALUATIONS = 0.3, 3.0, 300_000
-"""The second one gets this share of what is left, and at most so much."""
+"""Share of the remaining budget for the second search, and its limits."""
 QUICKLY_EXCLUDED = 300
-"""Up to so many tasks windows take no time to speak of."""
+"""Most tasks for which windows take negligible time."""
 PROVEN = 1e-9
 CLOSED = 5e-7
-"""Of stages: each is proven up to a share of `CLEARANCE`."""
+"""Relative tolerance of proofs by stages, each of which is exact up to `CLEARANCE`."""
 
 
 def prove_shortest(
@@ -54,7 +54,7 @@ def prove_shortest(
     budget: Budget,
     workers: int,
 ) -> Found:
-    """Best schedule found, and a makespan that none is below."""
+    """Return the best schedule found, and a lower bound of the makespan."""
     proof = Proof(problem, objective, start, seed, Meter(budget, QUICK_EVALUATIONS))
     proof.search(Budget(QUICK_SECONDS, QUICK_EVALUATIONS), 1.0)
     if not (proof.by_stages(workers) or proof.by_windows()):
@@ -66,7 +66,7 @@ def prove_shortest(
 
 
 class Proof:
-    """The best schedule so far, its makespan, and one that no schedule is below."""
+    """The best schedule so far, and a lower bound of the makespan."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Proof:
         self.meter, self.least = meter, 0.0
 
     def search(self, most: Budget, share: float) -> None:
-        """Anneal for a share of what is left, and no more than so much."""
+        """Anneal for a share of the remaining budget, at most ``most``."""
         part = self.meter.part(share) or Budget(None, 1)
         search = PLACERS["anneal"].with_options(start=self._start)
         result = search.place(
@@ -95,7 +95,7 @@ class Proof:
         self._seed += 1
 
     def by_windows(self) -> bool:
-        """Exclude what cannot be; whether that, or the bound, proves the best schedule."""
+        """Compute windows; return whether they, or the bound, prove the best schedule."""
         if self.meter.late and self._tasks.n_tasks > QUICKLY_EXCLUDED:
             return False
         self._windows = windows_below(self._tasks, self.best.value * (1 - PROVEN))
@@ -103,7 +103,7 @@ class Proof:
         return self.best.value <= self.least * (1 + PROVEN)
 
     def by_stages(self, workers: int) -> bool:
-        """Prove stage by stage, where there are stages; whether that proves the best schedule."""
+        """Prove stage by stage, if possible; return whether that proves the best schedule."""
         tasks = unruled(self._tasks)
         stages = None if self.meter.late else stages_of(tasks)
         if stages is None:
@@ -118,17 +118,17 @@ class Proof:
         return self.best.value <= self.least * (1 + CLOSED)
 
     def by_solver(self, workers: int) -> None:
-        """Let CP-SAT use what is left of the budget."""
+        """Run CP-SAT for the rest of the budget."""
         if not self.meter.late and n_booleans(self._tasks, self._windows) <= MOST_BOOLEANS:
             self._solve(self._tasks, self._windows, self._seed, workers)
 
     def _offer(self, placement: Placement, value: float) -> None:
-        """Take a schedule if it is better."""
+        """Keep a schedule if it is better."""
         if self.best.offer(placement, value):
             self._start = (placement,)
 
     def _take(self, plan: PassPlan) -> None:
-        """Take a plan if it is better, its order held or not."""
+        """Keep a plan if it is better, with its order held or as priorities."""
         self._offer(*judge_plan(self._problem, self._objective, self._tasks, plan))
 
     def _solve(self, tasks: Tasks, windows: Windows, seed: int, workers: int) -> None:
@@ -144,7 +144,7 @@ class Proof:
 
 
 def _within(part: Budget, most: Budget) -> Budget:
-    """Return the part, but no more than so many seconds or, where it has none, evaluations."""
+    """Limit the part by the seconds of ``most`` or, without a time limit, by its evaluations."""
     assert most.seconds is not None
     assert most.evaluations is not None
     if part.seconds is not None:

@@ -1,4 +1,4 @@
-"""A stage of a pass between two devices: a lower bound of its time, and the best schedule."""
+"""Bounds of a stage by the devices of its cut tasks: lower bounds and best schedules."""
 
 import numpy as np
 
@@ -19,21 +19,21 @@ from streamplace.scheduling.stages import Stage, least_by_work
 from streamplace.scheduling.tasks import Tasks
 
 MOVES_PER_TASK, FIRST_SECONDS, GROWTH = 20, 0.1, 4
-"""Effort of the first round; every further one has so many times as much."""
+"""Effort of the first round, and growth from round to round."""
 MOST_BOOLEANS = 500
-"""A model with more takes longer to build than the rest of a first round; this grows, too."""
+"""Most Booleans of a model in the first round; more take too long to build. Grows alike."""
 ROUNDING = 1e-9
 ANY = -1
-"""Device of a cut task that does not exist."""
+"""Stands for the device of a missing cut task."""
 
 
 class StageBounds:
-    """A stage whose cut tasks are on two devices.
+    """Bounds of a stage whose cut tasks are on two fixed devices.
 
     Attributes
     ----------
     low
-        Seconds that no schedule is below.
+        Lower bound of the time, in seconds.
     high
         Seconds of ``plan``, the best schedule; ∞ before there is one.
     """
@@ -45,7 +45,7 @@ class StageBounds:
         self.plan: PassPlan | None = None
 
     def improve(self, seed: int, meter: Meter, workers: int) -> None:
-        """Search, exclude, and solve; longer than the last time."""
+        """Search, compute windows, and solve, with more effort than the last time."""
         growth = GROWTH**self._rounds
         self._rounds += 1
         plans = [] if self.plan is None else [self.plan]
@@ -84,17 +84,17 @@ class StageBounds:
             self.search([PassPlan(order, place)], 1, seed, meter)
 
     def _raise(self, least: float) -> None:
-        """Raise the bound, to no more than the best schedule takes."""
+        """Raise the bound, at most to the time of the best schedule."""
         self.low = max(self.low, min(least, self.high))
 
 
 class BoundsTable:
-    """Bounds of a stage for each of the devices that it may begin on [A] and end on [B].
+    """Bounds of a stage for each pair of devices on which it may begin [A] and end [B].
 
     Attributes
     ----------
     low
-        [A, B] seconds that no schedule is below.
+        [A, B] lower bounds in seconds.
     high
         [A, B] seconds of the best schedules.
     """
@@ -110,14 +110,14 @@ class BoundsTable:
         self._bounds: dict[tuple[int, int], StageBounds] = {}
 
     def take(self, plan: PassPlan, meter: Meter) -> None:
-        """Use a schedule for the devices that its cut tasks are on."""
+        """Offer a schedule to the bounds of its cut tasks' devices."""
         a = int(plan.place[0]) if self.stage.begins else 0
         b = int(plan.place[-1]) if self.stage.ends else 0
         self._pair_bounds(a, b).search([plan], 1, 0, meter)
         self.high[a, b] = self._pair_bounds(a, b).high
 
     def improve(self, a: int, b: int, seed: int, meter: Meter, workers: int) -> None:
-        """Improve the bounds of a pair of devices, longer than the last time."""
+        """Improve the bounds of a pair of devices, with more effort than the last time."""
         bounds = self._pair_bounds(a, b)
         bounds.improve(seed, meter, workers)
         self.low[a, b], self.high[a, b] = bounds.low, bounds.high
@@ -126,7 +126,7 @@ class BoundsTable:
         if (a, b) not in self._bounds:
             first, last = self._first[a], self._last[b]
             classes = self._classes.copy()
-            for device in {first, last} - {ANY}:  # these differ from their likes
+            for device in {first, last} - {ANY}:  # no longer interchangeable with others
                 classes[device] = len(classes) + device
             tasks = self.stage.between(first, last)
             self._bounds[a, b] = StageBounds(tasks, float(self.low[a, b]), classes)
@@ -139,7 +139,7 @@ class BoundsTable:
         return plan
 
     def _paths(self, first: int) -> Floats:
-        """Least seconds from a first device to the end on every last one."""
+        """Lower bounds in seconds from a first device to the end on every last device."""
         windows = windows_below(self.stage.between(first, ANY), np.inf)
         if not self.stage.ends:
             return np.array([windows.path])

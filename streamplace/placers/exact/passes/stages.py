@@ -1,10 +1,10 @@
 """The shortest pass, stage by stage.
 
-For every stage and any two devices of its cut tasks there are two times: a bound that no schedule
-is below, and the time of the best known schedule. The shortest path through all stages by the
-bounds is a bound of the pass, the shortest path by the schedules is a schedule of the pass. The
-stages on the path of the bound are searched and solved, longer every time, until bound and schedule
-meet there: then no schedule is shorter.
+For every stage and any two devices of its cut tasks there are two times: a lower bound, and the
+time of the best known schedule. The shortest path through all stages by bounds is a bound of the
+pass; the shortest path by schedules is a schedule of the pass. The stages on the path of the bound
+are searched and solved with growing effort until bound and schedule agree there: then no schedule
+is shorter.
 """
 
 from itertools import pairwise
@@ -25,25 +25,25 @@ from streamplace.scheduling.stages import Slack, Stage, Stages
 from streamplace.scheduling.tasks import Tasks
 
 FEW_TASKS, MOST_TASKS = 100, 200
-"""Of a stage: rather leave something out than have more than few, but never have more than most."""
+"""Preferred and largest number of tasks of a stage; omissions are better than larger stages."""
 MOST_IN_ALL, MOST_TIMES, MOST_CELLS = 30_000, 100_000, 100_000_000
-"""Tasks, stages times pairs of devices, and tasks times devices thrice, or it takes too long."""
+"""Limits of tasks, of stages times pairs of devices, and of tasks times devices cubed."""
 NEAR = 1 + 2 * CLEARANCE
-"""Times that differ by this factor have met."""
+"""Factor within which two times count as equal."""
 
 
 class StagesProof(NamedTuple):
-    """Bound of a pass from its stages, and schedules."""
+    """Lower bound of a pass from its stages, and schedules."""
 
     least: float
     plans: tuple[PassPlan, ...]
-    """Schedules of all tasks, one of which may be better than the first plan."""
+    """Schedules of all tasks; one of them may be better than the initial plan."""
 
 
 def unruled(tasks: Tasks) -> Tasks:
-    """Tasks without rules about memory and about who may not meet, which concern all stages.
+    """Remove the limits of memory and the separations, which concern all stages.
 
-    A bound of these tasks is a bound of the tasks under the rules, too.
+    A bound for the tasks without these rules also holds with them.
     """
     nothing, nobody = np.zeros(0), np.zeros(0, np.int32)
     starts = np.zeros(len(tasks.member_start), np.int32)
@@ -51,7 +51,7 @@ def unruled(tasks: Tasks) -> Tasks:
 
 
 def stages_of(tasks: Tasks) -> Stages | None:
-    """Stages that can be proven one by one, where there are any."""
+    """Split a pass into stages that can be proven one by one; None if that is impossible."""
     pairs = tasks.n_devices**2
     if tasks.n_tasks > MOST_IN_ALL or tasks.n_tasks * tasks.n_devices * pairs > MOST_CELLS:
         return None
@@ -71,7 +71,7 @@ def prove_stages(
     meter: Meter,
     workers: int,
 ) -> StagesProof:
-    """Improve the stages until the budget ends, or the best is proven; begin with a plan."""
+    """Improve the stages, from a plan, until the budget ends or the best pass is proven."""
     tables, by_content = [], {}
     for stage in stages.stages:
         key = _content(stage)
@@ -98,7 +98,7 @@ def prove_stages(
 
 
 def _slack(tasks: Tasks) -> Slack:
-    """Time to spare, each task on its best device."""
+    """Slack of tasks and streams, each task on its best device."""
     windows = windows_below(tasks, np.inf)
     done, left = windows.head + windows.work, windows.work + windows.tail
     through = (done + windows.tail).min(axis=1)
@@ -108,12 +108,12 @@ def _slack(tasks: Tasks) -> Slack:
 
 
 def _content(stage: Stage) -> tuple[object, ...]:
-    """What makes two stages the same problem."""
+    """Key that equal stages share."""
     return stage.begins, stage.ends, *(part.tobytes() for part in stage.tasks)
 
 
 def _shortest_path(tables: list[Floats]) -> tuple[float, list[int]]:
-    """Length of the shortest way through tables of lengths [A, B], and its entries."""
+    """Length of the shortest path through tables of lengths [A, B], and its entries."""
     so_far, came = np.zeros(1), []
     for table in tables:
         total = so_far[:, None] + table
@@ -126,9 +126,9 @@ def _shortest_path(tables: list[Floats]) -> tuple[float, list[int]]:
 
 
 def _whole(tasks: Tasks, stages: Stages, plans: list[PassPlan]) -> tuple[PassPlan, PassPlan]:
-    """Plans for all tasks; those in no stage go where they are needed first, or soonest done.
+    """Plans for all tasks; omitted ones go to their first successor's device, or finish earliest.
 
-    One of them runs those in no stage just before they are needed, the other as soon as it can.
+    One plan runs omitted tasks just before their first successor, the other as early as possible.
     """
     n, outside = tasks.n_tasks, ~stages.inside
     when, place = np.full(n, float(n)), np.full(n, NOWHERE, np.int32)

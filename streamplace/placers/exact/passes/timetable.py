@@ -1,8 +1,8 @@
-"""The shortest pass for CP-SAT: where every task runs, when, and in which order.
+"""CP-SAT model of the shortest pass: device and start of every task.
 
-One Boolean x per unit and device that its windows leave, one start per task, an optional interval
-per task and device; intervals on a device do not overlap (or no more at once than it has cores).
-One Boolean y per stream and pair of devices that go together says over which link it goes, and
+One Boolean x per unit and device that its windows allow, one start per task, an optional interval
+per task and device; at most as many intervals of a device overlap as it has cores. One Boolean y
+per stream and compatible pair of devices selects the link, and
 
     start(v) ≥ start(u) + Σ_b w(u, b) x(u, b) + Σ_ab c(a, b) y(a, b)        for every stream (u, v).
 
@@ -74,7 +74,7 @@ class TimetableModel(PlacementModel):
         return self.choices(u, np.flatnonzero(open_to).tolist())
 
     def _start_of(self, v: int) -> "cp_model.IntVar":
-        """Start of a task, within the window of whatever device it is on."""
+        """Create the start of a task, within the window of its device."""
         head, work, tail = (part[v] for part in self._windows)
         row = self._of(v)
         first = min(self._whole(head[a]) for a in row)
@@ -85,7 +85,7 @@ class TimetableModel(PlacementModel):
         return start
 
     def _run_one_by_one(self) -> None:
-        """Let no device run more tasks at once than it has cores."""
+        """Limit the number of tasks that a device runs at once to its cores."""
         tasks = self._tasks
         on: dict[int, list[cp_model.IntervalVar]] = {}
         for v in range(tasks.n_tasks):
@@ -104,7 +104,7 @@ class TimetableModel(PlacementModel):
                 self.cp.add_cumulative(intervals, [1] * len(intervals), cores)
 
     def _send(self, e: int) -> None:
-        """Let a receiver wait for what is sent to it."""
+        """Let the receiver of a stream start after its arrival."""
         tasks, windows = self._tasks, self._windows
         u, v = int(tasks.source[e]), int(tasks.target[e])
         senders, receivers = self._of(u), self._of(v)
@@ -138,7 +138,7 @@ class TimetableModel(PlacementModel):
 
 
 def _rival_pairs(tasks: Tasks) -> Iterator[tuple[int, int]]:
-    """Units that must not meet, each pair once."""
+    """Yield every pair of units that must not share a device, once."""
     for u in range(len(tasks.member_start) - 1):
         for w in tasks.rivals[tasks.rival_start[u] : tasks.rival_start[u + 1]].tolist():
             if u < w:
@@ -146,6 +146,6 @@ def _rival_pairs(tasks: Tasks) -> Iterator[tuple[int, int]]:
 
 
 def n_booleans(tasks: Tasks, windows: Windows) -> int:
-    """Booleans of the model at most; beyond `MOST_BOOLEANS` no useful time is enough."""
+    """Upper bound of the model's Booleans; above `MOST_BOOLEANS` solving takes too long."""
     left = np.isfinite(windows.work).sum(axis=1)
     return int((left[tasks.source] * left[tasks.target]).sum() + left.sum())

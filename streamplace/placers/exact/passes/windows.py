@@ -1,9 +1,9 @@
-"""Windows: when a task can run on a device, if the pass is to be shorter than a cut.
+"""Windows: the times at which a task can run on a device in a pass shorter than a cut.
 
-A task on a device has a *head*, the soonest that it can start there, and a *tail*, the least that
-comes after it; both follow the ways through the graph over the devices that are left. Where head,
-work and tail do not stay below the cut the task cannot run there, and where they do not for the two
-ends of a stream these do not go together. Each exclusion raises heads and tails of others.
+A task on a device has a *head*, its earliest start there, and a *tail*, the least time after it;
+both follow paths through the graph over the devices that are not excluded. If head, work and tail
+reach the cut, the task cannot run there; if they do for the two ends of a stream, this pair of
+devices is excluded. Each exclusion raises heads and tails of others.
 """
 
 from typing import NamedTuple
@@ -16,22 +16,22 @@ from streamplace.scheduling.tasks import Tasks, transfer
 
 
 class Windows(NamedTuple):
-    """What is left: times are infinite where a task cannot be."""
+    """Heads, tails and work of tasks on devices, infinite on excluded devices."""
 
-    head: Floats  # [N, D] soonest start
+    head: Floats  # [N, D] earliest start
     tail: Floats  # [N, D] least seconds after the finish
     work: Floats  # [N, D] infinite where excluded
 
     @property
     def path(self) -> float:
-        """Makespan that no schedule is below; infinite where none is below the cut."""
+        """Lower bound of the makespan; infinite if no schedule is below the cut."""
         through = self.head + self.work + self.tail
         return float(through.min(axis=1).max())
 
 
 @kernel
 def windows_below(tasks: Tasks, cut: float) -> Windows:
-    """Exclude until nothing changes; no task has a device left where no schedule is below."""
+    """Exclude devices until nothing changes; a task loses all if no schedule is below the cut."""
     n, d = tasks.work.shape
     windows = Windows(np.empty((n, d)), np.empty((n, d)), tasks.work.copy())
     if cut == np.inf:
@@ -49,7 +49,7 @@ def windows_below(tasks: Tasks, cut: float) -> Windows:
 
 @borrowing_kernel
 def _find_heads(tasks: Tasks, windows: Windows, cut: float) -> None:
-    """Soonest starts, of senders that go together with their receivers below the cut."""
+    """Compute earliest starts, over senders' devices that keep the pair below the cut."""
     d = windows.head.shape[1]
     for v in tasks.order:
         for a in range(d):
@@ -71,7 +71,7 @@ def _find_heads(tasks: Tasks, windows: Windows, cut: float) -> None:
 
 @borrowing_kernel
 def _find_tails(tasks: Tasks, windows: Windows, cut: float) -> None:
-    """Least times after, over receivers that go together with their senders below the cut."""
+    """Compute least times after, over receivers' devices that keep the pair below the cut."""
     n, d = windows.tail.shape
     for i in range(n - 1, -1, -1):
         v = tasks.order[i]
@@ -93,7 +93,7 @@ def _find_tails(tasks: Tasks, windows: Windows, cut: float) -> None:
 
 @borrowing_kernel
 def _exclude(tasks: Tasks, windows: Windows, cut: float) -> int:
-    """Exclude what does not stay below the cut, for whole units; how much that is."""
+    """Exclude devices that reach the cut, for entire units; return the number of exclusions."""
     n, d = windows.work.shape
     count = 0
     for v in range(n):

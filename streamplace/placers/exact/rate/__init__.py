@@ -1,1 +1,1 @@
-"""Proofs about the throughput: no placement has a lower largest load."""
+"""Proofs for the throughput: no placement has a lower peak load."""

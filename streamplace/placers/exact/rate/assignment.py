@@ -1,6 +1,6 @@
-"""The placement problem for CP-SAT: minimise the largest load of any device, core, link or NIC.
+"""CP-SAT model of a placement: minimises the largest load of any device, core, link or NIC.
 
-One Boolean x per unit and device, one Boolean y per stream and ordered pair of devices, bound by
+One Boolean x per unit and device, one Boolean y per stream and ordered pair of devices, linked by
 the flow equations Σ_b y[a, b] = x[source, a] and Σ_a y[a, b] = x[target, b]. Equal devices open
 along units in decreasing load. Loads are rounded down.
 """
@@ -25,29 +25,29 @@ MOST_BOOLEANS = 100_000
 
 
 class AssignmentBound(NamedTuple):
-    """Placement found, if any, and a load that no placement can stay below."""
+    """Placement found, if any, and a lower bound of the largest load."""
 
     place: Ints | None
     least: float
 
 
 class Goal(NamedTuple):
-    """What to look for."""
+    """Limits of the search for a placement, and its start."""
 
-    full: Floats  # [D] CPU loads stay below, at most the cut
-    cut: float  # all loads stay below
-    least: float  # loads that need not be told apart: this and lower ones
+    full: Floats  # [D] limit of CPU loads, at most the cut
+    cut: float  # limit of all loads
+    least: float  # load below which placements are not distinguished
     hint: Ints  # [U] placement to start from
 
 
 def too_large(units: Units) -> bool:
-    """Whether the model would not fit the solver in any useful time."""
+    """Whether the model is too large to solve in any useful time."""
     d = units.n_devices
     return units.n_units * d + len(units.source) * d * d > MOST_BOOLEANS
 
 
 def solve(units: Units, goal: Goal, effort: Effort) -> AssignmentBound:
-    """Look for the placement with the smallest largest load below the cut."""
+    """Search for the placement with the least peak load below the cut."""
     model = AssignmentModel(units, goal)
     solution = solve_model(model.cp, effort)
     if solution.infeasible:
@@ -78,7 +78,7 @@ class AssignmentModel(PlacementModel):
         self.cp.minimize(self.peak)
 
     def whole(self, load: float) -> int:
-        """Load as an integer, rounded down; more than the ceiling is all the same."""
+        """Load as an integer, rounded down, at most the ceiling + 1."""
         return min(int(load * self.scale), self.ceiling + 1)
 
     def _unit_choices(self, u: int, goal: Goal) -> "Choices":

@@ -1,8 +1,8 @@
-"""Whether the CPU work fits the devices at all, network aside: bin packing by kinds of items.
+"""Bin packing of the CPU work into devices, without the network, by kinds of items.
 
-Dynamic programming over how many items of each kind are packed: of all ways to pack the same items
-into the devices in their order, the one that ends on the earliest device with the least work there
-is as good as any other. The number of states is the product of (items of a kind + 1).
+Dynamic programming over the numbers of packed items of each kind: of all ways to pack the same
+items into the devices in order, the one that ends on the earliest device with the least work there
+dominates. The number of states is the product of (items of a kind + 1).
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ RESOLUTION = 1 << 16
 
 
 def packs(work: Floats, room: Floats) -> bool:
-    """Whether the work may fit the devices' room; True also where that takes too long to tell."""
+    """Whether the work may fit the devices' capacities; True if deciding takes too long."""
     sizes, counts = _kinds(work[work > 0])
     if np.prod(counts + 1.0) > MOST_STATES:
         return bool(work.sum() <= room.sum())
@@ -24,9 +24,9 @@ def packs(work: Floats, room: Floats) -> bool:
 
 
 def largest_sum(work: Floats, limit: float) -> float:
-    """Return a limit for sums of some of the work that are below ``limit``, from above.
+    """Upper bound of the subset sums of the work that are below ``limit``.
 
-    Work is rounded down to whole steps, and a step per item added at the end.
+    Work is rounded down to steps, and one step per item is added at the end.
     """
     steps = RESOLUTION / max(work.sum(), limit)
     sums = 1
@@ -37,7 +37,7 @@ def largest_sum(work: Floats, limit: float) -> float:
 
 
 def _kinds(work: Floats) -> tuple[Floats, Longs]:
-    """Distinct sizes, the smallest of nearly equal ones, and how many items have them."""
+    """Distinct sizes, the smallest of nearly equal ones, and their numbers of items."""
     items = np.sort(work)
     starts = np.flatnonzero(np.diff(items, prepend=-1.0) > SAME * items)
     return items[starts], np.diff(np.append(starts, len(items)))
@@ -45,7 +45,7 @@ def _kinds(work: Floats) -> tuple[Floats, Longs]:
 
 @kernel
 def _pack(sizes: Floats, counts: Longs, room: Floats) -> bool:
-    """Whether the items fit, packed into the devices in their order."""
+    """Whether the items fit when packed into the devices in order."""
     n_kinds = len(sizes)
     stride = np.ones(n_kinds + 1, np.int64)
     for kind in range(n_kinds):

@@ -10,7 +10,7 @@ from streamplace.placers.exact.rate.units import Units
 
 
 def simple_bound(units: Units) -> float:
-    """Every unit somewhere, and all the work on all the devices."""
+    """Bound by the least load of each unit alone, and by all work over all devices."""
     alone = np.maximum(units.load, units.core).min(axis=1).max()
     power, work = powers(units)
     return max(float(alone), float(work.sum() / power.sum()))
@@ -44,5 +44,5 @@ def limits_below(units: Units, cut: float) -> Limits:
 
 
 def hopeless(limits: Limits) -> bool:
-    """Whether the CPU work alone cannot stay within the limits."""
+    """Whether the CPU work alone exceeds the limits."""
     return not packs(limits.work, limits.full * limits.power)

@@ -1,12 +1,13 @@
 """Depth-first branch and bound over placements, compiled.
 
-At every node the unit with the fewest devices left is placed next; a device is left while no load
-reaches its limit (forward checking), and of equal empty devices only the first is tried. A node is
-hopeless when some unit has no device left, or when the devices cannot take in the remaining work.
+At every node the unit with the fewest feasible devices is placed next; a device is feasible while
+no load reaches its limit (forward checking), and of equal empty devices only the first is tried. A
+node is pruned if some unit has no feasible device, or if the devices cannot carry the remaining
+work.
 
-Loads stand in one vector per depth, laid out as in `streamsim.equation`. A vector is always written
-anew from the one above it, never undone, so that rounding errors do not add up over millions of
-nodes.
+There is one load vector per depth, in the order of `streamsim.equation`. A vector is always
+computed from the one above it, never undone, so that rounding errors do not accumulate over
+millions of nodes.
 """
 
 from typing import NamedTuple
@@ -38,30 +39,30 @@ class Search(NamedTuple):
     loads: Floats  # [U + 1, R]
     unit: Ints  # [U] unit placed at each depth
     options: Ints  # [U, D] devices to try at each depth, the best last
-    left: Ints  # [U] how many of them are still to try
+    left: Ints  # [U] number of them still to try
     clock: Longs  # depth (-1 before the first node), nodes
-    lead: Ints  # [D] device that stands for this one: itself, or the first of its empty likes
+    lead: Ints  # [D] representative of a device: itself, or the first equal empty device
     reach: Floats  # [D] work that could still go to a device
     held: Longs  # [D] units on each device, in the patterns' words
-    most: Floats  # [D] work of the fullest pattern still open to a device
-    grows: Longs  # [D] fields of the kinds that a device may still take in
+    most: Floats  # [D] largest work of the patterns still open to a device
+    grows: Longs  # [D] fields of the kinds of which a device may still receive units
     beside: Floats  # [4, D] bytes/s out, in, tuples/s out, in between a unit and each device
 
 
 class Limits(NamedTuple):
-    """What a placement must stay below, and what the units need."""
+    """Limits of the loads of a placement, and the needs of units."""
 
-    full: Floats  # [D] CPU load
-    cut: float  # every other load
+    full: Floats  # [D] limit of CPU loads
+    cut: float  # limit of every other load
     work: Floats  # [U] CPU work, at most load · power on every device
     power: Floats  # [D]
     wire: float  # seconds per byte of the slowest link
-    patterns: Patterns  # combinations that devices may end with; none for any
-    rank: Floats  # [U] of units with equally few devices the one of the largest rank is placed
+    patterns: Patterns  # allowed final combinations of units on devices; none for no restriction
+    rank: Floats  # [U] rank that decides between units with equally few devices, largest first
 
 
 def new_search(units: Units) -> Search:
-    """Search at its root."""
+    """Build a search at its root."""
     n, d = units.load.shape
     return Search(
         place=np.full(n, -1, np.int32),
@@ -81,9 +82,9 @@ def new_search(units: Units) -> Search:
 
 @borrowing_kernel
 def run(units: Units, limits: Limits, search: Search, nodes: int) -> int:
-    """Go on until a placement within the limits is found, none is left, or some nodes are done.
+    """Continue until a placement within the limits is found, none remains, or ``nodes`` are done.
 
-    A placement found is left in ``search.place``.
+    The placement found is in ``search.place``.
     """
     clock = search.clock
     stop = clock[NODES] + nodes
@@ -140,7 +141,7 @@ def _descend(units: Units, search: Search, t: int, u: int, d: int) -> None:
 
 @borrowing_kernel
 def _branch(units: Units, limits: Limits, search: Search, t: int) -> None:
-    """Choose the unit with the fewest devices left and order these; none where it is hopeless."""
+    """Choose the unit with the fewest feasible devices and sort these; none to prune the node."""
     n, n_devices = units.load.shape
     _find_leads(units, search)
     search.reach[:] = 0.0
@@ -170,7 +171,7 @@ def _branch(units: Units, limits: Limits, search: Search, t: int) -> None:
 
 @borrowing_kernel
 def _first_free(search: Search) -> int:
-    """Return some unit that is not placed."""
+    """Return the first unit that is not placed."""
     u = 0
     while search.place[u] >= 0:
         u += 1
@@ -179,7 +180,7 @@ def _first_free(search: Search) -> int:
 
 @borrowing_kernel
 def _match(patterns: Patterns, search: Search) -> bool:
-    """Find the patterns still open to every device; whether they could hold all the work."""
+    """Find the patterns still open to every device; return whether they can hold all the work."""
     held, lead, guards = search.held, search.lead, patterns.guards
     if len(patterns.word) == 0:
         return True
@@ -209,7 +210,7 @@ def _match(patterns: Patterns, search: Search) -> bool:
 
 @borrowing_kernel
 def _supply(limits: Limits, search: Search, t: int) -> float:
-    """Work that the devices can still take in."""
+    """Work that the devices can still receive."""
     supply = 0.0
     for d in range(len(limits.full)):
         room = (limits.full[d] - search.loads[t, d]) * limits.power[d]
@@ -219,7 +220,7 @@ def _supply(limits: Limits, search: Search, t: int) -> float:
 
 @borrowing_kernel
 def _find_leads(units: Units, search: Search) -> None:
-    """Let every used device stand for itself, and the first empty one of a class for all."""
+    """Choose representatives: every used device itself, the first empty device of every class."""
     lead, classes = search.lead, units.classes
     lead[:] = -1
     for u in range(len(search.place)):
@@ -251,7 +252,7 @@ def _gather(units: Units, search: Search, u: int) -> None:
 
 @borrowing_kernel
 def _fits(units: Units, limits: Limits, search: Search, t: int, u: int, d: int) -> bool:
-    """Whether unit u on device d keeps every load within the limits, given `_gather`'s sums."""
+    """Whether unit u on device d keeps every load within the limits, after `_gather`."""
     loads, cut, full = search.loads[t], limits.cut, limits.full
     if units.core[u, d] >= cut or loads[d] + units.load[u, d] >= full[d]:
         return False
@@ -289,7 +290,7 @@ def _fits(units: Units, limits: Limits, search: Search, t: int, u: int, d: int) 
 
 @borrowing_kernel
 def _meets_rival(units: Units, search: Search, u: int, d: int) -> bool:
-    """Whether a unit that must be apart from u is on device d."""
+    """Whether a rival of unit u is on device d."""
     for i in range(units.rival_start[u], units.rival_start[u + 1]):
         if search.place[units.rivals[i]] == d:
             return True
@@ -298,7 +299,7 @@ def _meets_rival(units: Units, search: Search, u: int, d: int) -> bool:
 
 @borrowing_kernel
 def has_memory(units: Units, place: Ints, u: int, d: int) -> bool:
-    """Whether unit u fits on device d, beside the others that are there."""
+    """Whether unit u fits into the memory of device d, beside the other units there."""
     if len(units.memory) == 0:
         return True
     taken = units.memory[u]
@@ -310,7 +311,7 @@ def has_memory(units: Units, place: Ints, u: int, d: int) -> bool:
 
 @borrowing_kernel
 def _order(units: Units, limits: Limits, search: Search, t: int, u: int) -> None:
-    """List the devices left for unit u, the one that it burdens least in the end last."""
+    """List the feasible devices of unit u by falling burden, so that the best is last."""
     _gather(units, search, u)
     options, beside = search.options[t], search.beside
     count = 0
@@ -330,6 +331,6 @@ def _order(units: Units, limits: Limits, search: Search, t: int, u: int) -> None
 
 @borrowing_kernel
 def _burden(units: Units, limits: Limits, search: Search, t: int, u: int, d: int) -> float:
-    """Load of the device with unit u on it, less what it spares the links."""
+    """Load of the device with unit u on it, less the load that this saves on links."""
     spared = search.beside[0, d] + search.beside[1, d]
     return search.loads[t, d] + units.load[u, d] - spared * limits.wire

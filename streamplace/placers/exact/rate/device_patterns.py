@@ -1,10 +1,11 @@
-"""What one device can hold when the CPU is tight, by counts of each kind of unit.
+"""Patterns of units on one device if the CPU is tight, by counts of each kind of unit.
 
-Where D equal devices must take in all the work below a cut, each must take at least what the others
-cannot. Few combinations of counts lie between the two; the search keeps every device within them.
+If D equal devices must carry all work with loads below a cut, each must carry at least the work
+that the others cannot. Few combinations of counts lie between these limits; the search keeps every
+device within them.
 
-Counts are packed into one word, a field per kind with a guard bit on top, so that "no more of any
-kind than" is a subtraction: (b | guards) - a keeps all guards just if a ≤ b in every field.
+Counts are packed into one word, a field per kind with a guard bit on top, so that comparing all
+fields is one subtraction: (b | guards) - a keeps all guards if and only if a ≤ b in every field.
 """
 
 from typing import NamedTuple
@@ -23,7 +24,7 @@ MOST_STEPS = 200_000
 
 
 class Patterns(NamedTuple):
-    """Combinations that a device can hold (P), and how units count in them."""
+    """Combinations of units on a device (P), and the encoding of units in them."""
 
     word: Longs  # [P] counts of every kind
     work: Floats  # [P] their work
@@ -65,7 +66,7 @@ def patterns_below(units: Units, cut: float) -> Patterns:
 
 
 def _with_itself(hub: Hub) -> Hub:
-    """Return the hub's kinds, with the hub as one more kind, the last."""
+    """Add the hub itself as the last kind."""
     last = len(hub.counts)
     return hub._replace(
         kind=np.where(hub.kind < 0, last, hub.kind),
@@ -78,7 +79,7 @@ def _with_itself(hub: Hub) -> Hub:
 
 @kernel
 def _enumerate(hub: Hub, shift: Longs, least: float, cut: float) -> tuple[Longs, Floats]:
-    """Longs and work of all patterns from ``least`` to the cut; too many of both if they are."""
+    """Words and work of all patterns from ``least`` to the cut, more than the limit if too many."""
     n = len(hub.counts)
     words = np.empty(MOST_PATTERNS + 1, np.int64)
     works = np.empty(MOST_PATTERNS + 1)

@@ -1,10 +1,10 @@
-"""Whether the units around one hub can be spread over equal devices: a relaxation by counts.
+"""Hub relaxation: spreads the units around one hub over equal devices, by counts.
 
 A hub is a unit with many streams, such as the source of a graph with many branches. Of the network
 only the links between the hub's device and the others are kept, so that units with equal work and
-equal streams from and to the hub need no names, only counts: one device takes the hub and a pattern
-of units, every other device a pattern whose streams also fit one link. Only patterns that cannot
-take in one more unit matter, for covering too much is never harder than covering exactly.
+equal streams from and to the hub are interchangeable: one device holds the hub and a pattern of
+units, every other device a pattern whose streams also fit one link. Only maximal patterns matter,
+because covering more units than necessary is never harder than covering them exactly.
 """
 
 from typing import NamedTuple
@@ -25,7 +25,7 @@ NO, YES, UNKNOWN = 0, 1, -1
 
 
 class Hub(NamedTuple):
-    """A hub, and the others by kind (K): equal work, equal streams from and to the hub."""
+    """A hub, and the other units by kind (K): equal work, equal streams from and to the hub."""
 
     unit: int
     kind: Ints  # [U] kind of every unit, -1 for the hub
@@ -47,12 +47,12 @@ def hubs_of(units: Units) -> list[Hub]:
 
 
 def spread(hub: Hub, limit: float, n_devices: int, steps: int) -> tuple[int, Longs]:
-    """Whether all loads can stay up to ``limit``, and then which pattern each device takes."""
+    """Whether all loads can be at most ``limit``, and if so the pattern of each device."""
     return _spread(hub, limit, n_devices, steps)
 
 
 def placed(hub: Hub, taken: Longs) -> Ints:
-    """Placement that deals the units of every kind to the devices by their patterns."""
+    """Placement that distributes the units of every kind to devices by their patterns."""
     place = np.zeros(len(hub.kind), np.int32)
     for kind, count in enumerate(hub.counts):
         devices = np.repeat(np.arange(len(taken)), taken[:, kind])
@@ -82,7 +82,7 @@ def _hub(units: Units, hub: int) -> Hub:
 
 @kernel
 def _spread(hub: Hub, limit: float, n_devices: int, steps: int) -> tuple[int, Longs]:
-    """Cover the units device by device; a state is how many of each kind are covered."""
+    """Cover the units device by device; a state is the number of covered units of each kind."""
     n = len(hub.counts)
     chosen = np.zeros((n_devices, n), np.int64)
     radix = np.ones(n + 1, np.int64)
@@ -122,7 +122,7 @@ def _spread(hub: Hub, limit: float, n_devices: int, steps: int) -> tuple[int, Lo
 
 @kernel
 def _trace(states: Longs, origin: Longs, s: int, device: int, chosen: Longs) -> None:
-    """Write what each device newly covers on the way to state s."""
+    """Write the units that each device newly covers on the path to state s."""
     while device >= 0:
         before = origin[s, 0]
         for k in range(chosen.shape[1]):
@@ -133,7 +133,7 @@ def _trace(states: Longs, origin: Longs, s: int, device: int, chosen: Longs) -> 
 
 @kernel
 def _patterns(hub: Hub, room: float, link: float) -> Longs:
-    """Maximal counts of each kind that one device can take, shape [P, K]; cut at MOST_PATTERNS."""
+    """Maximal patterns of one device, shape [P, K]; at most MOST_PATTERNS + 1 of them."""
     n = len(hub.counts)
     patterns = np.empty((MOST_PATTERNS + 1, n), np.int64)
     size = 0
@@ -155,7 +155,7 @@ def _patterns(hub: Hub, room: float, link: float) -> Longs:
 
 @kernel
 def advance(now: Longs, counts: Longs, fits: bool) -> bool:
-    """Step to the next combination, in place; one that does not fit is not made larger."""
+    """Step to the next combination in place, skipping larger ones than one that does not fit."""
     k, n = 0, len(now)
     if not fits:
         while k < n and now[k] == 0:

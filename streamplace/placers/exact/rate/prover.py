@@ -1,9 +1,9 @@
-"""From a first placement to a proven one, the cheapest means first.
+"""Proof of the least peak load, from a first placement, with the cheapest methods first.
 
-1. A short annealing; all loads ≤ 1, or at a simple lower bound, need no further proof.
-2. Streams heavier than the best peak contract; what remains may not fit the devices any more.
-3. Branch and bound for a few thousand nodes, which settles most small graphs.
-4. Bounds by bisection (bin packing, hubs), and the placements that the hub patterns suggest.
+1. A short annealing; a peak of at most 1, or at a simple lower bound, needs no further proof.
+2. Streams heavier than the best peak are contracted, after which the units may not fit the devices.
+3. Branch and bound for a few thousand nodes, which solves most small graphs.
+4. Bounds by bisection (bin packing, hubs), and the placements that hub patterns suggest.
 5. More annealing, more branch and bound, and CP-SAT for the rest of the budget.
 """
 
@@ -28,24 +28,24 @@ from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
 
 TOLERANCE = 1e-9
-"""A better placement is better by this share at least; far above all rounding errors."""
+"""Least share by which a placement is better; far above all rounding errors."""
 MOVES, NODES_FIRST = 3_000, 3_000
 MOVES_MORE, NODES_MORE = 50_000, 4_000_000
 MOVES_NAMING = 10_000
 SHARES = (0.1, 0.3, 1.0)
 SLICE, SLICE_CELLS = 20_000, 20_000_000
-"""Moves or nodes between two looks at the clock, and the cells that these may touch."""
+"""Most moves or nodes between two readings of the clock, and most cells that they touch."""
 HALVINGS = 12
 STEPS, STEPS_MORE = 100_000, 10_000_000
 
 
 class Prover:
-    """The best placement of the units, its peak load, and a load that no placement can beat.
+    """The best placement of the units, its peak load, and a lower bound of the peak load.
 
     Attributes
     ----------
     least
-        No placement has a largest load below this; loads under 1 are not told apart.
+        Lower bound of the peak load; peaks below 1 are not distinguished.
     """
 
     def __init__(self, units: Units, start: Ints, meter: Meter, seed: int, workers: int) -> None:
@@ -69,11 +69,11 @@ class Prover:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left to find or to prove."""
+        """Whether the best placement is proven."""
         return self.peak <= self.least * (1 + 4 * TOLERANCE)
 
     def prove(self) -> None:
-        """Go through all means until done or out of budget."""
+        """Apply all methods until done or out of budget."""
         for step, effort in (
             (self._warm, MOVES),
             (self._search, NODES_FIRST),
@@ -88,7 +88,7 @@ class Prover:
             step(effort)
 
     def try_full_rate(self) -> None:
-        """Look for a placement without overload by the quick means, while there may be one."""
+        """Search for a placement without overload by the quick methods, while one may exist."""
         for step, effort in (
             (self._warm, MOVES),
             (self._search, NODES_FIRST),
@@ -104,14 +104,14 @@ class Prover:
         return self.peak * (1 - TOLERANCE)
 
     def _adopt(self, place: Ints) -> None:
-        """Take a placement of the units if it is better, and fits."""
+        """Keep a placement of the units if it is better and fits into memory."""
         if not fits(self.units, place[None])[0]:
             return
         loads = np.empty(self.units.n_devices * (self.units.n_devices + 3))
         self._best.offer(place, write_loads(self.units, place, loads))
 
     def _exclude(self, load: float) -> None:
-        """Take note that no placement has a peak below the load."""
+        """Raise the bound: no placement has a peak below the load."""
         self.least = max(self.least, load * (1 - TOLERANCE))
 
     def _warm(self, moves: int) -> None:
@@ -123,7 +123,7 @@ class Prover:
             moves -= now
 
     def _annealed(self, units: Units, start: Ints, kind: Ints, moves: int) -> Ints:
-        """Anneal a placement of some units by a number of moves, or fewer if fewer are left."""
+        """Anneal a placement of units by ``moves`` moves, or as many as the budget allows."""
         self._seed = (self._seed + 1) % 2**31
         stop = self._meter.at_most(moves)
         place, _ = anneal(units, start, kind, moves, stop, self.least, self._seed)
@@ -131,12 +131,12 @@ class Prover:
         return place
 
     def _search(self, nodes: int) -> None:
-        """Branch and bound below the cut, again from the root after every improvement."""
+        """Branch and bound below the cut, restarted after every improvement."""
         while nodes > 0 and not (self.done or self._meter.over):
             nodes -= self._look_below(self._cut, nodes)
 
     def _close(self, nodes: int) -> None:
-        """Branch and bound from below: tight limits are soon refuted, or met and then optimal."""
+        """Branch and bound from below: tight limits are quickly refuted, or met and optimal."""
         quota = nodes // 64 + 1
         while nodes > 0:
             for share in SHARES:
@@ -147,7 +147,7 @@ class Prover:
             quota *= 2
 
     def _look_below(self, cut: float, nodes: int) -> int:
-        """Find a placement below a cut, or that there is none; return the nodes it took."""
+        """Find a placement below a cut, or prove that there is none; return the nodes used."""
         smaller = contracted(self.units, cut)
         if smaller is None:
             self._exclude(cut)
@@ -171,7 +171,7 @@ class Prover:
         return int(search.clock[NODES]) + 1
 
     def _bisect(self, steps: int) -> None:
-        """Raise the lower bound; place what the hubs' patterns leave possible."""
+        """Raise the lower bound by bisection, and try the placements that hub patterns suggest."""
         if self._refuted(self._cut, steps):
             return self._exclude(self._cut)
         high = self._cut
@@ -200,7 +200,7 @@ class Prover:
         )
 
     def _name_patterns(self, cut: float, steps: int) -> None:
-        """Anneal from the patterns that fit the cut, exchanging only units of one kind."""
+        """Anneal from the patterns that fit the cut, swapping only units of one kind."""
         smaller = contracted(self.units, cut)
         if smaller is None:
             return
@@ -213,7 +213,7 @@ class Prover:
                 self._adopt(place[group])
 
     def _solve(self, _: int) -> None:
-        """Let CP-SAT use what is left of the budget."""
+        """Run CP-SAT for the rest of the budget."""
         smaller = contracted(self.units, self._cut)
         if smaller is None:
             return self._exclude(self._cut)

@@ -1,8 +1,8 @@
-"""Several sources: the best placement found, and a bound from what any placement must share.
+"""Several sources: the best placement found, and a bound by a linear programme.
 
-Rates are max–min fair, which no peak load decides. Where all placements can be tried they are; else
-a local search looks for the best one, and a linear programme bounds it: no unit can get more than
-the device best for it, and all of them no more than all devices together.
+Rates are max–min fair, which the peak load does not determine. If there are few placements, all are
+tried; otherwise a local search finds a good one, and a linear programme bounds it: no unit can use
+more than its best device, and all units together no more than all devices.
 """
 
 import operator
@@ -24,18 +24,18 @@ BATCH = 20_000
 MOST_SHARES = 2_000_000
 KICK = 3
 MOST_PRESSURE = 1e12
-"""Pressure up to which that of constant loads is told to the solver."""
+"""Largest pressure of constant loads that the solver receives."""
 
 
 class BatchIncumbent(Incumbent[Ints]):
-    """The best placement of the units so far, by the objective, of batches of placements."""
+    """The best placement of the units so far by the objective, from batches of placements."""
 
     def __init__(self, problem: Problem, objective: Objective, unit: Ints, meter: Meter) -> None:
         super().__init__(operator.gt, meter)
         self._problem, self._objective, self._unit = problem, objective, unit
 
     def judge(self, places: Ints) -> tuple[Ints, float]:
-        """Judge legal placements of the units [B, U]; return the best of these and its value."""
+        """Evaluate legal placements of the units [B, U]; return the best of these and its value."""
         values = self._objective.evaluate(self._problem, places[:, self._unit])
         self.meter.spend(len(places))
         i = int(np.argmax(values))
@@ -44,7 +44,7 @@ class BatchIncumbent(Incumbent[Ints]):
 
 
 def try_all(units: Units, best: BatchIncumbent) -> None:
-    """Judge every legal placement; equal devices open in order."""
+    """Evaluate every legal placement."""
     for batch in _all_placements(units):
         legal = batch[_legal(units, batch)]
         if len(legal):
@@ -57,7 +57,7 @@ def few(units: Units) -> bool:
 
 
 def climb(units: Units, best: BatchIncumbent, rng: np.random.Generator) -> None:
-    """Move single units while that helps, then move some at random and start again."""
+    """Move single units while that helps, then move some at random and repeat."""
     meter = best.meter
     now, value = best.judge(best.solution[None, :])
     while not meter.over and best.value < 1:
@@ -92,9 +92,9 @@ def bound(problem: Problem, units: Units, unit: Ints) -> float:
 
 
 def _programme(weight: Floats, use: Floats) -> float:
-    """Bound on max weight·x with use·x ≤ 1 and 0 ≤ x ≤ 1, valid whatever the solver's precision.
+    """Upper bound of max weight·x with use·x ≤ 1 and 0 ≤ x ≤ 1, valid for any solver precision.
 
-    For any prices y ≥ 0 of the resources, Σ y + Σ max(0, weight - y·use) is one.
+    For any prices y ≥ 0 of the resources, Σ y + Σ max(0, weight - y·use) is an upper bound.
     """
     from ortools.linear_solver import pywraplp
 

@@ -1,4 +1,4 @@
-"""The highest throughput, proven: from a first placement, by the prover of the peak load."""
+"""The highest throughput, proven by the least peak load from a first placement."""
 
 from collections.abc import Callable
 from functools import partial
@@ -18,12 +18,12 @@ from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found
 
 SMALL, LARGE = 200, 2_000
-"""Up to SMALL operators need no help with the first placement; beyond LARGE little is proven."""
+"""Operators up to which any first placement is good enough, and beyond which proofs are skipped."""
 MOST_CELLS = 20_000_000
 MOST_PROOFS = 50
-"""Provers that are asked one after another; each has a better placement than the one before."""
+"""Most provers in sequence, each with a better placement than the one before."""
 MOST_TIMES = 1e9
-"""Constant loads count no more often, where they alone are too much."""
+"""Largest factor of constant loads, for placements where these alone are too much."""
 CLOSE = 4 * TOLERANCE
 
 
@@ -35,7 +35,7 @@ def prove_throughput(
     budget: Budget,
     workers: int,
 ) -> Found:
-    """Best placement found, and a throughput that none exceeds."""
+    """Return the best placement found, and an upper bound of the throughput."""
     meter = Meter(budget, MOVES)
     units, unit = units_of(problem)
     first_operator = np.unique(unit, return_index=True)[1]
@@ -65,11 +65,11 @@ def prove_throughput(
 def _prove_constants(
     problem: Problem, unit: Ints, prover: Prover, provers: Callable[..., Prover] | None
 ) -> tuple[Ints, float]:
-    """Best placement of the units beside constant loads, and the least pressure of any.
+    """Best placement of the units with constant loads, and a lower bound of the peak pressure.
 
-    A prover knows loads alone. Where constant loads count as often as the best placement so far has
-    to slow down, either another placement has a lower peak, which is then faster, or none is
-    (Dinkelbach 1967).
+    A prover does not know constant loads. They are therefore multiplied by the slowdown of the best
+    placement so far and added to the loads: if another placement then has a lower peak, it is
+    faster; otherwise none is (Dinkelbach 1967).
     """
     best, least = prover.place, max(prover.least, least_times(problem))
     if provers is None:
@@ -93,7 +93,7 @@ def _prove_constants(
 def _prove_sources(
     problem: Problem, objective: Objective, unit: Ints, prover: Prover, meter: Meter, seed: int
 ) -> Found:
-    """Answer where sources differ in what they reach."""
+    """Prove or bound the throughput if sources reach different rates."""
     units = prover.units
     meter.trace.clear()
     best = sources.BatchIncumbent(problem, objective, unit, meter)
@@ -109,7 +109,7 @@ def _prove_sources(
 
 
 def _best_of(problem: Problem, objective: Objective, start: tuple[Placement, ...]) -> Ints | None:
-    """Devices of the best of some placements; None where there are none."""
+    """Devices of the best of some placements; None if there are none."""
     for placement in start:
         problem.check(placement)
     if not start:
@@ -119,7 +119,7 @@ def _best_of(problem: Problem, objective: Objective, start: tuple[Placement, ...
 
 
 def _first(problem: Problem, objective: Objective, seed: int, budget: Budget) -> Ints:
-    """Legal placement to start from; for large graphs one that is worth starting from."""
+    """Legal placement to start from; for large graphs, the result of other placers."""
     if problem.n_operators <= SMALL:
         return problem.repaired(np.zeros(problem.n_operators, np.int32))
     half = Budget(None if budget.seconds is None else budget.seconds / 2, budget.evaluations)

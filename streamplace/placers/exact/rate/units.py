@@ -1,4 +1,4 @@
-"""The problem as exact sees it: units of operators that move together, in plain arrays."""
+"""Units of operators that are placed together, with loads and streams as plain arrays."""
 
 from typing import NamedTuple
 
@@ -31,13 +31,13 @@ class Units(NamedTuple):
     rivals: Ints  # [2P]
     seconds_per_byte: Floats  # [D, D]
     gap: float
-    egress: Floats  # [D] seconds per byte, 0 where uncapped
+    egress: Floats  # [D] seconds per byte, 0 if uncapped
     ingress: Floats  # [D]
     overhead: float  # core seconds per remote tuple, at each end
     overhead_per_byte: float  # core seconds per remote byte, at each end
     cores: Floats  # [D]
-    classes: Ints  # [D] interchangeable devices
-    memory: Floats  # [U] bytes, or [0] where memory does not limit
+    classes: Ints  # [D] class of each device; devices of a class are interchangeable
+    memory: Floats  # [U] bytes, or [0] if memory is unlimited
     room: Floats  # [D] bytes
 
     @property
@@ -57,20 +57,20 @@ class Units(NamedTuple):
 
     @property
     def one_class(self) -> bool:
-        """Whether all devices, and so all links, are equal."""
+        """Whether all devices, and therefore all links, are equal."""
         return bool((self.classes == self.classes[0]).all())
 
 
 @inlined_kernel
 def unit_handling(units: Units, tuples: float, traffic: float, d: int) -> float:
-    """Load of device d that sends or receives so much."""
+    """Load of device d by sending or receiving ``tuples`` and ``traffic``."""
     overhead, per_byte = units.overhead, units.overhead_per_byte
     load: float = handling_load(tuples, traffic, overhead, per_byte, units.cores[d])
     return load
 
 
 def units_of(problem: Problem, times: float = 1.0) -> tuple[Units, Ints]:
-    """Units of a problem, and the unit of every operator; constant loads count ``times`` over.
+    """Units of a problem, and the unit of every operator; adds ``times`` the constant loads.
 
     A placement carries the full rates divided by ``times`` if and only if its peak is at most
     ``times``.
@@ -120,7 +120,7 @@ def fits(units: Units, places: Ints) -> Bools:
 
 
 def merged(units: Units, group: Ints) -> Units:
-    """Units of units: those of one group move together, streams between the same two add up."""
+    """Merge units into groups; streams between the same two groups add up."""
     n = int(group.max()) + 1
     load = np.zeros((n, units.n_devices))
     core = np.zeros_like(load)
@@ -145,16 +145,16 @@ def merged(units: Units, group: Ints) -> Units:
 
 
 def _summed(memory: Floats, group: Ints) -> Floats:
-    """Memory of groups, of none where it does not limit."""
+    """Memory of groups; empty if memory is unlimited."""
     if not len(memory):
         return memory
     return np.bincount(group, memory).astype(np.float64)
 
 
 def contracted(units: Units, cut: float) -> tuple[Units, Ints] | None:
-    """Merge units whose streams alone would load any link to the cut; None where that cannot be.
+    """Merge units whose stream alone would load any link to the cut; None if that is impossible.
 
-    Every placement with all loads below the cut keeps them together, so nothing is lost. Streams
+    Every placement with all loads below the cut keeps such units together, so none is lost. Streams
     add up by merging, which may make further ones too heavy.
     """
     group = np.arange(units.n_units, dtype=np.int32)
@@ -176,7 +176,7 @@ def contracted(units: Units, cut: float) -> tuple[Units, Ints] | None:
 
 
 def _joined(n: int, source: Ints, target: Ints) -> Ints:
-    """Groups that the given pairs connect, numbered by first member."""
+    """Connected components of the pairs, numbered by first member."""
     group = np.arange(n)
     for a, b in zip(source, target, strict=True):
         low, high = sorted((group[a], group[b]))
@@ -198,7 +198,7 @@ def _linked(units: Units) -> Units:
 
 
 def _incident(source: Ints, target: Ints, n: int) -> tuple[Ints, Ints]:
-    """Pairs that touch each of n things, as one list cut at ``start``."""
+    """Pairs that include each of n elements, as one list divided by ``start``."""
     ends = np.concatenate((source, target))
     start = np.zeros(n + 1, np.int32)
     np.cumsum(np.bincount(ends, minlength=n), out=start[1:])

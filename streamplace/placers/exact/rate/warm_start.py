@@ -1,4 +1,4 @@
-"""A short simulated annealing, compiled: the placement that the proof has to beat."""
+"""A short simulated annealing, compiled, for the placement that the proof starts from."""
 
 import numpy as np
 from streamsim.equation import (
@@ -24,12 +24,12 @@ FREE = -1
 def anneal(
     units: Units, start: Ints, kind: Ints, moves: int, stop: int, enough: float, seed: int
 ) -> tuple[Ints, float]:
-    """Best legal placement met and its largest load; ends early at ``enough``.
+    """Return the best legal placement found and its peak load; end early at ``enough``.
 
-    It cools over ``moves`` moves, but makes no more than ``stop`` of them.
+    The temperature falls over ``moves`` moves, of which at most ``stop`` are made.
 
     Units of kind FREE move to any device and swap with any other; units of another kind only swap
-    with their own, so that every device keeps as many of each kind as it has at the start.
+    with their own kind, so that every device keeps its number of each kind.
     """
     np.random.seed(seed)  # noqa: NPY002 - numba's generator, private to compiled code
     n, d = units.load.shape
@@ -68,7 +68,7 @@ def anneal(
 
 @borrowing_kernel
 def _exchange(place: Ints, u: int, v: int, new: int, old: int) -> None:
-    """Put unit u on the new device and, if there is one, unit v on the old."""
+    """Put unit u on the new device and, if v ≥ 0, unit v on the old one."""
     place[u] = new
     if v >= 0:
         place[v] = old
@@ -76,7 +76,7 @@ def _exchange(place: Ints, u: int, v: int, new: int, old: int) -> None:
 
 @borrowing_kernel
 def write_loads(units: Units, place: Ints, loads: Floats) -> float:
-    """Write the load of every resource; return the largest, single cores included."""
+    """Compute the load of every resource; return the largest, single cores included."""
     n = len(units.classes)
     loads[:] = 0.0
     peak = 0.0
@@ -101,7 +101,7 @@ def write_loads(units: Units, place: Ints, loads: Floats) -> float:
 
 @borrowing_kernel
 def _energy(loads: Floats, peak: float) -> float:
-    """8-norm of the loads: the largest decides, the others are felt."""
+    """8-norm of the loads: the largest dominates, but the others contribute."""
     total = 0.0
     for load in loads:
         share = load / peak if peak > 0 else 0.0
@@ -112,7 +112,7 @@ def _energy(loads: Floats, peak: float) -> float:
 
 @borrowing_kernel
 def _legal(units: Units, place: Ints, u: int) -> bool:
-    """Whether unit u may be where it is, given the others."""
+    """Whether unit u may be on its device, given the others."""
     if np.isinf(units.load[u, place[u]]):
         return False
     for i in range(units.rival_start[u], units.rival_start[u + 1]):
