@@ -199,7 +199,7 @@ def control_day(
     """Plan for several rates between the lowest and the peaks, and bound the cost of every slot."""
     slots = TraceSlots.of(trace, seconds)
     low, high = slots.peak.min(axis=0), slots.peak.max(axis=0)
-    wanted = [low + (high - low) * (k + 1) / PLANS for k in range(PLANS)]
+    wanted = [low + (high - low) * k / (PLANS - 1) for k in range(PLANS)]
     distinct = {rates.tobytes(): rates for rates in wanted}
     found = plan_each([trace.graph(graph, rates) for rates in distinct.values()])
     plans = _useful(list(found))

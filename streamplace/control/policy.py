@@ -42,7 +42,7 @@ class PlanChoice:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Observation:
+class SlotObservation:
     """A running job at the end of an interval.
 
     Attributes
@@ -74,7 +74,7 @@ class Observation:
 class Policy(Protocol):
     """A rule that chooses plans; it may remember what it has seen."""
 
-    def choose(self, seen: Observation) -> int:
+    def choose(self, seen: SlotObservation) -> int:
         """Number of the plan that the job should run from now on."""
 
 

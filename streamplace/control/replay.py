@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamplace.control.day import HOUR, ControlDay
-from streamplace.control.policy import MakePolicy, Observation, PlanChoice
+from streamplace.control.policy import MakePolicy, PlanChoice, SlotObservation
 from streamplace.model.arrays import Bools, Floats, Ints
 
 STEP = 1.0
@@ -62,7 +62,7 @@ def replay(day: ControlDay, name: str, make: MakePolicy) -> PolicyReplay:
     policy, run = make(choice), _Run(day)
     for slot in range(len(day.slots)):
         run.pass_slot(slot)
-        seen = Observation(
+        seen = SlotObservation(
             (slot + 1) * day.slots.seconds,
             float(day.offered[slot]),
             run.backlog,

@@ -62,7 +62,7 @@ def test_a_schedule_is_written_with_its_plans(run: Callable, words: list[str]) -
         (["--schedule", "--quantile", "0.9"], "a schedule carries all rates; drop --quantile"),
         (["--schedule", "--policy", "ds3"], "there is no policy 'ds3'; did you mean 'ds2'?"),
         (["--schedule", "--slot", "0 s"], "the slot is 0 s; it must be above 0"),
-        (["--schedule", "--lag=-1 s"], "it must be 0 or more"),
+        (["--schedule", "--lag=-1 s"], "must be between 0 and"),
     ],
 )
 def test_what_would_have_no_effect_is_refused(

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamplace.control.day import ControlDay, MoveTerms, TraceSlots
-from streamplace.control.policy import POLICIES, Observation, PlanChoice
+from streamplace.control.policy import POLICIES, PlanChoice, SlotObservation
 from streamplace.control.replay import lateness, replay
 from streamplace.control.schedule import cheapest_levels, lower_bound
 from streamplace.model.arrays import Floats, Ints
@@ -89,7 +89,7 @@ def test_costs_and_lateness_of_a_replay_are_those_of_a_queue() -> None:
         def __init__(self, plans: PlanChoice) -> None:
             self.seconds = plans.seconds
 
-        def choose(self, seen: Observation) -> int:
+        def choose(self, seen: SlotObservation) -> int:
             return 1
 
     terms = MoveTerms(price=HOUR, delay=60.0, outage=30.0, lag=10.0)
@@ -127,7 +127,7 @@ def test_the_work_function_keeps_its_competitive_ratio(values: list[float], pric
     cast("Any", chooser)._needed = lambda seen: seen.rate
     level, chosen = int(day.carries[0].argmax()), []
     for rate in values:
-        level = chooser.choose(Observation(0.0, rate, 0.0, level, CAPACITIES))
+        level = chooser.choose(SlotObservation(0.0, rate, 0.0, level, CAPACITIES))
         chosen.append(level)
     levels = np.array(chosen)
     best, most = day.total(cheapest_levels(day)), 2 * len(COSTS) - 1

@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from streamplace.control.policy import Observation, PlanChoice, policy
+from streamplace.control.policy import PlanChoice, SlotObservation, policy
 
 TARGET, HIGHEST, LOWEST = 0.7, 1.0, 0.4
 """Utilization that is aimed at, and those beyond which something is done."""
@@ -24,7 +24,7 @@ class AutoscalerPolicy:
         self._wanted: deque[int] = deque(maxlen=max(1, round(DOWN_INTERVAL / plans.seconds)))
         self._moved, self._level = float("-inf"), -1
 
-    def choose(self, seen: Observation) -> int:
+    def choose(self, seen: SlotObservation) -> int:
         """The plan whose utilization would be the target."""
         if seen.level != self._level:
             self._moved, self._level = seen.time, seen.level

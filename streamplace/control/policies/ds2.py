@@ -1,6 +1,6 @@
 """DS2: the least that carries the rate, computed from true processing rates (OSDI 2018)."""
 
-from streamplace.control.policy import Observation, PlanChoice, policy
+from streamplace.control.policy import PlanChoice, SlotObservation, policy
 
 
 @policy("ds2")
@@ -14,6 +14,6 @@ class Ds2Policy:
     def __init__(self, plans: PlanChoice) -> None:
         pass
 
-    def choose(self, seen: Observation) -> int:
+    def choose(self, seen: SlotObservation) -> int:
         """The cheapest plan that carries what has arrived in the last interval."""
         return seen.least_level(seen.rate)

@@ -2,7 +2,7 @@
 
 from collections import deque
 
-from streamplace.control.policy import Observation, PlanChoice, policy
+from streamplace.control.policy import PlanChoice, SlotObservation, policy
 
 TARGET, TOLERANCE = 0.8, 0.1
 """Utilization that is aimed at, and the part by which it may differ before anything is done."""
@@ -21,7 +21,7 @@ class HpaPolicy:
     def __init__(self, plans: PlanChoice) -> None:
         self._wanted: deque[int] = deque(maxlen=max(1, round(WINDOW / plans.seconds)))
 
-    def choose(self, seen: Observation) -> int:
+    def choose(self, seen: SlotObservation) -> int:
         """The plan at which the utilization is at most the target."""
         used = seen.rate / float(seen.capacity[seen.level])
         level = seen.level

@@ -1,6 +1,6 @@
 """Static: the plan for the peaks, all the time."""
 
-from streamplace.control.policy import Observation, PlanChoice, policy
+from streamplace.control.policy import PlanChoice, SlotObservation, policy
 
 
 @policy("static")
@@ -10,6 +10,6 @@ class StaticPolicy:
     def __init__(self, plans: PlanChoice) -> None:
         self._largest = len(plans) - 1
 
-    def choose(self, seen: Observation) -> int:
+    def choose(self, seen: SlotObservation) -> int:
         """The largest plan."""
         return self._largest

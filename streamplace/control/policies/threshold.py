@@ -1,6 +1,6 @@
 """Threshold: one plan up above a utilization, one plan down after it was low for a while."""
 
-from streamplace.control.policy import Observation, PlanChoice, policy
+from streamplace.control.policy import PlanChoice, SlotObservation, policy
 
 UP, DOWN = 0.8, 0.5
 """Part of the capacity above which a larger plan is taken, and below which a smaller one."""
@@ -15,7 +15,7 @@ class ThresholdPolicy:
     def __init__(self, plans: PlanChoice) -> None:
         self._seconds, self._below = plans.seconds, 0.0
 
-    def choose(self, seen: Observation) -> int:
+    def choose(self, seen: SlotObservation) -> int:
         """The next larger or smaller plan, or the present one."""
         used = seen.rate / float(seen.capacity[seen.level])
         self._below = self._below + self._seconds if used < DOWN else 0.0

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from streamplace.control.policy import Observation, PlanChoice, policy
+from streamplace.control.policy import PlanChoice, SlotObservation, policy
 from streamplace.model.arrays import Floats
 
 OVERLOAD = 1e4
@@ -49,7 +49,7 @@ class WorkFunctionPolicy:
         reaction = plans.seconds + plans.delay
         self._deficit = SAFETY * max(0.0, plans.lag - plans.outage) / (reaction + plans.lag)
 
-    def choose(self, seen: Observation) -> int:
+    def choose(self, seen: SlotObservation) -> int:
         """The plan of least work function and price."""
         plans = self._plans
         needed = self._needed(seen)
@@ -64,7 +64,7 @@ class WorkFunctionPolicy:
         price = plans.price[seen.level] * self._haste(seen)
         return int(np.where(ends & fits, work + price, np.inf).argmin())
 
-    def _needed(self, seen: Observation) -> float:
+    def _needed(self, seen: SlotObservation) -> float:
         """Tuples/s that the next interval may bring, with what waits."""
         if self._rates and self._rates[-1] > 0:
             is_missed = seen.rate > self._rates[-1] * (1 + self._growth)
@@ -74,7 +74,7 @@ class WorkFunctionPolicy:
         expected = seen.rate * (1 + self._growth) * (1 - self._deficit)
         return max(seen.rate * (1 - self._deficit), expected) + seen.backlog / CATCH_UP
 
-    def _haste(self, seen: Observation) -> Floats:
+    def _haste(self, seen: SlotObservation) -> Floats:
         """Factor of the price of moving to each plan, by what followed at this time yesterday."""
         factor = np.ones(len(self._plans))
         day = round(DAY / self._plans.seconds)

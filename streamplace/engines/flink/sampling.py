@@ -16,6 +16,8 @@ PATIENCE_SECONDS = 30.0
 """Maximum wait for metrics that change rarely; one that has not changed by then is idle."""
 SILENCE_SECONDS = 10.0
 """If Flink reports no metric of a job for this time, it never will."""
+LEAST_LOOKS = 25
+"""Answers without metrics that a Flink must have given by then: a busy one answers slowly."""
 YOUNG_MS = 60_000
 """Maximum age of a job without metrics, which Flink fetches every ten seconds."""
 LATE = 0.05
@@ -235,14 +237,16 @@ class Sampler:
         FlinkError
             When the job is not running, or stops running.
         """
-        began = time.monotonic()
+        began, looks = time.monotonic(), 0
         deadline = began + seconds + PATIENCE_SECONDS
         while time.monotonic() < deadline and self._is_short(seconds):
             age = self._rest.running_job(self._job).get("duration", YOUNG_MS)
             for watch in self._watches:
                 if time.monotonic() < deadline:
                     _look(self._rest, self._job, watch)
+            looks += 1
             is_silent = all(watch.previous is None for watch in self._tasks.values())
+            is_silent = is_silent and looks >= LEAST_LOOKS
             if is_silent and age >= YOUNG_MS and time.monotonic() >= began + SILENCE_SECONDS:
                 raise FlinkError(
                     f"Flink has reported no metrics of job {shown(self._job)} for "
