@@ -4,9 +4,9 @@
 
 Eight traces of a week, three of them published (datasets/traces) and five generated from the seed,
 are scaled so that four applications (datasets/applications) need 24 cores at their peaks. Plans
-choose among four types of machines. Every policy decides once a minute without knowing the rates to
-come. The page gets a table over all pairs of trace and application, and one by trace. The traces
-that are generated here chose no parameter of any policy.
+choose among four types of machines. Every policy decides every five minutes without knowing the
+rates to come. The page gets a table over all pairs of trace and application, and one by trace. The
+traces that are generated here chose no parameter of any policy.
 """
 
 import itertools
@@ -122,7 +122,7 @@ def table(rows: list[tuple[str, str, Floats]]) -> str:
 @click.command()
 @click.option("--applications", default=",".join(APPLICATIONS), show_default=True)
 @click.option("--traces", "wanted", help="Such as taxi,steps.  [default: all]")
-@click.option("--slot", default=60.0, show_default=True, help="Seconds between decisions.")
+@click.option("--slot", default=300.0, show_default=True, help="Seconds between decisions.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Page to write into.")
 def main(applications: str, wanted: str | None, slot: float, output: Path | None) -> None:
     """Replay all policies on all traces and applications."""
