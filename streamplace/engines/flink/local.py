@@ -67,7 +67,8 @@ _COMMON: Settings = {
     "cluster.registration.error-delay": 500,
     "cluster.registration.initial-timeout": 100,
     "resourcemanager.standalone.start-up-time": 1000,
-    "pekko.ask.timeout": "120 s",  # a busy machine is not a dead one
+    # a busy machine is not a dead one; but Flink fetches no metrics for so long after a loss
+    "pekko.ask.timeout": "30 s",
     "pekko.startup-timeout": "120 s",
     "heartbeat.timeout": 120_000,
     "heartbeat.interval": 2_000,

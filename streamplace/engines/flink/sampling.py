@@ -252,7 +252,8 @@ class Sampler:
                     f"Flink has reported no metrics of job {shown(self._job)} for "
                     f"{SILENCE_SECONDS:g} s, so nothing can be measured; check "
                     "metrics.fetcher.update-interval, which must not be 0, and whether the "
-                    "JobManager reaches metrics.internal.query-service.port of its TaskManagers"
+                    "JobManager reaches metrics.internal.query-service.port of its TaskManagers; "
+                    "when it has lost one, it reports none for pekko.ask.timeout"
                 )
             time.sleep(POLL_SECONDS)
         self._marks.append([max(0, len(watch.looks) - 1) for watch in self._watches])
