@@ -34,8 +34,8 @@ from against_page import results
 from against_runs import Session, session
 from flink_jobs import ROOT, SOURCES
 
-from streamplace.engines.flink.dist import Flink, find_flink
-from streamplace.engines.flink.jars import build_jar
+from streamplace.engines.flink.local.dist import Flink, find_flink
+from streamplace.engines.flink.program.jars import build_jar
 from streamplace.errors import StreamplaceError
 
 MOST_OTHERS = 0.25

@@ -27,14 +27,14 @@ from against_cells import (
 )
 from limiting import SETTINGS, limit, measured_devices, release, wait_compiled
 
-from streamplace.engines.flink.apply import apply
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.local import LocalCluster
-from streamplace.engines.flink.plan import read_plan
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import FlinkError, Rest
-from streamplace.engines.flink.sampling import BACK_PRESSURED, sample, sent_by
-from streamplace.engines.flink.tasks import read_vertices
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.local.session import LocalCluster
+from streamplace.engines.flink.measure.sampling import BACK_PRESSURED, sample, sent_by
+from streamplace.engines.flink.pin.apply import apply
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.plan import read_plan
+from streamplace.engines.flink.rest.tasks import read_vertices
 from streamplace.errors import StreamplaceError
 
 SETTLE, WINDOW, MOST_WINDOWS, STEADY = 2.0, 3.0, 6, 0.05

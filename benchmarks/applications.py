@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from streamplace.engines.flink.dist import Flink, find_flink
-from streamplace.engines.flink.jars import build_jar
-from streamplace.engines.flink.local import local_cluster
-from streamplace.engines.flink.profile import profile
-from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.local.dist import Flink, find_flink
+from streamplace.engines.flink.local.session import local_cluster
+from streamplace.engines.flink.measure.profile import profile
+from streamplace.engines.flink.program.jars import build_jar
+from streamplace.engines.flink.rest.client import Rest
 from streamplace.io.graphs import graph_from_dict, graph_to_dict, write_graph
 
 FOLDER = Path(__file__).parents[1] / "datasets" / "applications"

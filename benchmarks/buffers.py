@@ -22,13 +22,13 @@ import click
 import numpy as np
 from flink_jobs import HEAVY, SOURCES, FlinkJob
 
-from streamplace.engines.flink.dist import find_flink
-from streamplace.engines.flink.helpers import HELPERS, NETWORK, TASKS
-from streamplace.engines.flink.jars import build_jar
-from streamplace.engines.flink.local import local_cluster
-from streamplace.engines.flink.profile import profile
-from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.sampling import sample
+from streamplace.engines.flink.cpu.helpers import HELPERS, NETWORK, TASKS
+from streamplace.engines.flink.local.dist import find_flink
+from streamplace.engines.flink.local.session import local_cluster
+from streamplace.engines.flink.measure.profile import profile
+from streamplace.engines.flink.measure.sampling import sample
+from streamplace.engines.flink.program.jars import build_jar
+from streamplace.engines.flink.rest.client import Rest
 
 LIGHT = FlinkJob(
     "GraphJob",

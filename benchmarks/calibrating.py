@@ -12,11 +12,11 @@ from statistics import median
 from typing import Any
 
 from streamplace import Cluster, Operator, Stream, StreamGraph, simulate
-from streamplace.engines.flink.background import remote_shares
-from streamplace.engines.flink.cluster import FRAMING, HEADROOM
-from streamplace.engines.flink.names import FUSED
-from streamplace.engines.flink.pinning import counts
-from streamplace.engines.flink.sending_cost import RemoteFlow, SendingCost, sending_cost
+from streamplace.engines.flink.cpu.background import remote_shares
+from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM
+from streamplace.engines.flink.measure.sending_cost import RemoteFlow, SendingCost, sending_cost
+from streamplace.engines.flink.pin.names import FUSED
+from streamplace.engines.flink.pin.pinning import counts
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.model.expansion import expand
 

@@ -36,14 +36,14 @@ from flink_jobs import JOBS, ROOT, SOURCES
 from limiting import limit, measured_devices, release, threads
 
 from streamplace.drawing.figures import GREY, new_figure, save
-from streamplace.engines.flink.apply import apply
-from streamplace.engines.flink.dist import Flink, find_flink
-from streamplace.engines.flink.jars import build_jar
-from streamplace.engines.flink.local import LocalCluster
-from streamplace.engines.flink.plan import FlinkTask, read_plan
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.sampling import sample
+from streamplace.engines.flink.local.dist import Flink, find_flink
+from streamplace.engines.flink.local.session import LocalCluster
+from streamplace.engines.flink.measure.sampling import sample
+from streamplace.engines.flink.pin.apply import apply
+from streamplace.engines.flink.program.jars import build_jar
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.plan import FlinkTask, read_plan
 
 DEVICES = tuple(f"cal-{i}" for i in range(4))
 CORES, BANDWIDTH = 0.25, 40e6

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.limited import cgroups, limited_cluster
-from streamplace.engines.flink.local import LocalCluster
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.local.limited import cgroups, limited_cluster
+from streamplace.engines.flink.local.session import LocalCluster
 
 PERIOD_US = 20_000
 """Short, so that a slow device is slow and not fast by turns: queues would run empty meanwhile."""

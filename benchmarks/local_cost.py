@@ -21,17 +21,17 @@ from urllib.parse import quote
 
 import click
 
-from streamplace.engines.flink.cpu import processes_of
-from streamplace.engines.flink.dist import find_flink
-from streamplace.engines.flink.flight_recorder import sampled_stacks
-from streamplace.engines.flink.jars import build_jar
-from streamplace.engines.flink.local import local_cluster
-from streamplace.engines.flink.names import FUSED
-from streamplace.engines.flink.plan import read_plan
-from streamplace.engines.flink.profile import profile
-from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.sampling import sample
-from streamplace.engines.flink.task_cpu import between, snapshot
+from streamplace.engines.flink.cpu.flight_recorder import sampled_stacks
+from streamplace.engines.flink.cpu.task_cpu import between, snapshot
+from streamplace.engines.flink.cpu.threads import processes_of
+from streamplace.engines.flink.local.dist import find_flink
+from streamplace.engines.flink.local.session import local_cluster
+from streamplace.engines.flink.measure.profile import profile
+from streamplace.engines.flink.measure.sampling import sample
+from streamplace.engines.flink.pin.names import FUSED
+from streamplace.engines.flink.program.jars import build_jar
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.plan import read_plan
 from streamplace.model.graph import StreamGraph
 from streamplace.model.streams import CHAINED
 

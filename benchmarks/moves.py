@@ -13,14 +13,14 @@ from pathlib import Path
 import click
 import numpy as np
 
-from streamplace.engines.flink.dist import find_flink
-from streamplace.engines.flink.jars import build_jar
-from streamplace.engines.flink.local import local_cluster
-from streamplace.engines.flink.move import FlinkMove
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.settling import Settling
-from streamplace.engines.flink.tasks import read_vertices
+from streamplace.engines.flink.local.dist import find_flink
+from streamplace.engines.flink.local.session import local_cluster
+from streamplace.engines.flink.move.move import FlinkMove
+from streamplace.engines.flink.move.settling import Settling
+from streamplace.engines.flink.program.jars import build_jar
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.tasks import read_vertices
 
 SOURCE = Path(__file__).parents[1] / "examples" / "flink" / "LogJob.java"
 

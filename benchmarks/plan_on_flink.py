@@ -47,15 +47,15 @@ from planned_runs import (
 )
 from planned_tables import summary
 
-from streamplace.engines.flink.apply import apply
-from streamplace.engines.flink.dist import Flink, find_flink
-from streamplace.engines.flink.jars import build_jar
-from streamplace.engines.flink.local import LocalCluster
-from streamplace.engines.flink.plan import read_plan
-from streamplace.engines.flink.profile import JobProfile, profile
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import FlinkError, Rest
-from streamplace.engines.flink.sampling import sample
+from streamplace.engines.flink.local.dist import Flink, find_flink
+from streamplace.engines.flink.local.session import LocalCluster
+from streamplace.engines.flink.measure.profile import JobProfile, profile
+from streamplace.engines.flink.measure.sampling import sample
+from streamplace.engines.flink.pin.apply import apply
+from streamplace.engines.flink.program.jars import build_jar
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.plan import read_plan
 from streamplace.io.graphs import graph_to_dict
 
 JOBS = {**PROBED, **COMPARED}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from statistics import mean
 
-from streamplace.engines.flink.sampling import Activity
+from streamplace.engines.flink.measure.sampling import Activity
 
 ALIKE_SECONDS = 0.45
 """Looks at two operators that are less apart are of the same update of Flink's counters."""

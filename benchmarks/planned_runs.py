@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from streamplace import Cluster, StreamGraph, place, plan
-from streamplace.engines.flink.cluster import FRAMING, HEADROOM, slowness
-from streamplace.engines.flink.sending_cost import SendingCost
+from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, slowness
+from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.errors import ProblemError
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.io.graphs import graph_from_dict

@@ -21,14 +21,14 @@ from calibration import BANDWIDTH, CORES, DEVICES, SETTLE, WARM_UP, drawn
 from flink_jobs import SOURCES
 from limiting import limit, measured_devices, release
 
-from streamplace.engines.flink.apply import apply
-from streamplace.engines.flink.consistency import Consistency, consistency
-from streamplace.engines.flink.dist import Flink, find_flink
-from streamplace.engines.flink.jars import build_jar
-from streamplace.engines.flink.local import LocalCluster
-from streamplace.engines.flink.profile import JobProfile, profile
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.local.dist import Flink, find_flink
+from streamplace.engines.flink.local.session import LocalCluster
+from streamplace.engines.flink.measure.consistency import Consistency, consistency
+from streamplace.engines.flink.measure.profile import JobProfile, profile
+from streamplace.engines.flink.pin.apply import apply
+from streamplace.engines.flink.program.jars import build_jar
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import Rest
 
 JOBS = {"meter readings": "Readings", "payment rules": "Rules"}
 RATE = "1000000"

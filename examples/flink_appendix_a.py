@@ -22,14 +22,14 @@ from typing import Any
 from streamsim import throughput
 
 from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph
-from streamplace.engines.flink.apply import apply
-from streamplace.engines.flink.dist import Flink, find_flink
-from streamplace.engines.flink.jars import build_jar
-from streamplace.engines.flink.limited import limited_cluster, why_unlimited
-from streamplace.engines.flink.profile import profile
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.sampling import settled_rate
+from streamplace.engines.flink.local.dist import Flink, find_flink
+from streamplace.engines.flink.local.limited import limited_cluster, why_unlimited
+from streamplace.engines.flink.measure.profile import profile
+from streamplace.engines.flink.measure.sampling import settled_rate
+from streamplace.engines.flink.pin.apply import apply
+from streamplace.engines.flink.program.jars import build_jar
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import Rest
 from streamplace.evaluate.queues import run_queues
 
 DEVICES = tuple(f"dev-{i}" for i in range(5))

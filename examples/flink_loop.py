@@ -15,19 +15,19 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from streamplace import Cluster, Device, StreamGraph, expand, place, simulate
-from streamplace.engines.flink.apply import apply
-from streamplace.engines.flink.dist import Flink, find_flink
-from streamplace.engines.flink.jars import build_jar
-from streamplace.engines.flink.limited import limited_cluster, why_unlimited
-from streamplace.engines.flink.local import LocalCluster, local_cluster
-from streamplace.engines.flink.pinning import counts, vectors_of
-from streamplace.engines.flink.plan import read_plan
-from streamplace.engines.flink.profile import profile
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.sampling import settled_rate
-from streamplace.engines.flink.tasks import read_vertices
-from streamplace.engines.flink.verify import verify
+from streamplace.engines.flink.local.dist import Flink, find_flink
+from streamplace.engines.flink.local.limited import limited_cluster, why_unlimited
+from streamplace.engines.flink.local.session import LocalCluster, local_cluster
+from streamplace.engines.flink.measure.profile import profile
+from streamplace.engines.flink.measure.sampling import settled_rate
+from streamplace.engines.flink.pin.apply import apply
+from streamplace.engines.flink.pin.pinning import counts, vectors_of
+from streamplace.engines.flink.pin.verify import verify
+from streamplace.engines.flink.program.jars import build_jar
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.plan import read_plan
+from streamplace.engines.flink.rest.tasks import read_vertices
 
 DEVICES = tuple(f"dev-{i}" for i in range(5))
 MIPS = 1000.0

@@ -8,17 +8,17 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from streamplace.engines.flink.config import as_yaml
-from streamplace.engines.flink.dist import Flink, find_java
-from streamplace.engines.flink.local import (
+from streamplace.engines.flink.local.config import as_yaml
+from streamplace.engines.flink.local.dist import Flink, find_java
+from streamplace.engines.flink.local.session import (
     _COMMON,
     JOB_MANAGER,
     START_SECONDS,
     LocalCluster,
     local_cluster,
 )
-from streamplace.engines.flink.rest import FlinkError, Rest
-from streamplace.engines.flink.settling import source_rate
+from streamplace.engines.flink.move.settling import source_rate
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 
 
 def come_back(rest: Rest, cluster: LocalCluster, device: str) -> None:

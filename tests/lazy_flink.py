@@ -8,9 +8,9 @@ from urllib.parse import unquote
 
 from scripted_flink import task_manager
 
-from streamplace.engines.flink.answers import parse_answer
-from streamplace.engines.flink.profile import JobProfile
-from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.measure.profile import JobProfile
+from streamplace.engines.flink.rest.answers import parse_answer
+from streamplace.engines.flink.rest.client import Rest
 
 START, MIPS = 100.0, 1000.0
 

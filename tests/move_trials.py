@@ -20,11 +20,11 @@ from flink_proxy import FaultyProxy
 from moved_jobs import write_spread
 
 from streamplace.cli.main import main
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.jars import files_jar
-from streamplace.engines.flink.local import JOB_MANAGER, LocalCluster
-from streamplace.engines.flink.rest import FlinkError, Rest
-from streamplace.engines.flink.state import stop
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.local.session import JOB_MANAGER, LocalCluster
+from streamplace.engines.flink.move.state import stop
+from streamplace.engines.flink.program.jars import files_jar
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 
 RATE = "200"
 MOST_COMMANDS = 4

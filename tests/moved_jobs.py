@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from streamplace.engines.flink.rest import ENDED, Rest
-from streamplace.engines.flink.state import stop
-from streamplace.engines.flink.tasks import read_vertices
+from streamplace.engines.flink.move.state import stop
+from streamplace.engines.flink.rest.client import ENDED, Rest
+from streamplace.engines.flink.rest.tasks import read_vertices
 
 COUNT, SLOW, FAST = 150_000, 500, 1_000_000
 """Tuples of a job, and how many a second while it is watched and when it shall end."""

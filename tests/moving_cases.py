@@ -9,17 +9,17 @@ from typing import Any, ClassVar
 import pytest
 from scripted_flink import ScriptedFlink, healthy, job, scripted_flink
 
-from streamplace.engines.flink import stopping, transaction
-from streamplace.engines.flink.folder import FileEntry, SavepointFolder
-from streamplace.engines.flink.holder import Holder
-from streamplace.engines.flink.job_ids import successor
-from streamplace.engines.flink.journal import Journal, MoveLock
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.settling import Settling
-from streamplace.engines.flink.state import Saving
-from streamplace.engines.flink.transaction import Transaction, Way
-from streamplace.engines.flink.uploads import ClusterJar
+from streamplace.engines.flink.move import endings, transaction
+from streamplace.engines.flink.move.folder import FileEntry, SavepointFolder
+from streamplace.engines.flink.move.holder import Holder
+from streamplace.engines.flink.move.journal import Journal, MoveLock
+from streamplace.engines.flink.move.settling import Settling
+from streamplace.engines.flink.move.state import Saving
+from streamplace.engines.flink.move.transaction import Transaction, Way
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.program.uploads import ClusterJar
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.engines.live import Verification
 
 OLD = "old"
@@ -120,7 +120,7 @@ def move_maker(
         monkeypatch.setattr(transaction, "submit", submit)
         monkeypatch.setattr(transaction, "wait_started", lambda *_: None)
         monkeypatch.setattr(transaction, "verify", lambda *_: Verification((), (), ()))
-        monkeypatch.setattr(stopping, "STEADY_SECONDS", 0.2)
+        monkeypatch.setattr(endings, "STEADY_SECONDS", 0.2)
         monkeypatch.setattr(Program, "run_request", lambda _, saved: {"savepointPath": saved.path})
         rest, moment = Rest(flink.url), datetime(2020, 1, 1, tzinfo=UTC)
         journal = Journal(

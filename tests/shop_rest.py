@@ -6,9 +6,9 @@ from typing import Any
 
 from lazy_flink import Clock, LazyRest, Vertex, rates
 
-from streamplace.engines.flink.advice import Advice
-from streamplace.engines.flink.advise import AdviceSettings, advise
-from streamplace.engines.flink.steady import GARBAGE_TIME
+from streamplace.engines.flink.advise.advice import Advice
+from streamplace.engines.flink.advise.advise import AdviceSettings, advise
+from streamplace.engines.flink.measure.steady import GARBAGE_TIME
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
 

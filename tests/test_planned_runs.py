@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from streamplace import Operator, Stream, StreamGraph
-from streamplace.engines.flink.sampling import Activity
+from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.io.graphs import graph_to_dict
 from streamplace.model.expansion import expand
 from streamplace.model.placement import Placement

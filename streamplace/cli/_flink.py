@@ -12,7 +12,7 @@ from streamplace.cli._output import console
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
-    from streamplace.engines.flink.program import Program
+    from streamplace.engines.flink.program.program import Program
     from streamplace.engines.live import Verification
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -90,8 +90,8 @@ def asks(function: F) -> F:
         authorization: Path | None,
         **options: Any,
     ) -> Any:
-        from streamplace.engines.flink.access import Access, read_authorization
-        from streamplace.engines.flink.rest import Rest
+        from streamplace.engines.flink.rest.access import Access, read_authorization
+        from streamplace.engines.flink.rest.client import Rest
 
         access = Access(cacert, cert, key, read_authorization(authorization))
         return function(*arguments, rest=Rest(url, access=access), **options)
@@ -189,7 +189,7 @@ def program_of(
     managed_memory: str | None,
 ) -> "Program":
     """Job that the options of ``submits`` describe."""
-    from streamplace.engines.flink.program import Program, parse_settings
+    from streamplace.engines.flink.program.program import Program, parse_settings
     from streamplace.model.units import size_bytes
 
     managed = None if managed_memory is None else int(size_bytes(managed_memory) // 2**20)

@@ -23,8 +23,8 @@ from streamplace.cli._output import print_json, print_line, print_report, say, w
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
-    from streamplace.engines.flink.advice import Advice
-    from streamplace.engines.flink.rest import Rest
+    from streamplace.engines.flink.advise.advice import Advice
+    from streamplace.engines.flink.rest.client import Rest
 
 
 @click.command(
@@ -121,9 +121,9 @@ def advise_(
     as the job was submitted with; leave them out if streamplace has submitted or moved the job on
     this machine. Without a program, the plan may change the parallelism of all operators.
     """
-    from streamplace.engines.flink.advise import AdviceSettings
+    from streamplace.engines.flink.advise.advise import AdviceSettings
     from streamplace.engines.flink.engine import FlinkEngine
-    from streamplace.engines.flink.source_rates import check_rate
+    from streamplace.engines.flink.measure.source_rates import check_rate
     from streamplace.io.clusters import read_cluster
     from streamplace.placers.registry import Budget
     from streamplace.planning.offers import read_offers
@@ -153,7 +153,7 @@ def advise_(
 
 def _show(advice: "Advice", as_json: bool) -> None:
     """Print advice."""
-    from streamplace.engines.flink.advice import summary_of_advice
+    from streamplace.engines.flink.advise.advice import summary_of_advice
 
     if advice.warning is not None:
         say(f"warning: {advice.warning}")

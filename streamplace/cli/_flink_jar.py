@@ -13,7 +13,7 @@ from streamplace.cli._output import say
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
-    from streamplace.engines.flink.pinning import Pinning, Vectors
+    from streamplace.engines.flink.pin.pinning import Pinning, Vectors
 
 
 @click.command(
@@ -72,10 +72,10 @@ def jar_(
     time can run from such a jar, because each takes the group indexes from 0 on; 'apply' asks the
     cluster for free ones.
     """
-    from streamplace.engines.flink.dist import find_flink
-    from streamplace.engines.flink.jars import MAIN, check_jar, placed_jar
-    from streamplace.engines.flink.pinning import read_vectors
-    from streamplace.engines.flink.program import Program
+    from streamplace.engines.flink.local.dist import find_flink
+    from streamplace.engines.flink.pin.pinning import read_vectors
+    from streamplace.engines.flink.program.jars import MAIN, check_jar, placed_jar
+    from streamplace.engines.flink.program.program import Program
     from streamplace.model.units import size_bytes
 
     _options.spare_inputs(output)
@@ -93,9 +93,9 @@ def jar_(
 
 def _pinning(vectors: "Vectors", cluster_file: Path | None, room: int) -> "Pinning":
     """Pinning on an empty cluster."""
-    from streamplace.engines.flink.names import unborn
-    from streamplace.engines.flink.pinning import devices_of, pinning
-    from streamplace.engines.flink.spread import SpreadLimits
+    from streamplace.engines.flink.pin.names import unborn
+    from streamplace.engines.flink.pin.pinning import devices_of, pinning
+    from streamplace.engines.flink.pin.spread import SpreadLimits
     from streamplace.io.clusters import read_cluster
 
     if cluster_file is not None:
@@ -111,6 +111,6 @@ def _pinning(vectors: "Vectors", cluster_file: Path | None, room: int) -> "Pinni
 
 
 def _devices(vectors: "Vectors") -> set[str]:
-    from streamplace.engines.flink.pinning import devices_of
+    from streamplace.engines.flink.pin.pinning import devices_of
 
     return {device for vector in vectors.values() for device in devices_of(vector)}

@@ -22,7 +22,7 @@ from streamplace.cli._output import print_json, print_line, say, waiting
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
-    from streamplace.engines.flink.rest import Rest
+    from streamplace.engines.flink.rest.client import Rest
 
 
 @click.command(
@@ -54,12 +54,12 @@ def apply_(
     the job, and needs a JDK for that. Operators for which the job sets no parallelism get the
     parallelism of the placement.
     """
-    from streamplace.engines.flink.apply import apply
-    from streamplace.engines.flink.beside_savepoints import refuse_moved
-    from streamplace.engines.flink.dist import find_flink
-    from streamplace.engines.flink.pinning import read_vectors
-    from streamplace.engines.flink.rest import FINISHED, finished
-    from streamplace.engines.flink.state import Savepoint, left_behind
+    from streamplace.engines.flink.local.dist import find_flink
+    from streamplace.engines.flink.move.beside_savepoints import refuse_moved
+    from streamplace.engines.flink.move.state import Savepoint, left_behind
+    from streamplace.engines.flink.pin.apply import apply
+    from streamplace.engines.flink.pin.pinning import read_vectors
+    from streamplace.engines.flink.rest.client import FINISHED, finished
 
     if allow_non_restored and saved is None:
         raise SettingError("--allow-non-restored needs --savepoint; add --savepoint or drop it")
@@ -96,9 +96,9 @@ def cancel_(
 
     A job that has completed checkpoints has state. Give --savepoint to save it, or --drop-state.
     """
-    from streamplace.engines.flink.jobs import only_job
-    from streamplace.engines.flink.rest import FINISHED, finished
-    from streamplace.engines.flink.state import saved_by, stop
+    from streamplace.engines.flink.move.state import saved_by, stop
+    from streamplace.engines.flink.rest.client import FINISHED, finished
+    from streamplace.engines.flink.rest.jobs import only_job
 
     ended, path = only_job(rest, job), None
     if rest.jobs().get(ended) == FINISHED:
@@ -131,9 +131,9 @@ def verify_(
 
     An operator differs if its subtasks run on other devices, or if there are too few or too many.
     """
-    from streamplace.engines.flink.jobs import only_job
-    from streamplace.engines.flink.pinning import read_vectors
-    from streamplace.engines.flink.verify import verify
+    from streamplace.engines.flink.pin.pinning import read_vectors
+    from streamplace.engines.flink.pin.verify import verify
+    from streamplace.engines.flink.rest.jobs import only_job
 
     outcome = verify(rest, only_job(rest, job), read_vectors(placement))
     print_json(verification(outcome)) if as_json else show(outcome)

@@ -30,12 +30,12 @@ from streamplace.model.messages import counted
 from streamplace.model.report import duration
 
 if TYPE_CHECKING:
-    from streamplace.engines.flink.improving import JobImprover
-    from streamplace.engines.flink.leftovers import LeftLock
-    from streamplace.engines.flink.move import MovePlan
-    from streamplace.engines.flink.outcomes import FlinkMoved
-    from streamplace.engines.flink.rest import Rest
-    from streamplace.engines.flink.savepoints import LeftSavepoint
+    from streamplace.engines.flink.decide.improving import JobImprover
+    from streamplace.engines.flink.move.leftovers import LeftLock
+    from streamplace.engines.flink.move.move import MovePlan
+    from streamplace.engines.flink.move.outcomes import FlinkMoved
+    from streamplace.engines.flink.move.savepoints import LeftSavepoint
+    from streamplace.engines.flink.rest.client import Rest
     from streamplace.report.moves import PlannedMoves
 
 UNMOVED = "every subtask is already where it is placed; nothing is moved"
@@ -146,9 +146,9 @@ def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
     rates in --ledger (see: streamplace flink history). If a line of Flink's
     configuration does as well, it prints that line, and moves nothing.
     """
-    from streamplace.engines.flink.pinning import read_vectors
-    from streamplace.engines.flink.probing import check_probes, resumed
-    from streamplace.engines.flink.resuming import resume_words
+    from streamplace.engines.flink.decide.probing import check_probes, resumed
+    from streamplace.engines.flink.move.resuming import resume_words
+    from streamplace.engines.flink.pin.pinning import read_vectors
     from streamplace.report.moves import PlannedMoves
     from streamplace.report.pages import check_page
 
@@ -179,7 +179,7 @@ def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
 
 def _improve(improver: "JobImprover", job: str, request: MoveRequest) -> None:
     """Measure a job, decide on its layout, and move it if that pays off."""
-    from streamplace.engines.flink.probing import Prober
+    from streamplace.engines.flink.decide.probing import Prober
     from streamplace.report.moves import PlannedMoves
 
     prober = improver if isinstance(improver, Prober) else None
@@ -286,15 +286,15 @@ def savepoints_(
     """
     import time
 
-    from streamplace.engines.flink.dist import find_flink
-    from streamplace.engines.flink.folder import folder_uri, savepoint_folder
-    from streamplace.engines.flink.leftovers import left_locks, remove_lock
-    from streamplace.engines.flink.savepoints import (
+    from streamplace.engines.flink.local.dist import find_flink
+    from streamplace.engines.flink.move.folder import folder_uri, savepoint_folder
+    from streamplace.engines.flink.move.leftovers import left_locks, remove_lock
+    from streamplace.engines.flink.move.savepoints import (
         left_savepoints,
         needed_by,
         remove_savepoint,
     )
-    from streamplace.engines.flink.uploads import left_jars, remove_left_jars
+    from streamplace.engines.flink.program.uploads import left_jars, remove_left_jars
 
     with savepoint_folder(rest, find_flink(flink_home), folder_uri(rest, folder)) as access:
         locks, jars = left_locks(rest, access), left_jars(rest, time.time())

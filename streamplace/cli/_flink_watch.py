@@ -11,8 +11,8 @@ from streamplace.cli._options import spare_inputs, writes
 from streamplace.cli._output import print_line, say
 
 if TYPE_CHECKING:
-    from streamplace.engines.flink.rest import Rest
-    from streamplace.engines.flink.watch import PlacedJob
+    from streamplace.engines.flink.rest.client import Rest
+    from streamplace.engines.flink.watch.watch import PlacedJob
 
 
 @click.command(
@@ -71,11 +71,11 @@ def watch_(
     execution.checkpointing.dir that all machines reach and with
     -D execution.checkpointing.externalized-checkpoint-retention=RETAIN_ON_CANCELLATION.
     """
-    from streamplace.engines.flink.dist import find_flink
-    from streamplace.engines.flink.jobs import only_job
-    from streamplace.engines.flink.pinning import read_vectors
-    from streamplace.engines.flink.submitted import known_program
-    from streamplace.engines.flink.watch import PlacedJob, Watch
+    from streamplace.engines.flink.local.dist import find_flink
+    from streamplace.engines.flink.pin.pinning import read_vectors
+    from streamplace.engines.flink.program.submitted import known_program
+    from streamplace.engines.flink.rest.jobs import only_job
+    from streamplace.engines.flink.watch.watch import PlacedJob, Watch
 
     if output is not None:
         spare_inputs(output)

@@ -8,11 +8,11 @@ from streamplace.cli._output import say
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
+    from streamplace.engines.flink.decide.improving import JobImprover
     from streamplace.engines.flink.engine import FlinkEngine
-    from streamplace.engines.flink.improving import JobImprover
-    from streamplace.engines.flink.move import FlinkMove
-    from streamplace.engines.flink.program import Program
-    from streamplace.engines.flink.rest import Rest
+    from streamplace.engines.flink.move.move import FlinkMove
+    from streamplace.engines.flink.program.program import Program
+    from streamplace.engines.flink.rest.client import Rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class MoveRequest:
     def engine(self, rest: "Rest", home: Path | None) -> "FlinkEngine":
         """Engine that measures and moves the job."""
         from streamplace.engines.flink.engine import FlinkEngine
-        from streamplace.engines.flink.settling import Settling
-        from streamplace.engines.flink.state import Saving
+        from streamplace.engines.flink.move.settling import Settling
+        from streamplace.engines.flink.move.state import Saving
 
         return FlinkEngine(
             rest,
@@ -81,7 +81,7 @@ class MoveRequest:
 
     def program(self, engine: "FlinkEngine", given: "Program | None") -> "Program | None":
         """Program that the job was submitted with; None if a trial does without it."""
-        from streamplace.engines.flink.submitted import known_program
+        from streamplace.engines.flink.program.submitted import known_program
 
         if given is not None:
             return given
@@ -99,8 +99,8 @@ class MoveRequest:
 
     def improver(self, engine: "FlinkEngine", move: "FlinkMove | None") -> "JobImprover":
         """Improver that decides where the job should run."""
-        from streamplace.engines.flink.improving import JobImprover
-        from streamplace.engines.flink.probing import Prober
+        from streamplace.engines.flink.decide.improving import JobImprover
+        from streamplace.engines.flink.decide.probing import Prober
         from streamplace.io.clusters import read_cluster
         from streamplace.io.ledger import usual_ledger
         from streamplace.model.units import tuple_rate

@@ -28,7 +28,7 @@ from streamplace.cli._options import FILE, writes
 from streamplace.cli._output import print_about, print_file, print_json, print_line, say, waiting
 
 if TYPE_CHECKING:
-    from streamplace.engines.flink.rest import Rest
+    from streamplace.engines.flink.rest.client import Rest
 
 
 @click.group(
@@ -54,7 +54,7 @@ def command() -> None:
 @click.option("--version", help="Version of Flink.  [default: the one streamplace is tested with]")
 def fetch(version: str | None) -> None:
     """Download Flink's libraries (230 MB) from PyPI into the user's cache folder, once."""
-    from streamplace.engines.flink.dist import VERSION, fetch_flink
+    from streamplace.engines.flink.local.dist import VERSION, fetch_flink
 
     flink = fetch_flink(version or VERSION)
     say(f"Flink {flink.version} is in {flink.home}")
@@ -92,8 +92,8 @@ def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -
     """
     import signal
 
-    from streamplace.engines.flink.dist import find_flink
-    from streamplace.engines.flink.local import check_port, local_cluster
+    from streamplace.engines.flink.local.dist import find_flink
+    from streamplace.engines.flink.local.session import check_port, local_cluster
 
     if port is not None:
         check_port(port)
@@ -153,9 +153,9 @@ def cluster_(
     the output say so. Give the same --mips to this command and to profile. You can edit everything
     in the file.
     """
-    from streamplace.engines.flink.cards import parse_cards
-    from streamplace.engines.flink.cluster import unpinnable
     from streamplace.engines.flink.engine import FlinkEngine
+    from streamplace.engines.flink.measure.cards import parse_cards
+    from streamplace.engines.flink.measure.cluster import unpinnable
     from streamplace.io.files import write_text
 
     with waiting(f"watching for {seconds:g} s"):
@@ -217,7 +217,7 @@ def config_(
     is the device new-1. Without a reserved place, a new TaskManager can run whole operators, but
     not single subtasks of an operator.
     """
-    from streamplace.engines.flink.config import cluster_settings
+    from streamplace.engines.flink.local.config import cluster_settings
     from streamplace.io.clusters import read_cluster
     from streamplace.io.files import make_folder, write_text
 
@@ -265,9 +265,9 @@ def profile_(
     same --mips as to the command cluster. The command prints what it could not measure, and
     compares the model's prediction for the current placement with the measured rate.
     """
-    from streamplace.engines.flink.jobs import only_job
-    from streamplace.engines.flink.local_cost import LOCAL_COST
-    from streamplace.engines.flink.warm import Warmth, warm_profile
+    from streamplace.engines.flink.measure.local_cost import LOCAL_COST
+    from streamplace.engines.flink.measure.warm import Warmth, warm_profile
+    from streamplace.engines.flink.rest.jobs import only_job
     from streamplace.io.graphs import graph_to_dict, write_graph
     from streamplace.model.graph import CONSISTENCY
     from streamplace.model.units import mips as parsed_mips

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.flink.config import Settings, device_settings
+from streamplace.engines.flink.local.config import Settings, device_settings
 from streamplace.engines.flink_kubernetes_operator import application
 from streamplace.engines.kubernetes_nodes import labels, mebibytes, node_labels, rules, sizes
 from streamplace.engines.names import resource, slug

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.flink.config import (
+from streamplace.engines.flink.local.config import (
     MAX_PARALLELISM,
     Settings,
     device_settings,

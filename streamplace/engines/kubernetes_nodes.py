@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.flink.config import Settings
+from streamplace.engines.flink.local.config import Settings
 from streamplace.engines.names import slug
 from streamplace.engines.text import listed
 from streamplace.errors import FormatError

@@ -8,7 +8,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.engines.flink.config import as_yaml
+from streamplace.engines.flink.local.config import as_yaml
 from streamplace.engines.text import quoted_toml
 
 CLUSTER = """\

@@ -111,7 +111,7 @@ def test_what_flink_answers_is_printed_as_it_is(
     Path("p.json").write_text('{"assignment": {"a": "b"}}')
     strange = "Calc[/x]\x1b[2J"
     found = Verification((OperatorCheck(strange, {strange: 1}, {}),), (f"problem {strange}",), ())
-    monkeypatch.setattr("streamplace.engines.flink.verify.verify", lambda *_: found)
+    monkeypatch.setattr("streamplace.engines.flink.pin.verify.verify", lambda *_: found)
     answer = run("flink", "verify", "--placement", "p.json", "--job", "j")
     assert answer.status == 1
     assert is_data(answer.out)

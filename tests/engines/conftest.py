@@ -12,12 +12,12 @@ import pytest
 from engine_deployments import DEPLOYMENTS
 from flink_clusters import come_back
 
-from streamplace.engines.flink.apply import apply
-from streamplace.engines.flink.dist import VERSION, Flink, fetch_flink, fetched_home
-from streamplace.engines.flink.jars import build_jar
-from streamplace.engines.flink.local import LocalCluster, local_cluster
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.local.dist import VERSION, Flink, fetch_flink, fetched_home
+from streamplace.engines.flink.local.session import LocalCluster, local_cluster
+from streamplace.engines.flink.pin.apply import apply
+from streamplace.engines.flink.program.jars import build_jar
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.ray import RayEngine
 from streamplace.engines.registry import EXPORTS
 from streamplace.model import Cluster, Device

@@ -7,7 +7,7 @@ import pytest
 from engine_deployments import DEPLOYMENTS
 
 from streamplace.api import export
-from streamplace.engines.flink.spread import offers
+from streamplace.engines.flink.pin.spread import offers
 from streamplace.engines.flink_kubernetes import as_flink_kubernetes
 from streamplace.engines.names import slug
 from streamplace.errors import FormatError

@@ -11,9 +11,9 @@ import pytest
 
 import streamplace
 from streamplace.engines.flink import FlinkEngine, Program
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.settling import Settling
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.move.settling import Settling
+from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.live import LiveEngine
 from streamplace.engines.ray import RayEngine
 from streamplace.errors import StreamplaceError

@@ -16,13 +16,16 @@ from fuzz.documents import document_of, to_json
 from lazy_flink import Clock
 from pydantic import TypeAdapter
 
-from streamplace.engines.flink import cpu, profile, rest, sampling, task_cpu
-from streamplace.engines.flink.advise import AdviceSettings, advise
-from streamplace.engines.flink.answers import ANSWERS, parse_complaint, root_cause
-from streamplace.engines.flink.cluster import measured_cluster, unpinnable
-from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.transport import HttpAnswer
-from streamplace.engines.flink.verify import verify
+from streamplace.engines.flink.advise.advise import AdviceSettings, advise
+from streamplace.engines.flink.cpu import task_cpu
+from streamplace.engines.flink.cpu import threads as cpu
+from streamplace.engines.flink.measure import profile, sampling
+from streamplace.engines.flink.measure.cluster import measured_cluster, unpinnable
+from streamplace.engines.flink.pin.verify import verify
+from streamplace.engines.flink.rest import client as rest
+from streamplace.engines.flink.rest.answers import ANSWERS, parse_complaint, root_cause
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.transport import HttpAnswer
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
 

@@ -18,7 +18,7 @@ from fuzz.models import checkpoints, resumed, weights
 from fuzz.resumptions import resumption_readers
 
 import streamplace
-from streamplace.engines.flink.pinning import read_vectors
+from streamplace.engines.flink.pin.pinning import read_vectors
 from streamplace.engines.reading import read_assignment
 from streamplace.engines.registry import EXPORTS
 from streamplace.evaluate.optima import cache_path, known_answers

@@ -6,15 +6,15 @@
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from streamplace.engines.flink.export import as_flink
-from streamplace.engines.flink.placed import placed
+from streamplace.engines.flink.pin.export import as_flink
+from streamplace.engines.flink.pin.placed import placed
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.engine import FlinkEngine
-    from streamplace.engines.flink.program import Program
-    from streamplace.engines.flink.rest import Rest
+    from streamplace.engines.flink.program.program import Program
+    from streamplace.engines.flink.rest.client import Rest
 
-_HOME = {"FlinkEngine": "engine", "Program": "program", "Rest": "rest"}
+_HOME = {"FlinkEngine": "engine", "Program": "program.program", "Rest": "rest.client"}
 
 __all__ = ["FlinkEngine", "Program", "Rest", "as_flink", "placed"]
 

@@ -5,33 +5,33 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streamplace.engines.flink.apply import apply
-from streamplace.engines.flink.background import background
-from streamplace.engines.flink.beside import cores_taken
-from streamplace.engines.flink.beside_savepoints import refuse_moved
-from streamplace.engines.flink.cluster import MeasuredCluster, measured_cluster
-from streamplace.engines.flink.dist import Flink, find_flink
-from streamplace.engines.flink.jobs import only_job, other_jobs
-from streamplace.engines.flink.move import FlinkMove, MovePlan, Tell
-from streamplace.engines.flink.outcomes import FlinkMoved
-from streamplace.engines.flink.pause import expected_pause
-from streamplace.engines.flink.pinning import Vectors, vectors_of
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.sending_cost import SendingCost
-from streamplace.engines.flink.settling import Settling
-from streamplace.engines.flink.state import Savepoint, Saving
-from streamplace.engines.flink.verify import verify
-from streamplace.engines.flink.warm import PATIENCE_SECONDS, Warmth, warm_profile
+from streamplace.engines.flink.cpu.background import background
+from streamplace.engines.flink.local.dist import Flink, find_flink
+from streamplace.engines.flink.measure.beside import cores_taken
+from streamplace.engines.flink.measure.cluster import MeasuredCluster, measured_cluster
+from streamplace.engines.flink.measure.sending_cost import SendingCost
+from streamplace.engines.flink.measure.warm import PATIENCE_SECONDS, Warmth, warm_profile
+from streamplace.engines.flink.move.beside_savepoints import refuse_moved
+from streamplace.engines.flink.move.move import FlinkMove, MovePlan, Tell
+from streamplace.engines.flink.move.outcomes import FlinkMoved
+from streamplace.engines.flink.move.pause import expected_pause
+from streamplace.engines.flink.move.settling import Settling
+from streamplace.engines.flink.move.state import Savepoint, Saving
+from streamplace.engines.flink.pin.apply import apply
+from streamplace.engines.flink.pin.pinning import Vectors, vectors_of
+from streamplace.engines.flink.pin.verify import verify
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.jobs import only_job, other_jobs
 from streamplace.engines.live import Measurement, Verification
 from streamplace.model.cluster import Cluster
 from streamplace.model.units import Quantity
 from streamplace.model.units import mips as parsed_mips
 
 if TYPE_CHECKING:
-    from streamplace.engines.flink.advice import Advice
-    from streamplace.engines.flink.advise import AdviceSettings
-    from streamplace.engines.flink.proposal import Proposal
+    from streamplace.engines.flink.advise.advice import Advice
+    from streamplace.engines.flink.advise.advise import AdviceSettings
+    from streamplace.engines.flink.decide.proposal import Proposal
     from streamplace.planning.offers import Catalogue
 
 MIPS, BANDWIDTH = "2500 MIPS", "1000 Mbps"
@@ -160,7 +160,7 @@ class FlinkEngine:
         settings
             How the job is measured; by default with the speed and bandwidth of the engine.
         """
-        from streamplace.engines.flink.advise import AdviceSettings, advise
+        from streamplace.engines.flink.advise.advise import AdviceSettings, advise
 
         usual = AdviceSettings(self.mips, self.bandwidth)
         return advise(self.rest, job, rate, machines, settings or usual)
@@ -230,8 +230,8 @@ class FlinkEngine:
             Tuples/s that all sources are offered together; None for the emitted rate, or for the
             maximum if the sources are back-pressured.
         """
-        from streamplace.engines.flink.candidates import Question, judged
-        from streamplace.engines.flink.proposal import Proposal
+        from streamplace.engines.flink.decide.candidates import Question, judged
+        from streamplace.engines.flink.decide.proposal import Proposal
 
         question = Question(measured, plan.before, {}, spreads=True, rate=rate)
         pause = expected_pause(self.rest, plan.job)

@@ -6,8 +6,8 @@ import pytest
 from lazy_flink import Clock
 from shop_rest import ShopRest, shop_maker
 
-from streamplace.engines.flink import cluster as clusters
-from streamplace.engines.flink import job_watch, sampling, warm
+from streamplace.engines.flink.measure import cluster as clusters
+from streamplace.engines.flink.measure import job_watch, sampling, warm
 
 collect_ignore = ["python"]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from fake_flink import ANSWERS, answering, server
 
-from streamplace.engines.flink.access import Access
-from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.rest.access import Access
+from streamplace.engines.flink.rest.client import Rest
 
 TLS = Path(__file__).parent / "tls"
 """Made for these tests: who certifies, the server at 127.0.0.1, a client; for a hundred years."""

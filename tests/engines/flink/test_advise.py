@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from shop_rest import CPU, OFFERS, ShopRest, advised
 
-from streamplace.engines.flink import fixed
-from streamplace.engines.flink.advise import AdviceSettings, advise
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import FlinkError
-from streamplace.engines.flink.sending_cost import SendingCost
-from streamplace.engines.flink.stack_samples import StackCounts
+from streamplace.engines.flink.advise.advise import AdviceSettings, advise
+from streamplace.engines.flink.cpu.stack_samples import StackCounts
+from streamplace.engines.flink.measure.sending_cost import SendingCost
+from streamplace.engines.flink.program import fixed
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.model import Cluster
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
@@ -175,7 +175,9 @@ def test_other_jobs_are_named(
 ) -> None:
     """The plan leaves them out."""
     assert not any("alone" in note for note in advised(shop()).notes)
-    monkeypatch.setattr("streamplace.engines.flink.advise.other_jobs", lambda rest, job: ["b"])
+    monkeypatch.setattr(
+        "streamplace.engines.flink.advise.advise.other_jobs", lambda rest, job: ["b"]
+    )
     assert (
         "the plan is for this job alone, and the jobs 'b' share its machines"
         in advised(shop()).notes
@@ -197,7 +199,7 @@ def test_what_chains_would_save_is_named_where_it_is_measured(
 ) -> None:
     """The stream to the sink is a forward one, and takes a half of the CPU of the sink."""
     monkeypatch.setattr(
-        "streamplace.engines.flink.job_watch.stacks_by_task",
+        "streamplace.engines.flink.measure.job_watch.stacks_by_task",
         lambda *_: {task: StackCounts(100, written=50, read=50) for task in CPU},
     )
     rest = shop()
@@ -212,7 +214,7 @@ def test_java_takes_its_part_of_every_offer(
     shop: Callable[..., ShopRest], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An offer that Java itself fills is refused."""
-    from streamplace.engines.flink.profile import JobProfile
+    from streamplace.engines.flink.measure.profile import JobProfile
 
     monkeypatch.setattr(
         JobProfile, "background", lambda self, managers: (0.6, SendingCost(1e-6, 0.0))
@@ -242,7 +244,9 @@ def test_commands_name_no_program_that_is_remembered(
     """It was submitted by streamplace on this machine."""
     monkeypatch.setattr(fixed, "fixed_parallelism", lambda *_: {"split": 2})
     program = Program(Path("shop.jar"))
-    monkeypatch.setattr("streamplace.engines.flink.advise.known_program", lambda rest, job: program)
+    monkeypatch.setattr(
+        "streamplace.engines.flink.advise.advise.known_program", lambda rest, job: program
+    )
     advice = advised(shop())
     assert advice.plan.parallelism["split"] == 2
     assert advice.commands[-2] == (

@@ -9,7 +9,7 @@ import pytest
 from fake_flink import ANSWERS, answering, server
 from lazy_flink import Clock
 
-from streamplace.engines.flink import cluster as clusters
+from streamplace.engines.flink.measure import cluster as clusters
 
 OFFERS_TOML = '[[offers]]\nname = "dev"\nprice = 0.1\nmips = 2500\ncores = 2\n'
 

@@ -7,7 +7,7 @@ import pytest
 from lazy_flink import Clock
 from shop_rest import ShopRest, advised
 
-from streamplace.engines.flink.steady import UnsteadyJob, agree, seconds_running
+from streamplace.engines.flink.measure.steady import UnsteadyJob, agree, seconds_running
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.planning.offers import Catalogue, Offer
 

@@ -15,14 +15,14 @@ import pytest
 from flink_graphs import pipeline
 
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.flink.apply import check
-from streamplace.engines.flink.config import as_yaml
-from streamplace.engines.flink.dist import Flink, find_java
-from streamplace.engines.flink.local import _COMMON
-from streamplace.engines.flink.profile import profile
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import FlinkError, Rest
-from streamplace.engines.flink.verify import verify
+from streamplace.engines.flink.local.config import as_yaml
+from streamplace.engines.flink.local.dist import Flink, find_java
+from streamplace.engines.flink.local.session import _COMMON
+from streamplace.engines.flink.measure.profile import profile
+from streamplace.engines.flink.pin.apply import check
+from streamplace.engines.flink.pin.verify import verify
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink_kubernetes import as_flink_kubernetes
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 

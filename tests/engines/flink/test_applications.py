@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.jars import build_jar
-from streamplace.engines.flink.plan import read_plan
-from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.program.jars import build_jar
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.plan import read_plan
 
 pytestmark = pytest.mark.xdist_group("flink")
 

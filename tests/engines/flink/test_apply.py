@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from scripted_flink import ScriptedFlink, healthy, job, scripted_flink, task_manager
 
-from streamplace.engines.flink import apply as applying
-from streamplace.engines.flink.apply import apply, check, fitted
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import FlinkError, Rest
-from streamplace.engines.flink.state import Savepoint
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.move.state import Savepoint
+from streamplace.engines.flink.pin import apply as applying
+from streamplace.engines.flink.pin.apply import apply, check, fitted
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.errors import PlacementError, StreamplaceError
 
 VECTORS = {"map": ["dev-0"]}

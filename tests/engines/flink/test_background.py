@@ -7,13 +7,15 @@ from typing import Any
 
 import pytest
 
-from streamplace.engines.flink import background, cluster, cpu
-from streamplace.engines.flink.background import background_between, remote_flows
-from streamplace.engines.flink.cluster import HEADROOM, measured_cluster
-from streamplace.engines.flink.cpu import JavaThread, listening_ports
-from streamplace.engines.flink.plan import Edge
-from streamplace.engines.flink.sampling import Activity
-from streamplace.engines.flink.sending_cost import RemoteFlow, SendingCost, sending_cost
+from streamplace.engines.flink.cpu import background
+from streamplace.engines.flink.cpu import threads as cpu
+from streamplace.engines.flink.cpu.background import background_between, remote_flows
+from streamplace.engines.flink.cpu.threads import JavaThread, listening_ports
+from streamplace.engines.flink.measure import cluster
+from streamplace.engines.flink.measure.cluster import HEADROOM, measured_cluster
+from streamplace.engines.flink.measure.sampling import Activity
+from streamplace.engines.flink.measure.sending_cost import RemoteFlow, SendingCost, sending_cost
+from streamplace.engines.flink.rest.plan import Edge
 from streamplace.io.clusters import parse_cluster
 
 MANAGER = {

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from flink_graphs import pipeline
 
-from streamplace.engines.flink.apply import apply, check
-from streamplace.engines.flink.beside import cores_taken
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import FlinkError, Rest
-from streamplace.engines.flink.verify import verify
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.measure.beside import cores_taken
+from streamplace.engines.flink.pin.apply import apply, check
+from streamplace.engines.flink.pin.verify import verify
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 
 pytestmark = pytest.mark.xdist_group("flink")
 TALLY: dict[str, list[str]] = {

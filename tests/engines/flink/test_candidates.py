@@ -6,7 +6,7 @@ import pytest
 from scripted_flink import scripted_flink
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
-from streamplace.engines.flink.candidates import (
+from streamplace.engines.flink.decide.candidates import (
     EVEN,
     FOUND,
     PRESENT,
@@ -18,8 +18,8 @@ from streamplace.engines.flink.candidates import (
     known_modes,
     searched,
 )
-from streamplace.engines.flink.layouts import Layout
-from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.decide.layouts import Layout
+from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.live import Measurement
 from streamplace.placers.registry import Budget
 

@@ -3,8 +3,8 @@
 import pytest
 
 from streamplace import Cluster, Operator, Stream, StreamGraph
-from streamplace.engines.flink.capacity import capacity
-from streamplace.engines.flink.rest import FlinkError
+from streamplace.engines.flink.decide.capacity import capacity
+from streamplace.engines.flink.rest.client import FlinkError
 
 CHAINED = StreamGraph.of(
     "chained",

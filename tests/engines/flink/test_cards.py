@@ -8,11 +8,11 @@ import pytest
 from fake_flink import ANSWERS, answering, server
 from scripted_flink import healthy, scripted_flink
 
-from streamplace.engines.flink import cluster as clusters
-from streamplace.engines.flink.cards import link_speed, parse_cards
-from streamplace.engines.flink.cluster import measured_cluster
-from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.sending_cost import ASSUMED, SendingCost
+from streamplace.engines.flink.measure import cluster as clusters
+from streamplace.engines.flink.measure.cards import link_speed, parse_cards
+from streamplace.engines.flink.measure.cluster import measured_cluster
+from streamplace.engines.flink.measure.sending_cost import ASSUMED, SendingCost
+from streamplace.engines.flink.rest.client import Rest
 from streamplace.errors import StreamplaceError
 from streamplace.io.clusters import parse_cluster
 
@@ -53,7 +53,9 @@ def test_what_is_measured_or_given_is_not_called_assumed() -> None:
 def test_the_link_speed_of_this_machine_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """For the TaskManagers that run here."""
     monkeypatch.setattr(clusters, "processes_of", lambda rest: {"d1": 7})
-    monkeypatch.setattr("streamplace.engines.flink.cards.link_speed", lambda process: 10_000)
+    monkeypatch.setattr(
+        "streamplace.engines.flink.measure.cards.link_speed", lambda process: 10_000
+    )
     text = written()
     assert [row["egress"] for row in tomllib.loads(text)["devices"]] == ["1 Gbps", "10000 Mbps"]
     assert 'egress = "10000 Mbps"  # network card, link speed' in text

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from streamplace.engines.flink.carried import UNTOLD, lost, running_settings
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.move import FlinkMove
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.settling import Settling
-from streamplace.engines.flink.state import checkpoint_counts
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.move.carried import UNTOLD, lost, running_settings
+from streamplace.engines.flink.move.move import FlinkMove
+from streamplace.engines.flink.move.settling import Settling
+from streamplace.engines.flink.move.state import checkpoint_counts
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import Rest
 
 pytestmark = pytest.mark.xdist_group("flink")
 APART = {

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 from flink_graphs import pipeline
 
-from streamplace.engines.flink.cluster import HEADROOM
-from streamplace.engines.flink.consistency import Consistency, Present, Usage, consistency
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.limited import limited_cluster, why_unlimited
-from streamplace.engines.flink.profile import profile
-from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.sending_cost import SendingCost
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.local.limited import limited_cluster, why_unlimited
+from streamplace.engines.flink.measure.cluster import HEADROOM
+from streamplace.engines.flink.measure.consistency import Consistency, Present, Usage, consistency
+from streamplace.engines.flink.measure.profile import profile
+from streamplace.engines.flink.measure.sending_cost import SendingCost
+from streamplace.engines.flink.rest.client import Rest
 from streamplace.model.graph import StreamGraph
 from streamplace.model.operators import Operator
 from streamplace.model.streams import Stream

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.engines.flink.decision import Candidate, RateInterval, decide, interval
+from streamplace.engines.flink.decide.decision import Candidate, RateInterval, decide, interval
 
 
 def candidate(name: str, value: float, moves: int = 1, mode: str | None = None) -> Candidate:

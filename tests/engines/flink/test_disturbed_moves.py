@@ -13,14 +13,14 @@ from pathlib import Path
 import pytest
 from flink_proxy import FaultyProxy, faulty_proxy
 
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.job_ids import successor
-from streamplace.engines.flink.journal import MoveUnderWay
-from streamplace.engines.flink.move import FlinkMove, MovePlan
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import ENDED, FlinkError, Rest
-from streamplace.engines.flink.settling import Settling
-from streamplace.engines.flink.state import stop
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.move.journal import MoveUnderWay
+from streamplace.engines.flink.move.move import FlinkMove, MovePlan
+from streamplace.engines.flink.move.settling import Settling
+from streamplace.engines.flink.move.state import stop
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
+from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.errors import SettingError, StreamplaceError
 
 pytestmark = pytest.mark.xdist_group("flink")
@@ -360,7 +360,7 @@ def test_where_flink_stays_silent_the_command_says_how_to_go_on(
     tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And going on leaves one copy."""
-    from streamplace.engines.flink import move as moving
+    from streamplace.engines.flink.move import move as moving
 
     monkeypatch.setattr(moving, "PATIENCE_SECONDS", 1.0)
     old = tally.job

@@ -14,13 +14,13 @@ import pytest
 from flink_proxy import faulty_proxy
 from move_trials import Outcome, Trial, nth
 
-from streamplace.engines.flink.config import Settings
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.job_ids import successor
-from streamplace.engines.flink.local import LocalCluster, local_cluster
-from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.returned_devices import await_devices
-from streamplace.engines.flink.state import stop
+from streamplace.engines.flink.local.config import Settings
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.local.session import LocalCluster, local_cluster
+from streamplace.engines.flink.move.returned_devices import await_devices
+from streamplace.engines.flink.move.state import stop
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.job_ids import successor
 
 pytestmark = pytest.mark.xdist_group("flink")
 DEVICES = tuple(f"dev-{i}" for i in range(5))

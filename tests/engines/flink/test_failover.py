@@ -8,17 +8,17 @@ import pytest
 from flink_clusters import available_cluster
 from flink_proxy import faulty_proxy
 
-from streamplace.engines.flink.apply import apply
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.local import JOB_MANAGER
-from streamplace.engines.flink.move import FlinkMove
-from streamplace.engines.flink.pinning import Vectors
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import FlinkError, Rest
-from streamplace.engines.flink.settling import Settling
-from streamplace.engines.flink.state import resumable
-from streamplace.engines.flink.verify import verify
-from streamplace.engines.flink.watch import RETENTION, PlacedJob, Watch
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.local.session import JOB_MANAGER
+from streamplace.engines.flink.move.move import FlinkMove
+from streamplace.engines.flink.move.settling import Settling
+from streamplace.engines.flink.move.state import resumable
+from streamplace.engines.flink.pin.apply import apply
+from streamplace.engines.flink.pin.pinning import Vectors
+from streamplace.engines.flink.pin.verify import verify
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.watch.watch import RETENTION, PlacedJob, Watch
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 TALLY: Vectors = {

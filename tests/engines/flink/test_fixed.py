@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from streamplace.engines.flink import fixed
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.fixed import fixed_parallelism, fixed_tasks
-from streamplace.engines.flink.jars import build_jar
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import FlinkError, Rest
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.program import fixed
+from streamplace.engines.flink.program.fixed import fixed_parallelism, fixed_tasks
+from streamplace.engines.flink.program.jars import build_jar
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 
 LOG_JOB = Path(__file__).parents[3] / "examples" / "flink" / "LogJob.java"
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from streamplace.engines.flink import flight_recorder
-from streamplace.engines.flink.flight_recorder import sampled_stacks
-from streamplace.engines.flink.stack_samples import read_stacks
+from streamplace.engines.flink.cpu import flight_recorder
+from streamplace.engines.flink.cpu.flight_recorder import sampled_stacks
+from streamplace.engines.flink.cpu.stack_samples import read_stacks
 
 SAMPLES = Path(__file__).parents[1] / "golden/flink-stacks/samples.txt"
 FLAGS = "bool DebugNonSafepoints   = {}   {{diagnostic}}"

@@ -8,13 +8,13 @@ import pytest
 from flink_graphs import pipeline
 from moved_jobs import FAST, SLOW, Watched, write_spread
 
-from streamplace.engines.flink.apply import apply
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.jars import build_jar
-from streamplace.engines.flink.local import LocalCluster, local_cluster
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.verify import verify
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.local.session import LocalCluster, local_cluster
+from streamplace.engines.flink.pin.apply import apply
+from streamplace.engines.flink.pin.verify import verify
+from streamplace.engines.flink.program.jars import build_jar
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import Rest
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 HERE = Path(__file__).parent

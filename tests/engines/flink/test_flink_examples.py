@@ -10,10 +10,10 @@ from types import ModuleType
 import pytest
 from flink_clusters import await_flow
 
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.jars import build_jar
-from streamplace.engines.flink.limited import why_unlimited
-from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.local.limited import why_unlimited
+from streamplace.engines.flink.program.jars import build_jar
+from streamplace.engines.flink.rest.client import Rest
 
 pytestmark = pytest.mark.xdist_group("flink")
 EXAMPLES = Path(__file__).parents[3] / "examples"

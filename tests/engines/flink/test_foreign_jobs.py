@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from streamplace.engines.flink.apply import apply
-from streamplace.engines.flink.dist import Flink, find_java
-from streamplace.engines.flink.jars import compile_java, placed_java
-from streamplace.engines.flink.local import LocalCluster
-from streamplace.engines.flink.move import FlinkMove
-from streamplace.engines.flink.pinning import pinning
-from streamplace.engines.flink.profile import profile
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import FlinkError, Rest
-from streamplace.engines.flink.settling import Settling
-from streamplace.engines.flink.spread import SpreadLimits
-from streamplace.engines.flink.state import Savepoint, left_behind, stop
-from streamplace.engines.flink.verify import verify
+from streamplace.engines.flink.local.dist import Flink, find_java
+from streamplace.engines.flink.local.session import LocalCluster
+from streamplace.engines.flink.measure.profile import profile
+from streamplace.engines.flink.move.move import FlinkMove
+from streamplace.engines.flink.move.settling import Settling
+from streamplace.engines.flink.move.state import Savepoint, left_behind, stop
+from streamplace.engines.flink.pin.apply import apply
+from streamplace.engines.flink.pin.pinning import pinning
+from streamplace.engines.flink.pin.spread import SpreadLimits
+from streamplace.engines.flink.pin.verify import verify
+from streamplace.engines.flink.program.jars import compile_java, placed_java
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 
 pytestmark = pytest.mark.xdist_group("flink")
 Start = Callable[..., str]

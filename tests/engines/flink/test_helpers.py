@@ -2,8 +2,8 @@
 
 import pytest
 
-from streamplace.engines.flink.cpu import ThreadLoad
-from streamplace.engines.flink.helpers import cores_by_kind, java_itself, shares_of_helpers
+from streamplace.engines.flink.cpu.helpers import cores_by_kind, java_itself, shares_of_helpers
+from streamplace.engines.flink.cpu.threads import ThreadLoad
 
 SOURCE, MAP = "Source: in (1/1)#0", "Map (1/1)#0"
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from streamplace.engines.flink.hook import PlacedEnvironment, managed_shares
-from streamplace.engines.flink.pinning import Vectors, pinning
-from streamplace.engines.flink.spread import SpreadLimits
+from streamplace.engines.flink.pin.hook import PlacedEnvironment, managed_shares
+from streamplace.engines.flink.pin.pinning import Vectors, pinning
+from streamplace.engines.flink.pin.spread import SpreadLimits
 
 DEVICES = ["a", "b"]
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from streamplace.engines.flink.answer_shapes import JobVertex, PlanNode
-from streamplace.engines.flink.hashes import place_hash
-from streamplace.engines.flink.identity import TaskOperators, operators_of
+from streamplace.engines.flink.program.hashes import place_hash
+from streamplace.engines.flink.program.identity import TaskOperators, operators_of
+from streamplace.engines.flink.rest.answer_shapes import JobVertex, PlanNode
 
 
 def identifier(place: int, *inputs: str, chained: int = 0) -> str:

@@ -8,16 +8,16 @@ from typing import Any, cast
 import pytest
 
 from streamplace import Cluster, Operator, Stream, StreamGraph
-from streamplace.engines.flink import improving
-from streamplace.engines.flink.decision import Candidate, decide, interval
+from streamplace.engines.flink.decide import improving
+from streamplace.engines.flink.decide.decision import Candidate, decide, interval
+from streamplace.engines.flink.decide.improving import JobImprover
+from streamplace.engines.flink.decide.proposal import Proposal
 from streamplace.engines.flink.engine import FlinkEngine
-from streamplace.engines.flink.improving import JobImprover
-from streamplace.engines.flink.move import FlinkMove, MovePlan
-from streamplace.engines.flink.outcomes import FlinkMoved, Undecided
-from streamplace.engines.flink.pinning import Vectors
-from streamplace.engines.flink.proposal import Proposal
-from streamplace.engines.flink.rest import FlinkError, Rest
-from streamplace.engines.flink.settling import SourceFlow
+from streamplace.engines.flink.move.move import FlinkMove, MovePlan
+from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
+from streamplace.engines.flink.move.settling import SourceFlow
+from streamplace.engines.flink.pin.pinning import Vectors
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.live import Measurement
 from streamplace.io.ledger import read_ledger
 from streamplace.model.intervals import PredictionErrors

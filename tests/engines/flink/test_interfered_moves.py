@@ -23,14 +23,14 @@ from moving_cases import (
 )
 from scripted_flink import ScriptedFlink, job
 
-from streamplace.engines.flink import transaction
-from streamplace.engines.flink.copies import CopyRuns
-from streamplace.engines.flink.endings import EndedByOthers
-from streamplace.engines.flink.journal import file_name
-from streamplace.engines.flink.outcomes import Forgotten, NotRunning
-from streamplace.engines.flink.rest import FlinkError, Rest
-from streamplace.engines.flink.settling import Settling
-from streamplace.engines.flink.transaction import Transaction
+from streamplace.engines.flink.move import transaction
+from streamplace.engines.flink.move.copies import CopyRuns
+from streamplace.engines.flink.move.endings import EndedByOthers
+from streamplace.engines.flink.move.journal import file_name
+from streamplace.engines.flink.move.outcomes import Forgotten, NotRunning
+from streamplace.engines.flink.move.settling import Settling
+from streamplace.engines.flink.move.transaction import Transaction
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streamplace.engines.flink.jars import LONGEST_MANIFEST, MANIFEST, check_jar, main_class
+from streamplace.engines.flink.program.jars import LONGEST_MANIFEST, MANIFEST, check_jar, main_class
 from streamplace.errors import FormatError
 
 TEXT = "Manifest-Version: 1.0\r\nMain-Class: my.Main\r\n"

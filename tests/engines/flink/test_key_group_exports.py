@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.flink.export import as_flink
+from streamplace.engines.flink.pin.export import as_flink
 from streamplace.engines.flink_kubernetes_operator import application
 from streamplace.io.placements import parse_document
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace import Operator, Stream, StreamGraph
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.layouts import (
+from streamplace.engines.flink.decide.layouts import (
     MODE_SETTING,
     MODES,
     Layout,
@@ -21,8 +20,9 @@ from streamplace.engines.flink.layouts import (
     layouts,
     local_bundles,
 )
-from streamplace.engines.flink.local import local_cluster
-from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.local.session import local_cluster
+from streamplace.engines.flink.rest.client import Rest
 
 DEVICES = ["dev-0", "dev-1", "dev-2"]
 SLOTS = dict.fromkeys(DEVICES, 4)

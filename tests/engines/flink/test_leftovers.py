@@ -9,11 +9,11 @@ import pytest
 from flink_proxy import faulty_proxy
 from move_trials import Trial, nth
 
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.folder import SavepointFolder
-from streamplace.engines.flink.local import LocalCluster
-from streamplace.engines.flink.rest import FlinkError, Rest
-from streamplace.engines.flink.uploads import ClusterJar
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.local.session import LocalCluster
+from streamplace.engines.flink.move.folder import SavepointFolder
+from streamplace.engines.flink.program.uploads import ClusterJar
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 
 pytestmark = pytest.mark.xdist_group("flink")
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from streamplace.engines.flink import limited
-from streamplace.engines.flink.limited import cgroups, limited_cluster, why_unlimited
-from streamplace.engines.flink.limits import cpu_limit
-from streamplace.engines.flink.local import Host
+from streamplace.engines.flink.cpu.limits import cpu_limit
+from streamplace.engines.flink.local import limited
+from streamplace.engines.flink.local.limited import cgroups, limited_cluster, why_unlimited
+from streamplace.engines.flink.local.session import Host
 
 DEVICES = ("dev-0", "dev-1")
 MARK = f"sp{os.getpid()}"

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from streamplace.engines.flink.advice import Advice
-from streamplace.engines.flink.advise import AdviceSettings, advise
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.jars import build_jar
-from streamplace.engines.flink.local import LocalCluster, local_cluster
-from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.steady import UnsteadyJob
+from streamplace.engines.flink.advise.advice import Advice
+from streamplace.engines.flink.advise.advise import AdviceSettings, advise
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.local.session import LocalCluster, local_cluster
+from streamplace.engines.flink.measure.steady import UnsteadyJob
+from streamplace.engines.flink.program.jars import build_jar
+from streamplace.engines.flink.rest.client import Rest
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
 

@@ -8,10 +8,10 @@ from urllib.request import urlopen
 
 import pytest
 
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.jars import build_jar
-from streamplace.engines.flink.profile import profile
-from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.measure.profile import profile
+from streamplace.engines.flink.program.jars import build_jar
+from streamplace.engines.flink.rest.client import Rest
 from streamplace.model.expansion import expand
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("flink")]

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from flink_graphs import pipeline
 
-from streamplace.engines.flink.cpu import processes_of
-from streamplace.engines.flink.profile import profile
-from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.cpu.threads import processes_of
+from streamplace.engines.flink.measure.profile import profile
+from streamplace.engines.flink.rest.client import Rest
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 

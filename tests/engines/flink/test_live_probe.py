@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from streamplace.engines.flink.dist import Flink
+from streamplace.engines.flink.decide.probing import Prober, left_probe, resumed
 from streamplace.engines.flink.engine import FlinkEngine
-from streamplace.engines.flink.probing import Prober, left_probe, resumed
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.sending_cost import ASSUMED
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.measure.sending_cost import ASSUMED
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import Rest
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 JOB = {

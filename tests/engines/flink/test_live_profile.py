@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from streamplace.engines.flink.profile import profile
-from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.measure.profile import profile
+from streamplace.engines.flink.rest.client import Rest
 from streamplace.model.graph import StreamGraph
 
 pytestmark = pytest.mark.xdist_group("flink")

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from flink_graphs import pipeline
 
-from streamplace.engines.flink.apply import apply
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.local import local_cluster
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.local.session import local_cluster
+from streamplace.engines.flink.pin.apply import apply
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import Rest
 from streamplace.errors import SettingError
 
 pytestmark = pytest.mark.xdist_group("flink")

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.engines.flink.local_cost import (
+from streamplace.engines.flink.cpu.stack_samples import StackCounts
+from streamplace.engines.flink.measure.local_cost import (
     ASSUMED_PER_BYTE,
     LocalCost,
     StreamLoad,
@@ -13,9 +14,8 @@ from streamplace.engines.flink.local_cost import (
     local_cost,
     with_local_cost,
 )
-from streamplace.engines.flink.plan import Edge
-from streamplace.engines.flink.sending_cost import BYTES_OF_A_TUPLE
-from streamplace.engines.flink.stack_samples import StackCounts
+from streamplace.engines.flink.measure.sending_cost import BYTES_OF_A_TUPLE
+from streamplace.engines.flink.rest.plan import Edge
 from streamplace.model.graph import StreamGraph
 from streamplace.model.operators import Operator
 from streamplace.model.streams import Stream

@@ -16,15 +16,15 @@ import pytest
 from flink_clusters import come_back
 from flink_graphs import pipeline
 
-from streamplace.engines.flink.apply import apply
-from streamplace.engines.flink.dist import Flink, find_java
-from streamplace.engines.flink.local import LocalCluster, local_cluster
-from streamplace.engines.flink.pinning import Vectors
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import ENDED, FlinkError, Rest
-from streamplace.engines.flink.state import resumable, stop
-from streamplace.engines.flink.verify import verify
-from streamplace.engines.flink.watch import RETENTION, PlacedJob, Watch
+from streamplace.engines.flink.local.dist import Flink, find_java
+from streamplace.engines.flink.local.session import LocalCluster, local_cluster
+from streamplace.engines.flink.move.state import resumable, stop
+from streamplace.engines.flink.pin.apply import apply
+from streamplace.engines.flink.pin.pinning import Vectors
+from streamplace.engines.flink.pin.verify import verify
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
+from streamplace.engines.flink.watch.watch import RETENTION, PlacedJob, Watch
 
 pytestmark = pytest.mark.xdist_group("flink")
 DEVICES = ["dev-0", "dev-1", "dev-2"]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from moved_jobs import FAST, SLOW, Watched, write_spread
 
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.local import LocalCluster
-from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.state import stop
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.local.session import LocalCluster
+from streamplace.engines.flink.move.state import stop
+from streamplace.engines.flink.rest.client import Rest
 
 pytestmark = pytest.mark.xdist_group("flink")
 Settings = dict[str, str]

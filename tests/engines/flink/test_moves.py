@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from streamplace.engines.flink.answer_shapes import Job
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.identity import operators_of
-from streamplace.engines.flink.move import FlinkMove
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import ENDED, Rest
-from streamplace.engines.flink.settling import Settling
-from streamplace.engines.flink.state import stop
-from streamplace.engines.flink.tasks import read_vertices
-from streamplace.engines.flink.verify import verify
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.move.move import FlinkMove
+from streamplace.engines.flink.move.settling import Settling
+from streamplace.engines.flink.move.state import stop
+from streamplace.engines.flink.pin.verify import verify
+from streamplace.engines.flink.program.identity import operators_of
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.answer_shapes import Job
+from streamplace.engines.flink.rest.client import ENDED, Rest
+from streamplace.engines.flink.rest.tasks import read_vertices
 
 pytestmark = pytest.mark.xdist_group("flink")
 RATE = "500"

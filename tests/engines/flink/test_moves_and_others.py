@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 from scripted_flink import ScriptedFlink, job, scripted_flink
 
-from streamplace.engines.flink.copies import CopyRuns, free_id, refuse_copy, refuse_other
-from streamplace.engines.flink.endings import EndedByOthers, last_kept, refuse_ended
-from streamplace.engines.flink.holder import Holder
-from streamplace.engines.flink.job_ids import chain_of
-from streamplace.engines.flink.pause import pause_of
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.resuming import resume_command, resume_words, with_job
-from streamplace.engines.flink.uploads import left_jars, own_name, uploaded
+from streamplace.engines.flink.move.copies import CopyRuns, free_id, refuse_copy, refuse_other
+from streamplace.engines.flink.move.endings import EndedByOthers, last_kept, refuse_ended
+from streamplace.engines.flink.move.holder import Holder
+from streamplace.engines.flink.move.pause import pause_of
+from streamplace.engines.flink.move.resuming import resume_command, resume_words, with_job
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.program.uploads import left_jars, own_name, uploaded
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.job_ids import chain_of
 
 OLD = "0123456789abcdef" * 2
 NEW = chain_of(OLD)[1]

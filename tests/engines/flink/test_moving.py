@@ -27,11 +27,11 @@ from moving_cases import (
 )
 from scripted_flink import ScriptedFlink, job
 
-from streamplace.engines.flink import state
-from streamplace.engines.flink.outcomes import Undecided
-from streamplace.engines.flink.rest import FlinkError, Rest
-from streamplace.engines.flink.state import Saving
-from streamplace.engines.flink.transaction import Transaction
+from streamplace.engines.flink.move import state
+from streamplace.engines.flink.move.outcomes import Undecided
+from streamplace.engines.flink.move.state import Saving
+from streamplace.engines.flink.move.transaction import Transaction
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 
 
 @pytest.fixture

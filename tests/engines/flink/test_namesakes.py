@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from streamplace.engines.flink import job_watch, task_cpu
-from streamplace.engines.flink.profile import JobProfile, profile
-from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.cpu import task_cpu
+from streamplace.engines.flink.measure import job_watch
+from streamplace.engines.flink.measure.profile import JobProfile, profile
+from streamplace.engines.flink.rest.client import Rest
 
 pytestmark = pytest.mark.xdist_group("flink")
 ROUNDS = ("1000", "400000", "40000")

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from lazy_flink import MIPS, START, Clock, LazyRest, Vertex, rates
 
-from streamplace.engines.flink import flight_recorder
-from streamplace.engines.flink.flight_recorder import EXACT, why_unsampled
-from streamplace.engines.flink.local_cost import LOCAL_COST
-from streamplace.engines.flink.profile import profile
-from streamplace.engines.flink.rest import FlinkError
-from streamplace.engines.flink.warm import Warmth, warm_profile
+from streamplace.engines.flink.cpu import flight_recorder
+from streamplace.engines.flink.cpu.flight_recorder import EXACT, why_unsampled
+from streamplace.engines.flink.measure.local_cost import LOCAL_COST
+from streamplace.engines.flink.measure.profile import profile
+from streamplace.engines.flink.measure.warm import Warmth, warm_profile
+from streamplace.engines.flink.rest.client import FlinkError
 
 OLD = 60_000
 

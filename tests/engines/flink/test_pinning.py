@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from streamplace.engines.flink.pinning import pinning, read_vectors, vectors_of
-from streamplace.engines.flink.spread import SpreadLimits
+from streamplace.engines.flink.pin.pinning import pinning, read_vectors, vectors_of
+from streamplace.engines.flink.pin.spread import SpreadLimits
 from streamplace.errors import PlacementError
 from streamplace.io.graphs import write_graph
 from streamplace.model import Operator, Stream, StreamGraph

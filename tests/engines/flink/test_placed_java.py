@@ -4,10 +4,10 @@ import base64
 import subprocess
 from pathlib import Path
 
-from streamplace.engines.flink.dist import Flink, find_java
-from streamplace.engines.flink.jars import compile_java, placed_java
-from streamplace.engines.flink.pinning import pinning
-from streamplace.engines.flink.spread import SpreadLimits
+from streamplace.engines.flink.local.dist import Flink, find_java
+from streamplace.engines.flink.pin.pinning import pinning
+from streamplace.engines.flink.pin.spread import SpreadLimits
+from streamplace.engines.flink.program.jars import compile_java, placed_java
 
 MAIN = """
 import java.nio.charset.StandardCharsets;

@@ -11,13 +11,13 @@ import pytest
 from flink_clusters import come_back
 from flink_graphs import pipeline
 
-from streamplace.engines.flink.apply import apply
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.local import LocalCluster, local_cluster
-from streamplace.engines.flink.pinning import vectors_of
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import FlinkError, Rest
-from streamplace.engines.flink.verify import verify
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.local.session import LocalCluster, local_cluster
+from streamplace.engines.flink.pin.apply import apply
+from streamplace.engines.flink.pin.pinning import vectors_of
+from streamplace.engines.flink.pin.verify import verify
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.errors import PlacementError
 
 pytestmark = pytest.mark.xdist_group("flink")

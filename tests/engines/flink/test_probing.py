@@ -9,26 +9,26 @@ from typing import Any, cast
 import pytest
 
 from streamplace import Cluster, Operator, Stream, StreamGraph
-from streamplace.engines.flink import probing
-from streamplace.engines.flink.decision import Candidate, decide, interval
-from streamplace.engines.flink.engine import FlinkEngine
-from streamplace.engines.flink.folder import FileEntry
-from streamplace.engines.flink.improving import JobImprover
-from streamplace.engines.flink.job_ids import successor
-from streamplace.engines.flink.move import FlinkMove, MovePlan
-from streamplace.engines.flink.outcomes import FlinkMoved, Undecided
-from streamplace.engines.flink.plan import Edge, FlinkTask
-from streamplace.engines.flink.probing import (
+from streamplace.engines.flink.decide import probing
+from streamplace.engines.flink.decide.decision import Candidate, decide, interval
+from streamplace.engines.flink.decide.improving import JobImprover
+from streamplace.engines.flink.decide.probing import (
     Prober,
     check_probes,
     fitted_together,
     left_probe,
     resumed,
 )
-from streamplace.engines.flink.proposal import Proposal
-from streamplace.engines.flink.rest import FlinkError
-from streamplace.engines.flink.settling import Settling
-from streamplace.engines.flink.steady import UnsteadyJob
+from streamplace.engines.flink.decide.proposal import Proposal
+from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.measure.steady import UnsteadyJob
+from streamplace.engines.flink.move.folder import FileEntry
+from streamplace.engines.flink.move.move import FlinkMove, MovePlan
+from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
+from streamplace.engines.flink.move.settling import Settling
+from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.engines.flink.rest.job_ids import successor
+from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.engines.live import Measurement
 from streamplace.errors import SettingError
 
@@ -161,7 +161,7 @@ def move(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[FlinkMove]:
     monkeypatch.setattr(JobImprover, "propose", propose)
     monkeypatch.setattr(JobImprover, "_present", lambda *_: dict(world.layout))
     monkeypatch.setattr(JobImprover, "_falls_short", lambda *_: False)
-    monkeypatch.setattr("streamplace.engines.flink.improving.source_flow", lambda *_: None)
+    monkeypatch.setattr("streamplace.engines.flink.decide.improving.source_flow", lambda *_: None)
     rest = SimpleNamespace(
         task_managers=lambda: [{"id": "a"}, {"id": "b"}],
         jobs=lambda: {world.job: "RUNNING"},

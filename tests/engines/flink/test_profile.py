@@ -7,13 +7,14 @@ import sys
 import pytest
 from lazy_flink import MIPS, START, Clock, LazyRest, Vertex, doubts, rates
 
-from streamplace.engines.flink import cpu as processes
-from streamplace.engines.flink import job_watch, present, task_cpu
-from streamplace.engines.flink import profile as profiling
-from streamplace.engines.flink.cpu import JavaThread
-from streamplace.engines.flink.profile import profile
-from streamplace.engines.flink.received import ReceivedTask
-from streamplace.engines.flink.rest import FlinkError
+from streamplace.engines.flink.cpu import task_cpu
+from streamplace.engines.flink.cpu import threads as processes
+from streamplace.engines.flink.cpu.received import ReceivedTask
+from streamplace.engines.flink.cpu.threads import JavaThread
+from streamplace.engines.flink.measure import job_watch, present
+from streamplace.engines.flink.measure import profile as profiling
+from streamplace.engines.flink.measure.profile import profile
+from streamplace.engines.flink.rest.client import FlinkError
 
 CPU = {"v0": 0.01, "v1": 0.2, "v2": 0.05}
 

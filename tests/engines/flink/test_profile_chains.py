@@ -3,7 +3,7 @@
 import pytest
 from lazy_flink import MIPS, Clock, LazyRest, Vertex, doubts, rates
 
-from streamplace.engines.flink.profile import profile
+from streamplace.engines.flink.measure.profile import profile
 
 
 def chained(clock: Clock, head: str = "Source: src", **source: float) -> LazyRest:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from streamplace.engines.flink.export import placed_py
-from streamplace.engines.flink.local import LocalCluster
-from streamplace.engines.flink.pinning import pinning
-from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.spread import SpreadLimits
-from streamplace.engines.flink.verify import verify
+from streamplace.engines.flink.local.session import LocalCluster
+from streamplace.engines.flink.pin.export import placed_py
+from streamplace.engines.flink.pin.pinning import pinning
+from streamplace.engines.flink.pin.spread import SpreadLimits
+from streamplace.engines.flink.pin.verify import verify
+from streamplace.engines.flink.rest.client import Rest
 
 pytestmark = pytest.mark.xdist_group("flink")
 PROGRAMS = Path(__file__).parent / "python"

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from flink_clusters import await_flow
 
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.jars import build_jar
-from streamplace.engines.flink.pinning import vectors_of
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.verify import verify
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.pin.pinning import vectors_of
+from streamplace.engines.flink.pin.verify import verify
+from streamplace.engines.flink.program.jars import build_jar
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import Rest
 
 pytestmark = pytest.mark.xdist_group("flink")
 ROOT = Path(__file__).parents[3]

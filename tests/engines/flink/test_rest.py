@@ -25,8 +25,9 @@ from hypothesis import strategies as st
 from lazy_flink import Clock
 
 from streamplace.cli.main import main
-from streamplace.engines.flink import cpu, sampling
-from streamplace.engines.flink.rest import FlinkError, NoAnswer, Refusal, Rest
+from streamplace.engines.flink.cpu import threads as cpu
+from streamplace.engines.flink.measure import sampling
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Refusal, Rest
 
 OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"

@@ -6,10 +6,10 @@ from typing import cast
 import pytest
 from lazy_flink import Clock, LazyRest, Vertex, rates
 
-from streamplace.engines.flink import settling
-from streamplace.engines.flink.limits import CpuTime
-from streamplace.engines.flink.rest import FlinkError, Rest
-from streamplace.engines.flink.settling import Settling, SourceFlow, settle, source_flow
+from streamplace.engines.flink.cpu.limits import CpuTime
+from streamplace.engines.flink.move import settling
+from streamplace.engines.flink.move.settling import Settling, SourceFlow, settle, source_flow
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 
 REST = cast("Rest", object())
 BEFORE = SourceFlow(1000.0, 10.0, is_limited=True)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.engines.flink.config import cluster_settings
-from streamplace.engines.flink.names import GROUPS, unborn
-from streamplace.engines.flink.spread import MOST_SLOTS, SpreadLimits, offers
+from streamplace.engines.flink.local.config import cluster_settings
+from streamplace.engines.flink.pin.names import GROUPS, unborn
+from streamplace.engines.flink.pin.spread import MOST_SLOTS, SpreadLimits, offers
 from streamplace.errors import PlacementError
 
 Vectors = list[list[int]]

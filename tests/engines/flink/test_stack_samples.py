@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.engines.flink.stack_samples import StackCounts, counted, read_stacks
+from streamplace.engines.flink.cpu.stack_samples import StackCounts, counted, read_stacks
 
 SAMPLES = Path(__file__).parents[1] / "golden/flink-stacks/samples.txt"
 """Of Nexmark's query 3 in a TaskManager of Flink 2.3 with chaining off."""

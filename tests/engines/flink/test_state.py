@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from scripted_flink import ScriptedFlink, healthy, job, scripted_flink
 
-from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.state import left_behind, saved_by
+from streamplace.engines.flink.move.state import left_behind, saved_by
+from streamplace.engines.flink.rest.client import Rest
 
 SAVED = {"counts": {"completed": 3}, "latest": {"completed": {"external_path": "s3://b/chk-3"}}}
 IN_MEMORY = {

@@ -10,17 +10,17 @@ import pytest
 from flink_graphs import pipeline
 from scripted_flink import scripted_flink
 
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.job_ids import successor
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.submitted import (
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.pin.verify import verify
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.program.submitted import (
     MOST,
     known_program,
     remember,
     remembered_program,
 )
-from streamplace.engines.flink.verify import verify
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.errors import SettingError
 from streamplace.io.caches import user_state
 

@@ -9,9 +9,9 @@ import re
 import pytest
 from lazy_flink import MIPS, Clock, LazyRest, Vertex, doubts, rates
 
-from streamplace.engines.flink.consistency import Present, Usage
-from streamplace.engines.flink.constant_loads import LoadWindow, constant_cores
-from streamplace.engines.flink.profile import JobProfile, profile
+from streamplace.engines.flink.measure.consistency import Present, Usage
+from streamplace.engines.flink.measure.constant_loads import LoadWindow, constant_cores
+from streamplace.engines.flink.measure.profile import JobProfile, profile
 
 RATE, COMMITTER = 3400.0, 0.41
 """Tuples/s that the writer counts, and cores of the committer, which reads a message per second."""

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from scripted_flink import healthy, scripted_flink
 
-from streamplace.engines.flink.cluster import measured_cluster
-from streamplace.engines.flink.pinning import read_vectors
-from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.measure.cluster import measured_cluster
+from streamplace.engines.flink.pin.pinning import read_vectors
+from streamplace.engines.flink.rest.client import Rest
 
 
 def written(folder: Path, file: str, name: str, **facts: Any) -> None:

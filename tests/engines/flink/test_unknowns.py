@@ -8,11 +8,11 @@ from typing import Any, cast
 import pytest
 
 from streamplace import Operator, Stream, StreamGraph
-from streamplace.engines.flink.cluster import MeasuredCluster
-from streamplace.engines.flink.local_cost import ASSUMED, LOCAL_COST
-from streamplace.engines.flink.profile import JobProfile
-from streamplace.engines.flink.sending_cost import SendingCost
-from streamplace.engines.flink.unknowns import unknowns
+from streamplace.engines.flink.advise.unknowns import unknowns
+from streamplace.engines.flink.measure.cluster import MeasuredCluster
+from streamplace.engines.flink.measure.local_cost import ASSUMED, LOCAL_COST
+from streamplace.engines.flink.measure.profile import JobProfile
+from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.model.graph import PROFILE_SPREAD
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from scripted_flink import ScriptedFlink, healthy, job, scripted_flink
 
-from streamplace.engines.flink.rest import Rest
-from streamplace.engines.flink.verify import verify
+from streamplace.engines.flink.pin.verify import verify
+from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.live import Verification
 
 

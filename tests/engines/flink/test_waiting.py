@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from scripted_flink import ScriptedFlink, healthy, scripted_flink
 
-from streamplace.engines.flink import rest as waiting
-from streamplace.engines.flink.rest import Rest
+from streamplace.engines.flink.rest import client as waiting
+from streamplace.engines.flink.rest.client import Rest
 
 DEVICES = tuple(f"dev-{i}" for i in range(100))
 NOW = 1_000_000

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 from lazy_flink import MIPS, START, Clock, LazyRest, Vertex, rates
 
-from streamplace.engines.flink import job_watch, present, task_cpu
-from streamplace.engines.flink import profile as profiling
-from streamplace.engines.flink.consistency import Present, Usage
-from streamplace.engines.flink.constant_loads import LoadWindow
-from streamplace.engines.flink.cpu import JavaThread
-from streamplace.engines.flink.plan import FlinkTask
-from streamplace.engines.flink.profile import profile
-from streamplace.engines.flink.sampling import PATIENCE_SECONDS
-from streamplace.engines.flink.steady import UnsteadyJob
-from streamplace.engines.flink.warm import Warmth, warm_profile, window_of
-from streamplace.engines.flink.warm_windows import (
+from streamplace.engines.flink.cpu import task_cpu
+from streamplace.engines.flink.cpu.threads import JavaThread
+from streamplace.engines.flink.measure import job_watch, present
+from streamplace.engines.flink.measure import profile as profiling
+from streamplace.engines.flink.measure.consistency import Present, Usage
+from streamplace.engines.flink.measure.constant_loads import LoadWindow
+from streamplace.engines.flink.measure.profile import profile
+from streamplace.engines.flink.measure.sampling import PATIENCE_SECONDS
+from streamplace.engines.flink.measure.steady import UnsteadyJob
+from streamplace.engines.flink.measure.warm import Warmth, warm_profile, window_of
+from streamplace.engines.flink.measure.warm_windows import (
     BUSY,
     LEAST_BUSY_WINDOWS,
     LEAST_WINDOWS,
@@ -29,6 +29,7 @@ from streamplace.engines.flink.warm_windows import (
     change_of,
     judged,
 )
+from streamplace.engines.flink.rest.plan import FlinkTask
 
 RATE, COLD, WARM = 3400.0, 52_500.0, 12_800.0
 """Tuples/s of a taxi job, and instructions per tuple of its source, measured cold and warm."""

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from scripted_flink import ScriptedFlink, healthy, job, scripted_flink
 
-from streamplace.engines.flink import watch as watching
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.pinning import Vectors
-from streamplace.engines.flink.program import Program
-from streamplace.engines.flink.rest import FlinkError, Rest
-from streamplace.engines.flink.state import Savepoint, resumable, saved_by
-from streamplace.engines.flink.watch import PlacedJob, Watch
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.move.state import Savepoint, resumable, saved_by
+from streamplace.engines.flink.pin.pinning import Vectors
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.watch import watch as watching
+from streamplace.engines.flink.watch.watch import PlacedJob, Watch
 from streamplace.engines.live import Verification
 from streamplace.errors import StreamplaceError
 

@@ -8,9 +8,9 @@ import pytest
 from flink_graphs import pipeline
 
 from streamplace.engines.flink import FlinkEngine, Program, Rest
-from streamplace.engines.flink.dist import Flink
-from streamplace.engines.flink.local import LocalCluster, local_cluster
-from streamplace.engines.flink.settling import Settling
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.local.session import LocalCluster, local_cluster
+from streamplace.engines.flink.move.settling import Settling
 from streamplace.errors import PlacementError
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]

@@ -1,0 +1,1 @@
+"""Advice on machines for a running job."""

@@ -1,0 +1,281 @@
+"""Advice on a running job: its cost, the cheapest machines for a rate, and the way to change."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from math import isfinite
+from typing import Any
+
+from streamplace.engines.flink.advise.change_commands import FOLDER
+from streamplace.engines.flink.advise.current_machines import CurrentMachine, CurrentMachines
+from streamplace.engines.flink.advise.unknowns import Unknown
+from streamplace.engines.flink.measure.source_rates import SourceRate, offered_rate
+from streamplace.model.display import Displayed
+from streamplace.model.messages import counted, listed
+from streamplace.model.report import Part, Report, Sheet, duration, percent, some
+from streamplace.planning.result import PlanResult
+
+LEAST_GAIN = 0.005
+"""Differences in cost below this share of it are not mentioned."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorLoad:
+    """CPU and parallelism of an operator, now and in the plan.
+
+    Attributes
+    ----------
+    cpu
+        Core seconds per tuple.
+    source
+        How the CPU was measured.
+    parallelism, planned
+        Number of its subtasks, now and in the plan.
+    max_parallelism
+        Key groups as Flink reports them; 0 if it does not.
+    """
+
+    name: str
+    cpu: float
+    source: str
+    parallelism: int
+    planned: int
+    max_parallelism: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Advice(Displayed):
+    """Cost of a running job, and the cheapest machines for a rate.
+
+    Attributes
+    ----------
+    job, name
+        Id and name of the job.
+    rate
+        Requested rate in tuples/s.
+    sources
+        Rates of the sources now.
+    current
+        TaskManagers of the cluster, and their cost per hour.
+    carried
+        Tuples/s that the job can carry where it runs; None if unknown.
+    operators
+        CPU and parallelism of every operator.
+    plan
+        The cheapest plan that was found, with its bound.
+    outage
+        Seconds for which changing stops the job.
+    commands
+        Shell commands that change the job, line by line; empty if nothing should change.
+    notes
+        Sentences on missing measurements and on costs that the advice leaves out.
+    folder
+        Folder in which the commands expect the files of the plan.
+    warning
+        How the profile contradicts itself; None if it does not.
+    unknowns
+        Missing measurements and how to make them, the most important ones first.
+    """
+
+    job: str
+    name: str
+    rate: float
+    sources: tuple[SourceRate, ...]
+    current: CurrentMachines
+    carried: float | None
+    operators: tuple[OperatorLoad, ...]
+    plan: PlanResult
+    outage: float
+    commands: tuple[str, ...]
+    notes: tuple[str, ...]
+    folder: str = FOLDER
+    warning: str | None = None
+    unknowns: tuple[Unknown, ...] = ()
+
+    @property
+    def gain(self) -> float:
+        """Cost per hour of today's machines less that of the plan."""
+        return self.current.cost - self.plan.cost
+
+    @property
+    def catch_up(self) -> float | None:
+        """Seconds in which the plan works off the backlog of the outage; None if it never does."""
+        spare = self.plan.carries - self.rate
+        return self.outage * self.rate / spare if spare > 0 else None
+
+    @property
+    def observed(self) -> float:
+        """Tuples/s that all sources together emit now."""
+        return sum(source.observed for source in self.sources)
+
+    @property
+    def offered(self) -> float | None:
+        """Tuples/s that all sources together are offered now; None if back-pressure hides it."""
+        return offered_rate(self.sources)
+
+    def report(self) -> Report:
+        """Return tables and sentences for display."""
+        return report_of_advice(self)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the advice as a JSON document."""
+        return {
+            "job": self.job,
+            "name": self.name,
+            "rate": self.rate,
+            "observed": self.observed,
+            "offered": self.offered,
+            "sources": [_source(source) for source in self.sources],
+            "current": {
+                "cost": self.current.cost,
+                "machines": self.current.counts,
+                "carried": _finite(self.carried),
+                "taskmanagers": [asdict(machine) for machine in self.current.machines],
+            },
+            "priced": self.current.is_priced,
+            "operators": [asdict(operator) for operator in self.operators],
+            "plan": self.plan.to_json(),
+            "gain": self.gain,
+            "outage": self.outage,
+            "catch_up": self.catch_up,
+            "commands": list(self.commands),
+            "warning": self.warning,
+            "notes": list(self.notes),
+            "unknowns": [asdict(unknown) for unknown in self.unknowns],
+        }
+
+
+def _source(source: SourceRate) -> Mapping[str, Any]:
+    return asdict(source) | {"offered": source.offered}
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and isfinite(value) else None
+
+
+def report_of_advice(advice: Advice) -> Report:
+    """Report of an advice with its commands and notes."""
+    commands = (f"  {command}" for command in advice.commands)
+    notes = (f"note: {note}" for note in advice.notes)
+    first = () if advice.warning is None else (f"warning: {advice.warning}",)
+    return Report((*first, *summary_of_advice(advice).parts, *commands, *notes), advice.name)
+
+
+def summary_of_advice(advice: Advice) -> Report:
+    """Report without commands and notes, which a terminal must not break into lines."""
+    parts: list[Part] = [
+        _machines(advice),
+        *_today(advice),
+        *map(_rate, advice.sources),
+        _operators(advice.operators),
+        f"For {advice.rate:.6g} tuples/s:",
+        *advice.plan.report().parts,
+        *_unknown(advice.unknowns),
+        *_change(advice),
+    ]
+    return Report(tuple(parts), advice.name)
+
+
+def _machines(advice: Advice) -> Sheet:
+    def kind(machine: CurrentMachine) -> tuple[str, str, str]:
+        return machine.size, machine.offer if machine.by and machine.offer else "—", machine.by
+
+    rows = []
+    for (size, offer, by), group in groupby(sorted(advice.current.machines, key=kind), kind):
+        own = list(group)
+        names = some([machine.name for machine in own], separator=", ", most=2)
+        subtasks = sum(machine.subtasks for machine in own)
+        matched = f"{offer} (by {by})" if by else offer
+        rows.append((names, str(len(own)), size, matched, str(subtasks)))
+    head = ("TaskManagers", "number", "size", "offer", "subtasks")
+    return Sheet(head, tuple(rows), names=0)
+
+
+def _today(advice: Advice) -> Iterator[str]:
+    current = advice.current
+    number = len(current.machines) - len(current.unmatched)
+    cost = f"cost {current.cost:g} per hour" if current.is_priced else "run the job"
+    yield f"Today: {counted(number, 'machine')} that {cost}."
+    if current.unmatched:
+        names = listed([machine.name for machine in current.unmatched])
+        yield (
+            f"No offer has the cores, speed and memory of {names}, so the cost leaves out "
+            f"{counted(len(current.unmatched), 'TaskManager')}; add offers, or give the speed of "
+            "the TaskManagers by --mips."
+        )
+    if current.idle:
+        yield f"Without subtasks of this job: {listed(current.idle)}."
+    if advice.carried is not None:
+        text = f"Where the job runs now, it can carry {advice.carried:.4g} tuples/s, by the model"
+        errors = advice.plan.errors
+        yield text + (
+            "."
+            if errors is None or not isfinite(advice.carried)
+            else f"; with {errors.words} at least {errors.at_least(advice.carried):.4g}."
+        )
+
+
+def _rate(source: SourceRate) -> str:
+    text = f"Source {source.name} emits {source.observed:.4g} tuples/s"
+    if source.windows is not None:
+        text += " ({:.4g} and {:.4g} in two windows)".format(*source.windows)
+    if source.pending is not None:
+        change = "grow" if source.growth >= 0 else "shrink"
+        text += f"; {source.pending:g} records are pending and {change} by "
+        text += f"{abs(source.growth):.4g} per second"
+    if source.is_held_back:
+        text += f"; it is back-pressured {percent(source.back_pressured)} of the time"
+        if source.offered is None:
+            return f"{text}, so it is offered more than that, and how much is unknown."
+    return f"{text}; it is offered {source.offered:.4g}."
+
+
+def _operators(operators: tuple[OperatorLoad, ...]) -> Sheet:
+    rows = tuple(
+        (
+            operator.name,
+            duration(operator.cpu),
+            operator.source,
+            str(operator.parallelism),
+            str(operator.planned),
+            str(operator.max_parallelism or "unknown"),
+        )
+        for operator in operators
+    )
+    head = ("operator", "CPU per tuple", "measured by", "subtasks", "planned", "at most")
+    return Sheet(head, rows, names=0)
+
+
+def _unknown(unknowns: tuple[Unknown, ...]) -> Iterator[str]:
+    """Sentences on the unknowns of the plan, and on the most useful measurement."""
+    for unknown in unknowns:
+        yield (
+            f"Not known: {unknown.what}. By this the plan may carry {percent(unknown.share)} less "
+            "than is predicted."
+        )
+    if unknowns:
+        yield f"What would narrow it most: {unknowns[0].measurement}."
+
+
+def _change(advice: Advice) -> Iterator[str]:
+    if advice.current.is_priced:
+        yield _gain(advice)
+    if not advice.commands:
+        yield "Today's machines carry the rate and cost no more than the plan: change nothing."
+        return
+    text = f"Changing stops the job once, for about {duration(advice.outage)}"
+    if advice.catch_up is None:
+        yield f"{text}; what arrives meanwhile cannot be made up for at this rate."
+    else:
+        yield f"{text}, which is made up for in {duration(advice.catch_up)}."
+    yield f"To change it, with the files that -o {advice.folder.rstrip('/')}/ writes:"
+
+
+def _gain(advice: Advice) -> str:
+    today = f"Today's machines cost {advice.current.cost:g} per hour"
+    today += ", without those that fit no offer" if advice.current.unmatched else ""
+    if abs(advice.gain) <= LEAST_GAIN * advice.plan.cost:
+        return f"{today}, as much as the plan."
+    if advice.gain > 0:
+        return f"{today}; the plan saves {advice.gain:.6g} per hour."
+    return f"{today}; the plan costs {-advice.gain:.6g} per hour more."

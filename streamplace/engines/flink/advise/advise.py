@@ -1,0 +1,364 @@
+"""Plan the cheapest machines for a rate from measurements of a running job; nothing is changed."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from streamplace.engines.flink.advise.advice import Advice, OperatorLoad
+from streamplace.engines.flink.advise.change_commands import FOLDER, change_commands
+from streamplace.engines.flink.advise.current_machines import (
+    CurrentMachines,
+    current_machines,
+    left_for_operators,
+    used_machines,
+)
+from streamplace.engines.flink.advise.unknowns import unknowns
+from streamplace.engines.flink.cpu.task_cpu import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
+from streamplace.engines.flink.decide.capacity import capacity
+from streamplace.engines.flink.measure.cluster import (
+    HEADROOM,
+    MeasuredCluster,
+    is_pinnable,
+    measured_cluster,
+)
+from streamplace.engines.flink.measure.local_cost import ASSUMED, LOCAL_COST, chain_saving
+from streamplace.engines.flink.measure.profile import JobProfile
+from streamplace.engines.flink.measure.source_rates import (
+    SourceRate,
+    asked_rate,
+    check_rate,
+    source_rates,
+)
+from streamplace.engines.flink.measure.steady import (
+    GARBAGE_TIME,
+    WARM_UP_SECONDS,
+    check_age,
+    check_garbage,
+    check_rates,
+)
+from streamplace.engines.flink.measure.warm import PATIENCE_SECONDS, Warmth, warm_profile
+from streamplace.engines.flink.move.pause import expected_pause
+from streamplace.engines.flink.program.fixed import fixed_tasks
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.program.submitted import known_program
+from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.jobs import other_jobs
+from streamplace.errors import SettingError
+from streamplace.io.ledger import errors_for
+from streamplace.model.cluster import Cluster
+from streamplace.model.graph import CONSISTENCY, StreamGraph
+from streamplace.model.intervals import PredictionErrors
+from streamplace.model.messages import listed
+from streamplace.model.trust import check_trust
+from streamplace.model.units import Quantity
+from streamplace.model.units import mips as parsed_mips
+from streamplace.placers.registry import Budget
+from streamplace.planning.headroom import Headroom
+from streamplace.planning.offers import Catalogue
+from streamplace.planning.planner import planned
+from streamplace.planning.result import PlanResult
+from streamplace.planning.settings import USUAL_BUDGET, PlanSettings
+
+LEAST_SAVING = 0.02
+"""Chaining is mentioned if it saves at least this part of the CPU."""
+CPU_WORDS = {
+    MEASURED: "CPU time of threads",
+    SHARED: "CPU time of threads of one name",
+    OF_PROCESS: "CPU time of TaskManagers",
+    BUSY: "busy time",
+    UNKNOWN: "nothing",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class AdviceSettings:
+    """How a job is measured, and how machines are planned.
+
+    Attributes
+    ----------
+    mips, bandwidth
+        Speed of a core of the TaskManagers and bandwidth of a link, which Flink does not measure.
+    seconds
+        Length of each of two windows, whose rates must agree.
+    warm_up
+        Seconds for which a job must have run before it is measured.
+    patience
+        Maximum number of seconds to wait until it is warm.
+    accept_cold
+        Whether a job that is not warm by then is measured.
+    trust_profile
+        Whether a profile is used although its model contradicts the measured rate.
+    headroom
+        Share of every resource of an offer that stays free.
+    catch_up
+        Seconds after a restart in which the plan must work off the backlog.
+    seed, budget
+        Random seed and budget of the search for a plan.
+    folder
+        Folder that the plan will be written to, for the commands that change the job.
+    program
+        Program of the job; by default the one that streamplace submitted.
+    confidence
+        Probability with which the plan should carry the rate; 0 ignores errors of prediction.
+    ledger
+        File of predicted and measured rates; by default the user's.
+    """
+
+    mips: str = "2500 MIPS"
+    bandwidth: str = "1000 Mbps"
+    seconds: float = 10.0
+    warm_up: float = WARM_UP_SECONDS
+    headroom: float = HEADROOM
+    catch_up: float = math.inf
+    seed: int = 0
+    budget: Budget = USUAL_BUDGET
+    folder: str = FOLDER
+    patience: float = PATIENCE_SECONDS
+    accept_cold: bool = False
+    trust_profile: bool = False
+    program: Program | None = None
+    confidence: float | None = None
+    ledger: Path | None = None
+
+
+class _Reading(NamedTuple):
+    """Measurements of a job and its cluster."""
+
+    job: str
+    seen: JobProfile
+    graph: StreamGraph
+    sources: tuple[SourceRate, ...]
+    cluster: MeasuredCluster
+    java: float
+    outage: float
+
+
+def advise(
+    rest: Rest,
+    job: str,
+    rate: Quantity,
+    machines: Catalogue | Cluster | None,
+    settings: AdviceSettings,
+) -> Advice:
+    """Measure a running job, and plan the cheapest machines for a rate.
+
+    Parameters
+    ----------
+    rate
+        Tuples/s of all sources together, or a multiple such as ``"2x"`` of what they are offered.
+    machines
+        Offers, or existing machines; None stands for the TaskManagers.
+
+    Raises
+    ------
+    UnsteadyJob
+        While the job warms up, its rate changes, or garbage collection dominates.
+    FlinkError, ProblemError, SettingError
+        When the job does not run, its profile contradicts itself, no machines carry the rate, or a
+        setting is wrong.
+    """
+    check_rate(rate)
+    reading = _read(rest, job, settings)
+    asked = asked_rate(rate, reading.sources)
+    warning = check_trust(reading.graph, trusts=settings.trust_profile)
+    graph = reading.graph.at_rate(asked)
+    kept = _kept(rest, reading, settings.program)
+    errors = errors_for(graph, settings.confidence, settings.ledger)
+    current, plan = _planned(graph, reading, machines, kept.operators, settings, errors)
+    carried = _carried(graph, reading)
+    return Advice(
+        job=job,
+        name=reading.seen.name,
+        rate=asked,
+        sources=reading.sources,
+        current=current,
+        carried=carried,
+        operators=_operator_loads(reading.seen, plan),
+        plan=plan,
+        outage=reading.outage,
+        commands=()
+        if _is_enough(current, carried, plan, reading)
+        else change_commands(
+            rest,
+            job,
+            reading.seen.tasks,
+            current,
+            plan,
+            settings.folder,
+            kept.is_remembered,
+        ),
+        folder=settings.folder,
+        notes=(*_notes(rest, reading, machines), kept.note),
+        warning=warning,
+        unknowns=tuple(unknowns(plan, reading.seen, reading.cluster)),
+    )
+
+
+def _read(rest: Rest, job: str, settings: AdviceSettings) -> _Reading:
+    """Measure a job, provided that it runs steadily."""
+    check_age(rest.running_job(job), job, settings.warm_up)
+    warmth = Warmth(2 * settings.seconds, settings.patience, settings.accept_cold)
+    seen = warm_profile(rest, job, warmth, (GARBAGE_TIME,))
+    check_garbage(seen.managers)
+    check_rates(seen)
+    speed = parsed_mips(settings.mips)
+    sources = source_rates(seen)
+    managers = rest.task_managers()
+    graph = _with_offered(seen.graph(speed), sources)
+    if all(map(is_pinnable, managers)):
+        graph = _in_one_slot_sharing_group(graph)
+    java, sending = seen.background(len(managers))
+    cluster = measured_cluster(rest, settings.mips, settings.bandwidth, java, sending)
+    taken = (java or 0.0) * speed
+    return _Reading(job, seen, graph, sources, cluster, taken, expected_pause(rest, job))
+
+
+def _with_offered(graph: StreamGraph, sources: Sequence[SourceRate]) -> StreamGraph:
+    """Return the graph with the offered rates of its sources, where known."""
+    offered = {source.name: source.offered or source.observed for source in sources}
+    rates = [
+        offered.get(name, rate)
+        for name, rate in zip(graph.operators.name, graph.operators.rate.tolist(), strict=True)
+    ]
+    operators = replace(graph.operators, rate=np.array(rates, np.float64))
+    return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
+
+
+def _in_one_slot_sharing_group(graph: StreamGraph) -> StreamGraph:
+    """Return the graph without slot sharing groups, because a placement defines its own."""
+    operators = replace(graph.operators, slot_sharing_group=("",) * graph.n_operators)
+    return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
+
+
+class _Kept(NamedTuple):
+    """Operators that keep their parallelism, with a note that says why."""
+
+    operators: frozenset[str]
+    note: str
+    is_remembered: bool = False
+
+
+def _kept(rest: Rest, reading: _Reading, given: Program | None) -> _Kept:
+    """Operators whose parallelism is set by the program of a job."""
+    parallelism = {task.name: task.parallelism for task in reading.seen.tasks}
+    try:
+        program = given or known_program(rest, reading.job)
+        fixed = fixed_tasks(rest, program, parallelism)
+    except (FlinkError, SettingError) as error:
+        if given is not None:
+            raise
+        return _Kept(
+            frozenset(),
+            "the plan may change the parallelism of all operators, for which of them have it from "
+            f"the program is not known: {error}",
+        )
+    note = "the program of the job sets the parallelism of "
+    note += f"{listed(sorted(fixed))}, so the plan keeps it" if fixed else "no operator"
+    return _Kept(fixed, note, is_remembered=given is None)
+
+
+def _subtasks_by_manager(seen: JobProfile) -> Mapping[str, int]:
+    """TaskManager → number of subtasks of the job."""
+    placed = {} if seen.present is None else seen.present.devices
+    return Counter(device for devices in placed.values() for device in devices)
+
+
+def _planned(
+    graph: StreamGraph,
+    reading: _Reading,
+    machines: Catalogue | Cluster | None,
+    kept: frozenset[str],
+    settings: AdviceSettings,
+    errors: PredictionErrors | None,
+) -> tuple[CurrentMachines, PlanResult]:
+    """Current machines, and the plan for a graph at its rate."""
+    usual = PlanSettings(
+        keep_parallelism=kept, seed=settings.seed, budget=settings.budget, errors=errors
+    )
+    subtasks = _subtasks_by_manager(reading.seen)
+    if isinstance(machines, Catalogue):
+        current = current_machines(reading.cluster, machines, subtasks)
+        shared = replace(machines, slot_sharing=True)
+        sending = reading.cluster.sending
+        measured = None if sending.is_assumed else sending
+        offers = left_for_operators(shared, reading.java, measured)
+        spare = Headroom(reading.outage, settings.catch_up, flat=settings.headroom)
+        return current, planned(graph, offers, replace(usual, headroom=spare))
+    cluster = reading.cluster.cluster() if machines is None else machines
+    return used_machines(reading.cluster, subtasks), planned(graph, cluster, usual)
+
+
+def _operator_loads(seen: JobProfile, plan: PlanResult) -> tuple[OperatorLoad, ...]:
+    return tuple(
+        OperatorLoad(
+            task.name,
+            seen.cpu[task.id].cores / (seen.tuples[task.id] or 1.0),
+            CPU_WORDS[seen.cpu[task.id].source],
+            task.parallelism,
+            plan.parallelism[task.name],
+            task.max_parallelism,
+        )
+        for task in seen.tasks
+    )
+
+
+def _carried(graph: StreamGraph, reading: _Reading) -> float | None:
+    """Tuples/s that the job can carry where it runs, by the model."""
+    if reading.seen.present is None:
+        return None
+    placed = {name: list(devices) for name, devices in reading.seen.present.devices.items()}
+    return graph.source_rate * capacity(graph, reading.cluster.cluster(), placed)
+
+
+def _is_enough(
+    current: CurrentMachines, carried: float | None, plan: PlanResult, reading: _Reading
+) -> bool:
+    """Whether the current machines carry the rate of a plan and cost no more than the plan.
+
+    They do if they carry it now, or at the lower end of the prediction.
+    """
+    least = 1.0 if plan.errors is None else plan.errors.least
+    observed = sum(source.observed for source in reading.sources)
+    carries = carried is not None and max(least * carried, min(observed, carried)) >= plan.rate
+    return carries and not current.unmatched and current.cost <= plan.cost
+
+
+def _notes(rest: Rest, reading: _Reading, machines: Catalogue | Cluster | None) -> tuple[str, ...]:
+    """Notes on missing measurements and on costs that the advice leaves out."""
+    notes = [*reading.seen.doubts]
+    checked = reading.graph.attributes.get(CONSISTENCY)
+    if checked is not None:
+        notes.append(f"{CONSISTENCY}: {checked}")
+    if reading.cluster.java is None:
+        notes.append("what Java itself takes of each TaskManager is not measured and left out")
+    given = isinstance(machines, Catalogue) and machines.handles
+    if reading.cluster.sending.is_assumed and not given:
+        notes.append(
+            "what sending a tuple to another TaskManager costs is not measured and left out; to "
+            "have it counted, give overhead in the file of offers"
+        )
+    notes.extend(_notes_on_streams(reading.graph))
+    if others := other_jobs(rest, reading.job):
+        notes.append(
+            f"the plan is for this job alone, and the jobs {listed(others)} share its machines"
+        )
+    return tuple(notes)
+
+
+def _notes_on_streams(graph: StreamGraph) -> Iterator[str]:
+    """Note on the assumed cost of local streams, or on the savings by chaining them."""
+    source = str(graph.attributes.get(LOCAL_COST, ""))
+    if source.startswith(ASSUMED):
+        yield f"what a tuple costs between two threads of a TaskManager is {source}"
+        return
+    saving = chain_saving(graph)
+    if saving.share >= LEAST_SAVING:
+        yield (
+            f"if Flink chained {listed(saving.streams)}, {saving.share:.0%} of the CPU of the "
+            "operators would be saved (pipeline.operator-chaining.enabled)"
+        )

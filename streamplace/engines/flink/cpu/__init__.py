@@ -1,0 +1,1 @@
+"""CPU time of the threads of Flink's processes."""

@@ -1,0 +1,107 @@
+"""CPU that jobs use in other threads than those of tasks; it is charged to operators, too.
+
+Threads that name a task are charged to it: they flush its output, fire its timers, or fetch and run
+its source. Threads that limit the rate of a source are charged to the sources. The remaining CPU of
+a TaskManager, for garbage collection or in threads of the job, is compared with the TaskManager
+that uses least. The excess is charged to all tasks, in proportion to their CPU.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from streamplace.engines.flink.cpu.threads import ThreadLoad
+
+TASKS, NETWORK, GARBAGE, COMPILERS = "tasks", "network", "garbage collection", "compilers"
+HELPERS, SOURCES, JAVA = "helpers of tasks", "helpers of sources", "Java itself"
+OBSERVATION = "being looked at"
+_OF_TASK = re.compile(r"(?:.* for |Legacy Source Thread - )?(.+ \(\d+/\d+\)#\d+)", re.DOTALL)
+_KINDS = (
+    (re.compile(r"Flink Netty "), NETWORK),
+    (re.compile(r"C[12] CompilerThre|Sweeper thread"), COMPILERS),
+    (re.compile(r"Attach Listener|JFR "), OBSERVATION),
+    (re.compile(r"VM Thread$|GC Thread|G1 |ParGC|ZWorker|ZDriver|Concurrent Mark"), GARBAGE),
+    (re.compile(r"flink-rate-limiter"), SOURCES),
+)
+
+
+def kind_of(thread: str) -> str:
+    """Kind of work that a thread of a TaskManager does.
+
+    >>> kind_of("Map (1/2)#0"), kind_of("OutputFlusher for Map (1/2)#0"), kind_of("VM Thread")
+    ('tasks', 'helpers of tasks', 'garbage collection')
+    """
+    if match := _OF_TASK.fullmatch(thread):
+        return TASKS if match[1] == thread else HELPERS
+    return next((kind for pattern, kind in _KINDS if pattern.match(thread)), JAVA)
+
+
+def task_of(thread: str) -> str:
+    """Main thread of the task that a thread names; its own name if it names none.
+
+    >>> task_of("OutputFlusher for Map (1/2)#0"), task_of("VM Thread")
+    ('Map (1/2)#0', 'VM Thread')
+    """
+    match = _OF_TASK.fullmatch(thread)
+    return match[1] if match else thread
+
+
+def cores_by_kind(loads: Iterable[ThreadLoad]) -> dict[str, float]:
+    """Kind of work → cores that the threads of a TaskManager used for it."""
+    cores: dict[str, float] = defaultdict(float)
+    for load in loads:
+        cores[kind_of(load.name)] += load.cores
+    return dict(cores)
+
+
+def java_itself(kinds: Mapping[str, Mapping[str, float]]) -> float:
+    """Cores that Java itself uses in each TaskManager: the minimum of all TaskManagers.
+
+    Parameters
+    ----------
+    kinds
+        TaskManager → cores of its threads, by kind of work.
+    """
+    return min((_rest(one) for one in kinds.values()), default=0.0)
+
+
+def _rest(kinds: Mapping[str, float]) -> float:
+    return kinds.get(JAVA, 0.0) + kinds.get(GARBAGE, 0.0)
+
+
+def shares_of_helpers(
+    loads: Mapping[str, Iterable[ThreadLoad]],
+    tasks: Mapping[str, Mapping[str, float]],
+    sources: Iterable[str],
+) -> dict[str, dict[str, float]]:
+    """TaskManager → thread of a task → cores of other threads that are charged to it.
+
+    Parameters
+    ----------
+    tasks
+        TaskManager → thread of a task → its own cores, including threads of the same name.
+    sources
+        Threads of tasks that are sources.
+    """
+    kinds = {device: cores_by_kind(own) for device, own in loads.items()}
+    least, first = java_itself(kinds), frozenset(sources)
+    shares = {}
+    for device, own in tasks.items():
+        more = dict.fromkeys(own, 0.0)
+        for load in loads[device]:
+            if kind_of(load.name) == HELPERS and task_of(load.name) in more:
+                more[task_of(load.name)] += load.cores
+        _deal_out(kinds[device].get(SOURCES, 0.0), own, more, own.keys() & first or own.keys())
+        whole = {thread: own[thread] + more[thread] for thread in own}
+        _deal_out(_rest(kinds[device]) - least, whole, more, own.keys())
+        shares[device] = more
+    return shares
+
+
+def _deal_out(
+    cores: float, weights: Mapping[str, float], more: dict[str, float], among: Iterable[str]
+) -> None:
+    """Add cores to some tasks, in proportion to their weights."""
+    total = sum(weights[thread] for thread in among)
+    for thread in among if total > 0 else ():
+        more[thread] += cores * weights[thread] / total

@@ -1,0 +1,347 @@
+"""CPU of each task of a job, from the most exact source that is available for each subtask."""
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import quote
+
+from streamplace.engines.flink.cpu.flight_recorder import Stacks
+from streamplace.engines.flink.cpu.helpers import shares_of_helpers, task_of
+from streamplace.engines.flink.cpu.received import ReceivedTask, owners, received_tasks
+from streamplace.engines.flink.cpu.stack_samples import StackCounts
+from streamplace.engines.flink.cpu.threads import (
+    JavaThread,
+    ThreadLoad,
+    java_threads,
+    spent_between,
+    threads_again,
+)
+from streamplace.engines.flink.measure.sampling import Activity
+from streamplace.engines.flink.rest.answer_shapes import Job
+from streamplace.engines.flink.rest.client import Rest
+
+PROCESS_CPU = "Status.JVM.CPU.Time"
+"""Metric of a TaskManager: nanoseconds of CPU of all its threads."""
+MEASURED = ""
+SHARED = (
+    "from the CPU of threads with the same name, divided in proportion to busy time; give "
+    "operators different names, or let the TaskManagers log at level INFO"
+)
+OF_PROCESS = (
+    "from the CPU of whole TaskManagers on other machines, divided in proportion to busy time"
+)
+BUSY = "from busy time, which includes waiting for a core and can be many times too high"
+UNKNOWN = "unknown and counted as 0, because Flink does not report its busy time"
+PATIENCE_SECONDS, POLL_SECONDS = 5.0, 0.2
+_WORST = (MEASURED, SHARED, OF_PROCESS, BUSY, UNKNOWN)
+Key = tuple[str, str, int]
+"""Job, vertex and index of a subtask."""
+
+
+class RunningSubtask(NamedTuple):
+    """A subtask and its device.
+
+    Attributes
+    ----------
+    thread
+        Name of its thread.
+    busy
+        Its busy time in milliseconds; NaN if Flink does not report it.
+    """
+
+    job: str
+    vertex: str
+    number: int
+    device: str
+    thread: str
+    busy: float
+
+    @property
+    def key(self) -> Key:
+        """Job, vertex and index."""
+        return self.job, self.vertex, self.number
+
+
+class TaskCpu(NamedTuple):
+    """Core seconds per second of a task, and their source if not measured by thread."""
+
+    cores: float
+    source: str = MEASURED
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSnapshot:
+    """State of the cluster's subtasks, and of the threads of its processes on this machine."""
+
+    subtasks: Sequence[RunningSubtask]
+    threads: Mapping[str, list[JavaThread]]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterInterval:
+    """Changes between two snapshots.
+
+    Attributes
+    ----------
+    subtasks
+        Subtasks of all jobs; ``busy`` is the increase of their busy time.
+    loads
+        TaskManager on this machine → CPU of its threads.
+    received
+        TaskManager on this machine → its tasks, by its log.
+    sources
+        Threads of the tasks without input from others.
+    """
+
+    subtasks: Sequence[RunningSubtask]
+    loads: Mapping[str, list[ThreadLoad]]
+    received: Mapping[str, list[ReceivedTask]]
+    sources: frozenset[str] = frozenset()
+
+
+def snapshot(
+    rest: Rest,
+    job: str,
+    processes: Mapping[str, int],
+    before: ClusterSnapshot | None = None,
+) -> ClusterSnapshot:
+    """Take a snapshot of a cluster, once Flink reports the devices of the job's subtasks.
+
+    Parameters
+    ----------
+    before
+        An earlier snapshot of the same processes.
+    """
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not all(one.device for one in _subtasks(rest, job)) and time.monotonic() < deadline:
+        time.sleep(POLL_SECONDS)
+    subtasks = [one for other in rest.live_jobs() for one in _subtasks(rest, other)]
+    earlier = {} if before is None else before.threads
+
+    def threads(device: str) -> list[JavaThread]:
+        pid = processes[device]
+        return threads_again(pid, earlier.get(device, ())) or java_threads(pid)
+
+    with ThreadPoolExecutor(max(1, len(processes))) as pool:  # Java may take seconds to answer
+        return ClusterSnapshot(
+            subtasks, dict(zip(processes, pool.map(threads, processes), strict=True))
+        )
+
+
+def between(
+    first: ClusterSnapshot,
+    second: ClusterSnapshot,
+    processes: Mapping[str, int],
+    sources: Container[str],
+) -> ClusterInterval:
+    """Changes between two snapshots, of everything that is in both.
+
+    Parameters
+    ----------
+    sources
+        Vertices without input from others.
+    """
+    before = {one.key: one.busy for one in first.subtasks}
+    subtasks = [
+        one._replace(busy=max(one.busy - before[one.key], 0.0))  # NaN stays NaN
+        for one in second.subtasks
+        if one.key in before
+    ]
+    loads = {
+        device: spent_between(first.threads.get(device, ()), threads)
+        for device, threads in second.threads.items()
+    }
+    return ClusterInterval(
+        subtasks,
+        loads,
+        {device: received_tasks(pid) for device, pid in processes.items()},
+        frozenset(one.thread for one in subtasks if one.vertex in sources),
+    )
+
+
+def _subtasks(rest: Rest, job: str) -> list[RunningSubtask]:
+    document: Job = rest.job(job)
+    subtasks = []
+    for vertex in document["vertices"]:
+        path = f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex['id'], safe='')}"
+        for i, row in enumerate(rest.get(path)["subtasks"]):
+            index = row.get("subtask", i)
+            number = f"({index + 1}/{vertex['parallelism']})#{row.get('attempt', 0)}"
+            device = str(row.get("taskmanager-id") or "")
+            busy = _number(row.get("metrics", {}).get("accumulated-busy-time"))
+            thread = f"{vertex['name']} {number}"
+            subtasks.append(RunningSubtask(job, vertex["id"], index, device, thread, busy))
+    return subtasks
+
+
+def _number(value: float | str | None) -> float:
+    try:
+        return float(math.nan if value is None else value)
+    except ValueError:
+        return math.nan
+
+
+def task_cpu(
+    job: str,
+    interval: ClusterInterval,
+    activity: Mapping[str, Activity],
+    processes: Mapping[str, float],
+) -> dict[str, TaskCpu]:
+    """CPU of every task of a job, by vertex.
+
+    Parameters
+    ----------
+    processes
+        TaskManager → cores of its process, at least for those on other machines.
+    """
+    threads, wholes = _by_thread(interval), _by_process(interval.subtasks, processes)
+    parts: dict[str, list[TaskCpu]] = {vertex: [] for vertex in activity}
+    for one, busy in _busy_cores(job, interval.subtasks, activity):
+        if one.key in threads:
+            parts[one.vertex].append(threads[one.key])
+        elif math.isnan(busy):
+            parts[one.vertex].append(TaskCpu(0.0, UNKNOWN))
+        elif one.key in wholes:
+            parts[one.vertex].append(TaskCpu(min(busy, wholes[one.key]), OF_PROCESS))
+        else:
+            parts[one.vertex].append(TaskCpu(busy, BUSY))
+    return {
+        vertex: TaskCpu(
+            sum(part.cores for part in own),
+            max((part.source for part in own), key=_WORST.index, default=UNKNOWN),
+        )
+        for vertex, own in parts.items()
+    }
+
+
+def stacks_by_task(interval: ClusterInterval, job: str, stacks: Stacks) -> dict[str, StackCounts]:
+    """Samples of the stacks of every task of a job, including its helper threads.
+
+    Samples of a thread name that belongs to several tasks count for all of them, unless the log of
+    the TaskManager distinguishes the threads.
+    """
+    counts: dict[str, StackCounts] = defaultdict(StackCounts)
+    for device, samples in stacks.items():
+        loads = interval.loads.get(device, ())
+        bearers: dict[str, set[str]] = defaultdict(set)
+        for one in interval.subtasks:
+            if one.device == device and one.job == job:
+                bearers[one.thread].add(one.vertex)
+        numbers: dict[str, list[int]] = defaultdict(list)
+        for load in loads:
+            if load.name in bearers:
+                numbers[load.name].append(load.number)
+        runs = owners(numbers, interval.received.get(device, ()))
+        for load in loads:
+            if load.number in samples:
+                own = bearers.get(task_of(load.name), set())
+                run = runs.get(load.number)
+                for vertex in own & {run.vertex} if run is not None else own:
+                    counts[vertex] = counts[vertex].plus(samples[load.number])
+    return dict(counts)
+
+
+def _by_thread(interval: ClusterInterval) -> dict[Key, TaskCpu]:
+    """CPU of the subtasks with measured threads, including their helper threads."""
+    bearers: dict[tuple[str, str], list[RunningSubtask]] = defaultdict(list)
+    for one in interval.subtasks:
+        bearers[one.device, one.thread].append(one)
+    cpu: dict[Key, TaskCpu] = {}
+    own: dict[str, dict[str, float]] = {}
+    for device, loads in interval.loads.items():
+        threads: dict[str, list[ThreadLoad]] = defaultdict(list)
+        for load in loads:
+            if (device, load.name) in bearers:
+                threads[load.name].append(load)
+        own[device] = {name: sum(load.cores for load in same) for name, same in threads.items()}
+        numbers = {name: [load.number for load in same] for name, same in threads.items()}
+        runs = owners(numbers, interval.received.get(device, ()))
+        for name, same in threads.items():
+            cpu |= _of_one_name(same, bearers[device, name], runs)
+    more = shares_of_helpers(interval.loads, own, interval.sources)
+    where = {one.key: (one.device, one.thread) for one in interval.subtasks}
+    return {
+        key: one._replace(cores=one.cores * _raised(own, more, *where[key]))
+        for key, one in cpu.items()
+    }
+
+
+def _raised(
+    own: Mapping[str, Mapping[str, float]],
+    more: Mapping[str, Mapping[str, float]],
+    device: str,
+    thread: str,
+) -> float:
+    """Factor by which helper threads increase the CPU of a thread."""
+    cores = own[device][thread]
+    return (cores + more[device][thread]) / cores if cores > 0 else 1.0
+
+
+def _of_one_name(
+    threads: Sequence[ThreadLoad],
+    bearers: Sequence[RunningSubtask],
+    runs: Mapping[int, ReceivedTask],
+) -> dict[Key, TaskCpu]:
+    """CPU of the subtasks on a TaskManager whose threads have the same name."""
+    if len(threads) != len(bearers):
+        return {}
+    if len(threads) == 1:
+        return {bearers[0].key: TaskCpu(threads[0].cores)}
+    loads = {_identity(runs[load.number]): load for load in threads if load.number in runs}
+    own = [loads.get((one.job, one.vertex), loads.get(("", one.vertex))) for one in bearers]
+    if len(loads) == len(threads) and None not in own:
+        return {
+            one.key: TaskCpu(load.cores)
+            for one, load in zip(bearers, own, strict=True)
+            if load is not None
+        }
+    whole = sum(load.cores for load in threads)
+    return {
+        one.key: TaskCpu(whole * share, SHARED)
+        for one, share in zip(bearers, _parts(bearers), strict=True)
+    }
+
+
+def _identity(run: ReceivedTask) -> tuple[str, str]:
+    return run.job, run.vertex
+
+
+def _parts(subtasks: Sequence[RunningSubtask]) -> list[float]:
+    """Share of each subtask in their total busy time; equal shares if that is unknown."""
+    total = sum(one.busy for one in subtasks)
+    if math.isnan(total) or total <= 0:
+        return [1 / len(subtasks)] * len(subtasks)
+    return [one.busy / total for one in subtasks]
+
+
+def _by_process(
+    subtasks: Iterable[RunningSubtask], processes: Mapping[str, float]
+) -> dict[Key, float]:
+    """CPU of TaskManager processes, divided among their subtasks."""
+    there: dict[str, list[RunningSubtask]] = defaultdict(list)
+    for one in subtasks:
+        if one.device in processes and not math.isnan(one.busy):
+            there[one.device].append(one)
+    return {
+        one.key: processes[device] * share
+        for device, own in there.items()
+        for one, share in zip(own, _parts(own), strict=True)
+    }
+
+
+def _busy_cores(
+    job: str, subtasks: Iterable[RunningSubtask], activity: Mapping[str, Activity]
+) -> Iterator[tuple[RunningSubtask, float]]:
+    """Subtasks of a job with the busy seconds per second of each; NaN if unknown."""
+    vertices: dict[str, list[RunningSubtask]] = defaultdict(list)
+    for one in subtasks:
+        if one.job == job and one.vertex in activity:
+            vertices[one.vertex].append(one)
+    for vertex, own in vertices.items():
+        busy = activity[vertex].busy
+        for one, share in zip(own, _parts(own), strict=True):
+            yield one, math.nan if busy is None else busy * share

@@ -1,0 +1,1 @@
+"""Decide on the layout of a measured job."""

@@ -1,0 +1,242 @@
+"""Candidates: layouts that a measured job may have, with the predicted rate of each."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from streamplace.engines.flink.decide.capacity import capacity
+from streamplace.engines.flink.decide.decision import (
+    MEASURED,
+    PREDICTED,
+    Candidate,
+    Decision,
+    decide,
+    interval,
+    moved_subtasks,
+)
+from streamplace.engines.flink.decide.layouts import (
+    MODE_SETTING,
+    MODES,
+    Layout,
+    Mode,
+    even_layout,
+    layouts,
+)
+from streamplace.engines.flink.pin.fitting import left_without
+from streamplace.engines.flink.pin.names import index_name
+from streamplace.engines.flink.pin.pinning import Vectors, vectors_of
+from streamplace.engines.flink.program.chains import unfused
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.live import Measurement
+from streamplace.engines.names import resource
+from streamplace.model.constraints import Constraints
+from streamplace.model.expansion import expand
+from streamplace.model.graph import StreamGraph
+from streamplace.model.problem import Problem
+from streamplace.model.units import LARGEST
+from streamplace.objectives.conditions import composed_objective
+from streamplace.placers.registry import USUAL_BUDGET, Budget
+
+SATURATING = 2.0
+"""The search is repeated for this multiple of the rate that it found, until it finds less."""
+MOST_RAISES = 8
+PRESENT, EVEN, FOUND = "the present layout", "an even spread", "the layout that was found"
+SPREAD_OUT = "cluster.evenly-spread-out-slots"
+"""Older name of the mode SLOTS."""
+GIVEN = "the layout that was planned"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Input of a decision: the measured job, its layout and the constraints.
+
+    Attributes
+    ----------
+    measured
+        The job and the devices.
+    present
+        Operator → device of each of its subtasks.
+    slots
+        Device → number of slots that Flink may give to the job.
+    spreads
+        Whether subtasks of one operator can be pinned to several devices.
+    rate
+        Tuples/s that all sources are offered together; None for as much as possible.
+    occupied
+        Devices on which nothing can be placed, because other jobs use them exclusively.
+    modes
+        Flink's modes that the cluster supports.
+    configured
+        The mode that it is configured with.
+    width
+        Relative error of predictions when two layouts of the job are compared.
+    """
+
+    measured: Measurement
+    present: Layout
+    slots: Mapping[str, int]
+    spreads: bool
+    rate: float | None = None
+    occupied: frozenset[str] = frozenset()
+    modes: tuple[Mode, ...] = MODES
+    configured: Mode | None = None
+    width: float = PREDICTED
+
+    @property
+    def free(self) -> list[str]:
+        """Devices on which subtasks can be placed."""
+        names = self.measured.cluster.devices.name
+        return [name for name in names if name not in self.occupied]
+
+
+class Judge:
+    """Predicts the rates of a job's layouts.
+
+    If the sources are held back now, or emit more than the model allows the present layout,
+    predictions are scaled so that the present layout carries the measured rate.
+    """
+
+    def __init__(self, question: Question) -> None:
+        measured, rate = question.measured, question.rate
+        self._question, graph = question, measured.graph
+        if rate is None and not measured.is_limited:
+            rate = graph.source_rate
+        self.rate = rate
+        self._present = names_of(graph, question.present)
+        now = self.carried(self._present)
+        is_known = 0 < now < inf and (measured.is_limited or now < graph.source_rate)
+        self._scale = graph.source_rate / now if is_known else 1.0
+
+    def carried(self, layout: Layout) -> float:
+        """Tuples/s that a layout carries, by the model without scaling."""
+        graph = self._question.measured.graph
+        return graph.source_rate * capacity(graph, self._question.measured.cluster, layout)
+
+    def present(self) -> Candidate:
+        """Return the present layout of the job."""
+        width = MEASURED if self._question.measured.is_limited else self._question.width
+        return self._candidate(PRESENT, [self._present], width)
+
+    def candidate(self, name: str, *places: Layout, mode: Mode | None = None) -> Candidate:
+        """Return a layout that the job may get, or one of several if Flink chooses among them."""
+        return self._candidate(name, places, self._question.width, mode)
+
+    def _candidate(
+        self,
+        name: str,
+        places: Sequence[Layout],
+        width: float,
+        mode: Mode | None = None,
+    ) -> Candidate:
+        values = [self._scale * self.carried(layout) for layout in places]
+        middle = sorted(range(len(places)), key=values.__getitem__)[(len(places) - 1) // 2]
+        return Candidate(
+            name,
+            places[middle],
+            interval(values, width).up_to(inf if self.rate is None else self.rate),
+            moved_subtasks(self._present, places[middle]),
+            mode,
+            is_configured=mode is not None and mode == self._question.configured,
+        )
+
+
+def decision(question: Question, seed: int = 0, budget: Budget | None = None) -> Decision:
+    """Find layouts for a job, compare them by the same model, and choose one."""
+    judge, graph = Judge(question), question.measured.graph
+    others = []
+    for mode in question.modes:
+        possible = layouts(graph, question.slots, mode)
+        if possible:
+            others.append(judge.candidate(f"Flink's own layout {mode}", *possible, mode=mode))
+    if question.free:
+        if question.spreads:
+            others.append(judge.candidate(EVEN, even_layout(graph, question.free)))
+        others.append(judge.candidate(FOUND, searched(question, judge, seed, budget)))
+    return decide(judge.present(), others)
+
+
+def judged(question: Question, layout: Layout) -> Decision:
+    """Compare one given layout with the present one."""
+    judge = Judge(question)
+    given = names_of(question.measured.graph, layout)
+    return decide(judge.present(), [judge.candidate(GIVEN, given)])
+
+
+def searched(
+    question: Question, judge: Judge, seed: int = 0, budget: Budget | None = None
+) -> Layout:
+    """Search a layout for a rate; without one, for growing rates until they are not carried."""
+    from streamplace.placers.named import named_placer
+
+    placer, judged_by = named_placer("auto"), composed_objective("throughput")
+    graph, cluster = question.measured.graph, question.measured.cluster
+    only = dict.fromkeys(graph.operators.name, question.free) if question.occupied else None
+    asked = judge.rate or graph.source_rate
+    best: Layout = {}
+    for _ in range(MOST_RAISES):
+        problem = Problem(graph.at_rate(asked), cluster, Constraints(allowed=only))
+        if question.spreads:
+            problem = expand(problem.graph).problem(problem)
+        result = placer.place(problem, judged_by, seed=seed, budget=budget or USUAL_BUDGET)
+        vectors = vectors_of(result.placement.as_dict(), graph.operators.parallel)
+        places = names_of(graph, vectors)
+        if not best or judge.carried(places) > judge.carried(best):
+            best = places
+        more = SATURATING * judge.carried(best)
+        if judge.rate is not None or judge.carried(best) < asked or more > LARGEST:
+            break
+        asked = more
+    return best
+
+
+def names_of(graph: StreamGraph, vectors: Vectors) -> Layout:
+    """Layout by the operators of a graph, each of which may consist of several that Flink fused."""
+    layout = {}
+    numbers = zip(graph.operators.name, graph.operators.parallelism.tolist(), strict=True)
+    for name, number in numbers:
+        first = next(one for one in (name, *unfused(name)) if one in vectors)
+        vector = vectors[first]
+        layout[name] = [vector] * number if isinstance(vector, str) else list(vector)
+    return layout
+
+
+def slots_for(rest: Rest, job: str) -> dict[str, int]:
+    """Device → slots that Flink may give to a job when it is submitted again without pins."""
+    slots = {}
+    for manager in rest.task_managers():
+        device, number = manager["id"], manager.get("slotsNumber", 0)
+        taken = rest.task_manager(device).get("allocatedSlots", ())
+        own = sum(slot["jobId"] == job for slot in taken)
+        alone = own == len(taken)
+        slots[device] = number if alone else min(number, manager.get("freeSlots", 0) + own)
+    return slots
+
+
+def can_spread(rest: Rest) -> bool:
+    """Whether all TaskManagers are configured for operators that are spread over devices."""
+    return all(index_name(0) in offered for offered in rest.offered().values())
+
+
+def occupied_devices(rest: Rest, job: str) -> frozenset[str]:
+    """Devices that other jobs use exclusively, so that nothing can be pinned to them."""
+    return frozenset(
+        row["id"]
+        for row in left_without(rest, job)
+        if row["freeResource"].get("extendedResources", {}).get(resource(row["id"]), 1.0) < 1
+    )
+
+
+def known_modes(rest: Rest) -> tuple[Mode, ...]:
+    """Return Flink's modes that a cluster supports; TASKS is not tried before Flink 2.3."""
+    version = re.match(r"(\d+)\.(\d+)", rest.get("/config")["flink-version"])
+    is_new = version is not None and (int(version[1]), int(version[2])) >= (2, 3)
+    return tuple(mode for mode in MODES if is_new or mode != "TASKS")
+
+
+def configured_mode(rest: Rest) -> Mode | None:
+    """Return the mode that a cluster is configured with; None if it is not modelled."""
+    settings = rest.settings()
+    usual = "SLOTS" if settings.get(SPREAD_OUT, "").lower() == "true" else "NONE"
+    given = settings.get(MODE_SETTING, usual).upper()
+    return next((mode for mode in MODES if mode == given), None)

@@ -1,0 +1,181 @@
+"""Decision: which of several layouts a job should have, given the errors of predictions.
+
+Every layout is predicted by the same model. Layouts whose intervals overlap with that of the best
+one cannot be distinguished from it, so the cheapest of these to reach is chosen: the present one,
+then one that Flink produces by itself with one line of configuration, then the one that moves the
+fewest subtasks.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from streamplace.engines.flink.decide.layouts import MODE_SETTING, Layout, Mode
+from streamplace.model.intervals import RateInterval
+
+PREDICTED = 0.097
+"""Relative error that 90 % of the predictions for layouts of one job do not exceed.
+
+See docs/calibration.md. It is for comparing layouts. The rate of a single layout is less certain,
+because a wrongly measured cost of an operator affects all predictions.
+"""
+MEASURED = 0.03
+"""Relative difference between runs of one placement, from docs/calibration.md."""
+
+
+def interval(predictions: Sequence[float], width: float = PREDICTED) -> RateInterval:
+    """Interval around the prediction for a layout, or for several of which Flink chooses one.
+
+    >>> interval([100.0])
+    RateInterval(low=90.3, value=100.0, high=109.7)
+    >>> interval([80.0, 100.0, 120.0], 0.5)
+    RateInterval(low=40.0, value=100.0, high=180.0)
+    """
+    middle = sorted(predictions)[(len(predictions) - 1) // 2]
+    low, high = (1 - width) * min(predictions), (1 + width) * max(predictions)
+    return RateInterval(low, middle, high)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A layout that a job may have.
+
+    Attributes
+    ----------
+    name
+        Description, as in "the even spread".
+    layout
+        Devices of its subtasks; one of several layouts if Flink decides.
+    carries
+        Tuples/s, with the interval for comparisons with other candidates.
+    moves
+        Number of subtasks that are on another device than now.
+    mode
+        Flink's mode that produces the layout without pins.
+    is_configured
+        Whether the cluster already has that mode.
+    """
+
+    name: str
+    layout: Layout
+    carries: RateInterval
+    moves: int = 0
+    mode: Mode | None = None
+    is_configured: bool = False
+
+    @property
+    def line(self) -> str:
+        """Line of configuration that sets the mode; empty if there is none or it is set already."""
+        is_missing = self.mode is not None and not self.is_configured
+        return f"{MODE_SETTING}: {self.mode}" if is_missing else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """Layout that a job should have.
+
+    Attributes
+    ----------
+    present
+        The layout with which it runs.
+    best
+        The layout with the highest prediction.
+    chosen
+        The layout that it should have.
+    candidates
+        All layouts, the highest predictions first.
+    """
+
+    present: Candidate
+    best: Candidate
+    chosen: Candidate
+    candidates: tuple[Candidate, ...]
+
+    @property
+    def stays(self) -> bool:
+        """Whether the job should stay where it is."""
+        return self.chosen is self.present
+
+    @property
+    def gain(self) -> float:
+        """Minimum increase of the rate in tuples/s, if the predictions hold."""
+        return max(0.0, self.chosen.carries.low - self.present.carries.value)
+
+    def damped(self, share: float) -> "Decision":
+        """Decide again with only this share of every predicted gain.
+
+        It is meant for a model whose last prediction came true in part only: with the full gain,
+        the next correction could be as wrong in the other direction.
+        """
+        if share >= 1:
+            return self
+        now = self.present.carries.value
+        others = [
+            replace(
+                one, carries=RateInterval(*(now + share * (rate - now) for rate in one.carries))
+            )
+            for one in self.candidates
+            if one is not self.present
+        ]
+        return decide(self.present, others)
+
+    def sentences(self) -> list[str]:
+        """Sentences on the result and on the action to take."""
+        best, present = self.best, self.present
+        if self.stays and best is not present:
+            return [
+                f"{best.name} would carry {best.carries}, which the predictions do not tell from "
+                f"the present layout's {present.carries}, so nothing is moved"
+            ]
+        if self.stays:
+            return [f"no layout was found that carries more than the present one ({best.carries})"]
+        chosen = self.chosen
+        if chosen.mode is None:
+            return [f"{chosen.name} should carry {chosen.carries}"]
+        than = "" if best is chosen else f", and {best.name} {best.carries}, which may be the same"
+        text = f"{chosen.name} should carry {chosen.carries}{than}; it needs no pins, so nothing is"
+        if chosen.is_configured:
+            return [
+                f"{text} moved. The cluster is configured for it: submit the job again, with its "
+                "state and without a placement"
+            ]
+        return [
+            f"{text} moved. Add this line to the configuration of the JobManager, restart it, and "
+            f"submit the job again: {chosen.line}"
+        ]
+
+
+def decide(present: Candidate, others: Sequence[Candidate]) -> Decision:
+    """Choose among layouts.
+
+    The job stays unless the interval of another layout is entirely above that of the present one.
+    That layout need not have the highest prediction: if Flink decides, one of several layouts
+    results. The lower end of the chosen interval is not below the rate of the present layout.
+    """
+    everything = sorted((present, *others), key=lambda one: -one.carries.value)
+    best = max((present, *others), key=lambda one: one.carries.value)
+    better = [one for one in everything if one.carries.low > present.carries.high]
+    if better:
+        equal = [
+            one
+            for one in everything
+            if one.carries.overlaps(better[0].carries) and one.carries.low >= present.carries.value
+        ]
+        chosen = min(equal, key=lambda one: (one.mode is None, one.moves, -one.carries.value))
+    else:
+        chosen = present
+    return Decision(present, best, chosen, tuple(everything))
+
+
+def moved_subtasks(before: Layout, after: Layout) -> int:
+    """Count the subtasks that are on other devices; subtasks of one operator are interchangeable.
+
+    >>> moved_subtasks({"map": ["a", "b"]}, {"map": ["b", "a"]})
+    0
+    >>> moved_subtasks({"map": ["a", "b"]}, {"map": ["b", "b"]})
+    1
+    """
+    return sum(
+        (Counter(devices) - Counter(before.get(name, ()))).total()
+        for name, devices in after.items()
+    )

@@ -1,0 +1,202 @@
+"""Improve a running job: measure it, decide on a layout, move it, and measure it again."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from urllib.parse import quote
+
+from streamplace.engines.flink.decide.candidates import (
+    Question,
+    can_spread,
+    configured_mode,
+    decision,
+    known_modes,
+    occupied_devices,
+    slots_for,
+)
+from streamplace.engines.flink.decide.decision import PREDICTED
+from streamplace.engines.flink.decide.layouts import Layout
+from streamplace.engines.flink.decide.proposal import Proposal
+from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.measure.cluster import unpinnable
+from streamplace.engines.flink.move.move import FlinkMove
+from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
+from streamplace.engines.flink.move.pause import expected_pause
+from streamplace.engines.flink.move.settling import SourceFlow, source_flow
+from streamplace.engines.flink.program.chains import unfused
+from streamplace.engines.flink.program.submission import chain_states
+from streamplace.engines.flink.rest.tasks import job_operators
+from streamplace.engines.live import Measurement
+from streamplace.errors import FormatError, StreamplaceError
+from streamplace.io.ledger import LedgerEntry, append_entries, errors_for
+from streamplace.model.cluster import Cluster
+from streamplace.model.trust import check_trust
+
+BY = "flink move"
+
+
+@dataclass(frozen=True, slots=True)
+class JobImprover:
+    """Measures a job, decides on its layout and moves it.
+
+    Attributes
+    ----------
+    move
+        Carries out moves; a job with back-pressured sources is moved back if it becomes slower.
+        None if the program is unknown, so that only a proposal can be made.
+    seconds
+        Duration of the measurement.
+    rate
+        Tuples/s that all sources are offered together; None for the emitted rate, or for the
+        maximum if the sources are back-pressured.
+    cluster
+        The devices, if known; otherwise they are measured.
+    trusts_profile
+        Whether to decide by a profile whose model contradicts the measured rate.
+    confidence
+        Probability with which rates should be in their intervals; 0 ignores errors of prediction.
+    ledger
+        File to which predicted and measured rates are appended; None writes none.
+    """
+
+    engine: FlinkEngine
+    move: FlinkMove | None
+    seconds: float = 10.0
+    rate: float | None = None
+    cluster: Cluster | None = None
+    trusts_profile: bool = False
+    tell: Callable[[str], None] = field(default=lambda _: None)
+    confidence: float | None = None
+    ledger: Path | None = None
+
+    def propose(self, job: str, believed: float = 1.0) -> Proposal:
+        """Measure a running job, and decide where it should run; nothing is stopped.
+
+        Parameters
+        ----------
+        believed
+            Share of the predicted gains that the decision is based on.
+
+        Raises
+        ------
+        ProblemError
+            When the model contradicts the measurement, unless the profile is trusted.
+        """
+        rest = self.engine.rest
+        measured = self._measured(job)
+        warning = check_trust(measured.graph, trusts=self.trusts_profile)
+        if warning is not None:
+            self.tell(f"warning: {warning}")
+        errors = errors_for(measured.graph, self.confidence, self.ledger)
+        question = Question(
+            measured,
+            self._present(job),
+            slots_for(rest, job),
+            can_spread(rest),
+            self.rate,
+            occupied_devices(rest, job),
+            known_modes(rest),
+            configured_mode(rest),
+            0.0 if self.confidence == 0 else PREDICTED,
+        )
+        answer = decision(question).damped(believed)
+        return Proposal(job, measured, answer, expected_pause(rest, job), errors=errors)
+
+    def planned(self, proposal: Proposal) -> Proposal:
+        """Check the program with the new layout, so that errors are found while the job runs.
+
+        A job that stays is checked with its present layout, if TaskManagers are configured for
+        that.
+
+        Raises
+        ------
+        PlacementError, FlinkError
+            When the program is not that of the job, or TaskManagers are not configured for it.
+        """
+        if self.move is None:
+            return proposal
+        target = proposal.decision.chosen.layout if proposal.moves else self._present(proposal.job)
+        is_whole = all(len(set(devices)) == 1 for devices in target.values())
+        rest = self.engine.rest
+        if not proposal.moves and (unpinnable(rest) or not (is_whole or can_spread(rest))):
+            return proposal
+        vectors = {one: devices for name, devices in target.items() for one in unfused(name)}
+        return replace(proposal, plan=self.move.plan(proposal.job, vectors))
+
+    def run(self, proposal: Proposal) -> FlinkMoved:
+        """Move a job and measure it there; correct the move once if the rate is too low."""
+        moved = self._moved(proposal)
+        flow = self._compared(proposal, moved)
+        if flow is None or not self._falls_short(proposal, flow):
+            return moved
+        self.tell("that is less than was predicted; measuring it there to correct the placement")
+        try:
+            again = self.propose(moved.job, proposal.share_of_gain(flow.rate))
+        except StreamplaceError as error:
+            self.tell(f"the placement is not corrected: {error}")
+            return moved
+        for sentence in again.sentences():
+            self.tell(sentence)
+        return self._corrected(moved, again) if again.moves else moved
+
+    def _corrected(self, moved: FlinkMoved, again: Proposal) -> FlinkMoved:
+        """Move a job once more, for a correction; it may have returned to its first target."""
+        try:
+            corrected = self._moved(self.planned(again))
+        except StreamplaceError as error:
+            states = chain_states(self.engine.rest, moved.job)
+            running = [job for job, state in states.items() if state == "RUNNING"]
+            if isinstance(error, Undecided) or len(running) != 1:
+                raise
+            self.tell(f"the placement is not corrected: {error}")
+            return replace(moved, job=running[0])
+        self._compared(again, corrected)
+        return corrected
+
+    def _measured(self, job: str) -> Measurement:
+        return self.engine.measure(job, self.seconds, cluster=self.cluster)
+
+    def _present(self, job: str) -> Layout:
+        """Operator → device of each of its subtasks, in order."""
+        rest = self.engine.rest
+        document = rest.running_job(job)
+        present: Layout = {}
+        for vertex, operators in zip(document["vertices"], job_operators(document), strict=True):
+            path = f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex['id'], safe='')}"
+            rows = rest.get(path)["subtasks"]
+            devices = [str(row.get("taskmanager-id") or "") for row in rows]
+            present.update(dict.fromkeys(operators.names, devices))
+        return present
+
+    def _moved(self, proposal: Proposal) -> FlinkMoved:
+        if proposal.plan is None or self.move is None:
+            raise ValueError("nothing was planned")
+        return self.move.run(proposal.plan)
+
+    def _compared(self, proposal: Proposal, moved: FlinkMoved) -> SourceFlow | None:
+        """Measure the rate of a moved job, and report and record it with its prediction."""
+        flow = source_flow(self.engine.rest, moved.job)
+        if flow is None:
+            return None
+        carries, errors = proposal.interval, proposal.errors
+        self.tell(f"there: {flow.rate:.4g} tuples/s (measured), predicted were {carries}")
+        if self.ledger is not None and flow.rate > 0:
+            entry = LedgerEntry(
+                proposal.measured.graph.name,
+                carries.value,
+                flow.rate,
+                flow.is_limited,
+                carries.low,
+                carries.high,
+                None if errors is None else errors.supported,
+                BY,
+            )
+            try:
+                append_entries(self.ledger, [entry])
+            except FormatError as error:  # the job runs nevertheless
+                self.tell(f"warning: {error}")
+        return flow
+
+    def _falls_short(self, proposal: Proposal, flow: SourceFlow) -> bool:
+        """Whether the job is back-pressured at a rate below its prediction."""
+        return flow.is_limited and flow.rate + flow.error < proposal.decision.chosen.carries.low

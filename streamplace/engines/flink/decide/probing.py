@@ -1,0 +1,342 @@
+"""Probing: move a job to an even spread once, to measure the cost of remote tuples.
+
+A profile cannot show that cost if no tuple goes from one TaskManager to another. A probe moves the
+job to an even spread and measures it there. Both measurements together decide where the job should
+run, and it is moved there, or back. Until then a record of the probe lies beside the savepoints, so
+that a job can be moved back if its probe is interrupted.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from streamplace.engines.flink.cpu.threads import processes_of
+from streamplace.engines.flink.decide.candidates import can_spread
+from streamplace.engines.flink.decide.improving import JobImprover
+from streamplace.engines.flink.decide.layouts import Layout, even_layout
+from streamplace.engines.flink.decide.proposal import Proposal
+from streamplace.engines.flink.move.folder import SavepointFolder, folder_uri, savepoint_folder
+from streamplace.engines.flink.move.move import PATIENCE_SECONDS, FlinkMove, MovePlan
+from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
+from streamplace.engines.flink.program.chains import unfused
+from streamplace.engines.flink.rest.job_ids import chain_of
+from streamplace.engines.flink.rest.plan import read_plan
+from streamplace.engines.live import Measurement
+from streamplace.errors import SettingError, StreamplaceError
+from streamplace.model.arrays import Floats
+from streamplace.model.graph import StreamGraph
+from streamplace.model.trust import check_trust
+
+PREFIX, SUFFIX = "streamplace-probe-", ".json"
+
+
+class ProbeRecord(BaseModel):
+    """Record of a probe.
+
+    Attributes
+    ----------
+    job
+        The probed job; the ids of its successors follow from it.
+    before
+        Operator → device of each of its subtasks, before the probe.
+    spread
+        The same during the probe.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    job: str
+    before: Layout
+    spread: Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """A job that was measured twice, and now runs at the even spread.
+
+    Attributes
+    ----------
+    proposal
+        Where it should run, with a plan of the move from the spread.
+    back
+        Plan of the move back to its previous devices.
+    record
+        Record to delete once the job has left the spread.
+    """
+
+    proposal: Proposal
+    back: MovePlan
+    record: ProbeRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Decider(JobImprover):
+    """Decides with both measurements, as if the job still had its first layout."""
+
+    both: Measurement
+    first: Layout
+
+    def _measured(self, job: str) -> Measurement:
+        return self.both
+
+    def _present(self, job: str) -> Layout:
+        return self.first
+
+
+@dataclass(frozen=True, slots=True)
+class Prober(JobImprover):
+    """A JobImprover that also measures a job at an even spread before it decides."""
+
+    @property
+    def mover(self) -> FlinkMove:
+        """The object that moves the job, whose program must be known."""
+        if self.move is None:
+            raise ValueError("a probe moves the job, so its program must be known")
+        return self.move
+
+    def probe(self, job: str) -> Probed | None:
+        """Measure a job with its present layout and at an even spread; None if that is not needed.
+
+        Raises
+        ------
+        StreamplaceError
+            When the job cannot be probed, and runs on its previous devices.
+        """
+        present = self._present(job)
+        if self.cluster is not None or self._is_known(job, present):
+            self.tell("--probe is not needed: what crossing costs is known where the job runs")
+            return None
+        first = self._measured(job)
+        plan = self.mover.plan(job, vectors(self._spread(first.graph)))
+        self.tell(
+            "no tuple crosses between TaskManagers, so the job is moved to an even spread to "
+            "measure what that costs, and then to where it should run, or back; each of the two "
+            "moves stops it for about a second"
+        )
+        record = ProbeRecord(job=job, before=plan.before, spread=plan.after)
+        with _folder(self.mover) as folder:
+            folder.write(f"{PREFIX}{job}{SUFFIX}", record.model_dump_json())
+        try:
+            moved = unwatched(self.mover).run(plan)
+        except Undecided:
+            raise
+        except StreamplaceError:  # it runs on its previous devices
+            forget(self.mover, record)
+            raise
+        try:
+            return self._decided(moved, first, present, record)
+        except Undecided:
+            raise
+        except StreamplaceError as error:
+            self.tell(f"the job cannot be measured at the even spread: {error}")
+            resumed(self.mover, job)
+            raise
+
+    def finish(self, probed: Probed) -> FlinkMoved:
+        """Move a job from the even spread to the layout that it should have, or back."""
+        proposal = probed.proposal
+        if not proposal.moves or proposal.plan is None:
+            self.tell("the job goes back to where it ran")
+            moved = unwatched(self.mover).run(probed.back)
+        elif not proposal.plan.is_needed:
+            self.tell("the job stays at the even spread")
+            moved = FlinkMoved(proposal.job, 0.0, None)
+        else:
+            try:
+                moved = self.run(proposal)
+            except Undecided:
+                raise
+            except StreamplaceError as error:
+                self.tell(str(error))
+                return resumed(self.mover, probed.record.job)
+        forget(self.mover, probed.record)
+        return moved
+
+    def _decided(
+        self, moved: FlinkMoved, first: Measurement, present: Layout, record: ProbeRecord
+    ) -> Probed:
+        second = self._measured(moved.job)
+        warning = check_trust(second.graph, trusts=self.trusts_profile)
+        if warning is not None:
+            self.tell(f"warning: at the even spread, {warning}")
+        decider = _Decider(
+            self.engine,
+            self.move,
+            self.seconds,
+            self.rate,
+            self.cluster,
+            self.trusts_profile,
+            self.tell,
+            self.confidence,
+            self.ledger,
+            both=fitted_together(first, second),
+            first=present,
+        )
+        back = self.mover.plan(moved.job, record.before)
+        proposal = decider.propose(moved.job)
+        return Probed(decider.planned(proposal) if proposal.moves else proposal, back, record)
+
+    def _is_known(self, job: str, present: Layout) -> bool:
+        """Whether tuples cross between devices in the present layout, or the job has no streams."""
+        _, tasks, edges = read_plan(self.engine.rest, job)
+        name_of = {
+            task.id: next(one for one in (task.name, *unfused(task.name)) if one in present)
+            for task in tasks
+        }
+        streams = [(name_of[e.source], name_of[e.target], e.partitioning) for e in edges]
+        return not streams or crosses(present, streams)
+
+    def _spread(self, graph: StreamGraph) -> Layout:
+        """Return the even spread of a job; raise an error if no tuples would cross devices."""
+        rest = self.engine.rest
+        devices = [str(manager["id"]) for manager in rest.task_managers()]
+        if len(processes_of(rest)) < len(devices):
+            raise SettingError(
+                "--probe measures the threads of all TaskManagers, which do not all run on this "
+                "machine; drop --probe"
+            )
+        layout = even_layout(graph, devices)
+        if not can_spread(rest):
+            layout = {
+                name: [devices[i % len(devices)]] * len(places)
+                for i, (name, places) in enumerate(layout.items())
+            }
+        streams = [(one.source, one.target, one.partitioning or "") for one in graph.streams]
+        if not crosses(layout, streams):
+            raise SettingError(
+                "no tuple would cross at an even spread either, so there is nothing to probe; drop "
+                "--probe"
+            )
+        return layout
+
+
+def crosses(layout: Layout, streams: Iterable[tuple[str, str, str]]) -> bool:
+    """Whether tuples go from one device to another.
+
+    Parameters
+    ----------
+    streams
+        Source, target and partitioning of each stream.
+
+    Examples
+    --------
+    >>> layout = {"src": ["a", "b"], "map": ["a", "b"]}
+    >>> crosses(layout, [("src", "map", "forward")]), crosses(layout, [("src", "map", "hash")])
+    (False, True)
+    """
+    for source, target, partitioning in streams:
+        senders, receivers = layout[source], layout[target]
+        if partitioning in ("forward", "chained"):
+            if any(a != b for a, b in zip(senders, receivers, strict=False)):
+                return True
+        elif len({*senders, *receivers}) > 1:
+            return True
+    return False
+
+
+def unwatched(move: FlinkMove) -> FlinkMove:
+    """Return a mover that accepts a lower rate at the new devices."""
+    return replace(move, settling=replace(move.settling, least_rate=0.0))
+
+
+def fitted_together(first: Measurement, second: Measurement) -> Measurement:
+    """Combine two measurements: costs of operators from both, the cost of sending from the second.
+
+    Rates, selectivities and payloads are those of the first, and notes those of the second.
+    """
+    graph, other = first.graph, second.graph
+    if graph.operators.name == other.operators.name and len(graph.streams) == len(other.streams):
+        tuples = graph.input_rate, other.input_rate
+        work = _mean((graph.operators.ipt, other.operators.ipt), tuples)
+        sources = graph.streams.source
+        sent = tuples[0][sources], tuples[1][sources]
+        each = _mean((graph.streams.ipt, other.streams.ipt), sent)
+        constant = (graph.operators.constant + other.operators.constant) / 2
+        operators = replace(graph.operators, ipt=work, constant=constant)
+        streams = replace(graph.streams, operators=operators, ipt=each)
+        graph = replace(graph, operators=operators, streams=streams)
+    return replace(second, graph=graph, is_limited=first.is_limited)
+
+
+def _mean(costs: tuple[Floats, Floats], tuples: tuple[Floats, Floats]) -> Floats:
+    """Mean cost per tuple of two measurements, weighted by tuples."""
+    whole = tuples[0] + tuples[1]
+    total = costs[0] * tuples[0] + costs[1] * tuples[1]
+    return np.divide(total, whole, out=costs[0].copy(), where=whole > 0)
+
+
+def vectors(layout: Mapping[str, list[str]]) -> dict[str, list[str]]:
+    """Devices of every operator, with separate entries for operators that Flink fused."""
+    return {one: devices for name, devices in layout.items() for one in unfused(name)}
+
+
+def resumed(move: FlinkMove, job: str | None) -> FlinkMoved:
+    """Finish an interrupted move; if it was a probe, move the job back to its previous devices.
+
+    Raises
+    ------
+    StreamplaceError
+        As ``FlinkMove.resume`` does.
+    """
+    record = left_probe(move, job)
+    if record is None:
+        return move.resume(job)
+    chain = chain_of(record.job)
+    broken = [one for one in move.unfinished_moves() if one.job in chain]
+    moved = move.resume(broken[0].job) if broken else None
+    states = move.rest.jobs()
+    running = next((one for one in reversed(chain) if states.get(one) == "RUNNING"), None)
+    if running is not None:
+        back = move.plan(running, record.before)
+        is_spread = all(
+            sorted(back.before.get(name, ())) == sorted(devices)
+            for name, devices in record.spread.items()
+        )
+        if is_spread:
+            move.tell("the probe was interrupted, so the job goes back to where it ran")
+            moved = unwatched(move).run(back)
+        moved = moved or FlinkMoved(running, 0.0, None)
+    forget(move, record)
+    if moved is None:
+        raise SettingError(f"job {record.job} does not run any more, so its probe is over")
+    return moved
+
+
+def check_probes(move: FlinkMove, job: str) -> None:
+    """Raise SettingError if a probe of a job was interrupted."""
+    if left_probe(move, job) is not None:
+        raise SettingError(
+            f"a probe of job {job} was interrupted; move it back with: {move.resume_line(job)}"
+        )
+
+
+def left_probe(move: FlinkMove, job: str | None) -> ProbeRecord | None:
+    """Record of an interrupted probe of a job, or of the only one; None if there is none."""
+    with _folder(move) as folder:
+        names = [entry.name for entry in folder.entries(PREFIX)]
+        texts = [folder.read(name) for name in names if name.endswith(SUFFIX)]
+    records = []
+    for text in texts:
+        try:
+            records.append(ProbeRecord.model_validate_json(text))
+        except ValidationError:  # it is of a later version, or incomplete
+            continue
+    own = [record for record in records if job is None or job in chain_of(record.job)]
+    return own[0] if len(own) == 1 else None
+
+
+def forget(move: FlinkMove, record: ProbeRecord) -> None:
+    """Delete the record of a probe."""
+    with _folder(move) as folder:
+        folder.delete(f"{PREFIX}{record.job}{SUFFIX}")
+
+
+@contextmanager
+def _folder(move: FlinkMove) -> Iterator[SavepointFolder]:
+    rest = move.rest.patient(PATIENCE_SECONDS, move.tell)
+    uri = folder_uri(rest, move.folder, move.program.settings)
+    with savepoint_folder(rest, move.flink, uri) as folder:
+        yield folder

@@ -1,0 +1,123 @@
+"""Proposals: where a measured job should run, the gain, and the cost of the move."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from streamplace.engines.flink.decide.decision import Candidate, Decision
+from streamplace.engines.flink.move.move import MovePlan
+from streamplace.engines.live import Measurement
+from streamplace.model.intervals import PredictionErrors, RateInterval
+from streamplace.model.report import duration
+
+LEAST_GAIN = 0.02
+"""Minimum relative gain of a move; predictions are too inexact for smaller ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """Decision for a measured job.
+
+    Attributes
+    ----------
+    job
+        Id of the job.
+    measured
+        Its measurement.
+    decision
+        Where it should run.
+    outage
+        Seconds for which a move is expected to stop it.
+    plan
+        Plan of its move; None if its program was not checked.
+    errors
+        Errors of predictions for the job; None if unknown.
+    """
+
+    job: str
+    measured: Measurement
+    decision: Decision
+    outage: float
+    plan: MovePlan | None = None
+    errors: PredictionErrors | None = None
+
+    @property
+    def rate(self) -> float:
+        """Tuples/s that its sources emit now."""
+        return self.measured.graph.source_rate
+
+    @property
+    def gain(self) -> float:
+        """Minimum increase of the rate in tuples/s, if the predictions hold."""
+        return self.decision.gain
+
+    @property
+    def interval(self) -> RateInterval:
+        """Interval of the rate of the chosen layout.
+
+        It is wider than the intervals for comparing layouts, because an error in the model of a job
+        affects the predictions of all its layouts.
+        """
+        carries = self.decision.chosen.carries
+        if self.errors is None or self.decision.stays:
+            return carries
+        return self.errors.interval(carries.value)
+
+    def share_of_gain(self, rate: float) -> float:
+        """Return the share of the predicted gain, 0 to 1, that has been achieved at a rate."""
+        promised = self.decision.chosen.carries.value - self.rate
+        return min(1.0, max(0.0, (rate - self.rate) / promised)) if promised > 0 else 0.0
+
+    @property
+    def moves(self) -> bool:
+        """Whether the job should be moved, because even the lower end of the gain is sufficient."""
+        chosen = self.decision.chosen
+        is_placed = not self.decision.stays and chosen.mode is None
+        return is_placed and self.gain > LEAST_GAIN * self.rate
+
+    def sentences(self) -> Iterator[str]:
+        """Sentences on the measured rate, on all layouts, and on the cost of the move."""
+        yield f"now: {self.rate:.4g} tuples/s (measured)"
+        for candidate in self.decision.candidates:
+            yield f"  {candidate.name}: {candidate.carries}"
+        chosen = self.decision.chosen
+        if self.errors is not None and not self.decision.stays:
+            yield f"with {self.errors.words}, {chosen.name} carries {self.interval}"
+        if not self.measured.is_limited and self.decision.stays:
+            yield (
+                f"the job keeps up with its sources where it runs ({self.rate:.4g} tuples/s), so "
+                "moving it gains nothing; to place it for more, give --rate"
+            )
+            return
+        yield from self.decision.sentences()
+        if self.moves:
+            lost = self.outage * self.rate
+            yield (
+                f"moving it should gain at least {self.gain:.4g} tuples/s and stops it for about "
+                f"{duration(self.outage)}, in which {lost:.4g} tuples wait; that is made up for in "
+                f"{duration(lost / self.gain)}"
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the decision as a JSON document."""
+        chosen = self.decision.chosen
+        return {
+            "measured": self.rate,
+            "predicted": chosen.carries.value,
+            "interval": self.interval._asdict(),
+            "errors": None if self.errors is None else self.errors.to_json(),
+            "layouts": [_row(candidate) for candidate in self.decision.candidates],
+            "chosen": chosen.name,
+            "configuration": chosen.line or None,
+            "moves": self.moves,
+            "outage": self.outage,
+        }
+
+
+def _row(candidate: Candidate) -> dict[str, Any]:
+    return {
+        "name": candidate.name,
+        **candidate.carries._asdict(),
+        "moves": candidate.moves,
+        "configuration": candidate.line or None,
+    }

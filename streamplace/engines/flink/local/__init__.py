@@ -1,0 +1,1 @@
+"""Flink on this machine: find it, configure it, start it."""

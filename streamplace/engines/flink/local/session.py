@@ -1,0 +1,314 @@
+"""A Flink session cluster on this machine: one JobManager, one TaskManager per device."""
+
+import ctypes
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from streamplace.engines.flink.cpu.flight_recorder import EXACT
+from streamplace.engines.flink.local.config import Settings, as_yaml, device_settings
+from streamplace.engines.flink.local.dist import Flink, find_java
+from streamplace.engines.flink.pin.names import unborn
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.names import resource, resources
+from streamplace.errors import SettingError, StreamplaceError
+
+JOB_MANAGER = "jobmanager"
+START_SECONDS, STOP_SECONDS = 300.0, 5.0
+_JOB_MAIN = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
+_TASK_MAIN = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
+_MEMORY = (
+    "-XX:+UseSerialGC",
+    "-Xmx256m",
+    "-XX:MaxDirectMemorySize=160m",
+    "-XX:MaxMetaspaceSize=160m",
+)
+_LOG4J = """\
+rootLogger.level = INFO
+rootLogger.appenderRef.out.ref = out
+appender.out.name = out
+appender.out.type = CONSOLE
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d{HH:mm:ss,SSS} %-5p %c{1} - %m%n
+"""
+_LOOPBACK = "127.0.0.1"
+_ADDRESS = ("taskmanager.host", "taskmanager.bind-host")
+_COMMON: Settings = {
+    "jobmanager.rpc.address": _LOOPBACK,
+    "jobmanager.bind-host": _LOOPBACK,
+    **dict.fromkeys(_ADDRESS, _LOOPBACK),
+    "rest.address": _LOOPBACK,
+    "rest.bind-address": _LOOPBACK,
+    "jobmanager.memory.heap.size": "256m",
+    "jobmanager.memory.off-heap.size": "64m",
+    "jobmanager.memory.jvm-metaspace.size": "160m",
+    "jobmanager.memory.jvm-overhead.min": "32m",
+    "jobmanager.memory.jvm-overhead.max": "64m",
+    "taskmanager.numberOfTaskSlots": 1,
+    "taskmanager.cpu.cores": 1.0,
+    "taskmanager.memory.framework.heap.size": "64m",
+    "taskmanager.memory.framework.off-heap.size": "64m",
+    "taskmanager.memory.task.heap.size": "192m",
+    "taskmanager.memory.task.off-heap.size": "0m",
+    "taskmanager.memory.managed.size": "64m",
+    "taskmanager.memory.network.min": "64m",
+    "taskmanager.memory.network.max": "64m",
+    "taskmanager.memory.jvm-metaspace.size": "160m",
+    "taskmanager.memory.jvm-overhead.min": "64m",
+    "taskmanager.memory.jvm-overhead.max": "64m",
+    "cluster.registration.error-delay": 500,
+    "cluster.registration.initial-timeout": 100,
+    "resourcemanager.standalone.start-up-time": 1000,
+    # a busy machine is not a dead one; but Flink fetches no metrics for so long after a loss
+    "pekko.ask.timeout": "30 s",
+    "pekko.startup-timeout": "120 s",
+    "heartbeat.timeout": 120_000,
+    "heartbeat.interval": 2_000,
+    "metrics.fetcher.update-interval": 500,
+    "web.refresh-interval": 200,
+    "restart-strategy.type": "none",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Host of a TaskManager, if it does not run directly on this machine.
+
+    Attributes
+    ----------
+    entry
+        Prefix of a command line that runs the rest of it there, by replacing itself (``exec``).
+    """
+
+    address: str
+    entry: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LocalCluster:
+    """A running cluster.
+
+    Attributes
+    ----------
+    url
+        Address of its REST interface.
+    folder
+        Folder with a folder for the configuration and log of every process, deleted at the end.
+    hosts
+        Hosts of devices that do not run directly on this machine.
+    processes
+        The JobManager and the TaskManager of every device, by name.
+    """
+
+    url: str
+    devices: tuple[str, ...]
+    flink: Flink
+    folder: Path
+    hosts: Mapping[str, Host]
+    processes: dict[str, subprocess.Popen[bytes]]
+
+    def start(self, name: str) -> None:
+        """Start or restart the JobManager or the TaskManager of a device."""
+        main = _JOB_MAIN if name == JOB_MANAGER else _TASK_MAIN
+        java = [find_java(), *_MEMORY, *EXACT, *self.flink.java_options()]
+        classes = ":".join(map(str, self.flink.jars))
+        own = self.folder / name
+        log4j = f"-Dlog4j.configurationFile={self.folder / 'log4j.properties'}"
+        options = [*java, log4j, f"-Djava.io.tmpdir={own}"]
+        entry = self.hosts[name].entry if name in self.hosts else ()
+        with (own / "log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(
+                [*entry, *options, "-cp", classes, main, "--configDir", str(own)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C reaches this process only; it ends them in order
+                preexec_fn=_dying_with_parent(),
+            )
+
+    def kill(self, device: str) -> None:
+        """Kill the TaskManager of a device, as a crash would."""
+        self.processes[device].kill()
+        self.processes[device].wait()
+
+    def watch(self) -> None:
+        """Wait while all processes are running.
+
+        Raises
+        ------
+        SettingError
+            When one has ended; the message quotes its log.
+        """
+        while True:
+            self._check_alive()
+            time.sleep(0.5)
+
+    def watch_job_manager(self, tell: Callable[[str], None]) -> None:
+        """Wait while the JobManager is running, and report every TaskManager that ends.
+
+        Raises
+        ------
+        SettingError
+            When the JobManager has ended; the message quotes its log.
+        """
+        reported: set[int] = set()
+        while True:
+            self._check_alive(JOB_MANAGER)
+            for device in self.devices:
+                process = self.processes[device]
+                if process.poll() is not None and process.pid not in reported:
+                    reported.add(process.pid)
+                    tell(f"TaskManager {device} (process {process.pid}) has ended")
+            time.sleep(0.5)
+
+    def wait(self) -> None:
+        """Wait until every device has joined the cluster and can be pinned to.
+
+        Raises
+        ------
+        SettingError
+            When a process has ended, or after a timeout; the message quotes a log.
+        """
+        rest, deadline = Rest(self.url), time.monotonic() + START_SECONDS
+        while True:
+            with suppress(StreamplaceError):
+                offered = rest.offered()
+                if all(resource(device) in offered.get(device, ()) for device in self.devices):
+                    return
+            self._check_alive()
+            if time.monotonic() > deadline:
+                raise SettingError(
+                    f"the local Flink was not up after {START_SECONDS:g} s; "
+                    f"its JobManager's log says: {_last_words(self.folder / JOB_MANAGER / 'log')}"
+                )
+            time.sleep(0.1)
+
+    def _check_alive(self, *names: str) -> None:
+        """Raise SettingError if one of these processes, or by default of all, has ended."""
+        for name in names or tuple(self.processes):
+            if self.processes[name].poll() is not None:
+                words = _last_words(self.folder / name / "log")
+                raise SettingError(f"the local Flink's {name} ended; its log says: {words}")
+
+
+@contextmanager
+def local_cluster(
+    flink: Flink,
+    devices: Sequence[str],
+    *,
+    settings: Settings | None = None,
+    layers: int | None = None,
+    room: int = 0,
+    port: int | None = None,
+    hosts: Mapping[str, Host] | None = None,
+) -> Iterator[LocalCluster]:
+    """Run a session cluster while the block runs, and end all of its processes after it.
+
+    On Linux, the processes end with this one, even if it is killed. Devices with a host run there;
+    ``settings`` must then give the JobManager an address that the hosts can reach.
+
+    Parameters
+    ----------
+    room
+        Number of devices, ``new-1`` and so on, that can be started later.
+    """
+    resources(devices)
+    if port is not None:
+        check_port(port)
+    folder = Path(tempfile.mkdtemp(prefix="streamplace-flink-"))
+    rest, rpc = port or _free_port(), _free_port()
+    shared = {**_COMMON, "rest.port": rest, "jobmanager.rpc.port": rpc, **(settings or {})}
+    url = f"http://{_LOOPBACK}:{rest}"
+    cluster = LocalCluster(url, tuple(devices), flink, folder, hosts or {}, {})
+    try:
+        (folder / "log4j.properties").write_text(_LOG4J)
+        _configure(folder / JOB_MANAGER, shared)
+        cluster.start(JOB_MANAGER)
+        every = [*devices, *unborn(devices, room)]
+        for device in every:
+            own = device_settings(device, every, layers)
+            own.update(_address(cluster.hosts.get(device)))
+            _configure(folder / device, {**shared, **own})
+        for device in devices:
+            cluster.start(device)
+        cluster.wait()
+        yield cluster
+    finally:
+        _stop(cluster.processes.values())
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _address(host: Host | None) -> Settings:
+    return {key: host.address for key in _ADDRESS} if host else {}
+
+
+def _configure(folder: Path, settings: Settings) -> None:
+    folder.mkdir()
+    (folder / "config.yaml").write_text(as_yaml(settings))
+
+
+def _stop(processes: Iterable[subprocess.Popen[bytes]]) -> None:
+    """Terminate processes, and kill those that are still running after five seconds."""
+    running = [process for process in processes if process.poll() is None]
+    for process in running:
+        process.terminate()
+    deadline = time.monotonic() + STOP_SECONDS
+    for process in running:
+        try:
+            process.wait(max(0.1, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def check_port(port: int) -> None:
+    """Raise SettingError if no process can listen on a port of this machine."""
+    with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as Flink does
+        try:
+            sock.bind((_LOOPBACK, port))
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise SettingError(
+                f"port {port} is not available: {reason}; choose another port or stop the process "
+                "that uses it"
+            ) from None
+
+
+def _free_port() -> int:
+    with socket.socket() as sock:
+        sock.bind((_LOOPBACK, 0))
+        port: int = sock.getsockname()[1]
+        return port
+
+
+def _dying_with_parent() -> Callable[[], None] | None:
+    """Return a function for a child process, so that the kernel kills it when its parent ends."""
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None).prctl
+
+    def ask() -> None:
+        prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
+    return ask
+
+
+def _last_words(log: Path) -> str:
+    """Root cause of the first failure in a log, else its last line."""
+    cause, last = "", "nothing"
+    for line in log.read_text(errors="replace").splitlines():
+        if cause and line[:1].isdigit():  # a new entry: the failure is complete
+            return cause
+        if line.startswith("Caused by: "):
+            cause = line.removeprefix("Caused by: ")
+        last = line if line.strip() else last
+    return cause or last

@@ -1,0 +1,1 @@
+"""Measure a running job and its cluster."""

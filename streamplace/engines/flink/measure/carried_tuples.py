@@ -1,0 +1,171 @@
+"""Tuples/s, and bytes per tuple, of every stream of a running job."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from streamplace.engines.flink.measure.flows import Shares, shares
+from streamplace.engines.flink.measure.sampling import Activity
+from streamplace.engines.flink.rest.plan import Edge, FlinkTask
+
+BUFFER_BYTES = 32_768
+"""Default size of Flink's network buffers."""
+LEAST_BUFFERS = 10
+"""Minimum number of buffers that must pass for a good estimate of their bytes."""
+LEAST_PASSED = 0.5
+"""Minimum part of the sent tuples that arrive while a queue between the tasks fills."""
+ALIKE = 0.1
+"""Maximum difference between the parts of the tuples and of the bytes that a queue holds back."""
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedTuples:
+    """Tuples and payloads of streams, by the number of the stream.
+
+    Attributes
+    ----------
+    tuples
+        Tuples/s.
+    sent
+        Tuples/s that the source counts, for streams that are its only output and whose received
+        rate differs only because queues drain or fill: see `_queued`.
+    payloads
+        Bytes per tuple of each stream that carries tuples.
+    doubts
+        Sentences on missing measurements.
+    """
+
+    tuples: Mapping[int, float]
+    sent: Mapping[int, float]
+    payloads: dict[int, float]
+    doubts: Sequence[str]
+
+
+def carried_by_streams(
+    tasks: Sequence[FlinkTask], edges: Sequence[Edge], activity: Mapping[str, Activity]
+) -> CarriedTuples:
+    """Tuples and payloads of all streams, from the metrics of their tasks.
+
+    The input that a task counts is authoritative; the output of other tasks only divides it among
+    the streams. Some tasks count tuples that they do not send: the writer of a two-phase sink
+    counts the records that it writes elsewhere, and sends its committer one message per checkpoint.
+    """
+    sent = _sent(edges, activity)
+    tuples = _as_received(edges, activity, _tuples(edges, activity, sent))
+    sizes = shares(
+        _pairs(edges),
+        _rates(activity, "numBytesIn"),
+        _rates(activity, "numBytesOut"),  # counts output to several tasks once for each
+        tuples.amounts,
+    )
+    blur = _blur(tasks, edges, activity)
+    few = (e for e in sizes.from_sent if sizes.amounts[e] < blur[edges[e].source])
+    reasons = dict.fromkeys(few, "few bytes passed; profile for longer")
+    reasons |= _reasons(sizes, "a mean")
+    reasons |= {e: "no tuple passed" for e, amount in tuples.amounts.items() if not amount}
+    labels = _labels(tasks, edges)
+    doubts = [
+        f"{what} of {labels[e]}: {why[e]}"
+        for what, why in (("selectivity", _reasons(tuples, "guessed")), ("payload", reasons))
+        for e in sorted(why)
+    ]
+    payloads = {e: sizes.amounts[e] / amount for e, amount in tuples.amounts.items() if amount}
+    queued = {e: rate for e, rate in sent.items() if _queued(edges[e], activity, tuples.amounts[e])}
+    return CarriedTuples(tuples.amounts, queued, payloads, doubts)
+
+
+def _tuples(
+    edges: Sequence[Edge], activity: Mapping[str, Activity], sent: Mapping[int, float]
+) -> Shares:
+    """Tuples/s of each stream.
+
+    The output of a task with several streams is not used, because a tuple that is sent to all of
+    them counts once.
+    """
+    written = _rates(activity, "numRecordsOut")
+    weights = {e: written.get(edge.source, 0.0) for e, edge in enumerate(edges)}
+    alone = {edges[e].source: tuples for e, tuples in sent.items()}
+    return shares(_pairs(edges), _rates(activity, "numRecordsIn"), alone, weights)
+
+
+def _as_received(edges: Sequence[Edge], activity: Mapping[str, Activity], tuples: Shares) -> Shares:
+    """Scale the amounts of sent tuples so that they add up to the input of each target.
+
+    Queues hold back at most half; if less is missing, amounts stay as they were counted.
+    """
+    amounts = dict(tuples.amounts)
+    for task, read in _rates(activity, "numRecordsIn").items():
+        inputs = [e for e, edge in enumerate(edges) if edge.target == task]
+        total = sum(amounts[e] for e in inputs)
+        if total > 0 and not LEAST_PASSED <= read / total <= 1 / LEAST_PASSED:
+            amounts.update({e: amounts[e] * read / total for e in inputs})
+            if len(inputs) > 1:
+                tuples.mixed.update(inputs)
+    return tuples._replace(amounts=amounts)
+
+
+def _queued(edge: Edge, activity: Mapping[str, Activity], received: float) -> bool:
+    """Whether a queue explains that fewer or more tuples are received than were sent.
+
+    It does if the same part of the bytes is missing as of the tuples.
+    """
+    source, target = activity[edge.source].rates, activity[edge.target].rates
+    if "numRecordsIn" not in target:
+        return True
+    sent = source["numRecordsOut"] * edge.copies
+    sizes = source.get("numBytesOut", 0.0), target.get("numBytesIn", 0.0)
+    if not sent or not min(sizes):
+        return False
+    passed, bytes_passed = received / sent, sizes[1] / sizes[0]
+    if not LEAST_PASSED <= passed <= 1 / LEAST_PASSED:
+        return False
+    return abs(passed - 1) <= ALIKE or abs(passed - bytes_passed) <= ALIKE * bytes_passed
+
+
+def _sent(edges: Sequence[Edge], activity: Mapping[str, Activity]) -> dict[int, float]:
+    written = _rates(activity, "numRecordsOut")
+    outputs = Counter(edge.source for edge in edges)
+    return {
+        e: written[edge.source] * edge.copies
+        for e, edge in enumerate(edges)
+        if outputs[edge.source] == 1 and edge.source in written
+    }
+
+
+def _blur(
+    tasks: Sequence[FlinkTask], edges: Sequence[Edge], activity: Mapping[str, Activity]
+) -> dict[str, float]:
+    """Task → bytes/s that it must have sent for a reliable measurement.
+
+    Flink counts them by whole buffers, one for each receiving subtask.
+    """
+    parallelism = {task.id: task.parallelism for task in tasks}
+    channels: Counter[str] = Counter()
+    for edge in edges:
+        receivers = 1 if edge.partitioning == "forward" else parallelism[edge.target]
+        channels[edge.source] += parallelism[edge.source] * receivers
+    return {
+        task: LEAST_BUFFERS * BUFFER_BYTES * math.sqrt(n) / (activity[task].seconds or 1)
+        for task, n in channels.items()
+    }
+
+
+def _reasons(amounts: Shares, mixed: str) -> dict[int, str]:
+    """Reasons why the amounts of streams are not measured."""
+    reasons = dict.fromkeys(amounts.small, "the small difference of large numbers")
+    return reasons | dict.fromkeys(amounts.mixed, f"{mixed}, several inputs mix")
+
+
+def _rates(activity: Mapping[str, Activity], metric: str) -> dict[str, float]:
+    """Task → value of a metric, for the tasks that have it."""
+    return {task: seen.rates[metric] for task, seen in activity.items() if metric in seen.rates}
+
+
+def _pairs(edges: Sequence[Edge]) -> list[tuple[str, str]]:
+    return [(edge.source, edge.target) for edge in edges]
+
+
+def _labels(tasks: Sequence[FlinkTask], edges: Sequence[Edge]) -> list[str]:
+    name_of = {task.id: task.name for task in tasks}
+    return [f"{name_of[edge.source]}→{name_of[edge.target]}" for edge in edges]

@@ -1,0 +1,251 @@
+"""A running Flink as a cluster: every TaskManager is a device."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from urllib.parse import urlsplit
+
+from streamplace.engines.flink.cpu.limits import cpu_limit, whole_cores
+from streamplace.engines.flink.cpu.threads import processes_of
+from streamplace.engines.flink.measure.cards import Card, cards_of
+from streamplace.engines.flink.measure.sending_cost import ASSUMED, SendingCost
+from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.names import resource
+from streamplace.engines.text import quoted_toml
+from streamplace.io.clusters import cluster_from_tables
+from streamplace.io.parsing import parse_tables
+from streamplace.model.cluster import Cluster
+from streamplace.model.messages import listed
+from streamplace.model.units import mips as parsed_mips
+
+FRAMING = 0.05
+"""Headers of Ethernet, TCP and Flink's buffers per byte of payload."""
+HEADROOM = 0.03
+"""Part of every CPU and link that stays free, because bursts cannot use all of a full one."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredDevice:
+    """A TaskManager as a device.
+
+    Attributes
+    ----------
+    mips
+        Speed of one of its cores.
+    memory
+        Bytes; None if Flink does not report it.
+    limit
+        CPU limit of its cgroup, in cores; None if there is none.
+    reserved
+        MIPS that are not available to the job; None if not measured.
+    card
+        Its network card; None if unknown.
+    """
+
+    name: str
+    mips: str
+    cores: int
+    memory: int | None = None
+    limit: float | None = None
+    reserved: float | None = None
+    card: Card | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredCluster:
+    """TaskManagers as the devices of a cluster, with their measurements.
+
+    Attributes
+    ----------
+    url
+        Address of the REST interface.
+    bandwidth
+        Bandwidth of every link, as given.
+    sending
+        Cost of remote tuples, measured or assumed.
+    java
+        Core seconds per second that Java uses in each besides its tasks; None if not measured.
+    reserved_for
+        Purpose of the reserved CPU, in words.
+    """
+
+    url: str
+    bandwidth: str
+    devices: tuple[MeasuredDevice, ...]
+    sending: SendingCost = ASSUMED
+    java: float | None = None
+    reserved_for: str = ""
+
+    def cluster(self) -> Cluster:
+        """Cluster with the resources that are available to operators and payloads."""
+        tables: dict[str, Any] = {
+            "bandwidth": self.bandwidth,
+            "framing": FRAMING,
+            "headroom": HEADROOM,
+            "overhead": self.sending.per_tuple,
+            "overhead_per_byte": self.sending.per_byte,
+            "devices": [_given(device) for device in self.devices],
+        }
+        where = f"the Flink at {self.url}"
+        return cluster_from_tables(parse_tables("cluster", tables, where))
+
+    @property
+    def unmeasured_sending(self) -> str:
+        """Sentence on the assumed cost of tuples between TaskManagers; empty if it is measured."""
+        if not self.sending.is_assumed:
+            return ""
+        return (
+            "what a tuple between TaskManagers costs is assumed to be "
+            f"{1e9 * self.sending.per_tuple:.3g} ns per tuple and "
+            f"{1e9 * self.sending.per_byte:.3g} ns per byte at each end, because no one job "
+            "sends tuples between TaskManagers that all run on this machine; if they do, "
+            "'streamplace flink move --probe' measures it"
+        )
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Sentences on everything that is assumed because it was not measured."""
+        sentences = [self.unmeasured_sending] if self.unmeasured_sending else []
+        assumed = [d for d in self.devices if d.card is not None and d.card.is_assumed]
+        if assumed and assumed[0].card is not None:
+            sentences.append(
+                f"the network cards of {listed([device.name for device in assumed])} are assumed "
+                f"to have {assumed[0].card.speed}, as every link between two TaskManagers; give "
+                "their speed with --nic"
+            )
+        return tuple(sentences)
+
+    def as_toml(self) -> str:
+        """Text of a cluster file, with comments on the origin of its figures."""
+        text = (
+            f"# TaskManagers of the Flink at {self.url}; the speed of cores and the bandwidth\n"
+            "# between each two TaskManagers are as given.\n"
+            f"bandwidth = {quoted_toml(self.bandwidth)}  # between each two\n"
+            f"framing = {FRAMING}  # headers, per byte of payload, assumed\n"
+            f"headroom = {HEADROOM}  # part of every CPU and link that stays free, assumed\n"
+        )
+        source = "assumed" if self.sending.is_assumed else "measured"
+        text += (
+            f"overhead = {self.sending.per_tuple:.3g}"
+            f"  # s of a core per remote tuple and end, {source}\n"
+            f"overhead_per_byte = {self.sending.per_byte:.3g}"
+            f"  # s of a core per remote byte and end, in addition, {source}\n"
+        )
+        if not self.sending.is_split and not self.sending.is_assumed:
+            text += "# Tuples are of one size: their sum is measured, their ratio assumed.\n"
+        return text + "".join(map(self._table, self.devices))
+
+    def _table(self, device: MeasuredDevice) -> str:
+        limited = "" if device.limit is None else f"  # limited to {device.limit:g} cores"
+        text = (
+            f"\n[[devices]]\nname = {quoted_toml(device.name)}\n"
+            f"mips = {quoted_toml(device.mips)}{limited}\ncores = {device.cores}\n"
+        )
+        if device.memory is not None:
+            text += f"memory = {device.memory}\n"
+        if device.card is not None:
+            speed = quoted_toml(device.card.speed)
+            text += f"egress = {speed}  # network card, {device.card.source}\n"
+            text += f"ingress = {speed}  # network card, {device.card.source}\n"
+        if device.reserved is not None:
+            text += f"reserved = {device.reserved:.3g}  # MIPS that {self.reserved_for}, measured\n"
+        return text
+
+
+def measured_cluster(
+    rest: Rest,
+    mips: str,
+    bandwidth: str,
+    java: float | None = None,
+    sending: SendingCost | None = None,
+    beside: Mapping[str, float] | None = None,
+    cards: Mapping[str, str] | None = None,
+) -> MeasuredCluster:
+    """Cluster of the TaskManagers, with given values for what REST does not report.
+
+    A TaskManager on this machine has the CPU limit of its cgroup, if any. Others share the cores of
+    their host evenly.
+
+    Parameters
+    ----------
+    java
+        Core seconds per second that Java uses in each besides its tasks; None if not measured.
+    sending
+        Cost of remote tuples; None if not measured, and it is then assumed.
+    beside
+        Device → core seconds per second of jobs that stay where they are.
+    cards
+        Device → speed of its network card, "" for all; others are measured or assumed.
+    """
+    managers = rest.task_managers()
+    if not managers:
+        raise FlinkError(f"the Flink at {rest.url} has no TaskManager; start one")
+    crowd = Counter(map(_host, managers))
+    processes = processes_of(rest)
+    limits = {device: cpu_limit(pid) for device, pid in processes.items()}
+    factor = slowness([limit for limit in limits.values() if limit is not None])
+    cost = (sending or ASSUMED).slower(factor).rounded()
+    own = cards_of([manager["id"] for manager in managers], cards or {}, processes, bandwidth)
+    devices = [
+        replace(
+            _device(manager, mips, crowd[_host(manager)], limits.get(manager["id"])),
+            card=own[manager["id"]],
+        )
+        for manager in managers
+    ]
+    if java is not None or beside:
+        taken, speed = beside or {}, parsed_mips(mips)
+        devices = [
+            replace(d, reserved=float(f"{((java or 0.0) + taken.get(d.name, 0.0)) * speed:.3g}"))
+            for d in devices
+        ]
+    what = "Java takes besides the tasks" if java is not None else ""
+    what += f"{' and ' if what else ''}jobs that stay take" if beside else ""
+    return MeasuredCluster(rest.url, bandwidth, tuple(devices), cost, java, what)
+
+
+def unpinnable(rest: Rest) -> list[str]:
+    """TaskManagers that do not offer the resource of their own name."""
+    return [manager["id"] for manager in rest.task_managers() if not is_pinnable(manager)]
+
+
+def is_pinnable(manager: Mapping[str, Any]) -> bool:
+    """Whether a TaskManager offers the resource of its own name."""
+    return resource(manager["id"]) in manager["totalResource"].get("extendedResources", {})
+
+
+def slowness(limits: Sequence[float]) -> float:
+    """Mean seconds that cores of limited devices need for the work of one second of a full core.
+
+    >>> slowness([0.25, 0.25]), slowness([])
+    (4.0, 1.0)
+    """
+    shares = [whole_cores(limit)[1] for limit in limits]
+    return len(shares) / sum(shares) if shares else 1.0
+
+
+def _device(manager: dict[str, Any], mips: str, crowd: int, limit: float | None) -> MeasuredDevice:
+    """Device of a TaskManager that shares its host with ``crowd`` - 1 others."""
+    most, memory = manager["hardware"]["cpuCores"], manager["memoryConfiguration"]
+    name, size = str(manager["id"]), memory.get("totalProcessMemory")
+    if limit is None or limit >= most:
+        return MeasuredDevice(name, mips, max(1, most // crowd), size)
+    cores, share = whole_cores(limit)
+    return MeasuredDevice(name, f"{share * parsed_mips(mips):g} MIPS", cores, size, limit)
+
+
+def _given(device: MeasuredDevice) -> dict[str, Any]:
+    """Fields of a device in a cluster file."""
+    facts = {key: getattr(device, key) for key in ("name", "mips", "cores", "memory", "reserved")}
+    if device.card is not None:
+        facts |= {"egress": device.card.speed, "ingress": device.card.speed}
+    return {key: fact for key, fact in facts.items() if fact is not None}
+
+
+def _host(manager: dict[str, Any]) -> str:
+    """Name of the machine in an address such as ``pekko.tcp://flink@host:6122/user/rpc``."""
+    try:
+        return urlsplit(str(manager["path"])).hostname or ""
+    except ValueError:
+        return str(manager["path"])

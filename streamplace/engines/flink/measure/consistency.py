@@ -1,0 +1,240 @@
+"""Consistency of a profile: the model's prediction for the measured placement against its rate."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from streamplace.engines.flink.cpu.helpers import COMPILERS, GARBAGE, JAVA, NETWORK
+from streamplace.engines.flink.cpu.limits import FULL, whole_cores
+from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, slowness
+from streamplace.engines.flink.measure.sending_cost import SendingCost
+from streamplace.io.clusters import cluster_from_tables
+from streamplace.model.cluster import Cluster
+from streamplace.model.expansion import expand
+from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import quoted
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+
+WIDE = 1e12
+"""Bandwidth in bps if it is unknown, so that only CPU is checked."""
+ALIKE = 0.05
+"""Rates with a smaller relative difference agree."""
+LEAST_RATE = 60.0
+"""Minimum input of an operator, in tuples/s, for a reliable rate."""
+_NOT_OPERATORS = (NETWORK, GARBAGE, COMPILERS, JAVA)
+MOST_ERROR = 1e6
+"""Error if nothing was measured, and maximum of every error."""
+NOTABLE = 0.03
+"""Minimum part of a TaskManager's CPU that is mentioned as a cause."""
+
+
+class Usage(NamedTuple):
+    """CPU limit of a TaskManager, and its CPU usage during the measurement.
+
+    Attributes
+    ----------
+    limit
+        CPU limit in cores.
+    kinds
+        Cores by kind of thread.
+    throttled
+        Part of the periods of its quota in which it was throttled.
+    """
+
+    limit: float
+    kinds: Mapping[str, float]
+    throttled: float
+
+    @property
+    def load(self) -> float:
+        """Part of its CPU that was used."""
+        return sum(self.kinds.values()) / self.limit
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it had no CPU left."""
+        return self.load >= FULL
+
+
+class Present(NamedTuple):
+    """The measured placement.
+
+    Attributes
+    ----------
+    devices
+        Operator → TaskManagers of its subtasks, in order.
+    usage
+        Usage by TaskManager; those that are not on this machine are missing.
+    java
+        Cores that Java itself uses in each TaskManager.
+    sending
+        Cost of remote tuples; None if there were none.
+    """
+
+    devices: Mapping[str, Sequence[str]]
+    usage: Mapping[str, Usage]
+    java: float
+    sending: SendingCost | None = None
+
+
+class Consistency(NamedTuple):
+    """Predicted and measured rate of one placement, in tuples/s of the sources.
+
+    Attributes
+    ----------
+    is_saturated
+        Whether the placement carried as much as it could; if not, it may carry more.
+    causes
+        Sentences on likely causes of the difference.
+    culprit
+        Operator whose measured CPU is the likely cause of the difference.
+    """
+
+    predicted: float
+    measured: float
+    is_saturated: bool
+    causes: tuple[str, ...] = ()
+    culprit: str = ""
+
+    @property
+    def error(self) -> float:
+        """Predicted over measured, less 1; at most `MOST_ERROR`."""
+        if self.predicted >= (1 + MOST_ERROR) * self.measured:
+            return MOST_ERROR
+        return self.predicted / self.measured - 1
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the measured rate does not contradict the prediction."""
+        return abs(self.error) <= ALIKE or (not self.is_saturated and self.error > 0)
+
+    def __str__(self) -> str:
+        if not self.is_saturated and self.error > ALIKE:
+            return (
+                f"the job was not saturated: {self.measured:,.0f} tuples/s were measured while "
+                f"CPU was left, and the model predicts at most {self.predicted:,.0f} for the "
+                "present placement; measure at a higher rate to check the model"
+            )
+        numbers = f"{self.predicted:,.0f} tuples/s, measured are {self.measured:,.0f}"
+        if not self.is_saturated:
+            numbers += " while there was CPU left"
+        text = f"of the present placement the model predicts {numbers} ({self.error:+.0%})"
+        return text if self.agrees or not self.causes else f"{text}: {'; '.join(self.causes)}"
+
+
+def consistency(
+    graph: StreamGraph, present: Present, tuples: Mapping[str, float], *, is_blocked: bool
+) -> Consistency | None:
+    """Compare the model's prediction for a placement with the measured rate.
+
+    Parameters
+    ----------
+    graph
+        Graph of the profile.
+    tuples
+        Operator → tuples/s that it received, or generated.
+    is_blocked
+        Whether a source was back-pressured.
+
+    Returns
+    -------
+    None if a TaskManager of the job is not on this machine, or the job uses no CPU.
+    """
+    from streamsim import bottleneck, resource_loads
+
+    needed = {device for devices in present.devices.values() for device in devices}
+    if not needed <= present.usage.keys() or not graph.source_rate:
+        return None
+    split = expand(graph)
+    assignment = {
+        subtask: device
+        for operator, devices in present.devices.items()
+        for subtask, device in zip(split.subtasks(operator), devices, strict=True)
+    }
+    cluster = _cluster(present, float(graph.attributes["mips"]))
+    names = split.graph.operators.name
+    placement = Placement.of(names, cluster.devices.name, assignment)
+    loads = resource_loads(Problem(split.graph, cluster).instance, placement.index)
+    load = bottleneck(loads).load
+    if not load:
+        return None
+    shares = _shares(graph, tuples)
+    slowest, fastest = min(shares, default=1.0), max(shares, default=1.0)
+    full = [device for device in needed if present.usage[device].is_full]
+    return Consistency(
+        graph.source_rate / load,
+        graph.source_rate * slowest,
+        is_blocked or bool(full),
+        (*_unsteady(slowest, fastest), *_causes({d: present.usage[d] for d in needed})),
+        _culprit(graph, tuples),
+    )
+
+
+def _culprit(graph: StreamGraph, tuples: Mapping[str, float]) -> str:
+    """Operator with the largest error of its modelled CPU, else the most expensive one.
+
+    The model derives the input of every operator from the source rates by selectivities; the
+    measured input may be larger or smaller. Small errors are ignored.
+    """
+    names, each = graph.operators.name, graph.charged_ipt
+    constant = 1e6 * graph.operators.constant
+    charged = each * graph.input_rate + constant
+    taken = each * np.array([tuples[name] for name in names], np.float64) + constant
+    wrong = np.abs(charged - taken)
+    figures = wrong if wrong.max() > NOTABLE * taken.sum() else charged
+    return names[int(figures.argmax())]
+
+
+def _shares(graph: StreamGraph, tuples: Mapping[str, float]) -> list[float]:
+    """Measured input of operators, divided by their steady-state input at the source rates."""
+    expected = zip(graph.operators.name, graph.input_rate.tolist(), strict=True)
+    return [tuples[name] / rate for name, rate in expected if rate >= LEAST_RATE]
+
+
+def _cluster(present: Present, mips: float) -> Cluster:
+    """Measured devices; the CPU of compilers is reserved, because operators could not use it."""
+    devices = []
+    for name, usage in present.usage.items():
+        cores, share = whole_cores(usage.limit)
+        besides = present.java + usage.kinds.get(COMPILERS, 0.0)
+        reserved = min(besides, 0.9 * usage.limit) * mips
+        devices.append({"name": name, "mips": share * mips, "cores": cores, "reserved": reserved})
+    factor = slowness([one.limit for one in present.usage.values()])
+    sending = (present.sending or SendingCost(0.0, 0.0)).slower(factor)
+    return cluster_from_tables(
+        {
+            "bandwidth": WIDE,
+            "framing": FRAMING,
+            "headroom": HEADROOM,
+            "overhead": sending.per_tuple,
+            "overhead_per_byte": sending.per_byte,
+            "devices": devices,
+        }
+    )
+
+
+def _unsteady(slowest: float, fastest: float) -> list[str]:
+    if fastest <= (1 + 2 * ALIKE) * slowest:
+        return []
+    if slowest <= 0:
+        return ["an operator took in nothing of what was sent to it; watch for longer"]
+    return [
+        f"queues filled or drained, operators differ by {fastest / slowest - 1:.0%}; watch for "
+        "longer"
+    ]
+
+
+def _causes(usage: Mapping[str, Usage]) -> list[str]:
+    """Sentences on the fullest TaskManager, with the CPU that the model leaves out."""
+    device, top = max(usage.items(), key=lambda pair: pair[1].load)
+    text = f"{quoted(device)} took {top.load:.0%} of its CPU"
+    parts = {kind: top.kinds.get(kind, 0.0) / top.limit for kind in _NOT_OPERATORS}
+    shares = [f"{kind} {part:.0%}" for kind, part in parts.items() if part >= NOTABLE]
+    causes = [f"{text}, of which {', '.join(shares)}" if shares else text]
+    if top.throttled >= NOTABLE:
+        causes.append(f"its quota throttled it in {top.throttled:.0%} of its periods")
+    if top.load < FULL:
+        causes.append("so something else than CPU limits, or it comes in bursts")
+    return causes

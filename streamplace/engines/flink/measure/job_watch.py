@@ -1,0 +1,150 @@
+"""Measure a running job in adjacent windows of time, which can be combined."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import NamedTuple
+
+from streamplace.engines.flink.cpu.flight_recorder import sampled_stacks
+from streamplace.engines.flink.cpu.limits import Throttling, throttling
+from streamplace.engines.flink.cpu.stack_samples import StackCounts
+from streamplace.engines.flink.cpu.task_cpu import (
+    PROCESS_CPU,
+    ClusterInterval,
+    ClusterSnapshot,
+    between,
+    snapshot,
+    stacks_by_task,
+)
+from streamplace.engines.flink.cpu.threads import processes_of
+from streamplace.engines.flink.measure.sampling import Activity, Sampler, pending_of, sent_by
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.plan import JobPlan, read_plan, sources_of
+
+StacksByTask = Mapping[str, StackCounts]
+
+
+class _Mark(NamedTuple):
+    """State between two windows: threads of the cluster, and counts of throttled periods."""
+
+    cluster: ClusterSnapshot
+    held: Mapping[str, Throttling]
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """Measurements of a job in an interval of time.
+
+    Attributes
+    ----------
+    activity
+        Metrics of each task.
+    managers
+        Metrics of its TaskManagers.
+    interval
+        CPU of the threads of the TaskManagers on this machine.
+    throttled
+        TaskManager on this machine → part of the periods of its quota in which it was throttled.
+    stacks
+        Samples of the stacks of each task on this machine, by id.
+    """
+
+    activity: Mapping[str, Activity]
+    managers: Mapping[str, Activity]
+    interval: ClusterInterval
+    throttled: Mapping[str, float]
+    stacks: StacksByTask
+
+
+class JobWatch:
+    """Measures a running job, window by window.
+
+    Parameters
+    ----------
+    of_managers
+        Metrics to read of all TaskManagers of the job.
+    plan
+        Its plan, if it was already read.
+    """
+
+    def __init__(
+        self,
+        rest: Rest,
+        job: str,
+        of_managers: Sequence[str] = (),
+        plan: JobPlan | None = None,
+    ) -> None:
+        self.rest, self.job = rest, job
+        self.name, self.tasks, self.edges = plan or read_plan(rest, job)
+        sources = sources_of(self.tasks, self.edges)
+        self.generated = {task.id: sent_by(task.operators[0]) for task in sources}
+        """Source → metric that counts its output, even if it is fused to other operators."""
+        self.processes = processes_of(rest)
+        """TaskManager of the cluster on this machine → process."""
+        self._marks = [self._mark(None)]
+        self._sampled = self.processes
+        self._stacks: list[StacksByTask] = []
+        subtasks = self._marks[0].cluster.subtasks
+        self.devices = {one.device for one in subtasks if one.job == job}
+        """TaskManagers on which the job runs."""
+        self._sampler = Sampler(
+            rest,
+            job,
+            [task.id for task in self.tasks],
+            {task.id: (self.generated[task.id], pending_of(task.operators[0])) for task in sources},
+            {
+                device: (PROCESS_CPU, *of_managers)
+                for device in self.devices - {""}
+                if of_managers or device not in self.processes
+            },
+        )
+
+    @property
+    def windows(self) -> int:
+        """Number of completed windows."""
+        return len(self._stacks)
+
+    def watch(self, seconds: float) -> None:
+        """Measure one more window of at least ``seconds``.
+
+        Raises
+        ------
+        FlinkError
+            When the job is not running, or stops running.
+        """
+        with sampled_stacks(self._sampled) as stop:
+            self._sampler.watch(seconds)
+            self._marks.append(self._mark(self._marks[-1].cluster))
+            interval = self._interval(self.windows, self.windows + 1)
+            stacks = stop()
+        self._stacks.append(stacks_by_task(interval, self.job, stacks))
+        self._sampled = {one: pid for one, pid in self._sampled.items() if one in stacks}
+
+    def last(self, number: int = 1) -> Observation:
+        """Measurements of the last ``number`` windows together."""
+        end = self.windows
+        start = end - number
+        activity, managers = self._sampler.between(start, end)
+        before, after = self._marks[start].held, self._marks[end].held
+        return Observation(
+            activity,
+            managers,
+            self._interval(start, end),
+            {device: held.share_until(after[device]) for device, held in before.items()},
+            reduce(_plus, self._stacks[start:end]),
+        )
+
+    def _mark(self, before: ClusterSnapshot | None) -> _Mark:
+        held = {device: throttling(process) for device, process in self.processes.items()}
+        return _Mark(snapshot(self.rest, self.job, self.processes, before), held)
+
+    def _interval(self, start: int, end: int) -> ClusterInterval:
+        first, second = self._marks[start].cluster, self._marks[end].cluster
+        return between(first, second, self.processes, self.generated)
+
+
+def _plus(first: StacksByTask, second: StacksByTask) -> StacksByTask:
+    """Sum of the samples of both."""
+    none = StackCounts()
+    tasks = dict.fromkeys([*first, *second])
+    return {task: first.get(task, none).plus(second.get(task, none)) for task in tasks}

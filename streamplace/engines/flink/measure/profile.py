@@ -1,0 +1,410 @@
+"""Profiling: a running job as a stream graph with measured rates, payloads and CPU."""
+
+import math
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from streamplace.engines.flink.cpu.flight_recorder import why_unsampled
+from streamplace.engines.flink.cpu.stack_samples import StackCounts
+from streamplace.engines.flink.cpu.task_cpu import PROCESS_CPU, TaskCpu, task_cpu
+from streamplace.engines.flink.cpu.threads import python_workers
+from streamplace.engines.flink.measure.carried_tuples import CarriedTuples, carried_by_streams
+from streamplace.engines.flink.measure.consistency import Present, consistency
+from streamplace.engines.flink.measure.constant_loads import LoadWindow, constant_cores
+from streamplace.engines.flink.measure.job_watch import JobWatch
+from streamplace.engines.flink.measure.local_cost import (
+    LocalCost,
+    StreamLoad,
+    local_cost,
+    with_local_cost,
+)
+from streamplace.engines.flink.measure.present import present_of
+from streamplace.engines.flink.measure.profile_quality import (
+    doubts_of_cpu,
+    doubts_of_names,
+    spread_facts,
+    uncounted,
+)
+from streamplace.engines.flink.measure.sampling import Activity, pending_of, sent_by
+from streamplace.engines.flink.measure.sending_cost import SendingCost
+from streamplace.engines.flink.rest.answer_shapes import Job
+from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.plan import Edge, FlinkTask, JobPlan, reuses_objects, sources_of
+from streamplace.model.graph import CONSISTENCY, CONSISTENCY_ERROR, CPU_OF, CULPRIT, StreamGraph
+from streamplace.model.messages import listed, quoted
+from streamplace.model.operators import Operator
+from streamplace.model.streams import Stream
+
+BLOCKED = 0.02
+"""Maximum share of time that a source may be back-pressured if its rate is the offered one."""
+NOISE = 3.0
+"""Backlogs that grow by less than this multiple of the root of arrived tuples may be steady."""
+ALIKE = 0.02
+"""Payloads with a smaller relative difference are equal."""
+NOTABLE_CORES = 0.001
+"""Loads that do not depend on the rate are mentioned from this number of cores on."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobProfile:
+    """Measurements of a job.
+
+    Attributes
+    ----------
+    cpu
+        Core seconds per second of each task, by id.
+    tuples
+        Tuples/s that each task processes: those that it reads, or generates if it is a source.
+    doubts
+        Sentences on missing measurements.
+    present
+        Its placement, and the CPU usage of its TaskManagers.
+    managers
+        Metrics of its TaskManagers.
+    stacks
+        Samples of the stacks of each task on this machine, by id.
+    reuses_objects
+        Whether chains pass tuples on without copying them.
+    windows
+        Windows in which the job was measured, including this profile; empty if it is the only
+        one.
+    unsampled
+        Instruction that makes stacks available; empty if they are.
+    """
+
+    name: str
+    tasks: Sequence[FlinkTask]
+    edges: Sequence[Edge]
+    activity: Mapping[str, Activity]
+    cpu: Mapping[str, TaskCpu]
+    tuples: Mapping[str, float]
+    doubts: list[str] = field(default_factory=list)
+    present: Present | None = None
+    managers: Mapping[str, Activity] = field(default_factory=dict)
+    stacks: Mapping[str, StackCounts] = field(default_factory=dict)
+    reuses_objects: bool = False
+    windows: Sequence[LoadWindow] = ()
+    unsampled: str = ""
+
+    @property
+    def constant(self) -> dict[str, float]:
+        """Core seconds per second of each task, by id, that do not depend on the rate."""
+        sent: dict[str, float] = {}
+        for edge in self.edges:
+            counted = self.activity[edge.source].rates.get("numRecordsOut", 0.0)
+            sent[edge.target] = sent.get(edge.target, 0.0) + counted * edge.copies
+        return {
+            task.id: constant_cores(
+                task.id,
+                self.cpu[task.id].cores,
+                self.tuples[task.id],
+                sent.get(task.id, 0.0),
+                self.windows,
+            )
+            for task in self.tasks
+        }
+
+    @property
+    def sources(self) -> list[FlinkTask]:
+        """Tasks without input from others."""
+        return sources_of(self.tasks, self.edges)
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether a source is held back, as far as can be measured.
+
+        It is if it is back-pressured, if its backlog grows, or if its connector reports no backlog
+        and one of its TaskManagers has no CPU left, because it may have more to emit then.
+        """
+        return any(
+            self.activity[task.id].back_pressured > BLOCKED * task.parallelism
+            or self._why_behind(task) is not None
+            for task in self.sources
+        )
+
+    def _why_behind(self, source: FlinkTask) -> str | None:
+        """Why a source that is not back-pressured emits less than arrives; None if it does not."""
+        seen, rate = self.activity[source.id], self.tuples[source.id]
+        growth = seen.growth(pending_of(source.operators[0]))
+        if growth is not None:
+            noise = NOISE * math.sqrt(rate / max(seen.seconds, 1.0))
+            return "its backlog grows" if growth > BLOCKED * rate + noise else None
+        if self.present is None:
+            return None
+        usage = self.present.usage
+        devices = sorted({*self.present.devices.get(source.name, ())} & usage.keys())
+        full = [device for device in devices if usage[device].is_full]
+        return f"{listed(full)} has no CPU left for it" if full else None
+
+    def background(self, managers: int) -> tuple[float | None, SendingCost | None]:
+        """Cores that Java itself uses in each TaskManager, and the cost of remote tuples.
+
+        Either is None if it is not measured; the second also if one of the ``managers``
+        TaskManagers of the cluster is not on this machine.
+        """
+        if self.present is None or not self.present.usage:
+            return None, None
+        is_complete = len(self.present.usage) == managers
+        return self.present.java, self.present.sending if is_complete else None
+
+    def graph(self, mips: float) -> StreamGraph:
+        """Stream graph with instructions for cores of ``mips``.
+
+        Its attribute ``unmeasured`` contains the doubts.
+        """
+        name_of = {task.id: task.name for task in self.tasks}
+        carried = carried_by_streams(self.tasks, self.edges, self.activity)
+        self.doubts.extend(carried.doubts)
+        sizes = carried.payloads
+        usual = {self.edges[e].source: size for e, size in reversed(carried.payloads.items())}
+        self.check_sources()
+        rates = {task.id: self._rate(task) for task in self.sources}
+        constant = self.constant
+        operators = [
+            self._operator(task, usual.get(task.id, 0.0), rates.get(task.id, 0.0), constant, mips)
+            for task in self.tasks
+        ]
+        streams = [
+            Stream(
+                name_of[edge.source],
+                name_of[edge.target],
+                carried.sent.get(e, carried.tuples[e]) / (self.tuples[edge.source] or 1.0),
+                _own_payload(sizes.get(e), usual.get(edge.source, 0.0)),
+                edge.partitioning,
+            )
+            for e, edge in enumerate(self.edges)
+        ]
+        devices = {} if self.present is None else self.present.devices
+        facts: dict[str, str | float] = {"mips": mips}
+        facts |= spread_facts(self.tasks, self.sources, self.windows, devices)
+        facts |= {
+            f"{CPU_OF}{task.name}": self.cpu[task.id].source
+            for task in self.tasks
+            if self.cpu[task.id].source
+        }
+        if self.doubts:
+            facts["unmeasured"] = "; ".join(self.doubts)
+        graph = StreamGraph.of(self.name, operators, streams, facts)
+        if self.edges:
+            graph = with_local_cost(graph, self._local_cost(carried), mips)
+        return self._checked(graph)
+
+    def _local_cost(self, carried: CarriedTuples) -> LocalCost:
+        loads = [
+            StreamLoad(tuples, carried.payloads.get(e, 0.0)) for e, tuples in carried.tuples.items()
+        ]
+        cores = {task: one.cores for task, one in self.cpu.items()}
+        return local_cost(
+            self.edges,
+            loads,
+            cores,
+            self.stacks,
+            reuses_objects=self.reuses_objects,
+            unsampled=self.unsampled,
+        )
+
+    def _checked(self, graph: StreamGraph) -> StreamGraph:
+        """Add attributes with the consistency of the graph and the measured placement."""
+        if self.present is None:
+            return graph
+        tuples = {task.name: self.tuples[task.id] for task in self.tasks}
+        agreement = consistency(graph, self.present, tuples, is_blocked=self.is_limited)
+        if agreement is None:
+            text = "unchecked, for not all TaskManagers of the job run on this machine"
+            return replace(graph, attributes={**graph.attributes, CONSISTENCY: text})
+        facts: dict[str, str | float] = {CONSISTENCY: str(agreement)}
+        if agreement.is_saturated or agreement.error <= 0:
+            facts |= {CONSISTENCY_ERROR: agreement.error, CULPRIT: agreement.culprit}
+        return replace(graph, attributes={**graph.attributes, **facts})
+
+    def _operator(
+        self,
+        task: FlinkTask,
+        payload: float,
+        rate: float,
+        constant: Mapping[str, float],
+        mips: float,
+    ) -> Operator:
+        tuples, fixed = self.tuples[task.id], constant[task.id]
+        if not tuples:
+            self.doubts.append(f"ipt of {task.name}: it received no tuples")
+        if fixed >= NOTABLE_CORES:
+            self.doubts.append(
+                f"{task.name}: {fixed:.2g} of its {self.cpu[task.id].cores:.2g} cores are counted "
+                "per second, not per tuple, because it works per checkpoint or per time"
+            )
+        ipt = (self.cpu[task.id].cores - fixed) / tuples * mips * 1e6 if tuples else 0.0
+        return Operator(
+            task.name,
+            ipt,
+            payload,
+            rate,
+            task.parallelism,
+            about=task.about,
+            max_parallelism=task.max_parallelism,
+            slot_sharing_group=task.slot_sharing_group,
+            constant=fixed * mips,
+        )
+
+    def check_sources(self) -> None:
+        """Raise FlinkError if the rate of a source is unknown."""
+        for source in self.sources:
+            counts = {sent_by(source.operators[0]), "numRecordsOut"}
+            if not counts & self.activity[source.id].rates.keys():
+                raise FlinkError(
+                    f"Flink does not report how many tuples source {quoted(source.name)} sends, so "
+                    "the job cannot be measured; check the metrics of its connector"
+                )
+            if not self.tuples[source.id]:
+                raise FlinkError(
+                    f"source {quoted(source.name)} sent nothing; profile while data flows, or "
+                    "watch for longer with --seconds"
+                )
+
+    def _rate(self, source: FlinkTask) -> float:
+        blocked = self.activity[source.id].back_pressured / source.parallelism
+        if blocked > BLOCKED:
+            self.doubts.append(
+                f"rate of {source.name}: back-pressured {100 * blocked:.0f} % of the time, so its "
+                "actual rate is higher; set it with --rate when placing"
+            )
+        elif (why := self._why_behind(source)) is not None:
+            self.doubts.append(
+                f"rate of {source.name}: {why}, so its actual rate may be higher; set it with "
+                "--rate when placing"
+            )
+        return self.tuples[source.id]
+
+
+def profile(
+    rest: Rest,
+    job: str,
+    seconds: float,
+    of_managers: Sequence[str] = (),
+    plan: JobPlan | None = None,
+) -> JobProfile:
+    """Measure a running job for about ``seconds``.
+
+    CPU time is that of the tasks' threads if their TaskManagers run on this machine, or run the
+    agent. Otherwise it is derived from the CPU of TaskManager processes and from Flink's busy time,
+    which overestimates cheap operators; the doubts then say so.
+
+    Parameters
+    ----------
+    of_managers
+        Metrics to read of all TaskManagers of the job.
+    plan
+        Its plan, if it was already read.
+
+    Raises
+    ------
+    FlinkError
+        When the job is not running, or stops running.
+    """
+    watch = JobWatch(rest, job, of_managers, plan)
+    watch.watch(seconds)
+    return profile_of(watch)
+
+
+def profile_of(watch: JobWatch, windows: int = 1) -> JobProfile:
+    """Profile of a job from the last ``windows`` windows together."""
+    seen, tasks = watch.last(windows), watch.tasks
+    whole = {
+        device: own.rates[PROCESS_CPU] * 1e-9
+        for device, own in seen.managers.items()
+        if PROCESS_CPU in own.rates
+    }
+    cpu = task_cpu(watch.job, seen.interval, seen.activity, whole)
+    doubts = [*uncounted(tasks, watch.edges, seen.activity), *doubts_of_cpu(tasks, cpu)]
+    tuples = _tuples(watch, seen.activity, doubts)
+    doubts.extend(doubts_of_names(tasks))
+    if python_workers(watch.processes[one] for one in watch.devices & watch.processes.keys()):
+        doubts.append(
+            "ipt of Python operators: without the CPU of their Python processes; to measure it, "
+            "run the job with python.execution-mode: thread"
+        )
+    present = present_of(
+        watch.job,
+        tasks,
+        watch.edges,
+        seen.interval,
+        seen.activity,
+        watch.processes,
+        seen.throttled,
+    )
+    return JobProfile(
+        watch.name,
+        tasks,
+        watch.edges,
+        seen.activity,
+        cpu,
+        tuples,
+        doubts,
+        present,
+        seen.managers,
+        seen.stacks,
+        bool(seen.stacks) and reuses_objects(watch.rest, watch.job),
+        unsampled=why_unsampled(watch.processes),
+    )
+
+
+def _tuples(
+    watch: JobWatch, activity: Mapping[str, Activity], doubts: list[str]
+) -> dict[str, float]:
+    """Tuples/s that each task processes."""
+    document = watch.rest.job(watch.job)
+    _refuse_ended(document, watch.tasks, watch.generated)
+    age = document.get("duration", 0) / 1000
+    answer = {}
+    for task in watch.tasks:
+        generated, seen = watch.generated.get(task.id), activity[task.id]
+        answer[task.id] = _taken_in(doubts, task, generated, seen)
+        answer[task.id] = answer[task.id] or _held_back(doubts, task, generated, seen, age)
+    return answer
+
+
+def _refuse_ended(document: Job, tasks: Sequence[FlinkTask], sources: Container[str]) -> None:
+    """Raise FlinkError if a source has ended, because its measured rate is no longer valid."""
+    ended = {row["id"] for row in document["vertices"] if row.get("status") == "FINISHED"}
+    for task in tasks:
+        if task.id in ended and task.id in sources:
+            raise FlinkError(
+                f"source {quoted(task.name)} has ended; profile the job while all sources run"
+            )
+
+
+def _taken_in(doubts: list[str], task: FlinkTask, generated: str | None, seen: Activity) -> float:
+    """Tuples/s that a task processes."""
+    if generated is None:
+        return seen.records_in
+    if [sent_by(one) for one in task.operators].count(generated) == 1 and generated in seen.rates:
+        return seen.rates[generated]
+    if len(task.operators) > 1:
+        doubts.append(
+            f"rate of {task.name}: that of the tuples that leave the chain, because Flink does not "
+            "report how many its first operator emits; rates that are given for it, such as "
+            "--rate, must be those, too"
+        )
+    return seen.records_out
+
+
+def _held_back(
+    doubts: list[str], task: FlinkTask, generated: str | None, seen: Activity, age: float
+) -> float:
+    """Mean tuples/s since the start, for a source that sent nothing during the measurement."""
+    sent = seen.totals.get(generated or "", seen.totals.get("numRecordsOut", 0.0))
+    if generated is None or not sent or not age:
+        return 0.0
+    doubts.append(
+        f"rate of {task.name}: it sent nothing during the measurement, because of watermark "
+        f"alignment or missing input; {sent / age:.3g} tuples/s is its mean since the job's "
+        "start, and its CPU is unknown; profile for longer"
+    )
+    return sent / age
+
+
+def _own_payload(size: float | None, usual: float) -> float | None:
+    """Payload of a stream; None if it is that of its source, or unknown."""
+    if size is None or abs(size - usual) <= ALIKE * max(size, usual):
+        return None
+    return size

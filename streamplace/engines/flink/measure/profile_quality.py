@@ -1,0 +1,76 @@
+"""Quality of a profile: what it could not measure, and how much its windows vary.
+
+The facts about windows, subtasks and processes are attributes of the graph. They say that it was
+measured, and how well.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import mean, stdev
+
+from streamplace.engines.flink.cpu.task_cpu import TaskCpu
+from streamplace.engines.flink.measure.constant_loads import LoadWindow
+from streamplace.engines.flink.measure.sampling import Activity
+from streamplace.engines.flink.rest.plan import Edge, FlinkTask
+from streamplace.model.graph import (
+    PROFILE_PROCESSES,
+    PROFILE_SPREAD,
+    PROFILE_SUBTASKS,
+    PROFILE_WINDOWS,
+)
+
+
+def spread_facts(
+    tasks: Sequence[FlinkTask],
+    sources: Sequence[FlinkTask],
+    windows: Sequence[LoadWindow],
+    devices: Mapping[str, Sequence[str]],
+) -> dict[str, str | float]:
+    """Attributes of a measured graph.
+
+    Parameters
+    ----------
+    windows
+        Windows in which the job was measured; empty if there was only one.
+    devices
+        Operator → TaskManagers of its subtasks.
+    """
+    facts: dict[str, str | float] = {
+        PROFILE_WINDOWS: max(1, len(windows)),
+        PROFILE_SUBTASKS: sum(task.parallelism for task in tasks),
+        PROFILE_PROCESSES: len({device for own in devices.values() for device in own}),
+    }
+    costs = []
+    for window in windows:
+        tuples = sum(window.tuples.get(task.id, 0.0) for task in sources)
+        if tuples > 0:
+            costs.append(sum(window.cores.values()) / tuples)
+    if len(costs) > 1 and mean(costs) > 0:
+        facts[PROFILE_SPREAD] = float(f"{stdev(costs) / mean(costs):.4g}")
+    return facts
+
+
+def uncounted(
+    tasks: Sequence[FlinkTask], edges: Sequence[Edge], activity: Mapping[str, Activity]
+) -> Iterator[str]:
+    """Doubts about counts that Flink does not report."""
+    fed, sending = {edge.target for edge in edges}, {edge.source for edge in edges}
+    for task in tasks:
+        needed = ["numRecordsIn", "numBytesIn"] if task.id in fed else []
+        needed += ["numRecordsOut"] if task.id in sending else []
+        if missing := [name for name in needed if name not in activity[task.id].rates]:
+            yield f"{task.name}: Flink does not report its {' and '.join(missing)}"
+
+
+def doubts_of_cpu(tasks: Sequence[FlinkTask], cpu: Mapping[str, TaskCpu]) -> Iterator[str]:
+    """Doubts about CPU that was not measured by thread."""
+    return (f"ipt of {task.name}: {cpu[task.id].source}" for task in tasks if cpu[task.id].source)
+
+
+def doubts_of_names(tasks: Sequence[FlinkTask]) -> Iterator[str]:
+    """Doubts about operators with the same name in one chain."""
+    return (
+        f"{name}: another operator bears its name, and which is which cannot be told, so a "
+        "placement may swap the two; to place them apart, give both names of their own"
+        for task in tasks
+        for name in task.unsure
+    )

@@ -1,0 +1,331 @@
+"""Sample a running job: rates of the metrics of its vertices between two moments."""
+
+import math
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from streamplace.engines.flink.rest.answer_shapes import Metric
+from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.model.messages import shown
+
+POLL_SECONDS = 0.25
+PATIENCE_SECONDS = 30.0
+"""Maximum wait for metrics that change rarely; one that has not changed by then is idle."""
+SILENCE_SECONDS = 10.0
+"""If Flink reports no metric of a job for this time, it never will."""
+LEAST_LOOKS = 25
+"""Answers without metrics that a Flink must have given by then: a busy one answers slowly."""
+YOUNG_MS = 60_000
+"""Maximum age of a job without metrics, which Flink fetches every ten seconds."""
+LATE = 0.05
+"""Part of a window that may be missing because its ends were noticed late."""
+MOST_WINDOWS, ALIKE = 12, 0.1
+COUNTS = ("numRecordsIn", "numRecordsOut", "numBytesIn", "numBytesOut")
+BUSY, BACK_PRESSURED = "accumulateBusyTimeMs", "accumulateBackPressuredTimeMs"
+_METRICS = (*COUNTS, BUSY, BACK_PRESSURED, "accumulateIdleTimeMs")
+PENDING = ".pendingRecords"
+"""Suffix of the metric for unread records of a source; few connectors report it."""
+Look = tuple[float, Mapping[str, float]]
+"""Time in s, and values of counters at that time."""
+LONGEST_OPERATOR = 80
+"""Length to which Flink cuts the names of operators in the names of their metrics."""
+
+
+@dataclass(frozen=True, slots=True)
+class Activity:
+    """Metrics of all subtasks of a vertex together.
+
+    Attributes
+    ----------
+    rates
+        Change of each metric per second; times are in ms, between 0 and 1000 × the parallelism.
+        Missing metrics and NaN are left out.
+    seconds
+        Length of the measurement.
+    totals
+        Value of each metric at the end.
+    looks
+        Times at which the metrics had just changed, with their values.
+    unsure
+        Maximum error of such a time in seconds: the interval between two requests.
+    """
+
+    rates: Mapping[str, float]
+    seconds: float
+    totals: Mapping[str, float] = field(default_factory=dict)
+    looks: Sequence[Look] = ()
+    unsure: float = 0.0
+
+    @property
+    def records_in(self) -> float:
+        """Tuples/s that it read."""
+        return self.rates.get("numRecordsIn", 0.0)
+
+    @property
+    def records_out(self) -> float:
+        """Tuples/s that it sent to other vertices; a tuple to several of them counts once."""
+        return self.rates.get("numRecordsOut", 0.0)
+
+    @property
+    def busy(self) -> float | None:
+        """Busy seconds of its threads per second; None if Flink does not report them."""
+        return self.rates[BUSY] / 1000 if BUSY in self.rates else None
+
+    @property
+    def back_pressured(self) -> float:
+        """Back-pressured seconds of its threads per second."""
+        return self.rates.get(BACK_PRESSURED, 0.0) / 1000
+
+    def halves(self, metric: str) -> tuple[float, float] | None:
+        """Change of a metric per second in the first half of the time and in the second.
+
+        None if the metric was not read at three times.
+        """
+        seen = [(now, counters[metric]) for now, counters in self.looks if metric in counters]
+        if len(seen) < 3:
+            return None
+        (start, low), *inner, (end, high) = seen
+        middle, half = min(inner, key=lambda look: abs(look[0] - (start + end) / 2))
+        return (half - low) / (middle - start), (high - half) / (end - middle)
+
+    def growth(self, metric: str) -> float | None:
+        """Change of a metric per second, possibly negative; None if it was not read twice."""
+        seen = [(now, counters[metric]) for now, counters in self.looks if metric in counters]
+        if len(seen) < 2:
+            return None
+        (start, low), (end, high) = seen[0], seen[-1]
+        return (high - low) / (end - start)
+
+
+def sent_by(operator: str) -> str:
+    """Metric that counts the output of one operator of a vertex, even to a fused operator.
+
+    >>> sent_by("Source: rides, v1.0")
+    'Source__rides__v1_0.numRecordsOut'
+    """
+    return f"{_prefix(operator)}.numRecordsOut"
+
+
+def pending_of(operator: str) -> str:
+    """Metric that counts the unread records of a source."""
+    return f"{_prefix(operator)}{PENDING}"
+
+
+def _prefix(operator: str) -> str:
+    return re.sub("[ .:,]", "_", operator[:LONGEST_OPERATOR])
+
+
+@dataclass(slots=True)
+class _Watch:
+    """Records the counters of a vertex or a TaskManager at times when they have just changed."""
+
+    path: str
+    wanted: tuple[str, ...]
+    offered: frozenset[str] = frozenset()
+    previous: dict[str, float] | None = None
+    changed: float | None = None
+    looks: list[Look] = field(default_factory=list)
+    asked: float | None = None
+    unsure: float = 0.0
+
+    def see(self, now: float, counters: dict[str, float]) -> None:
+        """Add an answer; the one after a change contains the new values of all TaskManagers."""
+        if self.asked is not None:
+            self.unsure = max(self.unsure, now - self.asked)
+        self.asked = now
+        if self.changed is not None:
+            self.looks.append((self.changed, counters))
+            self.changed = None
+        elif self.previous is not None and counters != self.previous:
+            self.changed = now
+        self.previous = counters
+
+    def has_fallen(self, counters: Mapping[str, float]) -> bool:
+        """Whether a counter has restarted from 0."""
+        before = self.previous or {}
+        return any(counters.get(name, math.inf) < before.get(name, 0.0) for name in COUNTS)
+
+    def span(self, since: int) -> float:
+        """Seconds since a recorded time; 0 if there is none."""
+        return self.looks[-1][0] - self.looks[since][0] if self.looks[since:] else 0.0
+
+    def activity(self, since: int, until: int) -> Activity:
+        """Rates between two recorded times; 0 if nothing changed meanwhile."""
+        looks = self.looks[since : until + 1]
+        if len(looks) < 2:
+            totals = self.previous or {}
+            return Activity(dict.fromkeys(totals, 0.0), 0.0, totals)
+        (start, before), (end, after) = looks[0], looks[-1]
+        metrics = before.keys() & after.keys()
+        rates = {name: max(0.0, (after[name] - before[name]) / (end - start)) for name in metrics}
+        return Activity(rates, end - start, after, tuple(looks), self.unsure)
+
+
+def sample(
+    rest: Rest,
+    job: str,
+    vertices: Sequence[str],
+    seconds: float,
+    further: Mapping[str, Sequence[str]] | None = None,
+) -> dict[str, Activity]:
+    """Activity of the vertices, each measured for at least ``seconds``.
+
+    Parameters
+    ----------
+    further
+        Vertex → additional metrics to read.
+
+    Raises
+    ------
+    FlinkError
+        When the job is not running, or stops running.
+    """
+    sampler = Sampler(rest, job, vertices, further)
+    sampler.watch(seconds)
+    return sampler.between(0, 1)[0]
+
+
+class Sampler:
+    """Measures vertices and TaskManagers in adjacent windows.
+
+    Flink answers with the values that it last fetched from the TaskManagers. It fetches them on
+    request, at most every ten seconds (``metrics.fetcher.update-interval``). So rates are computed
+    between two times at which counters changed, because both answers are then equally old. A window
+    begins with the last such time of the previous window.
+
+    Parameters
+    ----------
+    further
+        Vertex → additional metrics to read.
+    managers
+        TaskManager → metrics to read.
+    """
+
+    def __init__(
+        self,
+        rest: Rest,
+        job: str,
+        vertices: Sequence[str],
+        further: Mapping[str, Sequence[str]] | None = None,
+        managers: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        more = further or {}
+        root = f"/jobs/{quote(job, safe='')}/vertices"
+        self._rest, self._job = rest, job
+        self._tasks = {
+            v: _Watch(
+                f"{root}/{quote(v, safe='')}/subtasks/metrics?agg=sum&",
+                (*_METRICS, *more.get(v, ())),
+            )
+            for v in vertices
+        }
+        self._processes = {
+            m: _Watch(f"/taskmanagers/{quote(m, safe='')}/metrics?", tuple(names))
+            for m, names in (managers or {}).items()
+        }
+        self._watches = [*self._tasks.values(), *self._processes.values()]
+        self._marks = [[0] * len(self._watches)]
+
+    def watch(self, seconds: float) -> None:
+        """Measure one more window of at least ``seconds`` for each vertex.
+
+        Raises
+        ------
+        FlinkError
+            When the job is not running, or stops running.
+        """
+        began, looks = time.monotonic(), 0
+        deadline = began + seconds + PATIENCE_SECONDS
+        while time.monotonic() < deadline and self._is_short(seconds):
+            age = self._rest.running_job(self._job).get("duration", YOUNG_MS)
+            for watch in self._watches:
+                if time.monotonic() < deadline:
+                    _look(self._rest, self._job, watch)
+            looks += 1
+            is_silent = all(watch.previous is None for watch in self._tasks.values())
+            is_silent = is_silent and looks >= LEAST_LOOKS
+            if is_silent and age >= YOUNG_MS and time.monotonic() >= began + SILENCE_SECONDS:
+                raise FlinkError(
+                    f"Flink has reported no metrics of job {shown(self._job)} for "
+                    f"{SILENCE_SECONDS:g} s, so nothing can be measured; check "
+                    "metrics.fetcher.update-interval, which must not be 0, and whether the "
+                    "JobManager reaches metrics.internal.query-service.port of its TaskManagers; "
+                    "when it has lost one, it reports none for pekko.ask.timeout"
+                )
+            time.sleep(POLL_SECONDS)
+        self._marks.append([max(0, len(watch.looks) - 1) for watch in self._watches])
+
+    def between(self, first: int, last: int) -> tuple[dict[str, Activity], dict[str, Activity]]:
+        """Activity of vertices and of TaskManagers from the end of one window to that of another.
+
+        Windows are numbered from 1; 0 is the beginning.
+        """
+        seen = iter(
+            watch.activity(since, until)
+            for watch, since, until in zip(
+                self._watches, self._marks[first], self._marks[last], strict=True
+            )
+        )
+        return (
+            {vertex: next(seen) for vertex in self._tasks},
+            {manager: next(seen) for manager in self._processes},
+        )
+
+    def _is_short(self, seconds: float) -> bool:
+        """Whether a vertex or TaskManager needs more time; changes are noticed late."""
+        begins = zip(self._watches, self._marks[-1], strict=True)
+        return any(
+            watch.span(since) < seconds - min(watch.unsure, LATE * seconds)
+            for watch, since in begins
+        )
+
+
+def settled_rate(rest: Rest, job: str, vertex: str, seconds: float) -> float:
+    """Tuples/s that a vertex reads, once two windows of ``seconds`` in a row agree within 10 %.
+
+    A job begins slowly: its classes are loaded and compiled, and its queues fill. After twelve
+    windows the last one counts in any case.
+    """
+    before = rate = 0.0
+    for _ in range(MOST_WINDOWS):
+        before, rate = rate, sample(rest, job, [vertex], seconds)[vertex].records_in
+        if abs(rate - before) < ALIKE * before:
+            break
+    return rate
+
+
+def _look(rest: Rest, job: str, watch: _Watch) -> None:
+    """Read the current counters of a watch; ignore an answer without values."""
+    needed = [name for name in watch.wanted if not name.endswith(PENDING)]
+    if not watch.looks and not watch.offered.issuperset(needed):
+        rows = rest.get(watch.path.partition("?")[0])
+        watch.offered = frozenset(row["id"] for row in rows)
+    offered = [name for name in watch.wanted if name in watch.offered]
+    if not offered:
+        return
+    # if one metric is unknown, Flink returns none at all, so only known ones are requested
+    now, query = time.monotonic(), ",".join(quote(name, safe="") for name in offered)
+    counters = _numbers(rest.get(f"{watch.path}get={query}"))
+    if watch.has_fallen(counters):
+        raise FlinkError(
+            f"job {shown(job)} was restarted during the measurement; profile it when it runs "
+            "steadily"
+        )
+    if counters:
+        watch.see(now, counters)
+
+
+def _numbers(rows: Sequence[Metric]) -> dict[str, float]:
+    """Sums over the subtasks, or values of a TaskManager, that are numbers."""
+    numbers = {}
+    for row in rows:
+        try:
+            value = float(row.get("sum", row.get("value", math.nan)))
+        except ValueError:
+            continue
+        if math.isfinite(value):
+            numbers[row["id"]] = value
+    return numbers

@@ -1,0 +1,130 @@
+"""Rates that sources are offered, from their output, their backlog and back-pressure."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from streamplace.engines.flink.measure.profile import BLOCKED, JobProfile
+from streamplace.engines.flink.measure.sampling import Activity, pending_of, sent_by
+from streamplace.engines.flink.rest.plan import FlinkTask
+from streamplace.errors import SettingError
+from streamplace.model.messages import listed, quoted
+from streamplace.model.units import LARGEST, Quantity, tuple_rate
+
+_FACTOR = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*[x×]\s*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceRate:
+    """Emitted and offered rate of a source.
+
+    Attributes
+    ----------
+    observed
+        Tuples/s that it emits.
+    windows
+        Tuples/s in the first half of the time and in the second; None if not measured.
+    pending
+        Records in its backlog at the end; None if its connector does not report them.
+    growth
+        Growth of the backlog, in records per second.
+    back_pressured
+        Share of the time for which it was back-pressured.
+    """
+
+    name: str
+    observed: float
+    windows: tuple[float, float] | None
+    pending: float | None = None
+    growth: float = 0.0
+    back_pressured: float = 0.0
+
+    @property
+    def is_held_back(self) -> bool:
+        """Whether back-pressure reduces its output."""
+        return self.back_pressured > BLOCKED
+
+    @property
+    def offered(self) -> float | None:
+        """Tuples/s that arrive for it; None if back-pressure hides them."""
+        if self.pending is not None:
+            return max(0.0, self.observed + self.growth)
+        return None if self.is_held_back else self.observed
+
+
+def emitted(source: FlinkTask, activity: Activity) -> tuple[float, float] | None:
+    """Tuples/s that a source emits in both halves of the time."""
+    metric = sent_by(source.operators[0])
+    return activity.halves(metric if metric in activity.rates else "numRecordsOut")
+
+
+def source_rates(seen: JobProfile) -> tuple[SourceRate, ...]:
+    """Rates of all sources of a job."""
+    return tuple(
+        _source_rate(source, seen.activity[source.id], seen.tuples[source.id])
+        for source in seen.sources
+    )
+
+
+def _source_rate(source: FlinkTask, activity: Activity, observed: float) -> SourceRate:
+    metric = pending_of(source.operators[0])
+    return SourceRate(
+        source.name,
+        observed,
+        emitted(source, activity),
+        activity.totals.get(metric),
+        activity.growth(metric) or 0.0,
+        activity.back_pressured / source.parallelism,
+    )
+
+
+def offered_rate(rates: Sequence[SourceRate]) -> float | None:
+    """Tuples/s that all sources together are offered; None if back-pressure hides some."""
+    offered = [source.offered for source in rates if source.offered is not None]
+    return sum(offered) if len(offered) == len(rates) else None
+
+
+def check_rate(rate: Quantity) -> None:
+    """Raise SettingError or UnitError if a text is neither a rate nor a multiple of one."""
+    if _factor(rate) is None and not 0 < tuple_rate(rate) <= LARGEST:
+        raise SettingError(f"--rate is {rate}; it must be above 0, such as 50000 or 2x")
+
+
+def asked_rate(rate: Quantity, sources: Sequence[SourceRate]) -> float:
+    """Tuples/s of a text such as ``"2x"`` or ``"50 k/s"``.
+
+    >>> asked_rate("2x", [SourceRate("a", 30.0, None)]), asked_rate("1 k/s", [])
+    (60.0, 1000.0)
+
+    Raises
+    ------
+    SettingError
+        If it is a multiple of an unknown rate.
+    """
+    factor = _factor(rate)
+    if factor is None:
+        return tuple_rate(rate)
+    offered = offered_rate(sources)
+    if offered is None:
+        held = [source.name for source in sources if source.offered is None]
+        raise SettingError(
+            f"back-pressure holds {listed(held)} back, and no pending records are reported, so the "
+            f"rate that --rate {rate} multiplies is unknown; give --rate in tuples/s"
+        )
+    if not 0 < factor * offered <= LARGEST:
+        raise SettingError(
+            f"--rate {rate} is a multiple of {offered:.4g} tuples/s, which the sources are offered "
+            f"now; the result must be above 0 and at most {LARGEST:g}"
+        )
+    return factor * offered
+
+
+def _factor(rate: Quantity) -> float | None:
+    """Number before an x; None if there is no x."""
+    match = _FACTOR.fullmatch(rate) if isinstance(rate, str) else None
+    if match is None:
+        return None
+    factor = float(match[1])
+    if not 0 < factor <= LARGEST:
+        raise SettingError(f"--rate is {quoted(rate)}; the factor must be above 0")
+    return factor

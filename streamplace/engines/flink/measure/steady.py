@@ -1,0 +1,99 @@
+"""Check that a job runs steadily, so that its measurements remain valid."""
+
+import math
+from collections.abc import Mapping
+
+from streamplace.engines.flink.measure.profile import JobProfile
+from streamplace.engines.flink.measure.sampling import ALIKE, Activity
+from streamplace.engines.flink.measure.source_rates import emitted
+from streamplace.engines.flink.rest.answer_shapes import Job
+from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.model.messages import quoted, shown
+
+GARBAGE_TIME = "Status.JVM.GarbageCollector.All.Time"
+"""Metric of a TaskManager: milliseconds that all its garbage collectors have used."""
+MOST_GARBAGE = 0.2
+"""Share of the time above which garbage collection distorts the CPU per tuple."""
+WARM_UP_SECONDS = 60.0
+"""Time in which a job loads and compiles its classes (docs/calibration.md)."""
+MOST_COUNTING = 0.15
+"""Maximum part of a rate by which windows may differ because of late counters."""
+NOISE = 3.0
+"""Counts agree if they differ by less than this multiple of the square root of their number."""
+
+
+class UnsteadyJob(FlinkError):
+    """A job that cannot be measured yet; the message says what to wait for."""
+
+
+def check_age(document: Job, job: str, warm_up: float) -> None:
+    """Raise UnsteadyJob if the tasks of a job began to run less than ``warm_up`` seconds ago."""
+    age = seconds_running(document)
+    if age < warm_up:
+        raise UnsteadyJob(
+            f"job {shown(job)} has run for {age:.0f} s, and a job needs more CPU while it warms "
+            f"up; wait {math.ceil(warm_up - age)} s, or lower --warm-up"
+        )
+
+
+def seconds_running(document: Job) -> float:
+    """Seconds since a job began to run, or ran again after a restart.
+
+    >>> seconds_running({"name": "", "state": "RUNNING", "vertices": [], "duration": 5000})
+    5.0
+    """
+    began, now = document.get("timestamps", {}).get("RUNNING", 0), document.get("now", 0)
+    if 0 < began <= now:
+        return (now - began) / 1000
+    return document.get("duration", 0) / 1000
+
+
+def check_rates(seen: JobProfile) -> None:
+    """Raise UnsteadyJob if a source emits at different rates in both halves of the time."""
+    for source in seen.sources:
+        activity = seen.activity[source.id]
+        halves = emitted(source, activity)
+        if halves is None:
+            raise UnsteadyJob(
+                f"Flink did not update the counters of source {quoted(source.name)} often enough "
+                "to compare two windows; watch for longer with --seconds"
+            )
+        if not agree(*halves, activity.seconds / 2, activity.unsure):
+            first, second = halves
+            raise UnsteadyJob(
+                f"source {quoted(source.name)} sent {first:.4g} tuples/s and then {second:.4g}; "
+                f"wait until two windows differ by less than {ALIKE:.0%}, or watch for longer with "
+                "--seconds"
+            )
+
+
+def agree(first: float, second: float, seconds: float, unsure: float) -> bool:
+    """Whether two rates may be those of one constant source.
+
+    If the border of the windows is noticed ``unsure`` seconds late, the first rate is too low and
+    the second one too high, both by that part of the length of a window.
+    """
+    larger, length = max(first, second), max(seconds, 1.0)
+    counting = min(2 * unsure / length, MOST_COUNTING)
+    return abs(first - second) <= (ALIKE + counting) * larger + NOISE * math.sqrt(larger / length)
+
+
+def check_garbage(managers: Mapping[str, Activity]) -> None:
+    """Raise UnsteadyJob if garbage collection uses much of the time of a TaskManager."""
+    for name, share in garbage_shares(managers).items():
+        if share > MOST_GARBAGE:
+            raise UnsteadyJob(
+                f"garbage collection took {share:.0%} of the time of TaskManager {quoted(name)}, "
+                "so the CPU per tuple cannot be measured; give it more memory "
+                f"(taskmanager.memory.task.heap.size), and ask again when it is below "
+                f"{MOST_GARBAGE:.0%}"
+            )
+
+
+def garbage_shares(managers: Mapping[str, Activity]) -> dict[str, float]:
+    """TaskManager → share of its time for garbage collection, if Flink reports it."""
+    return {
+        name: seen.rates[GARBAGE_TIME] / 1000
+        for name, seen in managers.items()
+        if GARBAGE_TIME in seen.rates
+    }

@@ -1,0 +1,240 @@
+"""Whether a job that was measured in windows is warm, so that its CPU remains the same.
+
+CPU is counted by thread, so compilers distort the cost of a tuple only while their results still
+change it. A job is warm when
+
+- compilers used less than `QUIET` of the CPU in the last window, and the CPU of no operator that
+  matters changed over the last `LEAST_WINDOWS`, per tuple or per second; or
+- compilers used less than `BUSY`, and over at least `LEAST_BUSY_WINDOWS` the CPU per tuple of no
+  operator that matters changed, and its fitted slope, plus a standard error, amounts to no more
+  than `MOST_CHANGE` in a minute. CPU per second is no evidence here: if TaskManagers are full, it
+  is steady whatever the cost of a tuple.
+
+A change is a step or a slope over the windows, fitted by least squares, that is both large
+(`MOST_CHANGE`) and clear (`CLEAR` standard errors). Windows are weighted by their tuples; those
+with few tuples are ignored.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from streamplace.engines.flink.measure.constant_loads import LoadWindow
+from streamplace.engines.flink.rest.plan import FlinkTask
+from streamplace.model.arrays import Floats
+from streamplace.model.messages import quoted
+
+QUIET = 0.05
+"""Maximum part of the CPU of TaskManagers that compilers use when they have little to do."""
+BUSY = 0.15
+"""Maximum part that compilers use in a warm job."""
+MOST_CHANGE = 0.05
+"""Maximum relative change of the CPU per tuple of an operator over the windows."""
+CLEAR = 3.0
+"""Standard errors from which on a change is not random."""
+LEAST_WINDOWS = 5
+"""Number of last windows in which a job must be steady."""
+LEAST_BUSY_WINDOWS = 6
+"""The same while compilers are busy."""
+NEXT_SECONDS = 60.0
+"""Time for which a change is extrapolated while compilers are busy."""
+LITTLE = 0.1
+"""Minimum tuples of a window, relative to the fullest one, for its CPU per tuple to count."""
+MATTERS = 0.05
+"""Minimum part of the job's CPU of an operator that matters."""
+
+
+class Verdict(NamedTuple):
+    """Whether a job is warm.
+
+    Attributes
+    ----------
+    windows
+        Number of last windows in which it was warm; 0 if it is not.
+    reason
+        Reason why it is not, or an objection, in words.
+    """
+
+    windows: int
+    reason: str = ""
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether the job is warm."""
+        return self.windows > 0
+
+
+class Series(NamedTuple):
+    """CPU of an operator in windows.
+
+    Attributes
+    ----------
+    values
+        Core seconds per tuple, or per second.
+    weights
+        Weight of each window: 1 in the mean.
+    seconds
+        Middle of each window in time.
+    """
+
+    values: Floats
+    weights: Floats
+    seconds: Floats
+
+    @property
+    def number(self) -> float:
+        """Number of windows with equal weights that would be as informative."""
+        return float(self.weights.sum() ** 2 / (self.weights**2).sum())
+
+
+def judged(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> Verdict:
+    """Whether a job that was measured in windows is warm."""
+    compilers = windows[-1].compilers or 0.0
+    busy = f"compilers take {compilers:.0%} of the CPU of the TaskManagers"
+    if compilers >= BUSY:
+        return Verdict(0, busy)
+    if compilers < QUIET:
+        if len(windows) < LEAST_WINDOWS:
+            return Verdict(0, f"{len(windows)} of {LEAST_WINDOWS} windows were watched")
+        reason = _why_unsteady(tasks, windows[-LEAST_WINDOWS:])
+        return Verdict(0 if reason else LEAST_WINDOWS, reason)
+    if len(windows) < LEAST_BUSY_WINDOWS:
+        return Verdict(0, busy)
+    for number in range(LEAST_BUSY_WINDOWS, len(windows) + 1):
+        last = windows[-number:]
+        if not (reason := _why_unproven(tasks, last)):
+            return Verdict(
+                number,
+                f"{busy}, but the CPU per tuple of all operators that matter was steady over "
+                f"{number} windows",
+            )
+    return Verdict(0, f"{busy}, and {reason}")
+
+
+def _why_unsteady(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> str:
+    """Sentence on the operator whose CPU changed most; empty if all are steady.
+
+    It is sufficient that the CPU per second is steady, because committers read messages in batches.
+    """
+    changes: list[tuple[float, str]] = []
+    for task in _that_matter(tasks, windows):
+        own = per_second(task.id, windows)
+        change = change_of(own)
+        each = per_tuple(task.id, windows)
+        if each.number >= LEAST_WINDOWS / 2:
+            change = min(change_of(each), change, key=abs)
+        changes.append((change, task.name))
+    return _largest(changes)
+
+
+def _why_unproven(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> str:
+    """Sentence on the operator whose CPU per tuple may change most; empty if all are steady."""
+    changes: list[tuple[float, str]] = []
+    for task in _that_matter(tasks, windows):
+        each = per_second if task.id in windows[-1].periodic else per_tuple
+        series = each(task.id, windows)
+        if series.number < LEAST_WINDOWS:
+            return f"operator {quoted(task.name)} had little data in most windows"
+        changes.append((max(change_of(series), drift_of(series), key=abs), task.name))
+    return _largest(changes)
+
+
+def _largest(changes: Sequence[tuple[float, str]]) -> str:
+    change, name = max(changes, key=lambda pair: abs(pair[0]), default=(0.0, ""))
+    if abs(change) <= MOST_CHANGE:
+        return ""
+    return f"the CPU of operator {quoted(name)} per tuple changed by {change:+.0%}"
+
+
+def _that_matter(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> Iterator[FlinkTask]:
+    """Operators with a significant part of the job's CPU."""
+    whole = sum(sum(one.cores.values()) for one in windows)
+    for task in tasks:
+        cores = sum(one.cores.get(task.id, 0.0) for one in windows)
+        if cores > 0 and cores >= MATTERS * whole:
+            yield task
+
+
+def per_tuple(task: str, windows: Sequence[LoadWindow]) -> Series:
+    """CPU of an operator per tuple, in the windows with enough tuples."""
+    most = max(one.tuples.get(task, 0.0) * one.seconds for one in windows)
+    rows = [
+        (one.cores.get(task, 0.0) / one.tuples[task], one.tuples[task] * one.seconds, middle)
+        for one, middle in _with_middles(windows)
+        if one.tuples.get(task, 0.0) * one.seconds > LITTLE * most
+    ]
+    return _series(rows)
+
+
+def per_second(task: str, windows: Sequence[LoadWindow]) -> Series:
+    """CPU of an operator per second."""
+    return _series(
+        [(one.cores.get(task, 0.0), one.seconds, middle) for one, middle in _with_middles(windows)]
+    )
+
+
+def _with_middles(windows: Sequence[LoadWindow]) -> Iterator[tuple[LoadWindow, float]]:
+    end = 0.0
+    for one in windows:
+        yield one, end + one.seconds / 2
+        end += one.seconds
+
+
+def _series(rows: Sequence[tuple[float, float, float]]) -> Series:
+    values, weights, middles = np.array(rows, np.float64).reshape(-1, 3).T
+    return Series(values, weights / (weights.mean() if len(rows) else 1.0), middles)
+
+
+def change_of(series: Series) -> float:
+    """Change of values over time, relative to their mean; 0 if it may be random.
+
+    A slope and a step at any position are fitted; the largest clear change counts.
+
+    Examples
+    --------
+    >>> ones, middles = np.ones(4), np.array([5.0, 15.0, 25.0, 35.0])
+    >>> change_of(Series(np.array([4.0, 4.1, 3.9, 4.0]), ones, middles))
+    0.0
+    >>> round(change_of(Series(np.array([52.0, 40.0, 30.0, 22.0]), ones, middles)), 2)
+    -0.83
+    """
+    n, mean = len(series.values), _mean(series)
+    shapes = [np.arange(n) / (n - 1.0)]
+    shapes += [(np.arange(n) >= k).astype(np.float64) for k in range(1, n)]
+    fits = [_fitted(shape, series) for shape in shapes]
+    clear = [height / mean for height, error in fits if abs(height) > CLEAR * error and mean > 0]
+    return max(clear, key=abs, default=0.0)
+
+
+def drift_of(series: Series) -> float:
+    """Predicted change of values within a minute, relative to their mean, plus a standard error.
+
+    The slope is extrapolated from the middle of the windows, which has their mean.
+
+    >>> ones, middles = np.ones(6), np.arange(5.0, 65.0, 10.0)
+    >>> round(drift_of(Series(np.array([60.0, 59.0, 58.0, 57.0, 56.0, 55.0]), ones, middles)), 2)
+    -0.15
+    """
+    slope, error = _fitted(series.seconds, series)
+    mean = _mean(series)
+    ahead = NEXT_SECONDS + float(series.seconds[-1] - (series.weights * series.seconds).mean())
+    return math.copysign((abs(slope) + error) * ahead / mean, slope) if mean > 0 else 0.0
+
+
+def _mean(series: Series) -> float:
+    return float((series.weights * series.values).mean())
+
+
+def _fitted(shape: Floats, series: Series) -> tuple[float, float]:
+    """Height of a shape fitted to values, and its standard error."""
+    weights = series.weights
+    x = shape - (weights * shape).mean()
+    spread = float((weights * x**2).sum())
+    if spread <= 0:
+        return 0.0, math.inf
+    height = float((weights * x * series.values).sum()) / spread
+    rest = series.values - _mean(series) - height * x
+    variance = float((weights * rest**2).sum()) / max(1, len(weights) - 2)
+    return height, math.sqrt(variance / spread)

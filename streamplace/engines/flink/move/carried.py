@@ -1,0 +1,167 @@
+"""Settings of a running job that a new submission would lose, and the settings that keep them.
+
+Flink's REST interface reports how a job checkpoints, where it keeps its state and how it restarts,
+but not the settings themselves. They are derived from its answers.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from streamplace.engines.flink.move.state import completed_path
+from streamplace.engines.flink.rest.client import Refusal, Rest
+from streamplace.engines.flink.rest.saving_shapes import CheckpointSettings
+
+Settings = dict[str, str]
+PERIODIC_LIMIT_MS = 10**15
+"""Flink reports at least this interval for a job without periodic checkpoints."""
+BACKENDS = {
+    "HashMapStateBackend": "hashmap",
+    "EmbeddedRocksDBStateBackend": "rocksdb",
+    "ForStStateBackend": "forst",
+}
+CHECKPOINTING = "execution.checkpointing"
+RESTART = "restart-strategy"
+DEFAULTS: Settings = {
+    f"{CHECKPOINTING}.timeout": "600000 ms",
+    f"{CHECKPOINTING}.min-pause": "0 ms",
+    f"{CHECKPOINTING}.max-concurrent-checkpoints": "1",
+    f"{CHECKPOINTING}.mode": "exactly_once",
+    f"{CHECKPOINTING}.unaligned.enabled": "false",
+    f"{CHECKPOINTING}.tolerable-failed-checkpoints": "0",
+    f"{CHECKPOINTING}.aligned-checkpoint-timeout": "0 ms",
+    f"{CHECKPOINTING}.externalized-checkpoint-retention": "no_externalized_checkpoints",
+    "state.backend.type": "hashmap",
+    "state.changelog.enabled": "false",
+    "pipeline.object-reuse": "false",
+}
+"""Flink's defaults."""
+UNTOLD = "(a folder that Flink tells once a checkpoint has completed)"
+"""Stands for the checkpoint folder of a job that has not completed a checkpoint yet."""
+_DURATION = r"(PT[0-9A-Z.]+)"
+_STRATEGIES = {
+    "fixed-delay": (
+        rf"Restart with fixed delay \({_DURATION}\)\. #(\d+) restart attempts",
+        ("delay", "attempts"),
+    ),
+    "failure-rate": (
+        rf"Failure rate restart with maximum of (\d+) failures within interval {_DURATION} "
+        rf"and fixed delay {_DURATION}\.",
+        ("max-failures-per-interval", "failure-rate-interval", "delay"),
+    ),
+    "exponential-delay": (
+        rf"Restart with exponential delay: starting at {_DURATION}, increasing by ([0-9.]+), "
+        rf"with maximum {_DURATION}\. Delay resets after {_DURATION} with jitter ([0-9.]+)",
+        (
+            "initial-backoff",
+            "backoff-multiplier",
+            "max-backoff",
+            "reset-backoff-threshold",
+            "jitter-factor",
+        ),
+    ),
+}
+
+
+def running_settings(rest: Rest, job: str) -> Settings:
+    """Settings of a running job, as far as Flink reports them."""
+    path = f"/jobs/{quote(job, safe='')}"
+    execution = rest.get(f"{path}/config")["execution-config"]
+    settings = dict(_restarting(execution.get("restart-strategy", "")))
+    settings["pipeline.object-reuse"] = str(execution.get("object-reuse-mode", False)).lower()
+    try:
+        checkpoints: CheckpointSettings = rest.get(f"{path}/checkpoints/config")
+    except Refusal:  # the job takes no checkpoints
+        return settings
+    return settings | dict(_checkpointing(checkpoints)) | _storage(rest, job, checkpoints)
+
+
+def lost(running: Mapping[str, str], planned: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Settings that would change, with their old and new values."""
+    pairs = {
+        key: (value, planned.get(key, DEFAULTS.get(key, ""))) for key, value in running.items()
+    }
+    return {
+        key: (was, will_be)
+        for key, (was, will_be) in pairs.items()
+        if was != will_be and not (was == UNTOLD and will_be)
+    }
+
+
+def _checkpointing(answer: CheckpointSettings) -> Iterator[tuple[str, str]]:
+    backend = BACKENDS.get(answer.get("state_backend", ""))
+    if backend is not None:
+        yield "state.backend.type", backend
+    if "state_changelog_enabled" in answer:
+        yield "state.changelog.enabled", str(answer["state_changelog_enabled"]).lower()
+    if answer.get("interval", PERIODIC_LIMIT_MS) >= PERIODIC_LIMIT_MS:
+        return
+    yield f"{CHECKPOINTING}.interval", f"{answer['interval']} ms"
+    row: Mapping[str, Any] = answer
+    for field, key, unit in (
+        ("timeout", "timeout", " ms"),
+        ("min_pause", "min-pause", " ms"),
+        ("max_concurrent", "max-concurrent-checkpoints", ""),
+        ("mode", "mode", ""),
+        ("unaligned_checkpoints", "unaligned.enabled", ""),
+        ("tolerable_failed_checkpoints", "tolerable-failed-checkpoints", ""),
+        ("aligned_checkpoint_timeout", "aligned-checkpoint-timeout", " ms"),
+    ):
+        if field in row:
+            yield f"{CHECKPOINTING}.{key}", f"{str(row[field]).lower()}{unit}"
+    retention = answer["externalization"]
+    if not retention["enabled"]:
+        policy = "no_externalized_checkpoints"
+    elif retention["delete_on_cancellation"]:
+        policy = "delete_on_cancellation"
+    else:
+        policy = "retain_on_cancellation"
+    yield f"{CHECKPOINTING}.externalized-checkpoint-retention", policy
+
+
+def checkpoint_folder(rest: Rest, job: str, settings: Mapping[str, str]) -> str | None:
+    """Folder in which successors of a job keep their checkpoints; None if unknown."""
+    try:
+        path = completed_path(rest, job)
+    except Refusal:  # the job takes no checkpoints
+        path = None
+    folder, own, _ = (path or "").rpartition(f"/{job}/chk-")
+    keys = (f"{CHECKPOINTING}.dir", "state.checkpoints.dir")
+    named = [settings[key] for key in keys if key in settings and settings[key] != UNTOLD]
+    if named or own:
+        return named[0] if named else folder
+    cluster = rest.settings()
+    return next((cluster[key] for key in keys if cluster.get(key)), None)
+
+
+def _storage(rest: Rest, job: str, answer: CheckpointSettings) -> Settings:
+    """Folder of a job's checkpoints, derived from the path of the last one."""
+    if answer.get("checkpoint_storage") != "FileSystemCheckpointStorage":
+        return {}
+    path = completed_path(rest, job)
+    folder, own, _ = (path or "").rpartition(f"/{job}/chk-")
+    return {f"{CHECKPOINTING}.dir": folder if own else UNTOLD}
+
+
+def _restarting(text: str) -> Iterator[tuple[str, str]]:
+    if text.startswith("Restart deactivated"):
+        yield f"{RESTART}.type", "none"
+    for kind, (pattern, names) in _STRATEGIES.items():
+        if match := re.match(pattern, text):
+            yield f"{RESTART}.type", kind
+            for name, value in zip(names, match.groups(), strict=True):
+                yield f"{RESTART}.{kind}.{name}", _plain(value)
+
+
+def _plain(value: str) -> str:
+    """Format a number, or a duration in ms.
+
+    >>> _plain("PT1M0.5S"), _plain("1.500000"), _plain("7")
+    ('60500 ms', '1.5', '7')
+    """
+    parts = re.fullmatch(r"PT(?:(\d+)H)?(?:(\d+)M)?(?:([\d.]+)S)?", value)
+    if parts is None:
+        return f"{float(value):g}"
+    hours, minutes, seconds = (float(part or 0) for part in parts.groups())
+    return f"{round(1000 * (3600 * hours + 60 * minutes + seconds))} ms"

@@ -1,0 +1,170 @@
+"""Copies: jobs that already continue from the state that another job would be started from.
+
+Flink lets any number of jobs start from one savepoint, and each of them would write its own output.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+
+from streamplace.engines.flink.move.state import restored_path
+from streamplace.engines.flink.rest.client import ENDED, FlinkError, Refusal, Rest
+from streamplace.model.messages import quoted, shown
+
+_MAKER = re.compile(r"/(?:([0-9a-f]{32})/chk-\d+|savepoint-([0-9a-f]{6})-[0-9a-f]+)/?$")
+BEGUN = ("INITIALIZING", "CREATED")
+_PREFIX = 6
+"""Number of digits of a job's id in the names of its savepoints."""
+
+
+class CopyRuns(FlinkError):
+    """A job already continues from that state, so nothing was started."""
+
+
+def refuse_copy(rest: Rest, path: str) -> None:
+    """Raise CopyRuns if a job that has not ended was started from a savepoint or checkpoint.
+
+    The same applies to a checkpoint of a job that is still running.
+    """
+    job = maker(path)
+    live = rest.live_jobs()
+    if job in live:
+        raise CopyRuns(
+            f"job {job} ({rest.state(job)}) has taken the checkpoint {shown(path, 300)} and still "
+            "runs; cancel it before another job continues from there. Nothing was started"
+        )
+    for other in live:
+        if same_place(path, _restored(rest, other)):
+            raise _refused(other, str(rest.state(other)), path)
+
+
+def refuse_other(rest: Rest, path: str, chain: Sequence[str], name: str) -> None:
+    """Raise CopyRuns if a job that was not started by the move continues from the state of a chain.
+
+    A job of the same name counts as well if it began after the first job of the chain had ended and
+    has since restarted from a checkpoint of its own. If the cluster has forgotten the first job,
+    all jobs of that name count.
+
+    Parameters
+    ----------
+    path
+        Savepoint or checkpoint that the next job of the chain would be started from.
+    chain
+        Ids of a job and of its successors.
+    name
+        Name of the job; empty if names should be ignored.
+    """
+    states = rest.jobs()
+    ended = _moment(rest, chain[0], ENDED) if chain[0] in states else None
+    for other, state in states.items():
+        if state in ENDED or other in chain:
+            continue
+        restored = _restored(rest, other)
+        if same_place(path, restored) or _is_of(restored, chain):
+            raise _refused(other, state, path)
+        is_own = maker(restored or "") == other or (ended is None and restored is None)
+        if not name or not is_own or rest.job(other)["name"] != name:
+            continue
+        if ended is None or _moment(rest, other, BEGUN) >= ended:
+            raise CopyRuns(
+                f"job {other} ({state}), which has the same name {quoted(name)}, was started "
+                f"meanwhile by another command; nothing was started from {shown(path, 300)}"
+            )
+
+
+@contextmanager
+def alone(
+    rest: Rest, path: str, chain: Sequence[str], name: str, give_way: Callable[[], None]
+) -> Iterator[None]:
+    """Refuse other jobs that continue from the state, before and after the block submits a job.
+
+    The second check is needed because another user may submit a job at the same time.
+
+    Parameters
+    ----------
+    path, chain, name
+        As in ``refuse_other``.
+    give_way
+        Ends the job that was submitted in the block.
+    """
+    refuse_other(rest, path, chain, name)
+    yield
+    try:
+        refuse_other(rest, path, chain, name)
+    except CopyRuns:
+        give_way()
+        raise
+
+
+def free_id(rest: Rest, path: str) -> str:
+    """Id of the next job from a savepoint, the same for all commands that start one now.
+
+    Flink accepts every id once, so one of two simultaneous commands is refused.
+    """
+    states = rest.jobs()
+    for number in count():
+        text = f"streamplace start {number} from {_plain(path)}"
+        job = hashlib.sha256(text.encode()).hexdigest()[:32]
+        if states.get(job) not in ENDED:
+            return job
+    raise AssertionError
+
+
+def maker(path: str) -> str:
+    """Id of the job that took a checkpoint, or the first digits of the id in a savepoint's name.
+
+    >>> maker("s3://b/0123456789abcdef0123456789abcdef/chk-7"), maker("/s/savepoint-012345-6789ab")
+    ('0123456789abcdef0123456789abcdef', '012345')
+    """
+    match = _MAKER.search(path)
+    return "" if match is None else match[1] or match[2]
+
+
+def same_place(path: str, other: str | None) -> bool:
+    """Whether two paths or URIs refer to the same savepoint.
+
+    >>> same_place("file:///s/savepoint-1", "/s/savepoint-1/"), same_place("s3://b/x", "s3://c/x")
+    (True, False)
+    """
+    return other is not None and _plain(path) == _plain(other)
+
+
+def _is_of(path: str | None, chain: Collection[str]) -> bool:
+    """Whether the savepoint or checkpoint at a path belongs to one of these jobs."""
+    made_by = maker(path or "")
+    return bool(made_by) and any(made_by in (job, job[:_PREFIX]) for job in chain)
+
+
+def _restored(rest: Rest, job: str) -> str | None:
+    """Savepoint or checkpoint that a job was started from, if Flink reports it."""
+    try:
+        return restored_path(rest, job)
+    except Refusal:  # it takes no checkpoints, or has just disappeared
+        return None
+
+
+def _moment(rest: Rest, job: str, states: Collection[str]) -> float:
+    """Time at which a job entered one of these states, in ms; 0 if Flink does not report it."""
+    timestamps = rest.job(job).get("timestamps", {})
+    return max((timestamps.get(state, 0.0) for state in states), default=0.0)
+
+
+def _refused(job: str, state: str, path: str) -> CopyRuns:
+    return CopyRuns(
+        f"job {job} ({state}) continues from {shown(path, 300)} already; nothing was "
+        "started. Cancel that job first if another one shall take its place"
+    )
+
+
+def _plain(path: str) -> str:
+    """Normal form of a path, without duplicate slashes and without the scheme of files."""
+    scheme, colon, rest = path.partition(":")
+    if colon and scheme == "file":
+        path, scheme = rest, ""
+    elif colon and "/" not in scheme:
+        path = rest
+    else:
+        scheme = ""
+    return f"{scheme}:{re.sub('/+', '/', path).rstrip('/')}"

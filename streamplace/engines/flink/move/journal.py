@@ -1,0 +1,287 @@
+"""Journal of a move: its parameters, stored beside the savepoints, so that it can be resumed.
+
+The journal is also the lock of the job: the command that creates it moves the job. It is readable
+from every machine, and its holder renews it. A lock that is no longer renewed belongs to a command
+that has ended.
+"""
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from streamplace.engines.flink.move.folder import FileEntry, SavepointFolder
+from streamplace.engines.flink.move.holder import Holder
+from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.errors import SettingError, StreamplaceError
+from streamplace.model.messages import listed, quoted
+
+PREFIX = "streamplace-move-"
+SUFFIX, BEAT = ".json", ".alive"
+BEAT_SECONDS, DEAD_SECONDS = 5.0, 30.0
+"""Interval of a lock's renewals, and time without them after which its holder counts as ended."""
+
+_under_way: set[str] = set()
+"""Moves of this process that have not ended, by the ids of their stop requests."""
+
+
+class Journal(BaseModel):
+    """Parameters and progress of a move.
+
+    Attributes
+    ----------
+    job
+        The job that is moved.
+    trigger
+        Id of the request that stops it.
+    successor
+        Id of the job that is started in its place.
+    before, after
+        Operator → device of each of its subtasks, now and afterwards.
+    settings
+        Settings of the running job that its successors get.
+    savepoint
+        Savepoint or checkpoint that the next job of the move starts from, once known.
+    returns
+        Whether the move has failed, so that the job returns to its previous devices.
+    name
+        Name of the job.
+    checkpoints
+        Folder with a folder of checkpoints for each job; None if unknown.
+    jar, digest
+        The job's jar on the machine of the move, and its SHA-256.
+    resume_by
+        The command that finishes the move.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: Literal[1] = 1
+    job: str
+    trigger: str
+    successor: str
+    before: dict[str, list[str]]
+    after: dict[str, list[str]]
+    settings: dict[str, str] = {}
+    allow_non_restored: bool = False
+    savepoint: str | None = None
+    returns: bool = False
+    name: str = ""
+    checkpoints: str | None = None
+    jar: str = ""
+    digest: str = ""
+    resume_by: str = ""
+    began: datetime
+    holder: Holder
+
+    @property
+    def devices(self) -> set[str]:
+        """TaskManagers of the job before and after the move."""
+        places = [*self.before.values(), *self.after.values()]
+        return {device for vector in places for device in vector}
+
+
+class MoveUnderWay(StreamplaceError):
+    """Another command moves the job."""
+
+
+@dataclass(slots=True)
+class MoveLock:
+    """The lock of a job, held by this process; its files contain the journal of the move.
+
+    Attributes
+    ----------
+    names
+        Files of the lock: one per job id that the move uses.
+    """
+
+    folder: SavepointFolder
+    journal: Journal
+    names: list[str] = field(default_factory=list)
+
+    def save(self, journal: Journal) -> None:
+        """Write the current state of the move."""
+        self.journal = journal
+        for name in self.names:
+            self.folder.write(name, journal.model_dump_json())
+
+    def cover(self, job: str) -> None:
+        """Lock another job for the same move."""
+        name = file_name(job, 1)
+        is_new = self.folder.create(name, self.journal.model_dump_json())
+        if is_new or ((other := read_journal(self.folder, name)) and other.job == self.journal.job):
+            self.names.append(name)
+
+    def release(self) -> None:
+        """Release the lock at the end of the move."""
+        for name in reversed(self.names):
+            self.folder.delete(name.removesuffix(SUFFIX) + BEAT)
+            self.folder.delete(name)
+
+
+@contextmanager
+def renewing(lock: MoveLock) -> Iterator[None]:
+    """Renew a lock while the block runs."""
+    over = threading.Event()
+
+    def renew() -> None:
+        while not over.wait(BEAT_SECONDS):
+            for name in [*lock.names]:
+                with suppress(FlinkError):  # job ids protect the job even without the lock
+                    lock.folder.write(name.removesuffix(SUFFIX) + BEAT, "")
+
+    thread = threading.Thread(target=renew, daemon=True)
+    thread.start()
+    _under_way.add(lock.journal.trigger)
+    try:
+        yield
+    finally:
+        _under_way.discard(lock.journal.trigger)
+        over.set()
+        thread.join()
+
+
+@dataclass(frozen=True, slots=True)
+class JobLocks:
+    """The locks of a job, from a listing of their folder.
+
+    Attributes
+    ----------
+    last
+        Number of the latest lock since the job was last unlocked; 0 if it is unlocked.
+    age
+        Seconds since its creation or renewal.
+    journal
+        Its journal; None if that cannot be read, or is being written.
+    """
+
+    last: int = 0
+    age: float = 0.0
+    journal: Journal | None = None
+
+    @classmethod
+    def listed(cls, folder: SavepointFolder, job: str) -> "JobLocks":
+        """List the locks of a job."""
+        entries = folder.entries(f"{PREFIX}{job}.")
+        last = max(_numbers(entries, job), default=0)
+        if not last:
+            return cls()
+        name = file_name(job, last)
+        own = (name, name.removesuffix(SUFFIX) + BEAT)
+        age = min((entry.age for entry in entries if entry.name in own), default=0.0)
+        return cls(last, age, read_journal(folder, name))
+
+    def refuse_holder(self, job: str) -> None:
+        """Raise MoveUnderWay if the job is locked by a command that is still running."""
+        if not self.last:
+            return
+        if self.journal is None:
+            if self.age < DEAD_SECONDS:  # it is being written
+                raise MoveUnderWay(f"another command has just begun to move job {job}")
+            return
+        if is_held(self.journal, self.age):
+            raise MoveUnderWay(
+                f"job {job} is being moved, by {self.journal.holder}, since "
+                f"{self.journal.began:%Y-%m-%d %H:%M:%S} UTC; wait until that has ended"
+            )
+
+
+def is_held(journal: Journal, age: float) -> bool:
+    """Whether the command that holds a lock is still running.
+
+    Parameters
+    ----------
+    age
+        Seconds since the creation or renewal of the lock.
+    """
+    holder = journal.holder
+    if holder == Holder.current():
+        return journal.trigger in _under_way
+    return holder.runs if holder.is_here else age < DEAD_SECONDS
+
+
+def acquire(folder: SavepointFolder, journal: Journal, locks: JobLocks) -> MoveLock:
+    """Lock a job.
+
+    A lock whose holder has ended is replaced by one with the next number.
+
+    Parameters
+    ----------
+    locks
+        Known locks of the job; a lock that another command has created since counts, too.
+
+    Raises
+    ------
+    MoveUnderWay
+        When another command holds the lock.
+    """
+    locks.refuse_holder(journal.job)
+    name = file_name(journal.job, locks.last + 1)
+    if not folder.create(name, journal.model_dump_json()):
+        other = read_journal(folder, name)  # its own, if the answer to an earlier request was lost
+        if other is None or (other.trigger, other.holder) != (journal.trigger, journal.holder):
+            raise MoveUnderWay(f"another command has just begun to move job {journal.job}")
+    older = [file_name(journal.job, number) for number in range(1, locks.last + 1)]
+    return MoveLock(folder, journal, [*older, name])
+
+
+def read_journal(folder: SavepointFolder, name: str) -> Journal | None:
+    """Journal in a file; None if there is no readable one."""
+    try:
+        return Journal.model_validate_json(folder.read(name))
+    except ValidationError:
+        return None
+
+
+def unfinished(folder: SavepointFolder) -> list[Journal]:
+    """Journals of moves that have not finished, whether in progress or interrupted."""
+    names = [entry.name for entry in folder.entries(PREFIX) if entry.name.endswith(SUFFIX)]
+    journals = [journal for name in names if (journal := read_journal(folder, name)) is not None]
+    latest = {journal.job: journal for journal in journals}
+    return [*latest.values()]
+
+
+def broken_off(folder: SavepointFolder, job: str | None) -> Journal:
+    """Journal of the only unfinished move, or of the unfinished move of a job.
+
+    Raises
+    ------
+    SettingError
+        When there is none, or more than one.
+    """
+    journals = unfinished(folder)
+    if job is not None:
+        journals = [j for j in journals if job in (j.job, j.successor)]
+    if not journals:
+        of = "" if job is None else f" of job {quoted(job)}"
+        raise SettingError(
+            f"{quoted(folder.uri)} records no interrupted move{of}; drop --resume to start one"
+        )
+    if len(journals) > 1:
+        names = listed(tuple(journal.job for journal in journals))
+        raise SettingError(
+            f"moves of {len(journals)} jobs were interrupted: {names}; choose one with --job"
+        )
+    return journals[0]
+
+
+def file_name(job: str, number: int) -> str:
+    """Name of a lock's file."""
+    return f"{PREFIX}{job}.{number}{SUFFIX}"
+
+
+def now() -> datetime:
+    """Current time, in whole seconds."""
+    return datetime.now(UTC).replace(microsecond=0)
+
+
+def _numbers(entries: Iterable[FileEntry], job: str) -> Iterator[int]:
+    """Numbers of the locks of a job since it was last unlocked."""
+    for entry in entries:
+        text = entry.name.removeprefix(f"{PREFIX}{job}.").removesuffix(SUFFIX)
+        if entry.name.endswith(SUFFIX) and text.isdecimal():
+            yield int(text)

@@ -1,0 +1,79 @@
+"""Leftovers of moves beside savepoints: locks of commands that have ended, and their renewals."""
+
+from typing import NamedTuple
+
+from streamplace.engines.flink.move.folder import FileEntry, SavepointFolder
+from streamplace.engines.flink.move.journal import (
+    DEAD_SECONDS,
+    PREFIX,
+    SUFFIX,
+    Journal,
+    is_held,
+    read_journal,
+)
+from streamplace.engines.flink.move.state import stop_status, stopped_with
+from streamplace.engines.flink.program.submission import chain_states
+from streamplace.engines.flink.rest.client import ENDED, FINISHED, Rest
+
+UNDER_WAY = "IN_PROGRESS"
+"""Status of a stop request that Flink is still carrying out."""
+
+
+class LeftLock(NamedTuple):
+    """A lock that a move has left behind.
+
+    Attributes
+    ----------
+    names
+        Names of its files.
+    needed
+        Reason why it must stay; None if it can be removed.
+    """
+
+    job: str
+    names: tuple[str, ...]
+    needed: str | None
+
+
+def left_locks(rest: Rest, folder: SavepointFolder) -> list[LeftLock]:
+    """Locks in a folder, by job; those of moves in progress are needed."""
+    entries = folder.entries(PREFIX)
+    jobs = dict.fromkeys(entry.name.removeprefix(PREFIX).partition(".")[0] for entry in entries)
+    return [_left_lock(rest, folder, job, entries) for job in jobs]
+
+
+def remove_lock(folder: SavepointFolder, lock: LeftLock) -> None:
+    """Remove the files of a lock."""
+    for name in lock.names:
+        folder.delete(name)
+
+
+def _left_lock(rest: Rest, folder: SavepointFolder, job: str, entries: list[FileEntry]) -> LeftLock:
+    own = [entry for entry in entries if entry.name.startswith(f"{PREFIX}{job}.")]
+    names, age = tuple(entry.name for entry in own), min(entry.age for entry in own)
+    journals = [read_journal(folder, name) for name in names if name.endswith(SUFFIX)]
+    readable = [journal for journal in journals if journal is not None]
+    if readable:
+        return LeftLock(job, names, _need_of(rest, readable[-1], age))
+    is_young = age < DEAD_SECONDS
+    return LeftLock(job, names, f"a move of job {job} has just begun" if is_young else None)
+
+
+def _need_of(rest: Rest, journal: Journal, age: float) -> str | None:
+    """Why the lock of a move must stay; None if a copy runs, or the job has ended for good."""
+    if is_held(journal, age):
+        return f"job {journal.job} is being moved, by {journal.holder}"
+    states = chain_states(rest, journal.job)
+    last = next(reversed(states), "")
+    if any(state not in ENDED for state in states.values()):
+        is_over = stop_status(rest, journal.job, journal.trigger) != UNDER_WAY
+    elif states and states[last] == FINISHED:
+        is_over = stopped_with(rest, last) is None
+    else:
+        is_over = bool(states) and states[last] == "CANCELED" and not journal.returns
+    if is_over:
+        return None
+    return (
+        f"the move of job {journal.job} has not finished, and no copy of the job runs; finish it "
+        f"with: {journal.resume_by or 'streamplace flink move JAR --resume'}"
+    )

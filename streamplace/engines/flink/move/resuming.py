@@ -1,0 +1,104 @@
+"""The command that finishes a move, complete so that it can be executed as printed."""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from streamplace.engines.flink.program.program import Program
+
+_NEW = ("--placement", "--rate", "--output", "-o")
+"""Options with a value that a resumed move does not accept."""
+_FLAGS = ("--resume", "--json", "--probe")
+_FILES = (
+    "--cluster",
+    "--library",
+    "--flink-home",
+    "--authorization",
+    "--key",
+    "--cert",
+    "--cacert",
+)
+
+
+_LOGIN = re.compile(r"(?<=://)[^/@\s]+@")
+"""Name and password of an address, which are removed from commands in messages and files."""
+
+
+def resume_words(words: Sequence[str], jar: Path) -> str:
+    """The command line of a move with --resume, and without the options that this excludes.
+
+    Paths are absolute, so that the working directory does not matter. Names and passwords in
+    addresses are replaced by placeholders.
+
+    >>> words = ["flink", "move", "/j/a.jar", "--placement", "p.json", "--", "--in", "x y"]
+    >>> resume_words(words, Path("/j/a.jar"))
+    "streamplace flink move /j/a.jar --resume -- --in 'x y'"
+    >>> words = ["flink", "move", "/j/a.jar", "--rest", "http://me:secret@host"]
+    >>> resume_words(words, Path("/j/a.jar"))
+    'streamplace flink move /j/a.jar --rest http://NAME:PASSWORD@host --resume'
+    """
+    options, arguments = _parted(words)
+    options = [*_whole(options, str(jar))]
+    return shlex.join(["streamplace", *options, "--resume", *arguments])
+
+
+def _whole(options: Sequence[str], jar: str) -> Iterator[str]:
+    for before, word in zip(("", *options), options, strict=False):
+        if word.startswith(_NEW) or before in _NEW or word in _FLAGS:
+            continue
+        word = _LOGIN.sub("NAME:PASSWORD@", word)
+        option, equals, path = word.partition("=")
+        if word == jar or before in _FILES:
+            yield str(Path(word).resolve())
+        elif equals and option in _FILES:
+            yield f"{option}={Path(path).resolve()}"
+        else:
+            yield word
+
+
+def resume_command(program: Program, url: str, folder: str | None) -> str:
+    """The same command for a move that was begun from Python."""
+    more = ["--savepoints", folder] if folder is not None else []
+    return _command("move", program, url, [*more, "--resume"])
+
+
+def apply_command(program: Program, url: str, placement: str, savepoint: str) -> str:
+    """The command that starts a job from a savepoint with a placement."""
+    return _command("apply", program, url, ["--placement", placement, "--savepoint", savepoint])
+
+
+def _command(name: str, program: Program, url: str, more: Sequence[str]) -> str:
+    """A command with all options that describe the program of a job."""
+    words = ["streamplace", "flink", name, str(program.jar.resolve()), "--rest"]
+    words += [_LOGIN.sub("NAME:PASSWORD@", url)]
+    words += ["--entry-class", program.entry_class] if program.entry_class is not None else []
+    for library in program.libraries:
+        words += ["--library", str(library.resolve())]
+    for classpath in program.classpaths:
+        words += ["-C", classpath]
+    for key, value in program.settings.items():
+        words += ["-D", f"{key}={value}"]
+    words += ["-p", str(program.parallelism)] if program.parallelism is not None else []
+    if program.managed_mb is not None:
+        words += ["--managed-memory", f"{program.managed_mb} MiB"]
+    arguments = ["--", *program.arguments] if program.arguments else []
+    return shlex.join([*words, *more, *arguments])
+
+
+def with_job(command: str, job: str) -> str:
+    """Add the job of the move to a command, unless it names one.
+
+    >>> with_job("streamplace flink move a.jar --resume -- --job x", "0b7c")
+    'streamplace flink move a.jar --resume --job 0b7c -- --job x'
+    """
+    options, arguments = _parted(shlex.split(command))
+    if any(word == "--job" or word.startswith("--job=") for word in options):
+        return command
+    return shlex.join([*options, "--job", job, *arguments])
+
+
+def _parted(words: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Words before the arguments of the job, and those arguments."""
+    end = list(words).index("--") if "--" in words else len(words)
+    return [*words[:end]], [*words[end:]]

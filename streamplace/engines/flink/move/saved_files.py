@@ -1,0 +1,78 @@
+"""State on files: savepoints and checkpoints of the jobs of a move that Flink no longer knows."""
+
+from typing import NamedTuple
+
+from streamplace.engines.flink.move.copies import maker, same_place
+from streamplace.engines.flink.move.folder import FileEntry, SavepointFolder
+from streamplace.engines.flink.move.journal import Journal, file_name
+from streamplace.engines.flink.rest.job_ids import chain_of
+
+CHAIN = 6
+"""Number of jobs of a move whose state is searched: the first, its successor, and returns."""
+
+
+class SavedState(NamedTuple):
+    """A complete savepoint or checkpoint.
+
+    Attributes
+    ----------
+    path
+        Path of the savepoint or checkpoint.
+    job
+        The job that saved it.
+    age
+        Seconds since its completion.
+    """
+
+    path: str
+    job: str
+    age: float
+
+    @property
+    def words(self) -> str:
+        """Clause on its kind and path."""
+        kind = "checkpoint" if "/chk-" in self.path else "savepoint"
+        return f"the last complete {kind} is {self.path}"
+
+
+def last_on_files(folder: SavepointFolder, journal: Journal) -> SavedState | None:
+    """Last complete state of any job of a move; None if there is none.
+
+    The jobs ran one after another, so the state of a later job is newer. Savepoints of the first
+    job that are older than the move are ignored, because they may be much older.
+    """
+    for job in reversed(chain_of(journal.job, CHAIN)):
+        states = [
+            SavedState(folder.path(entry.name), job, entry.age)
+            for entry in folder.complete(folder.uri, f"savepoint-{job[:6]}-")
+            if job != journal.job or entry.age <= _age(folder, journal)
+        ]
+        if journal.checkpoints is not None:
+            own = f"{journal.checkpoints.rstrip('/')}/{job}"
+            entries = folder.complete(own, "chk-")
+            states += [SavedState(f"{own}/{entry.name}", job, entry.age) for entry in entries]
+        if states:
+            return min(states, key=lambda state: state.age)
+    return None
+
+
+def last_path(folder: SavepointFolder, journal: Journal) -> str | None:
+    """Path of the last complete state of a move: of a newer one on files, else from the journal."""
+    state = last_on_files(folder, journal)
+    if state is None or (journal.savepoint is not None and state.job == journal.job):
+        return journal.savepoint
+    return state.path
+
+
+def concerns(journal: Journal, path: str) -> bool:
+    """Whether a savepoint or checkpoint belongs to the jobs of a move."""
+    made_by = maker(path)
+    chain = chain_of(journal.job, CHAIN)
+    of_chain = bool(made_by) and any(made_by in (job, job[: len(made_by)]) for job in chain)
+    return of_chain or (journal.savepoint is not None and same_place(path, journal.savepoint))
+
+
+def _age(folder: SavepointFolder, journal: Journal) -> float:
+    """Seconds since a move began, by the clock of the file system; 0 if it has no lock."""
+    entries: list[FileEntry] = folder.entries(file_name(journal.job, 1))
+    return max((entry.age for entry in entries), default=0.0)

@@ -1,0 +1,408 @@
+"""The transaction of a move: in the end one copy of the job runs, or the user is told what to do.
+
+Every step first reads the current state. Requests to Flink have ids that are chosen in advance, so
+they can be repeated: the stop of the job, its successor, and the successor of that, which is the
+job on its previous devices. Flink accepts each of these ids once, so no two copies can run.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+from streamplace.engines.flink.move.beginnings import goes_on
+from streamplace.engines.flink.move.copies import CopyRuns, alone
+from streamplace.engines.flink.move.endings import (
+    EndedByOthers,
+    last_kept,
+    refuse_ended,
+    steady_state,
+)
+from streamplace.engines.flink.move.folder import SavepointFolder
+from streamplace.engines.flink.move.journal import Journal, MoveLock
+from streamplace.engines.flink.move.outcomes import (
+    ABANDONED,
+    NOT_TOUCHED,
+    FlinkMoved,
+    Forgotten,
+    NotRunning,
+    Undecided,
+    ended_before,
+    reason,
+)
+from streamplace.engines.flink.move.pause import pause_of
+from streamplace.engines.flink.move.returning import latest_of, start_of
+from streamplace.engines.flink.move.saved_files import last_on_files, last_path
+from streamplace.engines.flink.move.savepoints import record
+from streamplace.engines.flink.move.settling import Settling, SourceFlow, settle
+from streamplace.engines.flink.move.state import (
+    Savepoint,
+    Saving,
+    begin_stop,
+    stop_status,
+    stopped_at,
+    stopped_with,
+)
+from streamplace.engines.flink.pin.apply import wait_started
+from streamplace.engines.flink.pin.pinning import devices_of
+from streamplace.engines.flink.pin.verify import fault_of, verify
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.program.submission import chain_states, submit, withdraw
+from streamplace.engines.flink.program.uploads import ClusterJar
+from streamplace.engines.flink.rest.client import (
+    ENDED,
+    FINISHED,
+    FlinkError,
+    NoAnswer,
+    Refusal,
+    Rest,
+)
+from streamplace.engines.flink.rest.job_ids import chain_of, successor
+from streamplace.model.messages import listed, shown
+
+STOP_SECONDS = 30.0
+"""Timeout for the answer to a stop request, after which it is repeated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """Program and devices for a submission: with the new placement, or with the previous one."""
+
+    jar: ClusterJar
+    program: Program
+    places: dict[str, list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Transaction:
+    """A move that holds its lock and has its jars on the cluster.
+
+    Attributes
+    ----------
+    rest
+        A patient client.
+    ways
+        Submissions to the new devices, and to the previous ones.
+    rate
+        Output of its sources before the move, if known.
+    """
+
+    rest: Rest
+    folder: SavepointFolder
+    lock: MoveLock
+    ways: tuple[Way, Way]
+    tell: Callable[[str], None]
+    seconds: float
+    saving: Saving
+    settling: Settling
+    rate: SourceFlow | None
+    resume_by: str
+
+    @property
+    def journal(self) -> Journal:
+        """Journal of the move."""
+        return self.lock.journal
+
+    def begin(self) -> FlinkMoved:
+        """Stop the job, and start it on its new devices."""
+        job = self.journal.job
+        state = self.rest.state(job)
+        if state is None:
+            raise self._forgotten()
+        if state in ENDED:
+            raise self._not_stopped(state)
+        if state != "RUNNING":
+            raise FlinkError(
+                f"job {job} is {state}, not RUNNING any more; move it when it runs. {NOT_TOUCHED}"
+            )
+        self.lock.cover(self.journal.successor)
+        self.tell(f"stopping job {job} with a savepoint")
+        try:
+            path = self._stop()
+        except BaseException as error:
+            self._check_decided(error)
+            self._go_back(self._await_savepoint(error), error)
+            raise
+        return self._forward(path)
+
+    def conclude(self) -> FlinkMoved:
+        """Finish an interrupted move, whatever its current state."""
+        job, new = self.journal.job, self.journal.successor
+        self.lock.cover(new)
+        states = chain_states(self.rest, job)
+        if not states:
+            return self._recover()
+        last, state = next(reversed(states.items()))
+        if last not in (job, new):
+            return self._report_return(last, state)
+        if last == new:
+            return self._continue(new, state)
+        if state in ENDED and self.journal.savepoint is not None:
+            return self._proceed(self.journal.savepoint)
+        if state not in ENDED and stop_status(self.rest, job, self.journal.trigger) is None:
+            self.tell(f"job {job} was not stopped yet")
+            return self.begin()
+        try:
+            path = stopped_at(self.rest, job, self.journal.trigger, self.saving.seconds)
+            self.rest.wait(job, ENDED)
+        except Refusal as error:  # Flink has forgotten the request
+            path = self._own_savepoint(error)
+        except FlinkError as error:
+            self._check_decided(error)
+            self._go_back(self._await_savepoint(error), error)
+            raise
+        return self._forward(path)
+
+    def _stop(self) -> str:
+        """Stop the job and return the path of its savepoint."""
+        job, trigger = self.journal.job, self.journal.trigger
+        native, folder = self.saving.native, self.folder.uri
+        begin_stop(self.rest, job, folder, trigger, native=native, seconds=STOP_SECONDS)
+        path = stopped_at(self.rest, job, trigger, self.saving.seconds)
+        self.tell(f"its state is in {path}")
+        self.rest.wait(job, ENDED)
+        return path
+
+    def _proceed(self, path: str) -> FlinkMoved:
+        """Continue while no copy runs: forward, or back if that was begun."""
+        if not self.journal.returns:
+            return self._forward(path)
+        error = FlinkError("the move failed")
+        self._go_back(path, error)
+        raise error
+
+    def _forward(self, path: str) -> FlinkMoved:
+        """Start the job on its new devices, and check that it settles."""
+        new = self.journal.successor
+        try:
+            self._start(new, 0, path)
+            self._remember(path)
+            self._watch(new)
+        except BaseException as error:
+            self._check_decided(error)
+            self._go_back(path, error)
+            raise
+        return FlinkMoved(new, pause_of(self.rest, self.journal.job, new), path)
+
+    def _start(self, job: str, way: int, path: str) -> None:
+        """Start a job from a savepoint, unless another job already continues from it."""
+        chosen, chain = self.ways[way], chain_of(self.journal.job)
+        devices = {device for vector in chosen.places.values() for device in devices_of(vector)}
+        request = chosen.program.run_request(Savepoint(path, self.journal.allow_non_restored))
+        name, end = self.journal.name, partial(withdraw, self.rest, self.folder, job)
+        with alone(self.rest, path, chain, name, end):
+            self.tell(f"starting it from there on {listed(sorted(devices))}")
+            self.rest.wait_released()
+            submit(self.rest, chosen.jar, request, job)
+        wait_started(self.rest, job, self.seconds)
+
+    def _watch(self, job: str) -> None:
+        """Raise FlinkError if a job does not run as placed, or does not settle."""
+        self._verify(job, self.journal.after)
+        if self.settling.seconds > 0:
+            self.tell(f"watching it for {self.settling.seconds:g} s")
+            settle(self.rest, job, self.settling, self.rate)
+        refuse_ended(self.rest, job)
+
+    def _verify(self, job: str, places: dict[str, list[str]]) -> None:
+        """Raise FlinkError if a job does not run as placed, unless it has finished by itself."""
+        verification = verify(self.rest, job, places)
+        if not verification.fine:
+            state = self.rest.state(job)
+            if state == FINISHED:
+                return
+            if state != "RUNNING":
+                raise FlinkError(f"job {job} is {state}: {self.rest.failure(job)}")
+            raise FlinkError(fault_of(verification))
+        self.tell(f"job {job} runs; every subtask is where it is placed")
+
+    def _remember(self, path: str) -> None:
+        """Store the savepoint in the journal, and record it as one of a move."""
+        self._save(savepoint=path)
+        with suppress(FlinkError):
+            record(self.folder, path, self.journal.job, self.journal.successor)
+
+    def _save(self, **news: object) -> None:
+        """Update the journal, if it can be written."""
+        with suppress(FlinkError):
+            self.lock.save(self.journal.model_copy(update=news))
+
+    def _await_savepoint(self, error: BaseException) -> str:
+        """Path to continue from after a failed stop; raise an error if the job needs no restart.
+
+        A stop continues in Flink, even if it is interrupted here.
+        """
+        job = self.journal.job
+        with suppress(Refusal):
+            if stop_status(self.rest, job, self.journal.trigger) is not None:
+                try:
+                    path = stopped_at(self.rest, job, self.journal.trigger, self.saving.seconds)
+                    self.rest.wait(job, ENDED)
+                    return path
+                except NoAnswer as silence:
+                    raise self._undecided(silence) from None
+                except FlinkError:  # it was not saved
+                    pass
+        state = steady_state(self.rest, job, self.seconds)
+        if state is None:
+            raise self._forgotten() from None
+        if state not in ENDED:
+            raise error  # the job continues to run
+        if state != "FAILED":
+            raise self._not_stopped(state) from None
+        if (checkpoint := last_kept(self.rest, job)) is None:
+            raise FlinkError(
+                f"{reason(error)}; job {job} failed, and none of its state outlives it; start it "
+                "again as it was first submitted"
+            ) from None
+        return checkpoint
+
+    def _not_stopped(self, state: str) -> FlinkError:
+        """Error about a job that this move did not stop."""
+        job = self.journal.job
+        path = stopped_with(self.rest, job) if state == FINISHED else None
+        if path is None:
+            return FlinkError(ended_before(self.rest, job, state))
+        other = goes_on(self.rest, self.folder, job, path)
+        if other is not None:
+            return FlinkError(
+                f"job {job} was stopped by another user, {other}; this command started nothing"
+            )
+        self._save(savepoint=path)
+        return NotRunning(
+            f"job {job} was stopped by somebody else, with its state in {path}; this command "
+            f"started nothing. To start it on the new devices: {self.resume_by}"
+        )
+
+    def _own_savepoint(self, error: FlinkError) -> str:
+        """Savepoint of the job if Flink has forgotten the request for it."""
+        job = self.journal.job
+        if (path := stopped_with(self.rest, job)) is not None:
+            return path
+        state = steady_state(self.rest, job, self.seconds)
+        if state == "FAILED" and (path := last_kept(self.rest, job)) is not None:
+            self._go_back(path, error)
+        raise self._forgotten() if state is None else self._not_stopped(state)
+
+    def _recover(self) -> FlinkMoved:
+        """Continue a move whose jobs are all unknown to Flink."""
+        job = self.journal.job
+        path = last_path(self.folder, self.journal)
+        if path is None:
+            raise FlinkError(
+                f"Flink no longer knows job {job}, and {shown(self.folder.uri, 300)} contains no "
+                f"savepoint of it; {ABANDONED}. Start the job again as it was first submitted"
+            )
+        self.tell(f"the JobManager no longer knows job {job}; continuing from {path}")
+        return self._proceed(path)
+
+    def _continue(self, job: str, state: str) -> FlinkMoved:
+        """Continue a move whose successor has been started."""
+        path = start_of(self.rest, self.journal, job)
+        if self.journal.returns:
+            return self._proceed(path)
+        try:
+            refuse_ended(self.rest, job)
+            if state in ENDED and state != FINISHED:
+                raise FlinkError(f"job {job} is {state}: {self.rest.failure(job)}")
+            self._remember(path)
+            if state not in ENDED:
+                wait_started(self.rest, job, self.seconds)
+                self._watch(job)
+        except BaseException as error:
+            self._check_decided(error)
+            self._go_back(path, error)
+            raise
+        return FlinkMoved(job, pause_of(self.rest, self.journal.job, job), path)
+
+    def _report_return(self, job: str, state: str) -> FlinkMoved:
+        """Report that the job was moved back before the interruption; restart it if it failed."""
+        refuse_ended(self.rest, job)
+        if state not in ENDED:
+            wait_started(self.rest, job, self.seconds)
+            raise FlinkError(f"the move failed; the job runs on its previous devices, as job {job}")
+        if state == FINISHED:
+            raise FlinkError(f"the move failed; the job has finished, as job {job}")
+        path = last_kept(self.rest, job) or start_of(self.rest, self.journal, job)
+        self.tell(f"job {job} is {state}: {self.rest.failure(job)}")
+        self._start_back(successor(job), path, "the move failed")
+        raise FlinkError(
+            f"the move failed; the job runs on its previous devices again, as job {successor(job)}"
+        )
+
+    def _go_back(self, path: str, error: BaseException) -> None:
+        """Start a job on its previous devices; then raise an error, unless interrupted."""
+        why, new = reason(error), self.journal.successor
+        self.tell(f"that failed: {why}; going back")
+        try:
+            if not self.journal.returns:
+                refuse_ended(self.rest, new)
+                self._save(returns=True, savepoint=path)
+            path = latest_of(self.rest, self.folder, new, path, self.saving.seconds, self.tell)
+        except NoAnswer as silence:
+            raise self._undecided(silence) from None
+        except EndedByOthers:
+            raise
+        except FlinkError as failure:
+            raise self._not_running(why, failure, path) from None
+        if path == "":
+            raise FlinkError(f"{why}; job {new} has finished by itself") from None
+        self._start_back(successor(new), path, why)
+        if isinstance(error, Exception):
+            raise FlinkError(
+                f"{why}; the job runs on its previous devices again, as job {successor(new)}"
+            ) from None
+
+    def _start_back(self, job: str, path: str, why: str) -> None:
+        """Start a job on its previous devices; raise an error with advice if that fails."""
+        try:
+            self._start(job, 1, path)
+        except NoAnswer as silence:
+            raise self._undecided(silence) from None
+        except (CopyRuns, EndedByOthers):
+            raise
+        except FlinkError as failure:
+            raise self._not_running(why, failure, path) from None
+        self._remember(path)
+
+    def _check_decided(self, error: BaseException) -> None:
+        """Raise the error that forbids going back: no answer, other users, or a forgotten job."""
+        if isinstance(error, CopyRuns | EndedByOthers):
+            raise error
+        if isinstance(error, NoAnswer):
+            raise self._undecided(error) from None
+        try:
+            states = chain_states(self.rest, self.journal.job)
+        except NoAnswer as silence:
+            raise self._undecided(silence) from None
+        if not states:
+            raise self._forgotten() from None
+
+    def _forgotten(self) -> FlinkError:
+        """Error about a job that the JobManager no longer knows, with advice."""
+        text = (
+            f"the JobManager no longer knows job {self.journal.job}, because it was restarted "
+            "without high availability"
+        )
+        state = last_on_files(self.folder, self.journal)
+        if state is None and self.journal.savepoint is None:
+            return FlinkError(
+                f"{text}, and {shown(self.folder.uri, 300)} contains no complete savepoint of it; "
+                "start the job again as it was first submitted"
+            )
+        words = f"its state is in {self.journal.savepoint}" if state is None else state.words
+        return Forgotten(f"{text}; {words}. Finish the move with: {self.resume_by}")
+
+    def _not_running(self, why: str, failure: FlinkError, path: str) -> NotRunning:
+        self._save(returns=True, savepoint=path)
+        return NotRunning(
+            f"{why}; the return to the previous devices failed, too: {failure}. The job is not "
+            f"running. Its state is in {path}; start it with: {self.resume_by}"
+        )
+
+    def _undecided(self, error: FlinkError) -> Undecided:
+        return Undecided(
+            f"{error}. Whether job {self.journal.job} or its successor "
+            f"{self.journal.successor} runs is not known; when Flink answers again, finish the "
+            f"move by: {self.resume_by}"
+        )

@@ -1,0 +1,1 @@
+"""Pins: carry out a placement with slot sharing groups and resources, and verify it."""

@@ -1,0 +1,174 @@
+"""Apply a placement: submit an unchanged job so that its subtasks run on their devices."""
+
+import base64
+import re
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.move.copies import free_id, refuse_copy
+from streamplace.engines.flink.move.state import Savepoint
+from streamplace.engines.flink.pin.fitting import (
+    check_cluster,
+    check_upload,
+    fitted,
+    left_without,
+)
+from streamplace.engines.flink.pin.pinning import Pinning, Vectors
+from streamplace.engines.flink.program.jars import placed_jar
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.program.submitted import remember
+from streamplace.engines.flink.program.uploads import ClusterJar, own_name, uploaded
+from streamplace.engines.flink.rest.answers import OURS
+from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Refusal, Rest, slot_pauses
+from streamplace.engines.flink.rest.scheduler import job_fault
+from streamplace.model.messages import quoted
+
+STARTING = frozenset({"INITIALIZING", "CREATED", "RUNNING"})
+FITS = "the job fits its placement"
+CHECK = {"streamplace.check": "true"}
+"""Settings that make the pinning class check a job without submitting it."""
+_SETTINGS = re.compile(rf"{FITS} <([A-Za-z0-9+/=]*)>")
+UNMAPPED = "Cannot map checkpoint/savepoint state"
+FOREIGN = (
+    f"{UNMAPPED} to the job: the savepoint contains state of operators that this job does not "
+    "have; submit the job that was saved, or drop that state with --allow-non-restored"
+)
+
+
+def apply(
+    rest: Rest,
+    flink: Flink,
+    program: Program,
+    vectors: Vectors,
+    *,
+    savepoint: Savepoint | None = None,
+    seconds: float = 60.0,
+) -> str:
+    """Submit a job with a placement, wait until all of it runs or has run, and return its id.
+
+    Operators without a parallelism of their own get that of the placement.
+
+    Raises
+    ------
+    PlacementError
+        When a device of the placement is not a TaskManager of the cluster, or cannot be pinned to.
+    CopyRuns
+        When a job that was started from the same savepoint is running.
+    FlinkError
+        When the cluster's scheduler ignores placements, when the job is not the placed one, or
+        when it does not start; the message quotes the reason, and nothing keeps running.
+    """
+    request = program.run_request(savepoint)
+    if savepoint is not None:
+        refuse_copy(rest, savepoint.path)
+        request["jobId"] = free_id(rest, savepoint.path)
+    check_cluster(rest, vectors)
+    rest.wait_released()
+    with placed_upload(rest, flink, program, *fitted(rest, vectors, program.managed_mb)) as jar:
+        job = _run(jar, request)
+    try:
+        wait_started(rest, job, seconds)
+    except BaseException:
+        rest.cancel(job)
+        raise
+    remember(job, program)
+    return job
+
+
+def check(
+    rest: Rest, flink: Flink, program: Program, vectors: Vectors, without: str
+) -> dict[str, str]:
+    """Run a job's main method as ``apply`` would, but submit nothing.
+
+    Parameters
+    ----------
+    without
+        The job that is moved: its resources count as free, those of other jobs do not.
+
+    Returns
+    -------
+    dict
+        Settings that the job would use.
+
+    Raises
+    ------
+    PlacementError, FlinkError
+        As ``apply`` does before anything runs.
+    """
+    request = program.run_request(more=CHECK)
+    check_cluster(rest, vectors)
+    managers = left_without(rest, without)
+    answer, managed = fitted(rest, vectors, program.managed_mb, managers)
+    with placed_upload(rest, flink, program, answer, managed) as jar:
+        try:
+            job = _run(jar, request)
+        except FlinkError as error:
+            if FITS not in str(error):
+                raise
+            return _planned(error)
+    rest.cancel(job)
+    raise FlinkError("the job is not submitted by its main method, so it cannot be placed")
+
+
+def _planned(answer: FlinkError) -> dict[str, str]:
+    """Settings of a job, from the answer of the pinning class."""
+    match = _SETTINGS.search(str(answer))
+    lines = base64.b64decode(match[1]).decode().splitlines() if match else []
+    pairs = (line.partition("=") for line in lines)
+    return {key: value if key.endswith(".dir") else value.lower() for key, _, value in pairs}
+
+
+@contextmanager
+def placed_upload(
+    rest: Rest, flink: Flink, program: Program, answer: Pinning, managed: dict[str, int]
+) -> Iterator[ClusterJar]:
+    """Upload the job's jar with the pinning class in it, and delete it when the block ends."""
+    check_upload(rest)
+    name = own_name(f"placed-{program.jar.name}")
+
+    def make() -> AbstractContextManager[Path]:
+        return placed_jar(flink, program.jar, program.libraries, answer, managed, name)
+
+    with uploaded(rest, make) as jar:
+        yield jar
+
+
+def _run(jar: ClusterJar, request: dict[str, object]) -> str:
+    """Run an uploaded jar and return the id of the job that it submits."""
+    try:
+        return str(jar.run(request)["jobid"])
+    except FlinkError as error:
+        raise explained(error) from None
+
+
+def explained(error: FlinkError) -> FlinkError:
+    """Why Flink rejects a job, in the words of the pinning class if it gave a reason."""
+    if UNMAPPED in str(error):
+        return FlinkError(FOREIGN)
+    fits = isinstance(error, Refusal) and FITS in str(error)
+    text = error.complaint if isinstance(error, Refusal) and fits else str(error)
+    _, ours, fault = text.partition(OURS)
+    return FlinkError(fault.partition("\n")[0]) if ours else error
+
+
+def wait_started(rest: Rest, job: str, seconds: float) -> None:
+    """Wait until every subtask of a job runs; raise FlinkError as soon as one cannot."""
+    deadline, pauses = time.monotonic() + seconds, slot_pauses()
+    while True:
+        document = rest.job(job)
+        if document["state"] == FINISHED:
+            return
+        if document["state"] not in STARTING:
+            raise FlinkError(f"job {job} is {document['state']}: {rest.failure(job)}")
+        if fault := job_fault(rest, document):
+            raise FlinkError(f"{fault}; job {job} is cancelled")
+        waiting = [v for v in document["vertices"] if v["status"] not in ("RUNNING", "FINISHED")]
+        if document["vertices"] and not waiting:
+            return
+        if time.monotonic() > deadline:
+            late = [f"{quoted(v['name'])} is {v['status']}" for v in waiting[:1]]
+            raise FlinkError(f"job {job} does not run after {seconds:g} s; {''.join(late)}")
+        time.sleep(next(pauses))

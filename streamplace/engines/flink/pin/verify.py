@@ -1,0 +1,64 @@
+"""Verify a running job: compare the device of every subtask with the placement."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from streamplace.engines.flink.pin.pinning import Vectors, counts
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.scheduler import job_fault
+from streamplace.engines.flink.rest.tasks import read_vertices
+from streamplace.engines.live import OperatorCheck, Verification
+from streamplace.model.messages import listed
+
+
+def verify(rest: Rest, job: str, vectors: Vectors) -> Verification:
+    """Compare a running job with a placement, by counts of subtasks per operator and device."""
+    document = rest.job(job)
+    actual: dict[str, dict[str, int]] = {}
+    unsure: list[str] = []
+    for vertex in read_vertices(rest, job, document, vectors):
+        for name in dict.fromkeys(vertex.operators):
+            actual[name] = _sum(actual.get(name, {}), vertex.devices)
+        unsure.extend(vertex.unsure)
+    names = dict.fromkeys((*actual, *vectors))
+    checks = (
+        OperatorCheck(
+            name, _expected(vectors.get(name, ()), actual.get(name, {})), actual.get(name, {})
+        )
+        for name in names
+    )
+    uncounted = (name for name, vector in vectors.items() if isinstance(vector, str))
+    problems = (*_problems(rest, document), *_namesakes({name: actual[name] for name in unsure}))
+    return Verification(tuple(checks), problems, tuple(uncounted))
+
+
+def _expected(vector: Sequence[str] | str, actual: Mapping[str, int]) -> dict[str, int]:
+    """Expected subtasks by device; a single device runs any number of them."""
+    return {vector: max(1, sum(actual.values()))} if isinstance(vector, str) else counts(vector)
+
+
+def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: one.get(name, 0) + other.get(name, 0) for name in sorted({*one, *other})}
+
+
+def _problems(rest: Rest, document: Mapping[str, Any]) -> Iterator[str]:
+    if (state := document["state"]) != "RUNNING":
+        yield f"the job is {state}; only a running job has a placement"
+    if fault := job_fault(rest, document):
+        yield fault
+
+
+def _namesakes(unsure: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """Problem of operators with the same name that run on different devices."""
+    if any(devices != next(iter(unsure.values())) for devices in unsure.values()):
+        yield (
+            f"which of {listed(tuple(unsure))} is which cannot be told, as operators share a name; "
+            "submit the job by 'streamplace flink apply', or give each a name of its own"
+        )
+
+
+def fault_of(verification: Verification) -> str:
+    """Description of the deviations of a job from its placement."""
+    wrong = tuple(check.operator for check in verification.checks if not check.fine)
+    problems = "; ".join(verification.problems)
+    return problems or f"{listed(wrong)} do not run where they are placed"

@@ -1,0 +1,1 @@
+"""Programs: jars, the identity of their operators, and how they are submitted."""

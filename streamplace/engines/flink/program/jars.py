@@ -1,0 +1,211 @@
+"""Jars: compile the class that pins a job, and add it to an unchanged job's jar."""
+
+import shutil
+import subprocess
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from importlib.resources import files
+from lzma import LZMAError
+from pathlib import Path
+
+from streamplace.engines.flink.local.dist import Flink, find_java
+from streamplace.engines.flink.pin.pinning import Pinning
+from streamplace.engines.text import quoted_java
+from streamplace.errors import FormatError
+from streamplace.io.files import spot
+from streamplace.model.messages import quoted, shown
+
+MANIFEST = "META-INF/MANIFEST.MF"
+LONGEST_MANIFEST = 2**24
+"""Maximum size of a manifest in bytes; manifests of signed jars list a hash of every class."""
+DAMAGED = (OSError, RuntimeError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, LZMAError)
+"""Errors of reading a jar with encrypted, truncated or unknown kinds of entries."""
+MAIN = "Placed"
+IDS = "PlacedIds"
+FILES = "MoveFiles"
+CELL = "\x1f"
+ESCAPE = "\x1e"
+
+
+def placed_java(pinning: Pinning) -> dict[str, str]:
+    """Sources of the classes that put a job's operators into the groups of a pinning, by file."""
+    source = _java(MAIN)
+    for name, lines in _tables(pinning, {}).items():
+        literals = "".join(f"        {quoted_java(line)},\n" for line in lines)
+        source = source.replace(f"        // {name}\n", literals)
+    return {f"{MAIN}.java": source, f"{IDS}.java": _java(IDS)}
+
+
+def _java(name: str) -> str:
+    return files(__package__).joinpath("java", f"{name}.java").read_text("utf-8")
+
+
+def _tables(pinning: Pinning, managed: Mapping[str, int]) -> dict[str, list[str]]:
+    """Tables of the pinning class, as lines of cells."""
+    operators = (
+        (name, group, str(pinning.parallelism.get(name, 0)))
+        for name, group in pinning.operators.items()
+    )
+    return {
+        "operators": _lines(operators),
+        "groups": _lines(_flat(pinning.groups)),
+        "spread": _lines(_flat(pinning.spread)),
+        "managed": _lines((device, str(memory)) for device, memory in managed.items()),
+    }
+
+
+def check_jar(path: Path) -> None:
+    """Raise FormatError if a file does not exist or is not a jar."""
+    if not path.exists():
+        raise FormatError(f"{spot(path)}: no such file; name the jar of a Flink job")
+    if not zipfile.is_zipfile(path):
+        raise FormatError(f"{spot(path)}: is not a jar; name the jar of a Flink job")
+    with _opened(path):
+        return
+
+
+def main_class(jar: Path) -> str | None:
+    """Main class in the manifest of a jar."""
+    check_jar(jar)
+    with _opened(jar) as opened:
+        if MANIFEST not in opened.namelist():
+            return None
+        with opened.open(MANIFEST) as file:
+            manifest = file.read(LONGEST_MANIFEST + 1)
+    if len(manifest) > LONGEST_MANIFEST:
+        raise FormatError(
+            f"{spot(jar)}: has a manifest of more than {LONGEST_MANIFEST // 2**20} MiB; rebuild "
+            "the jar, or give --entry-class"
+        )
+    for line in manifest.decode(errors="replace").replace("\r\n ", "").splitlines():
+        key, _, value = line.partition(": ")
+        if key in ("Main-Class", "program-class"):
+            return value.strip()
+    return None
+
+
+@contextmanager
+def _opened(jar: Path) -> Iterator[zipfile.ZipFile]:
+    """Open a jar for reading; any damage raises a FormatError."""
+    try:
+        with zipfile.ZipFile(jar) as opened:
+            yield opened
+    except DAMAGED:
+        raise FormatError(f"{spot(jar)}: is damaged; rebuild it") from None
+
+
+def compile_java(flink: Flink, sources: Sequence[Path], folder: Path) -> None:
+    """Compile Java files against Flink into a folder of classes."""
+    options = ["-J-XX:TieredStopAtLevel=1", "-nowarn", "-encoding", "UTF-8", "-d", str(folder)]
+    classes = ["-cp", ":".join(map(str, flink.jars))]
+    command = [find_java("javac"), *options, *classes, *map(str, sources)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        first = (done.stderr.strip().splitlines() or ["no reason given"])[0]
+        raise FormatError(f"javac refuses {quoted(sources[0].name)}: {shown(first, 300)}")
+
+
+def build_jar(flink: Flink, sources: Sequence[Path], jar: Path) -> None:
+    """Compile Java files into a jar."""
+    with tempfile.TemporaryDirectory() as classes:
+        compile_java(flink, sources, Path(classes))
+        with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as made:
+            _add_classes(made, Path(classes))
+
+
+@contextmanager
+def placed_jar(
+    flink: Flink,
+    jar: Path,
+    libraries: Sequence[Path],
+    pinning: Pinning,
+    managed: Mapping[str, int],
+    name: str | None = None,
+) -> Iterator[Path]:
+    """Provide a copy of a job's jar with libraries and the pinning class, while the block runs.
+
+    Parameters
+    ----------
+    managed
+        Managed memory of each TaskManager in MB.
+    name
+        Name of the copy's file.
+    """
+    with jar_copy(jar, libraries, name or f"placed-{jar.name}") as copy:
+        with zipfile.ZipFile(copy, "a", zipfile.ZIP_DEFLATED) as opened:
+            for name, content in _pinning_classes(flink.home, flink.version).items():
+                opened.writestr(name, content)
+            for table, lines in _tables(pinning, managed).items():
+                opened.writestr(f"placed/{table}", "\n".join(lines))
+        yield copy
+
+
+@contextmanager
+def jar_copy(jar: Path, libraries: Sequence[Path], name: str) -> Iterator[Path]:
+    """Provide a copy of a jar with libraries in it, while the block runs.
+
+    Flink loads the files under ``lib`` in a jar together with it.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / name
+        shutil.copyfile(jar, copy)
+        with zipfile.ZipFile(copy, "a", zipfile.ZIP_DEFLATED) as opened:
+            for i, library in enumerate(libraries):
+                opened.write(library, f"lib/{i}-{library.name}")
+        yield copy
+
+
+@contextmanager
+def files_jar(flink: Flink, name: str) -> Iterator[Path]:
+    """Provide a jar that reads and writes files on the JobManager, while the block runs."""
+    with tempfile.TemporaryDirectory() as folder:
+        jar = Path(folder) / name
+        with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as opened:
+            for name, content in _own_classes(flink.home, flink.version).items():
+                if name.startswith(FILES):
+                    opened.writestr(name, content)
+        yield jar
+
+
+def _pinning_classes(home: Path, version: str) -> dict[str, bytes]:
+    """Classes that pin jobs, by file, without their tables."""
+    classes = _own_classes(home, version)
+    return {name: content for name, content in classes.items() if not name.startswith(FILES)}
+
+
+@cache
+def _own_classes(home: Path, version: str) -> dict[str, bytes]:
+    """Our own classes, compiled against a Flink, by file."""
+    with tempfile.TemporaryDirectory() as name:
+        folder, classes = Path(name), Path(name) / "classes"
+        classes.mkdir()
+        sources = [folder / f"{one}.java" for one in (MAIN, IDS, FILES)]
+        for source in sources:
+            source.write_text(_java(source.stem), encoding="utf-8")
+        compile_java(Flink(home, version), sources, classes)
+        return {path.name: path.read_bytes() for path in classes.glob("*.class")}
+
+
+def _add_classes(jar: zipfile.ZipFile, folder: Path) -> None:
+    for path in sorted(folder.rglob("*.class")):
+        jar.write(path, path.relative_to(folder).as_posix())
+
+
+def _flat(table: Mapping[str, Mapping[str, int]]) -> Iterator[tuple[str, ...]]:
+    """Rows that consist of a key and of alternating names and numbers."""
+    for key, row in table.items():
+        yield (key, *(str(word) for entry in row.items() for word in entry))
+
+
+def _lines(rows: Iterable[Sequence[str]]) -> list[str]:
+    """Rows as lines; separators of cells and lines inside cells are escaped."""
+    return [CELL.join(map(_cell, row)) for row in rows]
+
+
+def _cell(text: str) -> str:
+    escaped = text.replace(ESCAPE, f"{ESCAPE}0").replace(CELL, f"{ESCAPE}1")
+    return escaped.replace("\n", f"{ESCAPE}2")

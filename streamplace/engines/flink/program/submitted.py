@@ -1,0 +1,175 @@
+"""Programs of submitted jobs, stored on this machine, because Flink does not report them.
+
+Flink's REST interface reports neither the jar of a running job nor the class and the arguments that
+it was started with (docs/how-to/flink.md). So every program that streamplace submits is written to
+a file that only the user can read, because arguments may be secret.
+"""
+
+import hashlib
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.program.uploads import is_own
+from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.job_ids import chain_of
+from streamplace.errors import SettingError
+from streamplace.io.caches import user_state
+from streamplace.io.files import spot
+from streamplace.model.messages import listed, shown
+
+FOLDER = "flink-jobs"
+MOST = 1000
+"""Maximum number of stored programs; the oldest are deleted first."""
+UPLOADS = "flink-web-upload"
+"""Default folder of the JobManager for uploaded jars."""
+
+
+class SubmittedProgram(BaseModel):
+    """Program of a job as it is stored in a file.
+
+    Attributes
+    ----------
+    digests
+        Jar → its SHA-256 at the submission; the first jar contains the main class.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    digests: dict[Path, str]
+    entry_class: str | None
+    arguments: tuple[str, ...]
+    classpaths: tuple[str, ...]
+    settings: dict[str, str]
+    parallelism: int | None
+    managed_mb: int | None
+
+    @classmethod
+    def of(cls, program: Program) -> "SubmittedProgram":
+        """Return the stored form of a program, with absolute paths."""
+        jars = [jar.resolve() for jar in (program.jar, *program.libraries)]
+        return cls(
+            digests={jar: digest(jar) for jar in jars},
+            entry_class=program.entry_class,
+            arguments=tuple(program.arguments),
+            classpaths=tuple(program.classpaths),
+            settings=dict(program.settings),
+            parallelism=program.parallelism,
+            managed_mb=program.managed_mb,
+        )
+
+    def program(self) -> Program:
+        """Return the program.
+
+        Raises
+        ------
+        SettingError
+            When a jar has changed since the submission.
+        """
+        for path, known in self.digests.items():
+            if not path.is_file() or digest(path) != known:
+                raise SettingError(
+                    f"{spot(path)} is not the jar any more that the job was submitted with; name "
+                    "the jar and its arguments as the job was submitted with, as in: JAR -- "
+                    "ARGUMENTS"
+                )
+        jar, *libraries = self.digests
+        return Program(
+            jar,
+            self.entry_class,
+            self.arguments,
+            libraries,
+            self.classpaths,
+            self.settings,
+            self.parallelism,
+            self.managed_mb,
+        )
+
+
+def digest(jar: Path) -> str:
+    """SHA-256 of a file."""
+    with jar.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def remember(job: str, program: Program) -> None:
+    """Store the program of a job; errors of writing are ignored."""
+    folder = user_state() / FOLDER
+    with suppress(OSError):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        text = SubmittedProgram.of(program).model_dump_json(indent=1)
+        written = folder / f"{job}.{os.getpid()}"
+        with open(written, "w", opener=_private, encoding="utf-8") as file:
+            file.write(text)
+        written.replace(folder / f"{job}.json")
+        known = sorted(folder.glob("*.json"), key=lambda path: path.stat().st_mtime)
+        for path in known[:-MOST]:
+            path.unlink()
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that only its owner can read."""
+    return os.open(path, flags, 0o600)
+
+
+def remembered_program(job: str) -> Program | None:
+    """Return the program of a job, or of the job that it replaced; None if unknown.
+
+    Raises
+    ------
+    SettingError
+        When a jar has changed since the submission.
+    """
+    near: dict[int, Path] = {}
+    with suppress(OSError):
+        for path in (user_state() / FOLDER).glob("*.json"):
+            chain = chain_of(path.stem)
+            if job in chain:
+                near[chain.index(job)] = path
+        if near:
+            with suppress(ValidationError):
+                text = near[min(near)].read_bytes()
+                return SubmittedProgram.model_validate_json(text).program()
+    return None
+
+
+def known_program(rest: Rest, job: str) -> Program:
+    """Return the program of a job.
+
+    Raises
+    ------
+    SettingError
+        When it is unknown; the message names the jars that were uploaded to the cluster.
+    """
+    program = remembered_program(job)
+    if program is not None:
+        return program
+    raise SettingError(
+        f"Flink does not tell what job {shown(job)} was submitted with, and it was not submitted "
+        "by streamplace on this machine; name its jar and arguments, as in: JAR -- ARGUMENTS"
+        f"{_uploads(rest)}"
+    )
+
+
+def _uploads(rest: Rest) -> str:
+    """Clause on jars that others have uploaded, with their paths if these are on this machine."""
+    try:
+        jars = [jar for jar in rest.get("/jars")["files"] if not is_own(jar["name"])]
+    except FlinkError:  # a cluster that accepts no jars
+        return ""
+    if not jars:
+        return ""
+    paths = _on_this_machine(rest.settings(), [jar["id"] for jar in jars])
+    if paths:
+        return f". Jars that were uploaded lie in {', '.join(map(spot, paths))}"
+    return f". Jars that were uploaded: {listed([jar['name'] for jar in jars])}"
+
+
+def _on_this_machine(settings: dict[str, str], jars: Sequence[str]) -> list[Path]:
+    """Paths of uploaded jars that this user can read."""
+    folder = Path(settings.get("web.upload.dir", settings.get("web.tmpdir", os.devnull))) / UPLOADS
+    return [path for jar in jars if os.access(path := folder / jar, os.R_OK)]

@@ -1,0 +1,400 @@
+"""Client of Flink's REST interface, as far as it is needed, with the standard library only."""
+
+import copy
+import json
+import math
+import re
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from http.client import HTTPException
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from streamplace.engines.flink.rest.access import Access
+from streamplace.engines.flink.rest.answer_shapes import Job, JobSummary
+from streamplace.engines.flink.rest.answers import parse_answer, parse_complaint, root_cause
+from streamplace.engines.flink.rest.transport import Address, exchange, masked, multipart
+from streamplace.errors import SettingError, StreamplaceError
+from streamplace.model.messages import quoted, shown
+
+ENDED = frozenset({"FINISHED", "FAILED", "CANCELED", "SUSPENDED"})
+FINISHED = "FINISHED"
+FAILED = frozenset({"FAILED", "FAILING", "RESTARTING"})
+NO_SLOT = "NoResourceAvailableException"
+"""Exception of a job that got no slots in time."""
+AT_WORK = frozenset({"RUNNING", "FINISHED"})
+"""States of the tasks of a running job; tasks that have read all of their input are finished."""
+JSON = "application/json"
+POLL_SECONDS = 0.1
+SLOT_SECONDS = 0.2
+"""Interval between requests while slots are awaited, from the third one on."""
+RELEASE_SECONDS = 10.0
+"""Maximum time within which TaskManagers release the slots of a job that has ended."""
+CAUSE_SECONDS = 5.0
+"""Maximum time within which Flink reports why a job failed."""
+SUBMIT_SECONDS = 600.0
+"""Timeout for uploading a jar, and for running its main method."""
+NOT_FOUND = "Could not find Flink job"
+UNAVAILABLE = frozenset({502, 503, 504})
+"""HTTP statuses of a Flink, or of a gateway in front of it, that will answer later."""
+LEADERLESS = re.compile(r"\b(RecipientUnreachable|FencingToken|RpcConnection)Exception\b")
+"""Errors of a JobManager that forwards requests to one that is no longer the leader."""
+
+
+class FlinkError(StreamplaceError):
+    """An error of Flink, in Flink's words."""
+
+
+class NoAnswer(FlinkError):
+    """Flink does not answer, or not at present."""
+
+
+class Refusal(FlinkError):
+    """An answer of Flink itself with an error status.
+
+    Attributes
+    ----------
+    complaint
+        The complete answer.
+    """
+
+    def __init__(self, message: str, complaint: str = "") -> None:
+        super().__init__(message)
+        self.complaint = complaint
+
+
+class Rest:
+    """A cluster's REST interface.
+
+    Requests do not use a proxy, and redirections are not followed.
+
+    Parameters
+    ----------
+    url
+        Address such as ``http://localhost:8081``; it may contain a name and a password, which are
+        sent to the server but never displayed.
+    timeout
+        Maximum number of seconds for an answer.
+    access
+        Certificates, and an authorization that takes precedence over one in the address.
+
+    Attributes
+    ----------
+    patience
+        Seconds for which a request without an answer is repeated.
+    tell
+        Function that receives a message when a request is first repeated.
+    """
+
+    patience = 0.0
+    tell: Callable[[str], None] = staticmethod(lambda _: None)
+
+    def __init__(self, url: str, timeout: float = 30.0, access: Access | None = None) -> None:
+        access = access or Access()
+        address = Address.of(url)
+        if access.is_for_https and address.scheme != "https":
+            raise SettingError(f"{address} is not encrypted; certificates need an https:// address")
+        authorization = access.authorization or address.authorization
+        self._address = replace(address, authorization=authorization)
+        self._context = access.context() if address.scheme == "https" else None
+        self.timeout = timeout
+
+    @property
+    def url(self) -> str:
+        """Address without name and password."""
+        return str(self._address)
+
+    def get(self, path: str) -> Any:
+        """Parsed answer to a GET request."""
+        return self._read(path, self._ask("GET", path))
+
+    def patient(self, seconds: float, tell: Callable[[str], None]) -> "Rest":
+        """Return a client that repeats unanswered requests for some time.
+
+        It is for requests that Flink may receive twice: queries, and requests with an id.
+        """
+        other = copy.copy(self)
+        other.patience, other.tell = seconds, tell
+        return other
+
+    def post(self, path: str, document: object, seconds: float = SUBMIT_SECONDS) -> Any:
+        """Parsed answer to a POST request with a JSON document."""
+        body = json.dumps(document).encode()
+        return self._read(path, self._ask("POST", path, body, seconds=seconds))
+
+    def delete(self, path: str) -> None:
+        """Send a DELETE request."""
+        self._ask("DELETE", path)
+
+    def task_managers(self) -> list[dict[str, Any]]:
+        """Every TaskManager with its id, its total and its free resources."""
+        managers: list[dict[str, Any]] = self.get("/taskmanagers")["taskmanagers"]
+        return managers
+
+    def settings(self) -> dict[str, str]:
+        """Return the configuration of the JobManager, by key."""
+        return {row["key"]: row["value"] for row in self.get("/jobmanager/config")}
+
+    def offered(self) -> dict[str, dict[str, float]]:
+        """TaskManager → total amounts of its external resources."""
+        return {
+            manager["id"]: manager["totalResource"].get("extendedResources", {})
+            for manager in self.task_managers()
+        }
+
+    def job(self, job: str) -> Job:
+        """State and vertices of a job."""
+        answer: Job = self.get(f"/jobs/{quote(job, safe='')}")
+        return answer
+
+    def state(self, job: str) -> str | None:
+        """State of a job; None if Flink does not know the job."""
+        try:
+            return str(self.job(job)["state"])
+        except Refusal as error:
+            if NOT_FOUND in str(error):
+                return None
+            raise
+
+    def jobs(self) -> dict[str, str]:
+        """Job → state, including jobs that have ended."""
+        return {job["id"]: job["status"] for job in self.get("/jobs")["jobs"]}
+
+    def running_job(self, job: str) -> Job:
+        """State and vertices of a running job.
+
+        Raises
+        ------
+        FlinkError
+            When it or one of its tasks is not running; the message quotes the reason, if known.
+        """
+        document = self.job(job)
+        if document["state"] == FINISHED:
+            raise FlinkError(f"{finished(job)}; only a running job can be examined")
+        if document["state"] != "RUNNING":
+            why = self.failure(job) if document["state"] in FAILED else ""
+            advice = self._advice(job) if NO_SLOT in why else None
+            raise FlinkError(
+                f"job {shown(job)} is {shown(document['state'])}, not RUNNING; "
+                f"{advice or 'wait for it or start it again'}{': ' if why else ''}{why}"
+            )
+        for vertex in document["vertices"]:
+            if vertex["status"] not in AT_WORK:
+                raise FlinkError(
+                    f"job {shown(job)} is not running (yet, or any more): its task "
+                    f"{quoted(vertex['name'])} is {shown(vertex['status'])}; "
+                    f"{self._advice(job) or 'wait until all of them run'}"
+                )
+        return document
+
+    def _advice(self, job: str) -> str | None:
+        """Advice for a job that waits for slots while other jobs have some of every TaskManager."""
+        holders = [set(self.holders(manager["id"])) for manager in self.task_managers()]
+        if any(job in jobs or not jobs for jobs in holders):
+            return None
+        return (
+            "it has no slot, because every TaskManager has slots of other jobs: a job without a "
+            "placement requests whole TaskManagers, so submit it with 'streamplace flink apply', "
+            "or cancel the others"
+        )
+
+    def live_jobs(self) -> list[str]:
+        """Ids of the jobs that have not ended."""
+        return [job for job, state in self.jobs().items() if state not in ENDED]
+
+    def upload(self, jar: Path) -> str:
+        """Upload a jar and return its id."""
+        body, kind = multipart(jar)
+        path = "/jars/upload"
+        answer = self._read(path, self._ask("POST", path, body, kind, SUBMIT_SECONDS))
+        return str(answer["filename"]).rsplit("/", 1)[-1]
+
+    def remove_jar(self, jar: str) -> None:
+        """Remove an uploaded jar."""
+        self.delete(f"/jars/{quote(jar, safe='')}")
+
+    def run_jar(self, jar: str, entry_class: str | None, arguments: Sequence[str] = ()) -> str:
+        """Run a jar's main class and return the id of the job that it submits."""
+        document: dict[str, Any] = {"programArgsList": list(arguments)}
+        if entry_class is not None:
+            document["entryClass"] = entry_class
+        return str(self.post(f"/jars/{quote(jar, safe='')}/run", document)["jobid"])
+
+    def cancel(self, job: str) -> None:
+        """Cancel a job, unless it has ended, and wait until it has released its slots."""
+        if self.job(job)["state"] not in ENDED:
+            try:
+                self._ask("PATCH", f"/jobs/{quote(job, safe='')}")
+            except Refusal:
+                if self.job(job)["state"] not in ENDED:  # it did not end by itself
+                    raise
+            self.wait(job, ENDED)
+        self.wait_released()
+
+    def wait_released(self, seconds: float = RELEASE_SECONDS) -> None:
+        """Wait, up to ``seconds``, until no slot belongs to a job that has just ended.
+
+        TaskManagers release slots a moment after a job has ended; until then its resources are in
+        use. Flink is asked at most five times per second, however many TaskManagers there are: if
+        other jobs may hold slots, one TaskManager after the other is asked.
+        """
+        jobs: Sequence[JobSummary] = self.get("/jobs/overview")["jobs"]
+        ended, others = _just_ended(jobs, seconds), any(row["state"] not in ENDED for row in jobs)
+        deadline, waiting = time.monotonic() + seconds, self._in_use() if ended else []
+        pauses = slot_pauses()
+        while waiting and time.monotonic() < deadline:
+            time.sleep(next(pauses))
+            waiting = self._still_held(waiting, ended) if others else self._in_use()
+
+    def _in_use(self) -> list[str]:
+        """TaskManagers with slots of any job."""
+        rows = self.task_managers()
+        return [row["id"] for row in rows if row["freeResource"] != row["totalResource"]]
+
+    def _still_held(self, devices: list[str], jobs: set[str]) -> list[str]:
+        """Ask the first TaskManager whether it has slots of some jobs; if so, make it the last."""
+        try:
+            is_held = jobs.intersection(self.holders(devices[0]))
+        except Refusal:  # it has just ended
+            is_held = set()
+        return devices[1:] + (devices[:1] if is_held else [])
+
+    def wait(self, job: str, states: frozenset[str], seconds: float = 60.0) -> str:
+        """Wait until a job is in one of the states, and return that state."""
+        deadline = time.monotonic() + seconds
+        while (state := str(self.job(job)["state"])) not in states:
+            if time.monotonic() > deadline:
+                raise FlinkError(f"job {shown(job)} is still {shown(state)} after {seconds:g} s")
+            time.sleep(POLL_SECONDS)
+        return state
+
+    def wait_running(self, job: str, seconds: float = 60.0) -> None:
+        """Wait until every subtask of a job runs.
+
+        Raises
+        ------
+        FlinkError
+            When the job has ended; the message quotes the reason.
+        """
+        deadline = time.monotonic() + seconds
+        while True:
+            document = self.job(job)
+            if document["state"] == FINISHED:
+                raise FlinkError(f"{finished(job)} before all of it ran")
+            if document["state"] in ENDED:
+                raise FlinkError(f"job {shown(job)} is {document['state']}: {self.failure(job)}")
+            states = {vertex["status"] for vertex in document["vertices"]}
+            if states == {"RUNNING"}:  # a job that is being recovered shows no task
+                return
+            if time.monotonic() > deadline:
+                raise FlinkError(f"job {shown(job)} does not run after {seconds:g} s")
+            time.sleep(POLL_SECONDS)
+
+    def failure(self, job: str) -> str:
+        """Root cause of a job's failure, one line; Flink reports it a moment after the failure."""
+        deadline = time.monotonic() + CAUSE_SECONDS
+        while not (traces := self._traces(job)) and self.job(job)["state"] in FAILED:
+            if time.monotonic() > deadline:
+                break
+            time.sleep(POLL_SECONDS)
+        return root_cause(traces[0] if traces else "no exception is known")
+
+    def _traces(self, job: str) -> list[str]:
+        """Stack traces of the failures of a job, the newest first."""
+        history = self.get(f"/jobs/{quote(job, safe='')}/exceptions").get("exceptionHistory", {})
+        return [entry.get("stacktrace", "") for entry in history.get("entries", ())]
+
+    def holders(self, device: str) -> list[str]:
+        """Jobs with a slot on a TaskManager."""
+        slots = self.task_manager(device).get("allocatedSlots", [])
+        return sorted({slot["jobId"] for slot in slots})
+
+    def task_manager(self, device: str) -> dict[str, Any]:
+        """Return the total and free resources of a TaskManager, and the allocated slots."""
+        manager: dict[str, Any] = self.get(f"/taskmanagers/{quote(device, safe='')}")
+        return manager
+
+    def _read(self, path: str, content: bytes) -> Any:
+        try:
+            return parse_answer(path, content)
+        except ValueError as error:
+            raise FlinkError(
+                f"{self.url}{shown(path)}: its answer is not one of Flink's REST API: {error}"
+            ) from None
+
+    def _ask(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        kind: str | None = None,
+        seconds: float | None = None,
+    ) -> bytes:
+        """Content of an answer; unanswered requests are repeated while patience lasts."""
+        deadline, is_told = time.monotonic() + self.patience, False
+        while True:
+            try:
+                return self._ask_once(method, path, body, kind, seconds or self.timeout)
+            except NoAnswer as error:
+                if time.monotonic() >= deadline:
+                    raise
+                if not is_told:
+                    self.tell(f"{error}; trying again")
+                is_told = True
+            time.sleep(POLL_SECONDS)
+
+    def _ask_once(
+        self, method: str, path: str, body: bytes | None, kind: str | None, seconds: float
+    ) -> bytes:
+        try:
+            answer = exchange(
+                self._address, self._context, method, path, body, kind or JSON, seconds
+            )
+        except TimeoutError:
+            raise NoAnswer(f"no Flink answers at {self.url} within {seconds:g} s") from None
+        except (OSError, HTTPException, ValueError) as error:
+            reason = shown(str(error) or type(error).__name__)
+            if isinstance(error, ConnectionRefusedError):
+                reason = "connection refused; start it, or correct the address"
+            raise NoAnswer(f"no Flink answers at {self.url}: {reason}") from None
+        if answer.status >= 400:
+            complaint = parse_complaint(answer.content)
+            message = f"Flink answers {answer.status}: {root_cause(complaint)}"
+            if answer.status in UNAVAILABLE or LEADERLESS.search(complaint):
+                raise NoAnswer(message)
+            raise Refusal(message, complaint)
+        if answer.status >= 300:
+            there = f" to {masked(answer.location)}" if answer.location else ""
+            raise FlinkError(
+                f"{self.url} redirects{there}, and redirects are not followed; use Flink's own "
+                "address"
+            )
+        return answer.content
+
+
+def slot_pauses() -> Iterator[float]:
+    """Pauses between requests for free slots, of which there are at most five per second."""
+    return chain((0.5 * SLOT_SECONDS, 1.5 * SLOT_SECONDS), repeat(SLOT_SECONDS))
+
+
+def _just_ended(jobs: Sequence[JobSummary], seconds: float) -> set[str]:
+    """Jobs that ended within the last ``seconds``; all that have ended if Flink's time is unknown.
+
+    The time is derived from the duration of a running job.
+    """
+    now = max((row["start-time"] + row["duration"] for row in jobs), default=0)
+    if all(row["state"] in ENDED for row in jobs):
+        seconds = math.inf
+    return {
+        row["jid"]
+        for row in jobs
+        if row["state"] in ENDED and now - row["end-time"] <= 1000 * seconds
+    }
+
+
+def finished(job: str) -> str:
+    """Clause on a job that has finished by itself."""
+    return f"job {shown(job)} has finished because it has read all of its input"

@@ -1,0 +1,139 @@
+"""The plan of a running job: its tasks, its streams, and how tuples are partitioned."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from streamplace.engines.flink.pin.names import FUSED
+from streamplace.engines.flink.program.identity import operators_of
+from streamplace.engines.flink.rest.answer_shapes import JobVertex, PlanNode
+from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.model.messages import quoted
+from streamplace.model.operators import MOST_KEY_GROUPS
+
+_ITERATIONS = ("IterationSource-", "IterationSink-")
+"""Prefixes of the two ends of a loop, between which Flink's plan shows no stream."""
+_PARTITIONING = {"FORWARD": "forward", "HASH": "hash", "REBALANCE": "rebalance"}
+
+
+@dataclass(frozen=True, slots=True)
+class FlinkTask:
+    """A vertex of the plan; its operators are fused, so they are placed together.
+
+    Attributes
+    ----------
+    name
+        Names of its operators in placements, joined by `` -> ``.
+    thread_name
+        Its name as Flink shows it, also used for its threads.
+    operators
+        Its operators as Flink shows them, such as ``Source: lines``, in order.
+    unsure
+        Names of its operators that may belong to other operators with the same name.
+    about
+        Description of its operators by the SQL planner; empty if there is none.
+    max_parallelism
+        Key groups, that is, its maximum number of subtasks; 0 if Flink does not report it.
+    slot_sharing_group
+        Name of its slot sharing group, made from its id; "" if the job has only one.
+    """
+
+    id: str
+    name: str
+    thread_name: str
+    parallelism: int
+    operators: tuple[str, ...]
+    unsure: tuple[str, ...] = ()
+    about: str = ""
+    max_parallelism: int = 0
+    slot_sharing_group: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A stream between two tasks, by their ids.
+
+    Attributes
+    ----------
+    copies
+        Number of the target's subtasks that get each tuple: all for a broadcast, else one.
+    """
+
+    source: str
+    target: str
+    partitioning: str
+    copies: int = 1
+
+
+JobPlan = tuple[str, list[FlinkTask], list[Edge]]
+"""Name, tasks in topological order and streams of a job."""
+
+
+def read_plan(rest: Rest, job: str) -> JobPlan:
+    """Read the name, the tasks in topological order and the streams of a job."""
+    document = rest.running_job(job)
+    for row in document["vertices"]:
+        if row["name"].startswith(_ITERATIONS):
+            raise FlinkError(
+                f"the job has an iteration, {quoted(row['name'])}; streamplace places jobs without "
+                "iterations only, because their tuples go round"
+            )
+    nodes: list[PlanNode] = rest.get(f"/jobs/{quote(job, safe='')}/plan")["plan"]["nodes"]
+    tasks = _tasks(document["vertices"], nodes)
+    return document["name"], tasks, _edges(nodes, {task.id: task.parallelism for task in tasks})
+
+
+def sources_of(tasks: Sequence[FlinkTask], edges: Sequence[Edge]) -> list[FlinkTask]:
+    """Tasks without input from others."""
+    fed = {edge.target for edge in edges}
+    return [task for task in tasks if task.id not in fed]
+
+
+def reuses_objects(rest: Rest, job: str) -> bool:
+    """Whether the chains of a job pass tuples on without copying them."""
+    with suppress(FlinkError):  # by default they copy
+        execution = rest.get(f"/jobs/{quote(job, safe='')}/config")["execution-config"]
+        return bool(execution.get("object-reuse-mode", False))
+    return False
+
+
+def _tasks(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[FlinkTask]:
+    groups = _slot_sharing_groups(vertices)
+    return [
+        FlinkTask(
+            row["id"],
+            FUSED.join(dict.fromkeys(operators.names)),
+            row["name"],
+            row["parallelism"],
+            operators.shown,
+            operators.unsure,
+            FUSED.join(dict.fromkeys(filter(None, operators.about))),
+            min(MOST_KEY_GROUPS, max(0, row.get("maxParallelism", 0))),
+            group,
+        )
+        for row, operators, group in zip(
+            vertices, operators_of(vertices, nodes), groups, strict=True
+        )
+    ]
+
+
+def _slot_sharing_groups(vertices: Sequence[JobVertex]) -> list[str]:
+    """Name of the slot sharing group of each vertex; empty if there is only one group."""
+    ids = [row.get("slotSharingGroupId") or "" for row in vertices]
+    names = {group: f"group-{i}" for i, group in enumerate(dict.fromkeys(ids))}
+    return [names[group] if len(names) > 1 else "" for group in ids]
+
+
+def _edges(nodes: Sequence[PlanNode], parallelism: Mapping[str, int]) -> list[Edge]:
+    edges = []
+    for node in nodes:
+        for row in node.get("inputs", ()):
+            if not parallelism.keys() >= {row["id"], node["id"]}:
+                raise FlinkError(
+                    f"the plan contains a task that the job does not have: {quoted(row['id'])}"
+                )
+            ship = row.get("ship_strategy", "")
+            copies = parallelism[node["id"]] if ship == "BROADCAST" else 1
+            edges.append(Edge(row["id"], node["id"], _PARTITIONING.get(ship, "rebalance"), copies))
+    return edges

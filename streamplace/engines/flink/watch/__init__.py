@@ -1,0 +1,1 @@
+"""Watch a placed job, and replace devices that are lost."""
