@@ -9,6 +9,7 @@ WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 INPUTS ?= 100000
 SEED ?= 0
 MARKED := not slow
+EXAMPLES := quick
 PAGE := streamplace/report/page
 PARTS := .[dev,docs,learn,ray,onnx]
 
@@ -27,10 +28,11 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/pytest -m "$(MARKED)" -n $(WORKERS) --dist loadgroup --no-loadscope-reorder \
-		--durations=40 -rs $(COVERAGE)
+		--hypothesis-profile=$(EXAMPLES) --durations=40 -rs $(COVERAGE)
 
 # What is slow and rarely breaks as well, before a release: an hour.
 test-all: MARKED :=
+test-all: EXAMPLES := thorough
 test-all: COVERAGE := --cov --cov-report=term --cov-fail-under=96
 test-all: pyflink test lint docs bench fuzz
 

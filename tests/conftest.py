@@ -12,9 +12,11 @@ from numba.core.dispatcher import _FunctionCompiler
 
 from streamplace.cli.main import main
 
-# First calls may compile; the same examples every time make a failure reproducible.
-settings.register_profile("streamplace", deadline=None, derandomize=True, database=None)
-settings.load_profile("streamplace")
+# First calls may compile; the same examples every time make a failure reproducible. `make test-all`
+# asks for the thorough profile.
+settings.register_profile("thorough", deadline=None, derandomize=True, database=None)
+settings.register_profile("quick", settings.get_profile("thorough"), max_examples=40)
+settings.load_profile("quick")
 
 
 @pytest.hookimpl(tryfirst=True)

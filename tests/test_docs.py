@@ -35,8 +35,16 @@ BLOCK = re.compile(r"^```(\w+)(?: title=\"(.+?)\")?\n(.*?)^```$", re.DOTALL | re
 COMMAND = re.compile(r"^\$ ", re.MULTILINE)
 SKIPPED = ("make ", "pip ", "git ", "pre-commit ", ".venv/")
 """Commands of a reader's shell that have no place in a test."""
-SLOW = frozenset({"docs/how-to/neural-networks.md", "docs/how-to/train.md", "docs/learning.md"})
-"""They export networks and train models, each for half a minute and more."""
+SLOW = frozenset(
+    {
+        "docs/how-to/cluster-run.md",
+        "docs/how-to/neural-networks.md",
+        "docs/how-to/train.md",
+        "docs/learning.md",
+        "docs/library.md",
+    }
+)
+"""They start a Ray, export networks, train models or prove bounds, each for long."""
 SHELL = frozenset({"|", ">", ">>", "<", ";", "&&", "||"})
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

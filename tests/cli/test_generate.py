@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.slow
 def test_the_standard_benchmark_has_3150_graphs_of_4_to_27_operators(run: Callable) -> None:
     """Generate and describe agree with the paper's numbers, class by class."""
     run("generate", "branched", "--seed", "0", "-o", "b.jsonl.gz")

@@ -345,6 +345,7 @@ def check_same_when_resumed(run: Callable, folder: Path) -> None:
     assert not list((folder / "x").glob(".streamplace-*"))
 
 
+@pytest.mark.slow
 def test_dream_is_trained_killed_resumed_and_places(
     run: Callable, data: str, graph: str, tmp_path: Path
 ) -> None:

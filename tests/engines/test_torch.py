@@ -66,6 +66,7 @@ def test_what_is_sent_is_what_the_streams_carry(tmp_path: Path) -> None:
     assert run.sent == sum(streams.bytes_per_tuple())
 
 
+@pytest.mark.slow
 def test_the_command_compares_with_the_whole_model(tmp_path: Path) -> None:
     """And says what went over the network."""
     script(placed("residual", [0, 1], colocate=False), tmp_path)

@@ -151,6 +151,7 @@ class Slow:
         return 2 * number
 
 
+@pytest.mark.slow
 def test_errors_of_workers_are_errors_here(cluster: Any) -> None:
     with pytest.raises(SettingError, match="-3 is below 0"):
         list(map_on_ray(Slow(0.0), [1, 2, -3, 4], cluster.address))
@@ -163,6 +164,7 @@ def deadly(number: int) -> int:
     return 2 * number
 
 
+@pytest.mark.slow
 def test_what_kills_its_workers_is_named_and_the_rest_goes_on(cluster: Any) -> None:
     """As it is on one machine."""
     found = parallel_map(
@@ -173,6 +175,7 @@ def test_what_kills_its_workers_is_named_and_the_rest_goes_on(cluster: Any) -> N
     assert list(found) == others
 
 
+@pytest.mark.slow
 def test_a_stopped_comparison_goes_on_where_workers_cannot_see_its_results(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,6 +187,7 @@ def test_a_stopped_comparison_goes_on_where_workers_cannot_see_its_results(
     assert len(list(file)) == 2 * len(PROBLEMS)
 
 
+@pytest.mark.slow
 def test_shards_made_on_ray_are_those_made_here(cluster: Any, tmp_path: Path) -> None:
     on_ray = partial(parallel_map, on=cluster.address)
     (tmp_path / "here").mkdir()

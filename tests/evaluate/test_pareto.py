@@ -101,6 +101,7 @@ def test_objectives_under_a_condition_are_traded_off(run: Callable[..., Any], da
     assert "●" in run("compare", *words, *asked).out
 
 
+@pytest.mark.slow
 def test_a_comparison_by_one_objective_goes_on_by_two(
     run: Callable[..., Any], data: str, tmp_path: Path
 ) -> None:

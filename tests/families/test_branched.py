@@ -41,6 +41,7 @@ def topology_of(graph: StreamGraph) -> Topology:
     return Topology(*(graph.attributes[key] for key in ("branches", "depth", "devices")))
 
 
+@pytest.mark.slow
 def test_the_benchmark_has_3150_graphs_of_forty_topologies(
     benchmark_graphs: list[StreamGraph],
 ) -> None:

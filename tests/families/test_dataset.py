@@ -26,7 +26,9 @@ DATASETS = Path(__file__).parents[2] / "datasets"
 SMALL = Branched(branches=1, depth=2, devices=2, copies=5)
 
 
-@pytest.mark.parametrize("name", ["branched", "giph", "giph-grid"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("branched", marks=pytest.mark.slow), "giph", "giph-grid"]
+)
 def test_a_shipped_recipe_makes_the_content_of_its_manifest(name: str) -> None:
     """Byte for byte, by the manifest's checksum."""
     recipe = read_recipe(DATASETS / f"{name}.toml")

@@ -31,7 +31,7 @@ from streamplace.io.registry import FORMATS, Format
 from streamplace.model import StreamGraph, units
 
 TARGETS = {target.name: target for target in targets()}
-INPUTS = 60
+INPUTS = 25
 
 
 @pytest.fixture(autouse=True)
@@ -161,6 +161,7 @@ def test_long_lists_stay_of_a_size() -> None:
     assert max(len(to_json(changed_field(document, Random(i)))) for i in range(500)) < 10**6
 
 
+@pytest.mark.slow
 def test_the_command_says_what_it_did(tmp_path: Path) -> None:
     """As ``make fuzz`` runs it."""
     words = [sys.executable, "-m", "fuzz", "--inputs", "30", "--only", "schema", "--jobs", "1"]

@@ -240,6 +240,7 @@ def test_a_failing_generator_leaves_no_half_written_data_set(tmp_path: Path) -> 
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_operators_survive_a_file(tmp_path: Path) -> None:
     """As one document."""
     n = 100_000

@@ -269,6 +269,7 @@ def test_weights_of_zero_prove_nothing() -> None:
     assert not proves(planted.document, Fraction(1, 2), planted.proof | {"weights": [0]})
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_whatever_a_proof_contains_no_bound_is_better_than_the_best(data: st.DataObject) -> None:

@@ -50,11 +50,12 @@ SMALL = [
 """Entries that are altered: those of each class with the smallest files."""
 
 
+@pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_entry_is_accepted(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    for line in LINES:
-        if line["objective"] == kind:
-            assert_accepted(line, capsys)
+def test_every_entry_is_accepted(kind: str, step: int, capsys: pytest.CaptureFixture[str]) -> None:
+    """A ninth of them in the quick tests; the digests below hold for all."""
+    for line in [line for line in LINES if line["objective"] == kind][::step]:
+        assert_accepted(line, capsys)
 
 
 def test_files_are_those_of_the_manifest() -> None:

@@ -112,6 +112,7 @@ def test_results_are_resumed_and_answers_can_be_submitted(
     assert result.improved == (value < result.before.value * (1 - 1e-9))
 
 
+@pytest.mark.slow
 def test_every_placer_is_measured_within_its_time(folder: Path) -> None:
     (record,) = run_methods(
         ["anneal"], instances=["random-00"], objective="throughput", seconds=0.2, library=folder

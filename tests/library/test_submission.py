@@ -155,6 +155,7 @@ def killed_at(step: int, action: Callable[[], object]) -> bool:
     return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
 
+@pytest.mark.slow
 def test_a_kill_never_makes_the_library_worse(folder: Path) -> None:
     """Whenever it comes; the next submission completes what was begun, or begins anew."""
     best = weaker_library(folder)

@@ -13,6 +13,9 @@ from streamplace.io.files import TEMPORARY
 from streamplace.io.weights import read_tensors
 
 SIZE = 4 * 2**20
+LATE = 1_400_000
+"""Bytes that are left where a command writes its first files and not its last."""
+SLOW = pytest.mark.slow
 DATA = ("--branches", "2", "--depth", "2", "--devices", "2", "--copies", "40")
 
 
@@ -63,7 +66,7 @@ GENERATE = "generate branched --branches 2 --depth 2 --devices 2 --copies"
 COMMANDS = {
     "generate": f"{GENERATE} 400 -o disk/c.jsonl",
     "generate packed": f"{GENERATE} 4000 -o disk/c.jsonl.gz",
-    "generate shards": f"{GENERATE} 400 -o disk/c.jsonl --files 4",
+    "generate shards": f"{GENERATE} 200 -o disk/c.jsonl --files 4",
     "place": "place g.json --placer metis -o disk/p.json",
     "place all": "place b.jsonl --placer metis -o disk/p.jsonl --jobs 1",
     "compare": "compare b.jsonl --placers metis,single -o disk/r --jobs 1",
@@ -84,7 +87,7 @@ RESUMED = {
 """Commands that go on when there is space again, and a file that they write."""
 
 
-@pytest.mark.parametrize("left", [0, 8192])
+@pytest.mark.parametrize("left", [0, pytest.param(8192, marks=SLOW)])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_full_disk_ends_in_one_line(
     run: Callable, data: str, disk: Disk, name: str, left: int
@@ -102,7 +105,7 @@ def test_a_full_disk_ends_in_one_line(
     assert not any(name.startswith(TEMPORARY) for name in disk.names)
 
 
-@pytest.mark.parametrize("left", [0, 8192, 10**6, 1_400_000])
+@pytest.mark.parametrize("left", [0, *(pytest.param(n, marks=SLOW) for n in (8192, 10**6)), LATE])
 @pytest.mark.parametrize("name", RESUMED)
 def test_what_a_full_disk_stopped_goes_on(
     run: Callable, data: str, disk: Disk, tmp_path: Path, name: str, left: int

@@ -15,6 +15,8 @@ AS_USER = (
     ("setpriv", f"--bounding-set={RIGHTS}", f"--inh-caps={RIGHTS}") if os.getuid() == 0 else ()
 )
 """What takes from root the rights that an ordinary user does not have."""
+SLOW = pytest.mark.slow
+"""Of commands that write in the same way, one is among the quick tests."""
 
 pytestmark = pytest.mark.skipif(
     bool(AS_USER) and shutil.which("setpriv") is None, reason="root cannot give up rights here"
@@ -41,16 +43,18 @@ def folder(run: Callable, tmp_path: Path) -> Iterator[Path]:
     [
         ("describe secret.json", "secret.json"),
         ("place secret.json --placer metis", "secret.json"),
-        ("place closed/g.json --placer metis", "closed/g.json"),
+        pytest.param("place closed/g.json --placer metis", "closed/g.json", marks=SLOW),
         ("place g.json --placer metis -o q.json", "q.json"),
-        ("place g.json --placer metis -o p.json", "p.json"),
-        ("place b.jsonl --placer metis -o q.jsonl --jobs 1", "q.jsonl"),
+        pytest.param("place g.json --placer metis -o p.json", "p.json", marks=SLOW),
+        pytest.param("place b.jsonl --placer metis -o q.jsonl --jobs 1", "q.jsonl", marks=SLOW),
         ("compare b.jsonl --placers metis,single -o r --jobs 1", "r"),
-        ("compare b.jsonl --placers metis,single -o closed --jobs 1", "closed"),
-        ("generate branched -o c.jsonl", "c.jsonl"),
-        ("export p.json --graph g.json --to flink -o f", "f"),
+        pytest.param(
+            "compare b.jsonl --placers metis,single -o closed --jobs 1", "closed", marks=SLOW
+        ),
+        pytest.param("generate branched -o c.jsonl", "c.jsonl", marks=SLOW),
+        pytest.param("export p.json --graph g.json --to flink -o f", "f", marks=SLOW),
         ("export p.json --graph g.json --to csv -o closed/x.csv", "closed/x.csv"),
-        ("train hdp --data b.jsonl --epochs 1 --out h", "h"),
+        pytest.param("train hdp --data b.jsonl --epochs 1 --out h", "h", marks=SLOW),
         ("train hdp --data b.jsonl --epochs 1 --out closed", "closed"),
     ],
 )

@@ -72,6 +72,7 @@ def test_a_chain_of_devices_shares_no_class() -> None:
     assert cluster.interchangeable.tolist() == [0, 1, 2]
 
 
+@pytest.mark.slow
 def test_the_largest_cluster_is_compiled_in_seconds() -> None:
     """4096 devices, all alike but one."""
     devices = [Device(f"d{i}", mips=1000 + (i == 7)) for i in range(MOST_DEVICES)]

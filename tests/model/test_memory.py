@@ -74,6 +74,7 @@ def test_repairing_leaves_what_fits_and_mends_the_rest(
         assert problem.legal(before)[0] == (tuple(before) in legal)
 
 
+@pytest.mark.slow
 @given(SIZES, ROOMS)
 def test_exact_is_the_best_of_all_that_fit(sizes: list[int], rooms: list[int]) -> None:
     legal = fitting(sizes, rooms)

@@ -35,6 +35,7 @@ def test_commands_name_the_folder_that_the_plan_is_written_to(
     assert (folder / "my plans/one/cluster.toml").exists()
 
 
+@pytest.mark.slow
 def test_the_command_prints_advice_and_writes_the_plan(
     folder: Path, run: Callable[..., Any], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

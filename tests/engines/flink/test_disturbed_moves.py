@@ -356,6 +356,7 @@ def test_the_successor_is_refused_while_its_move_has_not_ended(tally: Tally) -> 
     tally.check_sums()
 
 
+@pytest.mark.slow
 def test_where_flink_stays_silent_the_command_says_how_to_go_on(
     tally: Tally, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,6 +74,7 @@ def test_a_folder_that_cannot_be_written_touches_no_job(trial: Trial) -> None:
     assert trial.live() == [trial.job]
 
 
+@pytest.mark.slow
 def test_a_savepoint_on_trial_is_removed_before_the_job_is_stopped(trial: Trial) -> None:
     """The only one that stays is the one that the job goes on from."""
     assert trial.move("--trial-savepoint") == 0, trial.words[-1]

@@ -118,6 +118,7 @@ def test_fused_operators_are_measured_at_both_ends(rest: Rest, submit: Callable[
     )
 
 
+@pytest.mark.slow
 def test_a_source_that_watermark_alignment_holds_back_is_measured(rest: Rest, jobs: Path) -> None:
     """It waits for the other one, and sends nothing meanwhile; before, it has sent a little."""
     document = {"programArgsList": ["100"], "entryClass": "AlignedJob"}

@@ -83,6 +83,7 @@ def test_a_task_manager_is_added_while_the_others_run(
     }
 
 
+@pytest.mark.slow
 def test_jobs_that_are_not_placed_and_placed_ones_are_told_apart(
     rest: Rest, flink: Flink, graph_jar: Path
 ) -> None:
@@ -167,6 +168,7 @@ def test_a_job_whose_checkpoints_go_with_it_is_refused_by_the_watch(
     assert rest.live_jobs() == [job]
 
 
+@pytest.mark.slow
 def test_a_job_that_finished_by_itself_is_told_as_that(
     run: Callable, rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path
 ) -> None:
@@ -225,6 +227,7 @@ def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
     assert set(range(10)) == {key for key, _ in windows}
 
 
+@pytest.mark.slow
 def test_a_spare_stands_in_for_a_job_that_failed_before_flink_noticed_the_loss(
     rest: Rest, roomy: LocalCluster, flink: Flink, jobs: Path, tmp_path: Path
 ) -> None:

@@ -48,6 +48,7 @@ def test_threads_of_operators_without_names_are_told_apart(
     assert heavy > 3 * middle > 3 * light
 
 
+@pytest.mark.slow
 def test_namesakes_without_a_log_have_the_cpu_of_their_threads_together(
     rest: Rest, jobs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -60,6 +61,7 @@ def test_namesakes_without_a_log_have_the_cpu_of_their_threads_together(
     assert heavy > middle
 
 
+@pytest.mark.slow
 def test_task_managers_on_other_machines_have_their_cpu_dealt_out(
     rest: Rest, jobs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

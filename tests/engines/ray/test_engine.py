@@ -35,6 +35,7 @@ TOGETHER = dict.fromkeys(NAMES, "dev-0")
 APART = dict(zip(NAMES, ("dev-0", "dev-1", "dev-2", "dev-1"), strict=True))
 
 
+@pytest.mark.slow
 def test_no_tuple_is_lost_or_doubled_by_moving(ray_engine: RayEngine) -> None:
     """Counts go along, to and fro; between two operators there is what the selectivities say."""
     job = ray_engine.apply(GRAPH, TOGETHER)

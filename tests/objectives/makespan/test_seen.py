@@ -108,6 +108,7 @@ def test_simulate_writes_the_trace(
     assert "perfetto" in answer.err
 
 
+@pytest.mark.slow
 def test_a_pass_of_many_operators_is_drawn_without_names(
     run: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -21,7 +21,7 @@ from streamplace.scheduling.ranks import by_rank, least_after
 from streamplace.scheduling.tasks import tasks_of
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(problem=problems().filter(lambda problem: problem.n_operators <= 5))
 def test_a_proof_is_what_trying_all_finds(problem: Problem) -> None:
     """The bound is none that a schedule beats, and mostly the value meets it."""
@@ -34,7 +34,7 @@ def test_a_proof_is_what_trying_all_finds(problem: Problem) -> None:
         assert result.value == pytest.approx(least, rel=1e-6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(problem=problems())
 def test_what_the_search_believes_is_what_the_simulator_says(problem: Problem) -> None:
     """Cores that do not wait take as long in the search as in the simulator."""
@@ -120,6 +120,7 @@ def test_other_rules_of_a_pass_are_judged_by_the_simulator(way: str) -> None:
     assert result.value <= heft.value * 1.02
 
 
+@pytest.mark.slow
 def test_large_graphs_are_scheduled_until_the_budget_ends() -> None:
     problem = ten_tasks()
     found = reschedule(problem, MAKESPAN, (), 0, Meter(Budget(None, 25), 1))

@@ -96,6 +96,7 @@ def test_rules_about_the_whole_leave_no_stages_to_search() -> None:
     assert widths(tasks_of(row_of_forks(4, exlocate=[["v1", "v2"]]))) == []
 
 
+@pytest.mark.slow
 def test_long_rows_are_proven() -> None:
     """Two hundred tasks, of which no solver proves anything at once."""
     problem = row_of_forks(40)
@@ -120,6 +121,7 @@ def test_what_has_time_to_spare_does_not_stand_in_the_way() -> None:
     assert found == pytest.approx(known_by_stages(row, 2_000_000)[0], rel=1e-6)
 
 
+@pytest.mark.slow
 def test_large_rows_are_searched_stage_by_stage() -> None:
     """Where a search of the whole would hardly move."""
     problem = row_of_forks(700)
