@@ -55,7 +55,7 @@ bench-once: $(READY)
 
 # Spoiled files for every reader that is registered; what is found lies in findings/.
 fuzz: $(READY)
-	@PYTHONPATH=tests $(BIN)/python -m fuzz --inputs $(INPUTS) --seed $(SEED)
+	@PYTHONPATH=tests:tests/support $(BIN)/python -m fuzz --inputs $(INPUTS) --seed $(SEED)
 
 # The script and the style sheet of reports, from their sources; needs Node 20 and npm.
 page: $(PAGE)/node_modules/.ready

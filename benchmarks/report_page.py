@@ -14,7 +14,7 @@ from statistics import median
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "support"))
 from report_browser import Browser, browser
 
 from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph

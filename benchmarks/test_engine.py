@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-sys.path.append(str(Path(__file__).parent.parent / "tests"))
+sys.path.append(str(Path(__file__).parent.parent / "tests" / "support"))
 
 from engine_cases import SHAPES, branched, mixed_placements
 from streamsim.engine import Settings, observe, simulate, simulate_every_tick

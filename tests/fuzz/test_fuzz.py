@@ -165,9 +165,10 @@ def test_long_lists_stay_of_a_size() -> None:
 def test_the_command_says_what_it_did(tmp_path: Path) -> None:
     """As ``make fuzz`` runs it."""
     words = [sys.executable, "-m", "fuzz", "--inputs", "30", "--only", "schema", "--jobs", "1"]
-    tests = str(Path(__file__).parents[1])
+    tests = Path(__file__).parents[1]
+    path = os.pathsep.join(map(str, (tests, tests / "support")))
     answer = subprocess.run(
-        words, cwd=tmp_path, env={**os.environ, "PYTHONPATH": tests}, capture_output=True, text=True
+        words, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True
     )
     assert answer.returncode == 0
     assert "over 6 readers (seed 0)" in answer.stderr

@@ -153,7 +153,7 @@ def test_one_seed_gives_one_schedule_in_any_process() -> None:
         "r = PLACERS['auto'].place(giph(4)[2], MAKESPAN, seed=5, budget=Budget(None, 5000))\n"
         "print(r.placement.index.tolist(), r.placement.priority.tolist())"
     )
-    here = str(Path(__file__).parents[2])
+    here = str(Path(__file__).parents[2] / "support")
     run = subprocess.run(
         [sys.executable, "-c", script, here], capture_output=True, text=True, check=True
     )

@@ -15,7 +15,7 @@ from streamsim import Instance, build_instance
 from streamsim.passes import Pass, compile_pass
 from streamsim_strategies import Description, descriptions
 
-GOLDEN = Path(__file__).parent / "streamsim" / "passes" / "golden"
+GOLDEN = Path(__file__).parents[1] / "streamsim" / "passes" / "golden"
 
 
 def tasks(

@@ -1,4 +1,4 @@
-"""An example of the document with every part; ``python tests/report_example.py`` writes it."""
+"""An example of the document with every part; ``python tests/support/report_example.py`` writes it."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ from streamplace.report.results_document import (
     TrainingPart,
 )
 
-FILE = Path(__file__).parent / "report" / "example.json"
+FILE = Path(__file__).parents[1] / "report" / "example.json"
 RATE = ObjectivePart(name="throughput", quantity="throughput", sense="max", unit="")
 
 

@@ -8,7 +8,7 @@ import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
-EXAMPLES = Path(__file__).parents[1] / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 class Answer(NamedTuple):

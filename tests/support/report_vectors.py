@@ -1,7 +1,7 @@
 """Random problems with Python's values, with which the models of the page are compared.
 
 Each is a problem of a report with two or three placements, and a line of JSON:
-``python tests/report_vectors.py 1000 > vectors.jsonl``. Together they have every feature of the
+``python tests/support/report_vectors.py 1000 > vectors.jsonl``. Together they have every feature of the
 models: several sources, network cards, overhead, gaps, windows, operators that fire all, several
 cores, uneven key groups, cost matrices, and the three orders of a pass.
 """
@@ -21,7 +21,7 @@ from streamplace.report.document import ProblemPart
 from streamplace.report.placements import Shown
 from streamplace.report.problems import problem_part
 
-GOLDEN = Path(__file__).parent / "report" / "golden.jsonl"
+GOLDEN = Path(__file__).parents[1] / "report" / "golden.jsonl"
 N_GOLDEN = 60
 
 
