@@ -1,4 +1,7 @@
-"""An example of the document with every part; ``python tests/support/report_example.py`` writes it."""
+"""An example of the document with every part.
+
+``python tests/support/report_example.py`` writes it.
+"""
 
 import json
 from pathlib import Path

@@ -1,9 +1,9 @@
 """Random problems with Python's values, with which the models of the page are compared.
 
-Each is a problem of a report with two or three placements, and a line of JSON:
-``python tests/support/report_vectors.py 1000 > vectors.jsonl``. Together they have every feature of the
-models: several sources, network cards, overhead, gaps, windows, operators that fire all, several
-cores, uneven key groups, cost matrices, and the three orders of a pass.
+``python tests/support/report_vectors.py 1000 > vectors.jsonl`` writes a thousand of them. Each is
+a problem of a report with two or three placements, and a line of JSON. Together they have every
+feature of the models: several sources, network cards, overhead, gaps, windows, operators that fire
+all, several cores, uneven key groups, cost matrices, and the three orders of a pass.
 """
 
 import json
