@@ -4,7 +4,8 @@ A trace is cut into slots of equal length. A plan is chosen for each slot, and c
 price. `ControlDay` holds what every schedule, policy and bound of one trace is judged by.
 """
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,11 +20,13 @@ from streamplace.planning.traced import share_carried
 from streamplace.planning.traces import RateTrace
 
 HOUR = 3600.0
-PLANS = 8
+PLANS = 12
 """Plans among which a job moves, before those are left out that cost no less than a larger one."""
-FINEST_ONE, FINEST_SEVERAL = 64, 8
+FINEST_ONE, FINEST_SEVERAL = 128, 8
 """Levels of the rate of the only source, and of each of several, that bounds tell apart."""
 MOST_SLOTS = 20_000
+WINDOWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
+"""Numbers of slots over which bounds add up what arrives."""
 PlanEach = Callable[[list[StreamGraph]], Iterable[PlanResult]]
 """Plans for graphs, in their order."""
 BoundOf = Callable[[StreamGraph], float]
@@ -132,8 +135,10 @@ class ControlDay:
     carried
         [T, K] part of the largest rates of the slot that each plan carries without headroom.
     least
-        [T] cost per hour below which no plan is that carries what must be processed in the slot,
-        if tuples may be late by the lag.
+        [T, W] cost per hour below which no plan is that runs in all slots of a window and processes
+        what must be processed in it, if tuples may be late by the lag. Windows end with the slot.
+    windows
+        [W] slots in a window, rising from 1.
     terms
         What moves take.
     """
@@ -144,6 +149,7 @@ class ControlDay:
     peak_rate: Floats
     carried: Floats
     least: Floats
+    windows: tuple[int, ...]
     terms: MoveTerms
 
     @property
@@ -208,9 +214,28 @@ def control_day(
         for each in (slots.mean, slots.peak)
     )
     carried = _carried(graph, trace, slots, peak, plans)
-    late = terms.lag / seconds
-    least = _bounds(graph, trace, np.maximum(slots.mean - late * slots.peak, 0.0), bound_of)
-    return ControlDay(slots, plans, offered, peak, carried, least, terms)
+    windows = tuple(length for length in WINDOWS if length <= len(slots))
+    rates = due_rates(slots, windows, terms.lag)
+    flat = rates.reshape(-1, rates.shape[2])
+    least = _bounds(graph, trace, flat, bound_of).reshape(rates.shape[:2])
+    return ControlDay(slots, plans, offered, peak, carried, least, windows, terms)
+
+
+def due_rates(slots: TraceSlots, windows: Sequence[int], lag: float) -> Floats:
+    """[T, W, S] rates at which tuples must be processed in windows that end with each slot.
+
+    Of what arrives in a window, only what arrives in its last ``lag`` seconds may be processed
+    later. So the longer a window is, the less the lag counts. Windows that begin before the trace
+    have the rate 0.
+    """
+    arrived = np.concatenate((np.zeros((1, slots.mean.shape[1])), np.cumsum(slots.mean, axis=0)))
+    due = np.zeros((len(slots), len(windows), slots.mean.shape[1]))
+    for column, length in enumerate(windows):
+        last = min(length, max(1, math.ceil(lag / slots.seconds)))
+        tops = np.lib.stride_tricks.sliding_window_view(slots.peak, last, axis=0).max(axis=2)
+        waits = lag / slots.seconds * tops[length - last :]
+        due[length - 1 :, column] = (arrived[length:] - arrived[:-length] - waits) / length
+    return np.maximum(due, 0.0)
 
 
 def _useful(plans: list[PlanResult]) -> tuple[PlanResult, ...]:
@@ -239,7 +264,7 @@ def _carried(
 
 
 def _bounds(graph: StreamGraph, trace: RateTrace, rates: Floats, bound_of: BoundOf) -> Floats:
-    """[T] bound of the cost at each slot's rates [T, S], rounded down; it rises with the rates."""
+    """Bound of the cost at each row of rates [_, S], rounded down; it rises with the rates."""
     grid, which = _rounded(rates, np.floor)
     values = np.array([bound_of(trace.graph(graph, one)) for one in grid])
     below = (grid[None, :, :] <= grid[:, None, :]).all(axis=2)

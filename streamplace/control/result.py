@@ -166,7 +166,11 @@ class PlanSchedule(Pictured):
         rates.set(xlabel="hours", ylabel="tuples/s", ylim=(0, None))
         costs.step(hours, _stairs(self.day.cost[self.level]), where="post", label="schedule")
         costs.step(
-            hours, _stairs(self.day.least), where="post", color=PALETTE[1], label="proven bound"
+            hours,
+            _stairs(self.day.least[:, 0]),
+            where="post",
+            color=PALETTE[1],
+            label="proven bound of the slot",
         )
         for i, one in enumerate(self.replays, 2):
             if one.name != "static":

@@ -5,6 +5,8 @@ slots in which a controller does not move; it knows no plans, only proven bounds
 that it holds for every controller that moves between slots and carries what arrives.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from streamplace.control.day import HOUR, ControlDay
@@ -48,15 +50,28 @@ def _slot_costs(day: ControlDay) -> tuple[Floats, Floats]:
 def lower_bound(day: ControlDay) -> float:
     """Cost below which no controller is that moves between slots and meets the lag objective.
 
-    Within a segment without a move a controller pays at least for the dearest slot of it, all the
-    time. Tuples of the last seconds of a slot may wait for the next, as long as the lag allows.
+    Within a segment without a move a controller pays all the time at least for the dearest window
+    of slots in it. Tuples of the last seconds of a window may wait for the next slot, as long as
+    the lag allows.
     """
     half, slots = day.terms.price / HOUR / 2, len(day.slots)
     until = np.full(slots + 1, NEVER)
     until[0] = 0.0
+    dearest = np.zeros(slots)  # of the segments that begin with each slot and end with the present
     for end in range(1, slots + 1):
-        dearest = np.maximum.accumulate(day.least[:end][::-1])[::-1]
+        _raise_to(dearest, day.least[end - 1], [end - length for length in day.windows])
         lengths = np.arange(end, 0, -1)
         ends = (np.arange(end) > 0).astype(np.float64) + (end < slots)
-        until[end] = (until[:end] + dearest * (day.hours * lengths + half * ends)).min()
+        until[end] = (until[:end] + dearest[:end] * (day.hours * lengths + half * ends)).min()
     return float(until[-1])
+
+
+def _raise_to(dearest: Floats, least: Floats, first: Sequence[int]) -> None:
+    """Raise the value of every segment to the bounds of the windows that begin in it."""
+    most, before = 0.0, len(dearest)
+    for value, start in zip(least.tolist(), first, strict=True):
+        if start < 0:
+            break
+        np.maximum(dearest[start + 1 : before], most, out=dearest[start + 1 : before])
+        most, before = max(most, value), start + 1
+    np.maximum(dearest[:before], most, out=dearest[:before])

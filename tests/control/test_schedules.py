@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamplace.control.day import ControlDay, MoveTerms, TraceSlots
+from streamplace.control.day import WINDOWS, ControlDay, MoveTerms, TraceSlots, due_rates
 from streamplace.control.policy import POLICIES, PlanChoice, SlotObservation
 from streamplace.control.replay import lateness, replay
 from streamplace.control.schedule import cheapest_levels, lower_bound
@@ -28,7 +28,9 @@ def day_of(rates: Floats, terms: MoveTerms, seconds: float = HOUR) -> ControlDay
     plans = tuple(SimpleNamespace(cost=cost, headroom=0.0) for cost in COSTS)
     carried = CAPACITIES[None, :] / column
     whole = cast("Any", plans)
-    return ControlDay(slots, whole, column[:, 0], column[:, 0], carried, column[:, 0] / 10, terms)
+    windows = tuple(length for length in WINDOWS if length <= len(column))
+    least = due_rates(slots, windows, terms.lag)[:, :, 0] / 10
+    return ControlDay(slots, whole, column[:, 0], column[:, 0], carried, least, windows, terms)
 
 
 def every_cost(day: ControlDay) -> list[float]:
@@ -48,6 +50,20 @@ def test_no_sequence_of_plans_costs_less(values: list[float], price: float) -> N
     least = min(every_cost(day))
     assert day.total(cheapest_levels(day)) == pytest.approx(least)
     assert lower_bound(day) <= least * (1 + 1e-9)
+
+
+def test_the_lag_counts_once_in_a_long_window() -> None:
+    """Of a rate that stays, a fifth of a slot may wait in each slot, but not in all of them."""
+    day = day_of(np.full(48, 10.0), MoveTerms(lag=60.0), 300.0)
+    assert lower_bound(day) == pytest.approx(4.0 * (1 - 60 / 300 / 48))
+
+
+def test_what_may_wait_is_not_due() -> None:
+    """Half of the highest rate carries minutes that alternate, if tuples may be a minute late."""
+    column = np.array([[20.0], [0.0]] * 30)
+    due = due_rates(TraceSlots(0.0, 60.0, column, column), (1, 2, 3, 4), 60.0)[:, :, 0]
+    assert due[3].tolist() == pytest.approx([0.0, 10.0, 20 / 3, 10.0])
+    assert due.max() == pytest.approx(10.0)
 
 
 def test_a_plan_that_has_just_started_also_works_off_what_waited() -> None:
