@@ -196,7 +196,7 @@ def _plots(
     from streamplace.evaluate.pareto import draw_front
 
     figures: dict[str, Figure | None] = {}
-    for judge, columns, optima, table in results:
+    for judge, columns, optima, table, _ in results:
         prefix = "" if len(results) == 1 else re.sub(r"[^\w.-]+", "-", judge.name) + "-"
         figures |= {
             f"{prefix}cdf.png": plots.draw_cdf(columns, judge, title),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from streamplace.evaluate.comparison_report import as_document, comparison_report
 from streamplace.evaluate.graph_results import GraphResults
 from streamplace.evaluate.objective_results import ObjectiveResults
+from streamplace.evaluate.paired import Paired
 from streamplace.evaluate.pareto import Front, points
 from streamplace.evaluate.rows import Row
 from streamplace.model.display import Displayed, data_frame
@@ -62,6 +63,23 @@ class Comparison(Displayed):
             for result in self.results
             for rate, by_placer in result.table.items()
             for placer, row in by_placer.items()
+        ]
+
+    def paired(self, reference: str | None = None) -> list[tuple[str, float | None, str, Paired]]:
+        """Objective, rate, placer, and its comparison with a reference on the same graphs.
+
+        Parameters
+        ----------
+        reference
+            Placer that the others are compared with; by default that of the comparison.
+        """
+        rival = self.reference if reference is None else reference
+        return [
+            (result.judge.name, rate, placer, rivals[rival])
+            for result in self.results
+            for rate, by_placer in result.paired.items()
+            for placer, rivals in by_placer.items()
+            if rival in rivals
         ]
 
     def report(self) -> Report:

@@ -20,6 +20,7 @@ from streamplace.evaluate.best_values import Optima
 from streamplace.evaluate.results import POWERS, ResultColumns, ResultsTable
 from streamplace.evaluate.rows import Row, Table, heading, ratio
 from streamplace.model.arrays import Floats
+from streamplace.model.messages import counted
 from streamplace.objectives.registry import Objective
 
 if TYPE_CHECKING:
@@ -220,7 +221,11 @@ def draw_tradeoff(table: Table, judge: Objective, title: str) -> "Figure | None"
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter("{x:g}")
         axis.margins(x=0.15)
-        axis.set(xlabel="milliseconds per graph", ylim=limits)
+        proven = max(row.proven for row in by_placer.values())
+        graphs = counted(max(row.graphs for row in by_placer.values()), "graph")
+        axis.set(
+            xlabel=f"milliseconds per graph\noptimum proven for {proven} of {graphs}", ylim=limits
+        )
     axes[0].set_ylabel("mean value / optimum")
     return finish(figure, _title(title, "Quality against time", list(table)))
 
