@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from streamplace.cli._options import writes
-from streamplace.cli._output import console, print_json, print_line, progress
+from streamplace.cli._output import print_json, print_line, print_table, progress
 
 if TYPE_CHECKING:
     from streamplace.model.problem import Problem
@@ -91,8 +91,6 @@ def _tell(
     problem: "Problem", results: "list[Result]", answers: "list[Sustained]", folder: Path
 ) -> None:
     """Print the graph, a line per placer with its bottleneck, and suggestions."""
-    from rich.table import Table
-
     from streamplace.model.report import percent
 
     graph = problem.graph
@@ -101,10 +99,8 @@ def _tell(
         f"{graph.source_rate:g} tuples/s enter."
     )
     print_line("The cluster: five devices of 2500 MIPS, a link of 1 Gbps from each to each.")
-    table = Table("placer", "sustains", "which", box=None)
-    for result in results:
-        table.add_row(result.placer, percent(result.value), DOES[result.placer])
-    console().print(table)
+    rows = ((result.placer, percent(result.value), DOES[result.placer]) for result in results)
+    print_table(("placer", "sustains", "which"), rows)
     for result, answer in zip(results, answers, strict=True):
         print_line(_sentence(result, answer))
     print_line("")

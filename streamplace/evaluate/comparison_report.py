@@ -172,7 +172,7 @@ def _pairs(by_placer: dict[str, Row]) -> Sheet:
         )
         rows.append((name if heads[name] == name else f"{heads[name]}  {name}", *cells))
     head = ("better / equal / worse than, %", *heads.values())
-    return Sheet(head, tuple(rows), names=0, unbroken=True)
+    return Sheet(head, tuple(rows), names=0)
 
 
 def _front_tables(front: Front) -> Iterator[Part]:

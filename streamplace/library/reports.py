@@ -56,7 +56,7 @@ def entries_report(library: Library, entries: Iterable[LibraryEntry]) -> Report:
     instances = len({entry.instance for entry in chosen})
     return Report(
         (
-            Sheet(HEAD, rows, names=0, unbroken=True),
+            Sheet(HEAD, rows, names=0),
             f"{counted(instances, 'instance')}, {counted(len(chosen), 'solution')}; for {closed} "
             "the bound proves that no placement is better",
         )
