@@ -1,5 +1,6 @@
 """Plots of a comparison: distribution, search steps, devices used, optima and times."""
 
+from collections.abc import Callable
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from streamplace.drawing.charts import (
 )
 from streamplace.drawing.figures import GREY, new_figure
 from streamplace.evaluate.best_values import Optima
+from streamplace.evaluate.objective_results import ObjectiveResults
 from streamplace.evaluate.results import POWERS, ResultColumns, ResultsTable
 from streamplace.evaluate.rows import Row, Table, heading, ratio
 from streamplace.model.arrays import Floats
@@ -246,3 +248,15 @@ def _axis(judge: Objective) -> str:
 
 def _by_rate(results: ResultsTable) -> dict[float | None, dict[str, ResultColumns]]:
     return dict(sorted(results.table().items(), key=lambda item: item[0] or 0.0))
+
+
+PLOTS: dict[str, Callable[[ObjectiveResults, str], "Figure | None"]] = {
+    "cdf": lambda result, title: draw_cdf(result.results, result.judge, title),
+    "steps": lambda result, title: draw_steps(result.results, result.judge, title),
+    "devices": lambda result, title: draw_devices(result.table, title),
+    "scatter": lambda result, title: draw_scatter(
+        result.results, result.optima, result.judge, title
+    ),
+    "tradeoff": lambda result, title: draw_tradeoff(result.table, result.judge, title),
+}
+"""Plots by name; None where there is nothing to plot."""

@@ -111,6 +111,9 @@ class Objective:
     conditions: "tuple[Condition, ...]" = ()
     relocation: Relocation | None = None
 
+    def __repr__(self) -> str:
+        return f"<Objective {self.name}>"
+
     @property
     def quantity(self) -> str:
         """Name of the measured quantity, regardless of options and conditions.
