@@ -109,7 +109,8 @@ def _by_name(
         return {_name(placements): placements}
     if isinstance(placements, Mapping):
         several = all(
-            isinstance(value, Placement | Result | PandasSeries | Mapping | Path) for value in placements.values()
+            isinstance(value, Placement | Result | PandasSeries | Mapping | Path)
+            for value in placements.values()
         )
         alone = not several or "assignment" in placements
         return {"placement": placements} if alone else dict(placements)
