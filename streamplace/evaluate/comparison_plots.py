@@ -68,8 +68,8 @@ def draw_cdf(results: ResultsTable, judge: Objective, title: str) -> "Figure":
 
 
 def _shown(columns: ResultColumns, judge: Objective, best: Optima) -> Floats:
-    """Values in ascending order; multiples of the best ones if they have a unit."""
-    values = ratio(columns.value, best.at(columns.problem)) if judge.unit else columns.value
+    """Values in ascending order; multiples of the best ones unless they are shares."""
+    values = ratio(columns.value, best.at(columns.problem)) if not judge.is_share else columns.value
     return np.sort(values[np.isfinite(values)])
 
 
@@ -177,7 +177,8 @@ def draw_scatter(
         axis.set_title(wrapped(legend_text(name), 26), fontsize=LEGEND + 0.5)
         if number >= len(names) - n_columns:
             axis.set_xlabel("optimum")
-    unit = f"{judge.name} ({judge.unit})" if judge.unit else f"relative {judge.name}"
+    unit = f"{judge.name} ({judge.unit})" if judge.unit else judge.name
+    unit = f"relative {judge.name}" if judge.is_share else unit
     for axis in axes[::n_columns]:
         axis.set_ylabel(unit)
     return finish(figure, _title(title, "Value against the proven optimum", list(points)))
@@ -243,7 +244,7 @@ def _title(data: str, what: str, rates: list[float | None]) -> str:
 
 
 def _axis(judge: Objective) -> str:
-    return f"{judge.name} / best found" if judge.unit else f"relative {judge.name}"
+    return f"relative {judge.name}" if judge.is_share else f"{judge.name} / best found"
 
 
 def _by_rate(results: ResultsTable) -> dict[float | None, dict[str, ResultColumns]]:

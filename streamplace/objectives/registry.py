@@ -167,7 +167,14 @@ class Objective:
         >>> OBJECTIVES["throughput"].format(0.625)
         '62.5 %'
         """
-        return percent(value) if not self.unit else quantity(value, self.unit)
+        if self.unit:
+            return quantity(value, self.unit)
+        return percent(value) if self.is_share else f"{value:.4g}"
+
+    @property
+    def is_share(self) -> bool:
+        """Whether values are shares of the sources' rate, which are shown as percentages."""
+        return self.kind == "rate" and not self.unit
 
     def explained(self, problem: Problem, placement: Placement) -> Explanation:
         """Explain a placement, by the objective's own explanation if it has one."""
