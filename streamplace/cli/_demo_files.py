@@ -42,5 +42,6 @@ def write_files(folder: Path) -> None:
     family = FAMILIES["branched"]
     small = family.parameters(branches=2, depth=3, devices=2, copies=20)
     write_graph(tasks, folder / "tasks.json")
-    write_graphs(family.generate(small, seed=1), folder / "graphs.jsonl.gz")
+    graphs = (graph for graph in family.generate(small, seed=1) if isinstance(graph, StreamGraph))
+    write_graphs(graphs, folder / "graphs.jsonl.gz")
     write_text(folder / "offers.toml", OFFERS)

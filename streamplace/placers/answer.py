@@ -3,20 +3,31 @@
 import importlib
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from streamplace.errors import SettingError
 from streamplace.model.display import PICTURES, Pictured
 from streamplace.placers.verdict import verdict
 
 if TYPE_CHECKING:
-    from streamplace.drawing.graphs import Drawing
     from streamplace.model.placement import Placement
     from streamplace.model.problem import Problem
     from streamplace.objectives.explanation import Explanation
     from streamplace.objectives.throughput.loads import FullestResource
 
 DRAWN = (".svg", ".png", ".pdf")
+
+
+class PlacementDrawing(Protocol):
+    """Drawing of a placement, which notebooks show."""
+
+    def svg(self) -> str:
+        """Text of the drawing as SVG."""
+        ...
+
+    def save(self, path: Path) -> None:
+        """Write an .svg, .png, .pdf or .html file."""
+        ...
 
 
 class Answer(Pictured):
@@ -52,9 +63,9 @@ class Answer(Pictured):
         )
         return limit
 
-    def plot(self) -> "Drawing":
+    def plot(self) -> PlacementDrawing:
         """Draw the graph with its placement, as `draw` does; notebooks show the drawing."""
-        drawing: Drawing = importlib.import_module(PICTURES).drawing_of(self)
+        drawing: PlacementDrawing = importlib.import_module(PICTURES).drawing_of(self)
         return drawing
 
     def save(self, path: str | PathLike[str]) -> None:

@@ -60,7 +60,7 @@ def test_the_lines_of_the_readme_run_in_an_empty_folder(
     for line in lines:
         words = shlex.split(line, comments=True)
         assert words[0] == "streamplace"
-        few = ("--evaluations", "2000") if words[1] == "plan" else ()  # not ten seconds
+        few = ("--evaluations", "2000") if words[1] in ("plan", "compare") else ()  # quick
         if words[1] != "train":
             answer = run(*words[1:], *few)
             assert answer.status == 0, f"{line}: {answer.err}"
