@@ -2,34 +2,34 @@
 
 
 class StreamplaceError(Exception):
-    """Base class of all errors that invalid input raises."""
+    """Base class of all errors of streamplace; those of invalid input are a `ValueError`, too."""
 
 
-class UnitError(StreamplaceError):
+class UnitError(StreamplaceError, ValueError):
     """A quantity with an invalid number or unit."""
 
 
-class GraphError(StreamplaceError):
+class GraphError(StreamplaceError, ValueError):
     """An invalid stream graph."""
 
 
-class ClusterError(StreamplaceError):
+class ClusterError(StreamplaceError, ValueError):
     """An invalid cluster."""
 
 
-class PlacementError(StreamplaceError):
+class PlacementError(StreamplaceError, ValueError):
     """A placement that does not fit its graph, cluster or constraints."""
 
 
-class ProblemError(StreamplaceError):
+class ProblemError(StreamplaceError, ValueError):
     """Constraints that contradict each other or contain unknown names."""
 
 
-class FormatError(StreamplaceError):
+class FormatError(StreamplaceError, ValueError):
     """A file that has the wrong format, or cannot be read or written."""
 
 
-class SettingError(StreamplaceError):
+class SettingError(StreamplaceError, ValueError):
     """An option or parameter outside its range, or a name that is not registered."""
 
 

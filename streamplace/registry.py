@@ -58,6 +58,9 @@ class Registry(Generic[T]):
         self._found[name] = thing
         return thing
 
+    def __repr__(self) -> str:
+        return f"<Registry of {self._noun}s>"
+
     def __getitem__(self, name: str) -> T:
         if name not in self:
             raise SettingError(self._unknown(name))

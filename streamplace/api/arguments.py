@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar, cast, runtime_checkable
 
 from streamplace.errors import SettingError
 from streamplace.io.clusters import cluster_from_tables, read_cluster, read_constraints
@@ -26,15 +26,50 @@ from streamplace.objectives.registry import Objective, suggested_by
 from streamplace.placers.named import named_placer, with_weights
 from streamplace.placers.registry import Budget, Placer, Result
 
+if TYPE_CHECKING:
+    from networkx import DiGraph
+
+T = TypeVar("T")
+
+
+@runtime_checkable
+class NetworkxGraph(Protocol):
+    """A graph of networkx, which is not imported for other graphs."""
+
+    nodes: Any
+    edges: Any
+
+    def is_directed(self) -> bool:
+        """Whether its edges have a direction."""
+        ...
+
+
+@runtime_checkable
+class PandasSeries(Protocol):
+    """A column of pandas, which is not imported for other placements."""
+
+    index: Any
+    dtype: Any
+
+    def to_dict(self) -> dict[Any, Any]:
+        """Values by index."""
+        ...
+
+
 FilePath = str | PathLike[str]
-GraphLike = StreamGraph | Problem | FilePath
-"""A graph, a problem, or the path of a file with one."""
+GraphLike = StreamGraph | Problem | NetworkxGraph | Mapping[str, Any] | FilePath
+"""A graph, a problem, a networkx graph, the tables of a graph file, or the path of a file."""
+GRAPH_WANTED = (
+    "a StreamGraph, a Problem, a directed networkx graph, a dictionary with operators and "
+    "streams, or the path of a file"
+)
 ClusterLike = Cluster | int | Mapping[str, Any] | FilePath
 """A cluster, a number of equal devices, the tables of a cluster file, or its path."""
 ConstraintsLike = Constraints | Mapping[str, Any] | FilePath
 """Constraints, the tables of a constraints file, or its path."""
-PlacementLike = Placement | Result | Mapping[str, Any] | FilePath
-"""A placement, a result, operator → device, output of ``place --json``, or a path of a file."""
+PlacementLike = Placement | Result | Mapping[str, Any] | PandasSeries | FilePath
+"""A placement, a result, operator → device as a mapping or a pandas Series, output of
+``place --json``, or a path of a file."""
 BudgetLike = Budget | float | str
 """A budget, seconds, or a text such as ``"50 ms"``."""
 
@@ -47,6 +82,7 @@ def problem_of(
 ) -> Problem:
     """Problem of a graph; a problem is returned itself, at this rate if there is one."""
     devices, rules = cluster_of(cluster), constraints_of(constraints)
+    graph = converted(graph)
     if isinstance(graph, Problem):
         if devices is not None or rules is not None:
             raise SettingError("a problem brings its cluster and its constraints along; drop yours")
@@ -56,7 +92,7 @@ def problem_of(
     elif is_path(graph):
         problem = read_problem(Path(graph), devices, rules)
     else:
-        raise wrong("graph", graph, "a StreamGraph, a Problem, or the path of a file with one")
+        raise wrong("graph", graph, GRAPH_WANTED)
     return problem if rate is None else problem.at_rate(tuple_rate(rate))
 
 
@@ -64,6 +100,7 @@ def graph_of(graph: GraphLike, rate: Quantity | None = None) -> StreamGraph:
     """Graph itself, of a problem, or of a file."""
     from streamplace.io.graphs import read_graph
 
+    graph = converted(graph)
     if isinstance(graph, Problem):
         chosen = graph.graph
     elif isinstance(graph, StreamGraph):
@@ -71,8 +108,25 @@ def graph_of(graph: GraphLike, rate: Quantity | None = None) -> StreamGraph:
     elif is_path(graph):
         chosen = read_graph(Path(graph))
     else:
-        raise wrong("graph", graph, "a StreamGraph, a Problem, or the path of a file with one")
+        raise wrong("graph", graph, GRAPH_WANTED)
     return chosen if rate is None else chosen.at_rate(tuple_rate(rate))
+
+
+def converted(graph: T) -> T | StreamGraph:
+    """Convert a networkx graph or a dictionary to a `StreamGraph`; return anything else as it is.
+
+    >>> converted({"operators": [{"name": "a", "rate": 5}], "streams": []})
+    <StreamGraph graph: 1 operator, 0 streams, 5 /s>
+    """
+    if isinstance(graph, Mapping) and not isinstance(graph, Placement):
+        from streamplace.io.graphs import graph_from_dict
+
+        return graph_from_dict(parse_tables("graph", dict(graph), "graph"))
+    if isinstance(graph, NetworkxGraph):
+        from streamplace.io.networkx import from_networkx
+
+        return from_networkx(cast("DiGraph[Any]", graph))
+    return graph
 
 
 def cluster_of(cluster: ClusterLike | None) -> Cluster | None:
@@ -130,6 +184,8 @@ def placed_problem(problem: Problem, placement: PlacementLike) -> tuple[Problem,
         placement = placement.placement
     if isinstance(placement, Placement):
         return _named(problem, placement, placement.priorities(), placement.queue)
+    if isinstance(placement, PandasSeries):
+        return _named(problem, assignment_of(placement.to_dict()))
     if isinstance(placement, Mapping):
         assignment = assignment_of(placement)
         order = (None, "priority") if assignment is placement else order_given(placement)
@@ -141,7 +197,7 @@ def placed_problem(problem: Problem, placement: PlacementLike) -> tuple[Problem,
             return _named(problem, document["assignment"], *order_given(document))
     raise wrong(
         "placement", placement,
-        "a Placement, a Result, a mapping of operators to devices, or the path of a file",
+        "a Placement, a Result, a mapping or Series of operators to devices, or the path of a file",
     )  # fmt: skip
 
 

@@ -4,7 +4,16 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from streamplace.api.arguments import ClusterLike, FilePath, cluster_of, is_path, path_of, wrong
+from streamplace.api.arguments import (
+    ClusterLike,
+    FilePath,
+    GraphLike,
+    cluster_of,
+    converted,
+    is_path,
+    path_of,
+    wrong,
+)
 from streamplace.errors import SettingError
 from streamplace.io.datasets import DataSet
 from streamplace.model.graph import StreamGraph
@@ -19,8 +28,8 @@ if TYPE_CHECKING:
 
 MIPS, BANDWIDTH = 2500.0, 1e9
 """Default units of CPU and traffic."""
-GraphsLike = StreamGraph | Problem | FilePath | DataSet | Iterable[StreamGraph | Problem | FilePath]
-"""A graph or a problem, several, a `DataSet`, or the path of a file or a folder of them."""
+GraphsLike = GraphLike | DataSet | Iterable[GraphLike]
+"""A graph or a problem as for `place`, several, a `DataSet`, or the path of a folder of them."""
 
 
 def generate(
@@ -128,12 +137,13 @@ def graphs_of(
 
 
 def _every(data: GraphsLike) -> Iterator[StreamGraph | Problem]:
+    data = converted(data)
     if isinstance(data, StreamGraph | Problem):
         yield data
     elif is_path(data):
         yield from _stored(data)
     elif isinstance(data, Iterable):
-        for item in data:
+        for item in map(converted, data):
             if isinstance(item, StreamGraph | Problem):
                 yield item
             elif is_path(item):

@@ -8,6 +8,7 @@ from streamplace.api.arguments import (
     ClusterLike,
     FilePath,
     GraphLike,
+    PandasSeries,
     PlacementLike,
     graph_of,
     is_path,
@@ -104,11 +105,12 @@ def _by_name(
     placements: PlacementLike | Iterable[PlacementLike] | Mapping[str, PlacementLike],
 ) -> dict[str, PlacementLike]:
     """Placements by their titles."""
-    if isinstance(placements, Placement | Result) or is_path(placements):
+    if isinstance(placements, Placement | Result | PandasSeries) or is_path(placements):
         return {_name(placements): placements}
     if isinstance(placements, Mapping):
         several = all(
-            isinstance(value, Placement | Result | Mapping | Path) for value in placements.values()
+            isinstance(value, Placement | Result | PandasSeries | Mapping | Path)
+            for value in placements.values()
         )
         alone = not several or "assignment" in placements
         return {"placement": placements} if alone else dict(placements)

@@ -5,14 +5,18 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from streamplace.api.arguments import (
+    GRAPH_WANTED,
     ClusterLike,
     ConstraintsLike,
     FilePath,
     GraphLike,
+    PandasSeries,
     PlacementLike,
     assignment_of,
     cluster_of,
     constraints_of,
+    converted,
+    is_path,
     path_of,
     problem_of,
     wrong,
@@ -86,6 +90,8 @@ def _assignment(placement: PlacementLike) -> Mapping[str, str]:
     """Operator or subtask → device, from a placement."""
     if isinstance(placement, Result):
         return placement.placement
+    if isinstance(placement, PandasSeries):
+        return assignment_of(placement.to_dict())
     if isinstance(placement, Mapping):
         return assignment_of(placement)
     return read_assignment(path_of("placement", placement))
@@ -98,12 +104,15 @@ def _problem(
     constraints: ConstraintsLike | None,
 ) -> Problem:
     """Problem on its own cluster, on the cluster of the argument, or on the named devices."""
+    graph = converted(graph)
     if isinstance(graph, Problem):
         return problem_of(graph, cluster, constraints)
     devices, rules = cluster_of(cluster), constraints_of(constraints)
     if isinstance(graph, StreamGraph):
         return Problem(graph, devices or implied_cluster(graph, assignment), rules)
-    path = path_of("graph", graph)
+    if not is_path(graph):
+        raise wrong("graph", graph, GRAPH_WANTED)
+    path = Path(graph)
     document = only(documents(path), path, "graph")
     if devices is None and "cluster" not in document.parts:
         devices = implied_cluster(document.graph(), assignment)

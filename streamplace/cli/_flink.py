@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from streamplace.cli._options import DEFAULTS, FILE
-from streamplace.cli._output import console
+from streamplace.cli._output import console, print_table
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
@@ -239,14 +239,17 @@ def verification(outcome: "Verification") -> dict[str, Any]:
 
 def show(outcome: "Verification") -> None:
     """Print a verification."""
-    from rich.table import Table
-
     out = console()
-    table = Table("operator", "expected", "actual", "", box=None)
-    for check in outcome.checks:
-        columns = (in_words(check.expected), in_words(check.actual))
-        table.add_row(check.operator, *columns, "ok" if check.fine else "differs")
-    out.print(table)
+    rows = [
+        (
+            check.operator,
+            in_words(check.expected),
+            in_words(check.actual),
+            "ok" if check.fine else "differs",
+        )
+        for check in outcome.checks
+    ]
+    print_table(("operator", "expected", "actual", ""), rows)
     for problem in outcome.problems:
         out.print(f"problem: {problem}")
     if outcome.uncounted:

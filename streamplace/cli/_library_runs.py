@@ -72,6 +72,7 @@ def run_(
     from dataclasses import asdict
 
     from streamplace.library.folder import open_library
+    from streamplace.library.reports import exact_text
     from streamplace.library.runs import RunPlan, methods_of, runs
     from streamplace.model.units import size_bytes
 
@@ -90,10 +91,11 @@ def run_(
             records.append(record)
             if not as_json:
                 result = record.error or record.status
-                value = result if record.value is None else f"{record.value:.12g}"
+                if record.value is not None:
+                    result = exact_text(record.objective, record.value)
                 print_line(
                     f"{record.instance}/{record.objective} {record.method} {record.limit:g} s: "
-                    f"{value} ({record.seconds:.1f} s, {record.memory / 2**20:.0f} MiB)"
+                    f"{result} ({record.seconds:.1f} s, {record.memory / 2**20:.0f} MiB)"
                 )
     if as_json:
         print_json([asdict(record) for record in records])

@@ -42,6 +42,7 @@ def submit_(
     its value is better by more than a billionth, and a certificate replaces the present one if its
     bound is tighter. The library never gets worse, even if the command is killed.
     """
+    from streamplace.library.reports import exact_text
     from streamplace.library.submission import submit
 
     documents = []
@@ -56,9 +57,13 @@ def submit_(
         )  # fmt: skip
         if not as_json:
             verdict = "stored" if result.improved else "not better than what the library has"
+            value, old, bound, old_bound = (
+                exact_text(entry.objective, number)
+                for number in (entry.value, before.value, entry.bound, before.bound)
+            )
             print_line(
-                f"{entry.name}: {verdict}: value {entry.value:.12g} (was {before.value:.12g}), "
-                f"bound {entry.bound:.12g} (was {before.bound:.12g})"
+                f"{entry.name}: {verdict}: value {value} (was {old}), "
+                f"bound {bound} (was {old_bound})"
             )
     if output is not None:
         save_json(documents, output)

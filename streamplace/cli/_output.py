@@ -15,6 +15,8 @@ from streamplace.progress import progress as progress
 from streamplace.progress import waiting as waiting
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from streamplace.model.console import DataConsole
     from streamplace.model.graph import StreamGraph
     from streamplace.model.report import Report
@@ -76,6 +78,13 @@ def print_report(report: "Report") -> None:
     from streamplace.model.console import print_parts
 
     print_parts(console(), report)
+
+
+def print_table(head: "Sequence[str]", rows: "Iterable[Sequence[str]]") -> None:
+    """Print a table."""
+    from streamplace.model.report import Report, Sheet
+
+    print_report(Report((Sheet(tuple(head), tuple(map(tuple, rows))),)))
 
 
 def print_about(graph: "StreamGraph") -> None:

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from streamplace.cli._output import console, counted
+from streamplace.cli._output import console, counted, print_table
 from streamplace.model.report import duration
 
 if TYPE_CHECKING:
@@ -60,18 +60,17 @@ def _row_document(row: "Row", reference: str) -> dict[str, Any]:
 
 def show(trained: "Trained", answers: "Answers | None") -> None:
     """Print the values of the best weights and of other placers, and the weights file."""
-    from rich.table import Table
-
     from streamplace.model.console import titled
 
     out = console()
     history = trained.history
-    rows = Table("tuples/s", "problems held out", "mean", "of optimum", box=None)
     by_rate = trained.by_rate()
-    for rate, held in by_rate.items():
-        rows.add_row(f"{rate:g}", str(held.problems), f"{held.mean:.3f}", held.words)
+    rows = [
+        (f"{rate:g}", str(held.problems), f"{held.mean:.3f}", held.words)
+        for rate, held in by_rate.items()
+    ]
     if len(by_rate) > 1 or any(held.proven for held in by_rate.values()):
-        out.print(rows)
+        print_table(("tuples/s", "problems held out", "mean", "of optimum"), rows)
     if answers is not None:
         _show_answers(answers)
     best = f"best after {history.best}" if history.best else "none better than the first weights"
@@ -85,8 +84,6 @@ def show(trained: "Trained", answers: "Answers | None") -> None:
 
 def _show_answers(answers: "Answers") -> None:
     """Print a table of the model's values without search, and of other placers' values."""
-    from rich.table import Table
-
     from streamplace.evaluate.comparison_report import cell, signs
     from streamplace.training.answers import EVALUATIONS
 
@@ -95,14 +92,16 @@ def _show_answers(answers: "Answers") -> None:
     of = f" of {answers.total}" if answers.problems < answers.total else ""
     graphs = counted(answers.problems, "graph")
     out.print(f"Mean {judge.name} on {graphs}{of} {where}; greedy: the model without search")
-    rows = Table("placer", "mean", "/ best", f"vs {answers.reference} +/=/−", box=None)
+    rows = []
     for name, row in answers.rows.items():
         searched = f" ({EVALUATIONS} evaluations)" if name == "auto" else ""
         failed = f" ({row.failed} not placed)" if row.failed else ""
-        rows.add_row(
-            f"{name}{searched}",
-            cell(row.mean, judge.format) + failed,
-            cell(row.of_best[0], "{:.3f}"),
-            signs(row, answers.reference),
+        rows.append(
+            (
+                f"{name}{searched}",
+                cell(row.mean, judge.format) + failed,
+                cell(row.of_best[0], "{:.3f}"),
+                signs(row, answers.reference),
+            )
         )
-    out.print(rows)
+    print_table(("placer", "mean", "/ best", f"vs {answers.reference} +/=/−"), rows)

@@ -192,19 +192,13 @@ def _plots(
     results: "Sequence[ObjectiveResults]", front: "Front | None", title: str, output: Path
 ) -> None:
     from streamplace.drawing.figures import save
-    from streamplace.evaluate import comparison_plots as plots
+    from streamplace.evaluate.comparison_plots import PLOTS
     from streamplace.evaluate.pareto import draw_front
 
     figures: dict[str, Figure | None] = {}
-    for judge, columns, optima, table in results:
-        prefix = "" if len(results) == 1 else re.sub(r"[^\w.-]+", "-", judge.name) + "-"
-        figures |= {
-            f"{prefix}cdf.png": plots.draw_cdf(columns, judge, title),
-            f"{prefix}steps.png": plots.draw_steps(columns, judge, title),
-            f"{prefix}devices.png": plots.draw_devices(table, title),
-            f"{prefix}scatter.png": plots.draw_scatter(columns, optima, judge, title),
-            f"{prefix}tradeoff.png": plots.draw_tradeoff(table, judge, title),
-        }
+    for result in results:
+        prefix = "" if len(results) == 1 else re.sub(r"[^\w.-]+", "-", result.judge.name) + "-"
+        figures |= {f"{prefix}{name}.png": draw(result, title) for name, draw in PLOTS.items()}
     if front is not None:
         figures["pareto.png"] = draw_front(front, [result.judge for result in results], title)
     drawn = {name: figure for name, figure in figures.items() if figure is not None}

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from streamplace.cli._demo_files import FILES, write_files
 from streamplace.cli._options import writes
-from streamplace.cli._output import console, print_json, print_line, progress
+from streamplace.cli._output import print_json, print_line, print_table, progress
 
 if TYPE_CHECKING:
     from streamplace.model.problem import Problem
@@ -35,8 +36,9 @@ DOES = {
 def command(as_json: bool, output: Path) -> None:
     """Generate a stream graph, place it by three placers, draw the results and explain them.
 
-    Needs no files and takes less than a minute. The folder then holds the graph, the placements
-    and the picture, for the commands that the demo suggests at its end.
+    Needs no files and takes less than a minute. The folder then holds the graph, the placements,
+    the picture and a report, for the commands that the demo suggests at its end. For further
+    commands it holds a task graph, a small data set and offers of machines.
     """
     from streamplace.api import place
     from streamplace.drawing.graphs import draw_placements
@@ -57,6 +59,7 @@ def command(as_json: bool, output: Path) -> None:
     drawing = draw_placements(problem, named)
     for name in ("placements.svg", REPORT):
         drawing.save(output / name)
+    write_files(output)
     if as_json:
         print_json(_document(problem, results, answers, output))
     else:
@@ -91,8 +94,6 @@ def _tell(
     problem: "Problem", results: "list[Result]", answers: "list[Sustained]", folder: Path
 ) -> None:
     """Print the graph, a line per placer with its bottleneck, and suggestions."""
-    from rich.table import Table
-
     from streamplace.model.report import percent
 
     graph = problem.graph
@@ -101,16 +102,15 @@ def _tell(
         f"{graph.source_rate:g} tuples/s enter."
     )
     print_line("The cluster: five devices of 2500 MIPS, a link of 1 Gbps from each to each.")
-    table = Table("placer", "sustains", "which", box=None)
-    for result in results:
-        table.add_row(result.placer, percent(result.value), DOES[result.placer])
-    console().print(table)
+    rows = ((result.placer, percent(result.value), DOES[result.placer]) for result in results)
+    print_table(("placer", "sustains", "which"), rows)
     for result, answer in zip(results, answers, strict=True):
         print_line(_sentence(result, answer))
     print_line("")
     print_line(f"Open {folder / REPORT} in a browser, and drag operators from device to device.")
     print_line(f"{folder / 'placements.svg'} is a picture of it: dashed streams cross the network,")
-    print_line("and what limits the rate is red. Then try:")
+    print_line("and what limits the rate is red. The folder also holds")
+    print_line(f"{', '.join(FILES)} for other commands. Then try:")
     for line in _suggestions(folder):
         print_line(f"  {line}")
 

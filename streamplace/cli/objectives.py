@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from streamplace.cli._options import common
-from streamplace.cli._output import console, print_json, save_json
+from streamplace.cli._output import print_json, print_table, save_json
 
 
 @click.command(
@@ -16,8 +16,6 @@ from streamplace.cli._output import console, print_json, save_json
 @common("Write the JSON document to this file.")
 def command(as_json: bool, output: Path | None) -> None:
     """List the objectives for --objective and --require, including those of other packages."""
-    from rich.table import Table
-
     from streamplace.objectives.registry import OBJECTIVES
 
     rows = [OBJECTIVES[name] for name in OBJECTIVES]
@@ -30,7 +28,5 @@ def command(as_json: bool, output: Path | None) -> None:
     if as_json:
         print_json(document)
         return
-    table = Table("objective", "best", "unit", "what it is", box=None)
-    for row in rows:
-        table.add_row(row.name, row.sense, row.unit, row.summary)
-    console().print(table)
+    head = ("objective", "best", "unit", "what it is")
+    print_table(head, ((row.name, row.sense, row.unit, row.summary) for row in rows))

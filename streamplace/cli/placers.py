@@ -5,15 +5,13 @@ from pathlib import Path
 import click
 
 from streamplace.cli._options import common
-from streamplace.cli._output import console, print_json, save_json
+from streamplace.cli._output import print_json, print_table, save_json
 
 
 @click.command("placers", epilog="Example: streamplace placers --json")
 @common("Write the JSON document to this file.")
 def command(as_json: bool, output: Path | None) -> None:
     """List the placers, including those of other packages."""
-    from rich.table import Table
-
     from streamplace.placers.registry import PLACERS
 
     rows = [PLACERS[name] for name in PLACERS]
@@ -23,8 +21,6 @@ def command(as_json: bool, output: Path | None) -> None:
     if as_json:
         print_json(document)
         return
-    table = Table("placer", "what it does", "options", box=None)
-    for row in rows:
-        options = ", ".join(f"{name}={value}" for name, value in row.texts().items())
-        table.add_row(row.name, row.summary, options)
-    console().print(table)
+    options = (", ".join(f"{name}={value}" for name, value in row.texts().items()) for row in rows)
+    table = ((row.name, row.summary, text) for row, text in zip(rows, options, strict=True))
+    print_table(("placer", "what it does", "options"), table)

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Protocol
 
 from streamplace.drawing.figures import svg_text
-from streamplace.drawing.graphs import draw_graph, draw_placements
+from streamplace.drawing.graphs import Drawing, draw_graph, draw_placements
 from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
 from streamplace.placers.registry import Result
@@ -36,7 +36,10 @@ def svg_of(item: StreamGraph | Problem | Result | Plotted) -> str | None:
         graph = item.graph if isinstance(item, Problem) else item
     if graph.n_operators > MOST_SHOWN:
         return None
-    if isinstance(item, Result):
-        placed = [(item.placer, item.placement)]
-        return draw_placements(item.problem, placed, item.judge).svg()
-    return draw_graph(graph).svg()
+    return drawing_of(item).svg() if isinstance(item, Result) else draw_graph(graph).svg()
+
+
+def drawing_of(result: Result) -> Drawing:
+    """Draw the placement of a result, however large the graph is."""
+    placed = [(result.placer, result.placement)]
+    return draw_placements(result.problem, placed, result.judge)

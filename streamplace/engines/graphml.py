@@ -17,9 +17,10 @@ def read_graphml(content: bytes, where: str) -> dict[str, str]:
     import networkx as nx
 
     with located(where):
+        text = decoded(content)
         try:
             with warnings.catch_warnings(action="ignore"):  # about keys that no placement needs
-                graph = nx.parse_graphml(decoded(content))
+                graph = nx.parse_graphml(text)
         except (nx.NetworkXException, SyntaxError, ValueError, TypeError, LookupError):
             raise FormatError("is not valid GraphML; export or save it again") from None
         rows = ((str(name), facts.get("device")) for name, facts in graph.nodes(data=True))

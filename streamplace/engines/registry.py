@@ -45,6 +45,9 @@ class Export:
     all_devices: bool = False
     keeps_order: bool = False
 
+    def __repr__(self) -> str:
+        return f"<Export {self.name}>"
+
     def files(self, deployment: Deployment) -> Files:
         """Contents by file name; a single file has the name of the graph's placement."""
         graph = deployment.problem.graph

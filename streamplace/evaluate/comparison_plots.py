@@ -1,5 +1,6 @@
 """Plots of a comparison: distribution, search steps, devices used, optima and times."""
 
+from collections.abc import Callable
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,11 @@ from streamplace.drawing.charts import (
 )
 from streamplace.drawing.figures import GREY, new_figure
 from streamplace.evaluate.best_values import Optima
+from streamplace.evaluate.objective_results import ObjectiveResults
 from streamplace.evaluate.results import POWERS, ResultColumns, ResultsTable
 from streamplace.evaluate.rows import Row, Table, heading, ratio
 from streamplace.model.arrays import Floats
+from streamplace.model.messages import counted
 from streamplace.objectives.registry import Objective
 
 if TYPE_CHECKING:
@@ -65,8 +68,8 @@ def draw_cdf(results: ResultsTable, judge: Objective, title: str) -> "Figure":
 
 
 def _shown(columns: ResultColumns, judge: Objective, best: Optima) -> Floats:
-    """Values in ascending order; multiples of the best ones if they have a unit."""
-    values = ratio(columns.value, best.at(columns.problem)) if judge.unit else columns.value
+    """Values in ascending order; multiples of the best ones unless they are shares."""
+    values = ratio(columns.value, best.at(columns.problem)) if not judge.is_share else columns.value
     return np.sort(values[np.isfinite(values)])
 
 
@@ -174,7 +177,8 @@ def draw_scatter(
         axis.set_title(wrapped(legend_text(name), 26), fontsize=LEGEND + 0.5)
         if number >= len(names) - n_columns:
             axis.set_xlabel("optimum")
-    unit = f"{judge.name} ({judge.unit})" if judge.unit else f"relative {judge.name}"
+    unit = f"{judge.name} ({judge.unit})" if judge.unit else judge.name
+    unit = f"relative {judge.name}" if judge.is_share else unit
     for axis in axes[::n_columns]:
         axis.set_ylabel(unit)
     return finish(figure, _title(title, "Value against the proven optimum", list(points)))
@@ -220,7 +224,11 @@ def draw_tradeoff(table: Table, judge: Objective, title: str) -> "Figure | None"
         axis.set_xscale("log")
         axis.xaxis.set_major_formatter("{x:g}")
         axis.margins(x=0.15)
-        axis.set(xlabel="milliseconds per graph", ylim=limits)
+        proven = max(row.proven for row in by_placer.values())
+        graphs = counted(max(row.graphs for row in by_placer.values()), "graph")
+        axis.set(
+            xlabel=f"milliseconds per graph\noptimum proven for {proven} of {graphs}", ylim=limits
+        )
     axes[0].set_ylabel("mean value / optimum")
     return finish(figure, _title(title, "Quality against time", list(table)))
 
@@ -236,8 +244,20 @@ def _title(data: str, what: str, rates: list[float | None]) -> str:
 
 
 def _axis(judge: Objective) -> str:
-    return f"{judge.name} / best found" if judge.unit else f"relative {judge.name}"
+    return f"relative {judge.name}" if judge.is_share else f"{judge.name} / best found"
 
 
 def _by_rate(results: ResultsTable) -> dict[float | None, dict[str, ResultColumns]]:
     return dict(sorted(results.table().items(), key=lambda item: item[0] or 0.0))
+
+
+PLOTS: dict[str, Callable[[ObjectiveResults, str], "Figure | None"]] = {
+    "cdf": lambda result, title: draw_cdf(result.results, result.judge, title),
+    "steps": lambda result, title: draw_steps(result.results, result.judge, title),
+    "devices": lambda result, title: draw_devices(result.table, title),
+    "scatter": lambda result, title: draw_scatter(
+        result.results, result.optima, result.judge, title
+    ),
+    "tradeoff": lambda result, title: draw_tradeoff(result.table, result.judge, title),
+}
+"""Plots by name; None where there is nothing to plot."""

@@ -7,8 +7,9 @@ from string import ascii_uppercase
 from typing import Any
 
 from streamplace.evaluate.objective_results import ObjectiveResults
+from streamplace.evaluate.paired import CONFIDENCE, Paired
 from streamplace.evaluate.pareto import Front
-from streamplace.evaluate.rows import Row, Table, heading
+from streamplace.evaluate.rows import Row, heading
 from streamplace.model.messages import counted
 from streamplace.model.report import Heading, Part, Report, Sheet, percent
 from streamplace.objectives.registry import Objective
@@ -23,7 +24,7 @@ MOST_HEADS = 65
 
 def as_document(results: Sequence[ObjectiveResults], front: Front | None = None) -> dict[str, Any]:
     """JSON document of a comparison; for several objectives, a document of documents."""
-    documents = [_document(result.judge, result.table) for result in results]
+    documents = [_document(result) for result in results]
     if front is None:
         return documents[0]
     return {
@@ -32,14 +33,24 @@ def as_document(results: Sequence[ObjectiveResults], front: Front | None = None)
     }
 
 
-def _document(judge: Objective, table: Table) -> dict[str, Any]:
+def _document(result: ObjectiveResults) -> dict[str, Any]:
     return {
-        "objective": judge.name,
+        "objective": result.judge.name,
         "rates": {
-            _key(rate): {"placers": {name: _finite(asdict(row)) for name, row in rows.items()}}
-            for rate, rows in sorted(table.items())
+            _key(rate): {
+                "placers": {
+                    name: _row_document(row, result.paired[rate][name])
+                    for name, row in rows.items()
+                }
+            }
+            for rate, rows in sorted(result.table.items())
         },
     }
+
+
+def _row_document(row: Row, rivals: dict[str, Paired]) -> dict[str, Any]:
+    pairs = {name: asdict(pair) for name, pair in rivals.items()}
+    return _finite({**asdict(row), "paired": pairs})
 
 
 def _key(rate: float | None) -> str:
@@ -82,6 +93,8 @@ def _tables(result: ObjectiveResults, reference: str) -> Iterator[Part]:
         yield _sheet(judge, by_placer, reference if reference in by_placer else None)
         if 0 < proven < graphs:
             yield _proven_words(judge, by_placer, proven, graphs)
+        if reference in by_placer and len(by_placer) > 1:
+            yield _against(result.paired[rate], reference)
         few = judge.sense == "min" or len(by_placer) > 2  # else the table above shows it
         if few and 1 < len(by_placer) <= MOST_PAIRS:
             yield _pairs(by_placer)
@@ -111,6 +124,33 @@ def _sheet(judge: Objective, by_placer: dict[str, Row], reference: str | None) -
     return Sheet(("placer", *head, *measures, "ms"), tuple(rows), names=0)
 
 
+def _against(paired: dict[str, dict[str, Paired]], reference: str) -> Sheet:
+    """Wins, sign test and ratio of every placer against the reference."""
+    head = (
+        f"against {reference}", "better / equal / worse", "sign test", "value ratio",
+        f"{100 * CONFIDENCE:.0f} % interval",
+    )  # fmt: skip
+    rows = []
+    for name, rivals in paired.items():
+        if name == reference:
+            continue
+        pair = rivals[reference]
+        counts = f"{pair.better} / {pair.equal} / {pair.worse}"
+        ratio = cell(nan if pair.ratio is None else pair.ratio, "{:.4f}")
+        ends = "—" if pair.interval is None else "{:.4f} to {:.4f}".format(*pair.interval)
+        rows.append((name, counts, p_value(pair.sign_test), ratio, ends))
+    return Sheet(head, tuple(rows), names=0)
+
+
+def p_value(p: float) -> str:
+    """Text of the p value of a test.
+
+    >>> p_value(0.021484), p_value(2e-9), p_value(1.0)
+    ('p = 0.021', 'p < 0.0001', 'p = 1')
+    """
+    return "p < 0.0001" if p < 1e-4 else f"p = {p:.2g}"
+
+
 def cell(value: float, form: str | Callable[[float], str]) -> str:
     """Format a number; a dash if the placer placed nothing."""
     if isnan(value):
@@ -132,7 +172,7 @@ def _pairs(by_placer: dict[str, Row]) -> Sheet:
         )
         rows.append((name if heads[name] == name else f"{heads[name]}  {name}", *cells))
     head = ("better / equal / worse than, %", *heads.values())
-    return Sheet(head, tuple(rows), names=0, unbroken=True)
+    return Sheet(head, tuple(rows), names=0)
 
 
 def _front_tables(front: Front) -> Iterator[Part]:

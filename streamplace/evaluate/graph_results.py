@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from itertools import islice
 
 from streamplace.evaluate.records import Record, key_number, problem_hash
+from streamplace.model.messages import counted
 from streamplace.model.problem import Problem
 
 MOST_GRAPHS = 2_000
@@ -36,6 +37,9 @@ class GraphResults:
         self.problems: dict[int, Problem] = {}
         self.left_out = 0
         self._size = 0
+
+    def __repr__(self) -> str:
+        return f"<GraphResults of {counted(len(self.names), 'graph')}>"
 
     def add(self, records: list[Record]) -> None:
         """Add the records of one graph."""

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from streamplace.evaluate.best_values import BestValues, Optima
+from streamplace.evaluate.paired import PairedTable, paired_by_rate
 from streamplace.evaluate.records import Record
 from streamplace.evaluate.results import ResultsTable
 from streamplace.evaluate.rows import Table, rows_by_rate
@@ -17,6 +18,7 @@ class ObjectiveResults(NamedTuple):
     results: ResultsTable
     optima: Optima
     table: Table
+    paired: PairedTable
 
 
 class ResultsByObjective:
@@ -52,4 +54,5 @@ class ResultsByObjective:
 
     def _of(self, judge: Objective) -> ObjectiveResults:
         results, optima = self._results[judge.name], self._best[judge.name].optima()
-        return ObjectiveResults(judge, results, optima, rows_by_rate(results, optima))
+        table = rows_by_rate(results, optima)
+        return ObjectiveResults(judge, results, optima, table, paired_by_rate(results))

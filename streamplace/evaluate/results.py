@@ -92,6 +92,10 @@ class ResultsTable:
         self._columns: dict[float | None, dict[str, _Columns]] = {}
         self.add(records)
 
+    def __repr__(self) -> str:
+        placers = dict.fromkeys(name for row in self._columns.values() for name in row)
+        return f"<ResultsTable by {self.objective}: {', '.join(placers)}>"
+
     def add(self, records: Iterable[Record]) -> None:
         """Add further records."""
         for record in records:

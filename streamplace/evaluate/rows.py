@@ -6,12 +6,10 @@ from math import nan
 import numpy as np
 
 from streamplace.evaluate.best_values import Optima, look_up
+from streamplace.evaluate.paired import compared
 from streamplace.evaluate.results import ResultColumns, ResultsTable
 from streamplace.model.arrays import Floats
 from streamplace.placers.verdict import PROVEN
-
-TIE = 1e-9
-"""Relative difference up to which values count as equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +131,6 @@ def _signs(results: ResultColumns, rival: ResultColumns, sign: float) -> dict[in
     """Share of graphs on which the value is better (1) than the rival's, equal (0), worse (-1)."""
     problem, last = np.unique(rival.problem[::-1], return_index=True)
     theirs = look_up(results.problem, problem, rival.value[::-1][last])
-    deltas = sign * (results.value - theirs)
-    ties = np.abs(deltas) <= TIE * np.maximum(np.abs(theirs), np.abs(results.value))
-    signs = np.where(ties, 0, np.sign(deltas))[~np.isnan(deltas)]
+    both = ~(np.isnan(results.value) | np.isnan(theirs))
+    signs = compared(results.value[both], theirs[both], sign)
     return {way: float((signs == way).sum()) / max(1, len(signs)) for way in (-1, 0, 1)}

@@ -40,6 +40,9 @@ class Family:
     parameters: type[Any]
     function: Generator[Any]
 
+    def __repr__(self) -> str:
+        return f"<Family {self.name}>"
+
     def generate(
         self, parameters: Parameters | None = None, seed: int = 0, start: int = 0
     ) -> Iterator[StreamGraph | Problem]:

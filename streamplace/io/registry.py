@@ -36,6 +36,9 @@ class Format:
     source: str = ""
     package: str = ""
 
+    def __repr__(self) -> str:
+        return f"<Format {self.name}>"
+
     def with_options(self, names: Iterable[str]) -> "Format":
         """Return the format with these options of its reader switched on."""
         for name in names:

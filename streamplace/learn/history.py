@@ -32,6 +32,8 @@ class Epoch:
         Mean relative throughput on the validation problems, None where there are none.
     of_optimum
         Mean of value / optimum over those whose optimum is known, None where there are none.
+    proven
+        Number of these.
     """
 
     __pydantic_config__: ClassVar["ConfigDict"] = {
@@ -50,6 +52,7 @@ class Epoch:
     validation: float | None
     of_optimum: float | None
     seconds: float
+    proven: int = 0
 
     @property
     def score(self) -> float:

@@ -169,6 +169,7 @@ class TrainingLoop:
             validation=float(values.mean()) if len(values) else None,
             of_optimum=mean_share(values, self._optima),
             seconds=time.perf_counter() - start,
+            proven=int((~np.isnan(self._optima)).sum()),
         )
         self._close(done, values)
         watcher.epoch(self.history)

@@ -28,6 +28,16 @@ def value_text(objective: str, value: float) -> str:
     return OBJECTIVES[objective].format(value) if objective in OBJECTIVES else f"{value:.6g}"
 
 
+def exact_text(objective: str, value: float) -> str:
+    """Format a value of an objective in twelve digits with its unit.
+
+    >>> exact_text("throughput", 0.71588110646), exact_text("makespan", 0.00020067236)
+    ('0.71588110646', '0.00020067236 s')
+    """
+    unit = OBJECTIVES[objective].unit if objective in OBJECTIVES else ""
+    return f"{value:.12g} {unit}".rstrip()
+
+
 def gap_text(entry: LibraryEntry) -> str:
     """Format the gap of an entry; 0 if it is closed."""
     return "0" if entry.closed else f"{100 * entry.gap:.2f} %"
@@ -56,7 +66,7 @@ def entries_report(library: Library, entries: Iterable[LibraryEntry]) -> Report:
     instances = len({entry.instance for entry in chosen})
     return Report(
         (
-            Sheet(HEAD, rows, names=0, unbroken=True),
+            Sheet(HEAD, rows, names=0),
             f"{counted(instances, 'instance')}, {counted(len(chosen), 'solution')}; for {closed} "
             "the bound proves that no placement is better",
         )

@@ -124,7 +124,7 @@ def table_report(library: Library, runs: Sequence[LibraryRun]) -> Report:
             f"be the best possible for {closed}."
         )
         rows = tuple(_row(row) for row in summarise(library, chosen))
-        parts.append(Sheet(HEAD, rows, names=0, unbroken=True))
+        parts.append(Sheet(HEAD, rows, names=0))
     return Report((*parts, LEGEND))
 
 

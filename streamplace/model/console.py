@@ -1,6 +1,5 @@
 """Console that treats every text as data: names hold no markup or terminal control codes."""
 
-import re
 import shutil
 import sys
 from collections.abc import Iterable
@@ -18,19 +17,15 @@ from rich.containers import Lines
 from rich.measure import Measurement
 from rich.segment import Segment
 from rich.style import Style
-from rich.table import Table
 from rich.text import Text
 
+from streamplace.model.joints import JOINT, joined
 from streamplace.model.messages import printable
-from streamplace.model.report import Bar, Heading, Report, Sheet
+from streamplace.model.report import Heading, Report, Sheet
+from streamplace.model.tables import tables_of
 
 WIDTH = 100
 """Columns of output that does not go to a terminal."""
-MOST_NAME = 40
-"""Widest column of names; longer names continue on the next line."""
-_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[kMGT]?(?:bps|B)|[mµn]?s|MIPS)(?!\w))")
-_JOINT = "\ue000"
-"""Private character that stands for a space at which a line must not break."""
 
 
 class DataText(Text):
@@ -51,7 +46,7 @@ class DataText(Text):
             console, width, justify=justify, overflow=overflow, tab_size=tab_size, no_wrap=no_wrap
         )
         for line in lines:
-            line.plain = line.plain.replace(_JOINT, " ")
+            line.plain = line.plain.replace(JOINT, " ")
         return lines
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
@@ -97,7 +92,8 @@ def print_parts(console: Console, report: Report) -> None:
     """Print the sentences and tables of a report."""
     for part in report.parts:
         if isinstance(part, Sheet):
-            console.print(table_of(part))
+            for table in tables_of(part, console.width):
+                console.print(table)
         elif isinstance(part, Heading):
             console.print(titled(part.name, part.rest))
         else:
@@ -118,31 +114,6 @@ def as_text(report: Report) -> str:
     return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 
-def table_of(sheet: Sheet) -> Table:
-    """Table of the terminal."""
-    table = Table(box=None, show_header=any(sheet.head))
-    for i, head in enumerate(sheet.head):
-        if i == sheet.names:
-            longest = max((len(str(row[i])) for row in sheet.rows), default=0)
-            table.add_column(head, overflow="fold", min_width=min(MOST_NAME, longest))
-        else:
-            table.add_column(head, no_wrap=sheet.unbroken)
-    for row in sheet.rows:
-        table.add_row(*(cell if isinstance(cell, str) else bar(cell) for cell in row))
-    return table
-
-
-def bar(load: Bar, width: int = 20) -> str:
-    """Draw a load as a bar with a mark at the capacity; overload adds up to half its width.
-
-    >>> bar(Bar(0.5), 10), bar(Bar(1.3), 10), bar(Bar(9), 10)
-    ('█████·····|     ', '██████████|▓▓▓  ', '██████████|▓▓▓▓▓')
-    """
-    full = round(min(load.load, 1.0) * width)
-    over = min(round(max(load.load - 1.0, 0.0) * width), width // 2)
-    return "█" * full + "·" * (width - full) + "|" + "▓" * over + " " * (width // 2 - over)
-
-
 def _data_text(text: Text) -> DataText:
     """Convert a text so that its lines do not break before units."""
     data = DataText(justify=text.justify, overflow=text.overflow, no_wrap=text.no_wrap)
@@ -152,10 +123,10 @@ def _data_text(text: Text) -> DataText:
 
 
 def _joined(text: Text) -> Text:
-    """Replace the spaces before units by `_JOINT`."""
-    joined = text.copy()
-    joined.plain = _BEFORE_UNIT.sub(_JOINT, text.plain)
-    return joined
+    """Replace the spaces before units by `JOINT`."""
+    copy = text.copy()
+    copy.plain = joined(text.plain)
+    return copy
 
 
 def _on_terminal() -> bool:

@@ -1,6 +1,7 @@
 """StreamGraph: operators and the streams between them, a directed acyclic graph."""
 
-from collections.abc import Iterable, Mapping
+import importlib
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ import numpy as np
 from streamplace.errors import GraphError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.columns import frozen, is_text, same_fields
-from streamplace.model.display import Pictured
+from streamplace.model.display import Pictured, data_frame
 from streamplace.model.messages import counted, quoted, shown
 from streamplace.model.operators import ALL, EACH, Operator, Operators
 from streamplace.model.report import Report
@@ -19,8 +20,12 @@ from streamplace.model.streams import Stream, Streams
 from streamplace.model.units import LARGEST, format_rate
 
 if TYPE_CHECKING:
+    from networkx import MultiDiGraph
+    from pandas import DataFrame
     from streamsim.flow import Flow
 
+NETWORKX = "streamplace.io.networkx"
+"""Module that converts graphs. It imports this one, so it is loaded by name."""
 LARGEST_RATE = 1e18
 LARGEST_WHOLE = 2**63 - 1
 LONGEST_CYCLE = 10
@@ -47,7 +52,7 @@ class StreamGraph(Pictured):
     """A stream-processing application.
 
     Several sources and sinks and parallel streams are allowed; cycles and operators that no source
-    feeds are refused.
+    feeds are refused. ``len`` is the number of operators, and iterating yields their names.
 
     Attributes
     ----------
@@ -65,6 +70,8 @@ class StreamGraph(Pictured):
     ... )
     >>> graph.input_rate.tolist()
     [1000.0, 500.0]
+    >>> len(graph), list(graph), "sink" in graph
+    (2, ['src', 'sink'], True)
     """
 
     name: str
@@ -114,6 +121,17 @@ class StreamGraph(Pictured):
         if fires == ALL:
             columns, rows = rated(columns, rows)
         return cls(name, columns, rows, attributes or {})
+
+    def __len__(self) -> int:
+        """Number of operators."""
+        return len(self.operators)
+
+    def __iter__(self) -> Iterator[str]:
+        """Names of the operators."""
+        return iter(self.operators.name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.operators.name
 
     @property
     def n_operators(self) -> int:
@@ -183,6 +201,22 @@ class StreamGraph(Pictured):
             f"{shown(self.name)}: {counted(self.n_operators, 'operator')}, "
             f"{counted(self.n_streams, 'stream')}{rate}"
         )
+
+    def to_pandas(self) -> "DataFrame":
+        """Table of the operators, one row each; ``input_rate`` is that at full rate."""
+        columns = ("kind", "ipt", "payload", "rate", "parallelism", "memory")
+        return data_frame(
+            {
+                "operator": self.operators.name,
+                **{name: getattr(self.operators, name) for name in columns},
+                "input_rate": self.input_rate.tolist(),
+            }
+        )
+
+    def to_networkx(self) -> "MultiDiGraph[str]":
+        """Convert to a directed multigraph of networkx, as `streamplace.to_networkx`."""
+        result: MultiDiGraph[str] = importlib.import_module(NETWORKX).to_networkx(self)
+        return result
 
     def report(self) -> Report:
         """Operators with their rate, CPU, output and targets."""

@@ -34,15 +34,13 @@ class Sheet:
     Attributes
     ----------
     names
-        Column of names, which wrap if they are long; None if names may be cut.
-    unbroken
-        Whether the other columns stay on one line.
+        Last of the columns that name a row. These begin each of the tables into which a sheet is
+        split that is too wide for the terminal; None if it is the first column alone.
     """
 
     head: tuple[str, ...]
     rows: tuple[tuple[str | Bar, ...], ...]
     names: int | None = None
-    unbroken: bool = False
 
 
 @dataclass(frozen=True, slots=True)

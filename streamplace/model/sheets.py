@@ -50,7 +50,7 @@ def about_parts(operators: Operators) -> tuple[Sheet | str, ...]:
     rows = [row for row in zip(operators.name, operators.about, strict=True) if row[1]]
     if not rows:
         return ()
-    sheet = Sheet(("operator", "what it does"), tuple(rows[:MOST_ABOUT]), names=1)
+    sheet = Sheet(("operator", "what it does"), tuple(rows[:MOST_ABOUT]), names=0)
     left = len(rows) - MOST_ABOUT
     return (sheet, f"The file of the graph describes {left} more") if left > 0 else (sheet,)
 

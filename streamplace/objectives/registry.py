@@ -111,6 +111,9 @@ class Objective:
     conditions: "tuple[Condition, ...]" = ()
     relocation: Relocation | None = None
 
+    def __repr__(self) -> str:
+        return f"<Objective {self.name}>"
+
     @property
     def quantity(self) -> str:
         """Name of the measured quantity, regardless of options and conditions.
@@ -164,7 +167,14 @@ class Objective:
         >>> OBJECTIVES["throughput"].format(0.625)
         '62.5 %'
         """
-        return percent(value) if not self.unit else quantity(value, self.unit)
+        if self.unit:
+            return quantity(value, self.unit)
+        return percent(value) if self.is_share else f"{value:.4g}"
+
+    @property
+    def is_share(self) -> bool:
+        """Whether values are shares of the sources' rate, which are shown as percentages."""
+        return self.kind == "rate" and not self.unit
 
     def explained(self, problem: Problem, placement: Placement) -> Explanation:
         """Explain a placement, by the objective's own explanation if it has one."""

@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import Any, Protocol, get_args
 
 from streamplace.errors import PlacementError, SettingError
-from streamplace.model.display import Pictured
 from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
@@ -19,6 +18,7 @@ from streamplace.model.sheets import about_parts
 from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective
 from streamplace.objectives.verification import verified
+from streamplace.placers.answer import Answer
 from streamplace.placers.stopwatch import now
 from streamplace.placers.verdict import bound_in_words, proven, verdict
 from streamplace.registry import Registry
@@ -87,7 +87,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Result(Pictured):
+class Result(Answer):
     """A placer's answer, evaluated by the objective; ``print`` shows it like ``streamplace place``.
 
     Attributes
@@ -221,6 +221,9 @@ class Placer:
     objectives: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
     budget: Budget | None = None
+
+    def __repr__(self) -> str:
+        return f"<Placer {':'.join([self.name, *(f'{k}={v}' for k, v in self.options.items())])}>"
 
     def place(
         self, problem: Problem, objective: Objective, *, seed: int = 0, budget: Budget | None = None

@@ -1,8 +1,18 @@
+import gzip
 import json
 import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+QUICK = {
+    "plan": ("--evaluations", "500"),
+    "compare": ("--evaluations", "500", "--jobs", "1"),
+}
+"""Options that make commands quicker than a reader's."""
 
 
 def test_the_demo_shows_a_graph_on_which_balance_and_cut_are_not_enough(
@@ -19,7 +29,7 @@ def test_the_demo_shows_a_graph_on_which_balance_and_cut_are_not_enough(
     folder = tmp_path / "streamplace-demo"
     assert {file.name for file in folder.iterdir()} == {
         "graph.json", "round-robin.json", "metis.json", "auto.json", "placements.svg",
-        "report.html",
+        "report.html", "tasks.json", "graphs.jsonl.gz", "offers.toml",
     }  # fmt: skip
     assert (folder / "placements.svg").read_text().count("b1s2") >= 3
 
@@ -40,3 +50,36 @@ def test_the_demo_answers_machines(run: Callable) -> None:
     document = json.loads(run("demo", "--json").out)
     assert document["placements"][2]["value"] == 1
     assert "is the limit" in document["placements"][0]["verdict"]
+
+
+def test_the_lines_of_the_readme_run_in_an_empty_folder(
+    run: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All of "Use it" but the training, which takes long, and Flink, which must run."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = re.search(r"## Use it\n.*?```console\n(.*?)```", readme, re.DOTALL)
+    assert block is not None
+    demo, *lines = block[1].splitlines()
+    assert demo == "streamplace demo && cd streamplace-demo"
+    assert run("demo").status == 0
+    monkeypatch.chdir("streamplace-demo")
+    assert len(lines) == 8
+    for line in lines:
+        words = shlex.split(line, comments=True)
+        assert words[0] == "streamplace"
+        few = QUICK.get(words[1], ())
+        if words[1] != "train":
+            answer = run(*words[1:], *few)
+            assert answer.status == 0, f"{line}: {answer.err}"
+    assert Path("out/report.html").is_file()
+    assert gzip.decompress(Path("graphs.jsonl.gz").read_bytes()).count(b"\n") == 20
+
+
+def test_the_lines_of_the_readme_draw_its_picture(run: Callable, tmp_path: Path) -> None:
+    """Byte for byte."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    lines = re.findall(r"^streamplace ((?:generate|place|draw) .*\.(?:json|svg))$", readme, re.M)
+    assert len(lines) == 5
+    for line in lines:
+        assert run(*shlex.split(line)).status == 0, line
+    assert Path("case.svg").read_bytes() == (ROOT / "docs/assets/case.svg").read_bytes()

@@ -37,6 +37,28 @@ def differences(file: Path) -> list[str]:
     return computed(file)
 
 
+@needs_node
+def test_labels_of_a_chart_neither_overlap_nor_leave_it() -> None:
+    """Eight points of nearly the same place, and one at the right edge."""
+    points = [[100 + i, 60 + i % 3] for i in range(8)] + [[500, 120]]
+    names = [f"placer-{i}" for i in range(8)] + ["a-long-name-of-a-placer"]
+    script = (
+        "const vm = require('node:vm'), { readFileSync } = require('node:fs');"
+        f"vm.runInThisContext(readFileSync({str(PAGE / 'page.js')!r}, 'utf8'));"
+        "const frame = { left: 58, right: 520, top: 0, bottom: 256 };"
+        f"console.log(JSON.stringify(spots({points}, {names}, frame)));"
+    )
+    answer = subprocess.run(["node", "-e", script], capture_output=True, text=True, check=True)
+    boxes = [
+        (x, y, x + 6 * len(name))
+        for (x, y), name in zip(json.loads(answer.stdout), names, strict=True)
+    ]
+    assert all(left >= 58 and right <= 520 and 10 < y <= 256 for left, y, right in boxes)
+    for i, (left, y, right) in enumerate(boxes):
+        for other_left, other_y, other_right in boxes[:i]:
+            assert abs(y - other_y) >= 12 or right <= other_left or other_right <= left
+
+
 def test_the_golden_problems_are_what_python_computes() -> None:
     golden = GOLDEN.read_text(encoding="utf-8").splitlines(keepends=True)
     assert len(golden) == N_GOLDEN

@@ -112,10 +112,15 @@ def example() -> ReportDocument:
 
 
 def _comparison() -> ComparisonPart:
+    paired = {
+        "graphs": 2, "better": 2, "equal": 0, "worse": 0, "sign_test": 0.5, "ratio": 1.1952,
+        "interval": None,
+    }  # fmt: skip
     rows = [
         {"placer": "metis", "mean": 0.8, "min": 0.7, "ms_per_graph": 1.2},
-        {"placer": "auto", "mean": 0.95, "min": 0.9, "ms_per_graph": 900.0},
-    ]
+        {"placer": "auto", "mean": 0.95, "min": 0.9, "ms_per_graph": 900.0,
+         "paired": {"metis": paired}},
+    ]  # fmt: skip
     compared = ComparedPart(
         objective=RATE,
         rate=None,

@@ -9,6 +9,7 @@ import numpy as np
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.report import percent, some
 from streamplace.model.units import UNLIMITED_BPS
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ class Carriers(Sequence[Carried]):
     def __init__(self, label: Callable[[int], str], rows: Ints, loads: Floats) -> None:
         order = np.argsort(-loads, kind="stable")
         self._label, self._rows, self.loads = label, rows[order], loads[order]
+
+    def __repr__(self) -> str:
+        return f"<Carriers: {some(self, lambda user: f'{user.name} {percent(user.load)}', ', ')}>"
 
     def __len__(self) -> int:
         return len(self.loads)

@@ -1,6 +1,7 @@
 /** Charts with axes: points, lines, steps and spreads, drawn as SVG. */
 
 import { h, s } from "./dom";
+import { spots } from "./labels";
 import { number } from "./text";
 
 export interface Series {
@@ -27,6 +28,9 @@ const LEFT = 58;
 const RIGHT = 28;
 const TOP = 14;
 const BOTTOM = 44;
+
+/** Most points whose labels are written; the others are shown by the pointer alone. */
+const MOST_LABELS = 14;
 
 /** Series differ in colour, and in the shape of their points or the dashes of their lines. */
 const DASHES = ["", "7 4", "2 3", "10 4 2 4", "5 2", "1 4"];
@@ -75,9 +79,10 @@ function draw(one: Series, i: number, x: Axis, y: Axis): SVGElement[] {
   const marks = at.map(([px, py], k) =>
     s("path", { class: `mark ${tone}`, d: mark(i, px, py) }, s("title", {}, label(k))),
   );
-  const named = one.labels && at.length <= 14
-    ? at.map(([px, py], k) =>
-        s("text", { class: "tick", x: Math.min(px + 8, W - 70), y: py - 7 }, one.labels?.[k] ?? ""))
+  const names = at.map((_, k) => one.labels?.[k] ?? "");
+  const frame = { left: LEFT, right: W, top: 0, bottom: H - BOTTOM };
+  const named = one.labels && at.length <= MOST_LABELS
+    ? spots(at, names, frame).map(([px, py], k) => s("text", { class: "tick", x: px, y: py }, names[k]))
     : [];
   if (one.kind === "points") return [...marks, ...named];
   const d = at

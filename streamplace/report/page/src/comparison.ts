@@ -12,7 +12,13 @@ export type Open = (problem: number, placer: string) => void;
 export function comparisonSection(part: ComparisonPart, open: Open): HTMLElement {
   const body = h("div", { class: "stack" });
   const show = (result: ComparedPart): void =>
-    replace(body, summary(part, result), plots(part, result), byGraph(part, result, open));
+    replace(
+      body,
+      summary(part, result),
+      against(part, result),
+      plots(part, result),
+      byGraph(part, result, open),
+    );
   const element = h("section", { class: "block" }, h("h2", {}, "Comparison"));
   if (part.results.length > 1) {
     const options = part.results.map((result, i) => [String(i), titleOf(result)] as const);
@@ -81,6 +87,31 @@ function summary(part: ComparisonPart, result: ComparedPart): HTMLElement {
   });
   const head = ["Placer", "Mean", "1st quartile", "Median", "3rd quartile", "Best on", "Time"];
   return sortable({ caption: `${titleOf(result)}, ${number(part.graphs.length)} graphs`, head, rows });
+}
+
+/** Wins, sign test and ratio of every placer against the reference, on the same graphs. */
+function against(part: ComparisonPart, result: ComparedPart): HTMLElement | undefined {
+  const rows = result.placers.flatMap((placer, p): Cell[][] => {
+    const pairs = result.rows[p].paired ?? {};
+    if (!Object.hasOwn(pairs, part.reference)) return [];
+    const pair = pairs[part.reference];
+    const { better, equal, worse, sign_test: test, ratio, interval } = pair;
+    const dash: Cell = { text: "–" };
+    return [
+      [
+        { text: name(part, placer) },
+        { text: `${better} / ${equal} / ${worse}`, value: better - worse },
+        { text: test < 1e-4 ? "< 0.0001" : String(Number(test.toPrecision(2))), value: test },
+        ratio === null ? dash : { text: ratio.toFixed(4), value: ratio },
+        interval === null
+          ? dash
+          : { text: `${interval[0].toFixed(4)} to ${interval[1].toFixed(4)}`, value: interval[0] },
+      ],
+    ];
+  });
+  if (rows.length === 0) return undefined;
+  const head = ["Placer", "Better / equal / worse", "Sign test p", "Value ratio", "95 % interval"];
+  return sortable({ caption: `Against ${name(part, part.reference)}, on the same graphs`, head, rows });
 }
 
 function cell(value: number, form: (value: number) => string): Cell {

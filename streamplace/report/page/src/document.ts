@@ -158,11 +158,21 @@ export interface ProblemPart {
   placements: PlacementPart[];
 }
 
+export interface PairedPart {
+  graphs: number;
+  better: number;
+  equal: number;
+  worse: number;
+  sign_test: number;
+  ratio: number | null;
+  interval: [number, number] | null;
+}
+
 export interface ComparedPart {
   objective: ObjectivePart;
   rate: number | null;
   placers: string[];
-  rows: Record<string, unknown>[];
+  rows: { paired?: Record<string, PairedPart> }[];
   values: (number | null)[][];
   milliseconds: number[][];
   optimum: (number | null)[];

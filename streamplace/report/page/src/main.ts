@@ -4,6 +4,7 @@ import { comparisonSection } from "./comparison";
 import { choice, h, put, replace } from "./dom";
 import type { ProblemPart, ReportDocument } from "./document";
 import { differences, sentences, throughputsAt } from "./check";
+import { spots } from "./labels";
 import { forgetTheme } from "./palette";
 import { movesSection, planSection, trainingSection } from "./results";
 import { counted, shown } from "./text";
@@ -138,7 +139,9 @@ class Problems {
   }
 }
 
-if (typeof document === "undefined") Object.assign(globalThis, { differences, sentences, throughputsAt });
+if (typeof document === "undefined") {
+  Object.assign(globalThis, { differences, sentences, spots, throughputsAt });
+}
 else {
   Object.assign(window, { streamplace: { differences } });
   start();

@@ -1,0 +1,170 @@
+"""Two placers on the same graphs: ratio with a bootstrap interval, wins with a sign test."""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from math import exp, lgamma, log
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streamplace.evaluate.best_values import look_up
+from streamplace.evaluate.results import ResultColumns, ResultsTable
+from streamplace.model.arrays import Floats
+
+TIE = 1e-9
+"""Relative difference up to which values count as equal."""
+CONFIDENCE = 0.95
+RESAMPLES = 5_000
+"""Number of bootstrap samples; the ends of an interval vary by 4 % of its standard error."""
+LEAST_GRAPHS = 6
+"""Fewest graphs with an interval: no result on fewer is significant at 5 % by a sign test."""
+MOST_RESAMPLED = 2_000
+"""Most graphs that are resampled. Beyond, means are normal, and the interval is theirs."""
+NORMAL_QUANTILE = 1.959963984540054
+"""97.5 % quantile of the standard normal distribution."""
+BLOCK = 2**20
+"""Number of drawn values that are in memory at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """A placer compared with a rival on the graphs that both of them placed.
+
+    Attributes
+    ----------
+    graphs
+        Number of these graphs.
+    better, equal, worse
+        Number of graphs on which the placer is better than, equal to or worse than the rival.
+    sign_test
+        Two-sided p value of the sign test, which ignores the equal ones: the probability of
+        numbers at least as unequal if both placers were equally likely to be better.
+    ratio
+        Geometric mean of value / rival's value over the graphs; None if a ratio is not positive
+        and finite, or without graphs.
+    interval
+        Ends of the 95 % interval of ``ratio``: percentiles of a bootstrap over graphs. None for
+        fewer than six graphs.
+    """
+
+    graphs: int
+    better: int
+    equal: int
+    worse: int
+    sign_test: float
+    ratio: float | None
+    interval: tuple[float, float] | None
+
+
+PairedTable = dict[float | None, dict[str, dict[str, Paired]]]
+"""Comparisons by rate, placer and rival."""
+
+
+def paired_by_rate(results: ResultsTable) -> PairedTable:
+    """Compare every placer with every other one, at every rate."""
+    sign = 1.0 if results.sense == "max" else -1.0
+    return {
+        rate: {
+            name: {
+                other: paired(*_matched(columns, rival), sign)
+                for other, rival in by_placer.items()
+                if other != name
+            }
+            for name, columns in by_placer.items()
+        }
+        for rate, by_placer in results.table().items()
+    }
+
+
+def _matched(results: ResultColumns, rival: ResultColumns) -> tuple[Floats, Floats]:
+    """Both placers' last values on the graphs that both placed, in the order of the problems.
+
+    A graph that occurs twice counts once. The order of the results makes no difference.
+    """
+    problem, last = np.unique(results.problem[::-1], return_index=True)
+    values = results.value[::-1][last]
+    listed, last = np.unique(rival.problem[::-1], return_index=True)
+    theirs = look_up(problem, listed, rival.value[::-1][last])
+    both = ~(np.isnan(values) | np.isnan(theirs))
+    return values[both], theirs[both]
+
+
+def paired(values: Floats, rivals: Floats, sign: float = 1.0) -> Paired:
+    """Compare the values of two placers on the same graphs.
+
+    Parameters
+    ----------
+    sign
+        1 if larger values are better, -1 if smaller ones are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> result = paired(np.array([2.0, 2, 2, 2, 2, 1]), np.ones(6))
+    >>> result.better, result.equal, result.worse, result.sign_test
+    (5, 1, 0, 0.0625)
+    >>> round(result.ratio, 3), [round(end, 3) for end in result.interval]
+    (1.782, [1.414, 2.0])
+    """
+    signs = compared(values, rivals, sign)
+    better, worse = int((signs > 0).sum()), int((signs < 0).sum())
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = np.where(signs == 0, 1.0, values / rivals)
+    logs = np.log(ratios) if bool((np.isfinite(ratios) & (ratios > 0)).all()) else np.empty(0)
+    return Paired(
+        graphs=len(signs),
+        better=better,
+        equal=len(signs) - better - worse,
+        worse=worse,
+        sign_test=sign_test(better, worse),
+        ratio=exp(float(logs.mean())) if len(logs) else None,
+        interval=_interval(logs) if len(logs) >= LEAST_GRAPHS else None,
+    )
+
+
+def compared(values: Floats, rivals: Floats, sign: float) -> Floats:
+    """1 where the value is better than the rival's, 0 where it is equal, -1 where it is worse."""
+    with np.errstate(invalid="ignore"):  # equal infinities
+        deltas = sign * (values - rivals)
+    ties = (values == rivals) | (np.abs(deltas) <= TIE * np.maximum(np.abs(rivals), np.abs(values)))
+    signs: Floats = np.where(ties, 0.0, np.sign(deltas))
+    return signs
+
+
+def sign_test(better: int, worse: int) -> float:
+    """Two-sided p value of the exact sign test.
+
+    The number of wins of equally good rivals is binomial with probability 1/2; the p value is
+    twice the probability of at most min(better, worse) wins, and at most 1.
+
+    >>> sign_test(9, 1), sign_test(3, 3), sign_test(0, 0)
+    (0.021484375, 1.0, 1.0)
+    """
+    n, fewer = better + worse, min(better, worse)
+    if n == 0:
+        return 1.0
+    last = lgamma(n + 1) - lgamma(fewer + 1) - lgamma(n - fewer + 1) - n * log(2)
+    below = np.arange(fewer, 0, -1, dtype=np.float64)
+    terms = np.cumprod(below / (n - below + 1))  # each term of the sum relative to the last one
+    return min(1.0, float(f"{2 * exp(last) * (1 + float(terms.sum())):.12g}"))
+
+
+def _interval(logs: Floats) -> tuple[float, float]:
+    """Ends of the interval of the geometric mean, from the logarithms of the ratios."""
+    if len(logs) > MOST_RESAMPLED:
+        half = NORMAL_QUANTILE * float(logs.std(ddof=1)) / len(logs) ** 0.5
+        return exp(float(logs.mean()) - half), exp(float(logs.mean()) + half)
+    means = np.concatenate([logs[rows].mean(axis=1) for rows in _resamples(len(logs))])
+    low, high = np.quantile(means, ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2))
+    return exp(float(low)), exp(float(high))
+
+
+@lru_cache(maxsize=1)
+def _resamples(n: int) -> tuple[NDArray[np.uint16], ...]:
+    """Rows of graphs of every bootstrap sample, in blocks; the same for all pairs of placers."""
+    rng = np.random.default_rng(n)
+    size = max(1, BLOCK // n)
+    starts = range(0, RESAMPLES, size)
+    return tuple(
+        rng.integers(n, size=(min(size, RESAMPLES - start), n), dtype=np.uint16) for start in starts
+    )

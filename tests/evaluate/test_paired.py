@@ -1,0 +1,112 @@
+"""Two placers on the same graphs: ratios with intervals, wins with a sign test."""
+
+import json
+from math import comb, exp, log
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+from streamplace.evaluate.comparison import Comparison
+from streamplace.evaluate.objective_results import ResultsByObjective
+from streamplace.evaluate.paired import MOST_RESAMPLED, paired, paired_by_rate, sign_test
+from streamplace.evaluate.records import Record
+from streamplace.evaluate.results import ResultsTable
+from streamplace.objectives.registry import OBJECTIVES
+
+RNG = np.random.default_rng(0)
+
+
+def records(placer: str, values: list[float | None]) -> list[Record]:
+    """Values of a placer on graphs 0, 1 and so on."""
+    return [
+        Record(f"{i:x}" * 8, str(i), 1e4, placer, "b", value, None, 1.0, (0,))
+        for i, value in enumerate(values)
+    ]
+
+
+def comparison(**values: list[float | None]) -> Comparison:
+    """Comparison of made-up placers by throughput; the reference is ``metis``."""
+    collected = ResultsByObjective([OBJECTIVES["throughput"]])
+    for placer, column in values.items():
+        collected.add(records(placer, column))
+    return Comparison(tuple(collected.results()), "metis")
+
+
+def test_the_sign_test_is_the_sum_of_binomial_probabilities() -> None:
+    """In exact integers, also where single probabilities are too small for a float."""
+    for better, worse in ((0, 5), (1, 9), (30, 70), (48, 52), (400, 1600)):
+        n, fewer = better + worse, min(better, worse)
+        exact = min(1, 2 * sum(comb(n, i) for i in range(fewer + 1)) / 2**n)
+        assert sign_test(better, worse) == pytest.approx(exact, rel=1e-9)
+        assert sign_test(worse, better) == sign_test(better, worse)
+
+
+def test_wins_follow_the_sense_and_the_ratio_is_a_geometric_mean() -> None:
+    """A placer that is twice as high on one graph and half as high on another is as good."""
+    values, rivals = np.array([2.0, 1.0, 3.0, 3.0]), np.array([1.0, 2.0, 3.0, 4.0])
+    higher, lower = paired(values, rivals, 1.0), paired(values, rivals, -1.0)
+    assert (higher.better, higher.equal, higher.worse) == (1, 1, 2)
+    assert (lower.better, lower.equal, lower.worse) == (2, 1, 1)
+    assert higher.ratio == lower.ratio == pytest.approx(0.75**0.25)
+    assert higher.interval is None
+    assert paired(np.array([0.0, 1.0]), np.array([0.0, 2.0])).ratio == pytest.approx(0.5**0.5)
+    assert paired(np.array([0.0, 1.0]), np.ones(2)).ratio is None
+
+
+@pytest.mark.parametrize("graphs", [200, MOST_RESAMPLED + 1])
+def test_intervals_are_those_of_the_mean_of_logarithms(graphs: int) -> None:
+    """Resampled up to some number of graphs, of the normal distribution beyond."""
+    logs = RNG.normal(0.02, 0.1, graphs)
+    half = NormalDist().inv_cdf(0.975) * logs.std(ddof=1) / graphs**0.5
+    interval = paired(np.exp(logs), np.ones(graphs)).interval
+    assert interval is not None
+    assert [log(end) for end in interval] == pytest.approx(
+        [logs.mean() - half, logs.mean() + half], abs=0.15 * half
+    )
+
+
+def test_intervals_are_the_same_in_every_process() -> None:
+    """The bootstrap has a seed of its own; no clock, thread or hash has a part in it."""
+    values = np.array([1.1, 0.9, 1.3, 1.0, 1.2, 1.4, 0.8])
+    interval = (0.9368884418964383, 1.2358430194019872)
+    assert paired(values, np.ones(7)).interval == pytest.approx(interval, rel=1e-12)
+
+
+def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
+    """95 % of them, a little fewer on 30 graphs."""
+    covered = 0
+    for _ in range(200):
+        low, high = paired(np.exp(RNG.normal(0.1, 0.2, 30)), np.ones(30)).interval or (0, 0)
+        covered += low <= exp(0.1) <= high
+    assert 178 <= covered <= 198
+
+
+def test_pairs_are_matched_by_graph_and_their_order_makes_no_difference() -> None:
+    """Graphs that one of the two did not place are left out."""
+    a = records("a", [0.5, None, 0.9, 0.7, 0.4, 0.8, 0.6, 0.3])
+    b = records("b", [0.4, 0.5, None, 0.7, 0.5, 0.6, 0.5, 0.2])
+    forward = paired_by_rate(ResultsTable(a + b))[1e4]
+    backward = paired_by_rate(ResultsTable(b[::-1] + a[::-1]))[1e4]
+    pair = forward["a"]["b"]
+    assert (pair.graphs, pair.better, pair.equal, pair.worse) == (6, 4, 1, 1)
+    assert pair.interval is not None
+    assert forward == backward
+    assert forward["b"]["a"].ratio == pytest.approx(1 / (pair.ratio or 0))
+
+
+def test_tables_json_and_python_have_the_same_statistics() -> None:
+    """Against the reference in tables, against every placer in JSON, against any in Python."""
+    result = comparison(metis=[0.5] * 8, best=[0.6] * 7 + [0.4], single=[0.1] * 7 + [None])
+    ((_, _, _, best), (_, _, _, single)) = result.paired()
+    rows = result.document()["rates"]["10000"]["placers"]
+    assert rows["best"]["paired"]["metis"]["sign_test"] == best.sign_test == 0.0703125
+    assert rows["single"]["paired"]["metis"]["graphs"] == single.graphs == 7
+    assert rows["metis"]["paired"]["single"]["ratio"] == pytest.approx(5)
+    json.dumps(rows, allow_nan=False)
+    text = " ".join(str(result).split())
+    assert "against metis better / equal / worse sign test value ratio 95 % interval" in text
+    low, high = best.interval or (0, 0)
+    assert f"best 7 / 0 / 1 p = 0.07 {best.ratio:.4f} {low:.4f} to {high:.4f}" in text
+    assert [placer for _, _, placer, _ in result.paired("best")] == ["metis", "single"]
+    assert result.paired("nothing") == []

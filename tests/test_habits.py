@@ -1,0 +1,166 @@
+"""Habits of Python users: lengths, frames, conversions, files, and errors that are ValueErrors."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import pandas as pd
+import pytest
+from problems import chain, diamond, fork_join
+
+import streamplace
+from streamplace import errors
+from streamplace.engines.registry import EXPORTS
+from streamplace.families.registry import FAMILIES
+from streamplace.io.registry import FORMATS
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.registry import PLACERS, Result
+
+TABLES: dict[str, Any] = {
+    "name": "pipe",
+    "operators": [{"name": "a", "ipt": 2e5, "rate": 1e4}, {"name": "b", "ipt": 2e5}],
+    "streams": [{"from": "a", "to": "b"}],
+}
+
+
+@pytest.fixture(scope="module")
+def result() -> Result:
+    """Placement of a fork-join graph by METIS."""
+    return streamplace.place(fork_join(), placer="metis")
+
+
+def test_a_graph_has_a_length_names_and_tables() -> None:
+    graph = diamond()
+    assert len(graph) == graph.n_operators == len(list(graph))
+    assert tuple(graph) == graph.operators.name
+    assert graph.operators.name[1] in graph
+    assert "nothing" not in graph
+    table = graph.to_pandas()
+    assert table.operator.tolist() == list(graph)
+    assert table.input_rate.tolist() == graph.input_rate.tolist()
+    assert streamplace.from_networkx(graph.to_networkx()) == graph
+
+
+def networkx_graph() -> "nx.DiGraph[str]":
+    """The graph of `TABLES`."""
+    graph: nx.DiGraph[str] = nx.DiGraph(name="pipe")
+    graph.add_node("a", ipt=2e5, rate=1e4)
+    graph.add_node("b", ipt=2e5)
+    graph.add_edge("a", "b")
+    return graph
+
+
+@pytest.mark.parametrize("graph", [networkx_graph(), TABLES], ids=["networkx", "dictionary"])
+def test_graphs_of_networkx_and_dictionaries_are_graphs_everywhere(graph: Any) -> None:
+    """In place, simulate, draw, export, plan's arguments and data sets."""
+    placed = streamplace.place(graph, 2, placer="metis")
+    assert placed.problem.graph.name == "pipe"
+    pandas = pd.Series(placed.placement.as_dict())
+    assert streamplace.simulate(graph, pandas, 2).value == placed.value
+    assert "b" in streamplace.draw(graph, pandas, 2).svg()
+    assert streamplace.export(graph, pandas, "csv", 2) == streamplace.export(
+        graph, placed, "csv", 2
+    )
+    assert streamplace.describe(graph).operators == (2,)
+    assert streamplace.describe([graph, graph]).operators == (2, 2)
+
+
+def test_a_result_has_a_verdict_a_bottleneck_a_plot_and_files(
+    result: Result, tmp_path: Path
+) -> None:
+    explanation = result.explain()
+    assert result.verdict.endswith(explanation.verdict)
+    assert result.bottleneck == explanation.bottleneck
+    assert result.bottleneck is not None
+    assert result.bottleneck.load > 0
+    assert result.plot().svg() == result._repr_svg_()
+    for name in ("a.json", "a.html", "a.svg"):
+        result.save(tmp_path / name)
+    read = streamplace.read_placement(tmp_path / "a.json", result.problem)
+    assert read == result.placement
+    assert (tmp_path / "a.svg").read_text() == result.plot().svg()
+    assert "<html" in (tmp_path / "a.html").read_text()
+    with pytest.raises(ValueError, match=r"a\.txt must end in \.json"):
+        result.save(tmp_path / "a.txt")
+    scheduled = streamplace.place(fork_join(), placer="heft", objective="makespan")
+    assert scheduled.bottleneck is None
+    assert scheduled.verdict
+    least = streamplace.place(fork_join(), placer="metis", objective="devices")
+    assert least.bottleneck == result.bottleneck
+
+
+def test_a_comparison_has_a_frame_by_graph_and_plots() -> None:
+    graphs = [chain(), diamond()]
+    comparison = streamplace.compare(graphs, "metis,exact,heft", jobs=1)
+    frame = comparison.frame()
+    assert len(frame) == 6
+    metis = frame[frame.placer == "metis"].set_index("graph")
+    for graph in graphs:
+        assert metis.value[graph.name] == streamplace.place(graph, placer="metis").value
+        assert metis.optimum[graph.name] >= metis.value[graph.name]
+    failed = frame[frame.placer == "heft"]
+    assert failed[["value", "milliseconds"]].isna().all().all()
+    assert comparison.plot().axes
+    assert comparison.plot("tradeoff", "throughput").axes
+    for words, mistake in {
+        "there is no plot 'pie'": ("pie", None),
+        "nothing to plot for scatter; fewer than three": ("scatter", None),
+        "has no objective 'cost'": ("cdf", "cost"),
+    }.items():
+        with pytest.raises(ValueError, match=words):
+            comparison.plot(*mistake)
+
+
+def test_errors_of_invalid_input_are_value_errors() -> None:
+    """All but defects, which are not the caller's."""
+    kinds = [k for k in vars(errors).values() if isinstance(k, type)]
+    plain = [kind for kind in kinds if not issubclass(kind, ValueError)]
+    assert plain == [errors.StreamplaceError, errors.DefectError]
+    with pytest.raises(ValueError, match="must be a StreamGraph, a Problem, a directed networkx"):
+        streamplace.place(3)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="needs directed edges"):
+        streamplace.place(nx.Graph())  # type: ignore[arg-type]
+
+
+def objects(result: Result) -> list[Any]:
+    """Objects that users meet, and what is in their registries."""
+    problem, comparison = result.problem, streamplace.compare([diamond()], "metis,single", jobs=1)
+    registries = (PLACERS, OBJECTIVES, FAMILIES, FORMATS, EXPORTS)
+    scheduled = streamplace.place(diamond(), placer="heft", objective="makespan")
+    made: list[Callable[..., Any]] = [
+        streamplace.Budget, lambda: streamplace.Operator("a"), lambda: streamplace.Stream("a", "b"),
+        lambda: streamplace.Device("d"), lambda: streamplace.Window(5, 5),
+        lambda: streamplace.Relocation(result.placement, 10), streamplace.Constraints,
+        lambda: streamplace.DataSet(Path("x.jsonl")), lambda: PLACERS["metis"].with_options(k=2),
+    ]  # fmt: skip
+    return [
+        *(make() for make in made), problem, problem.graph, problem.graph.operators,
+        problem.graph.streams, problem.cluster, problem.cluster.devices, problem.instance, result,
+        result.placement, result.explain(), result.bottleneck, result.report(), result.plot(),
+        scheduled, scheduled.explain(), comparison,
+        comparison.graphs, comparison.results, comparison.rows(), comparison.paired(),
+        streamplace.describe(diamond()),
+        streamplace.simulate_queues(diamond(), dict.fromkeys(diamond(), "d0"), duration=1),
+        *registries, *(registry[name] for registry in registries for name in registry),
+    ]  # fmt: skip
+
+
+def test_no_representation_has_a_memory_address(result: Result) -> None:
+    """It says nothing, and differs from run to run."""
+    assert not [repr(item) for item in objects(result) if " at 0x" in repr(item)]
+
+
+def test_pandas_and_networkx_are_loaded_for_those_who_use_them() -> None:
+    """Placing a `StreamGraph` imports neither."""
+    script = (
+        "import sys, streamplace\n"
+        "from streamplace import Operator, StreamGraph\n"
+        "graph = StreamGraph.of('g', [Operator('a', rate=1)])\n"
+        "streamplace.simulate(graph, {'a': 'd0'})\n"
+        "print({'pandas', 'networkx', 'matplotlib'} & set(sys.modules))\n"
+    )
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert answer.stdout == "set()\n", answer.stderr
