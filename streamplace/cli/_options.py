@@ -47,21 +47,21 @@ LEDGER = click.option(
     help="File of predicted and measured rates, from which intervals are learned.  "
     "[default: $XDG_STATE_HOME/streamplace/ledger.jsonl]",
 )
-READ = "streamplace.read"
+READ, OUTPUT = "streamplace.read", "streamplace.output"
 DEFAULTS = {"devices": "5", "mips": "2500 MIPS", "bandwidth": "1000 Mbps"}
 
 
-def common(output: str) -> Callable[[F], F]:
-    """``--json``, ``-o`` and ``-v``; ``output`` describes the file of ``-o``.
+def common(output: str, *, folder: bool | None = False) -> Callable[[F], F]:
+    """``--json``, ``-o`` and ``-v``; ``output`` describes the file of ``-o``, or the folder.
 
     ``--seed`` of earlier versions is accepted for one more version, without effect.
     """
     unused = click.option("--seed", type=click.IntRange(0), hidden=True, expose_value=False)
-    return _all(verbose, writes(output), unused, _AS_JSON)
+    return _all(verbose, writes(output, folder=folder), unused, _AS_JSON)
 
 
-def seeded(output: str) -> Callable[[F], F]:
-    """``--json``, ``--seed``, ``-o`` and ``-v``; ``output`` describes the file of ``-o``."""
+def seeded(output: str, *, folder: bool | None = False) -> Callable[[F], F]:
+    """``--json``, ``--seed``, ``-o`` and ``-v``; ``output`` describes what ``-o`` writes."""
     seed = click.option(
         "--seed",
         type=click.IntRange(0),
@@ -69,7 +69,7 @@ def seeded(output: str) -> Callable[[F], F]:
         show_default=True,
         help="The same seed gives the same result.",
     )
-    return _all(verbose, writes(output), seed, _AS_JSON)
+    return _all(verbose, writes(output, folder=folder), seed, _AS_JSON)
 
 
 _AS_JSON = click.option(
@@ -89,12 +89,23 @@ def _all(*options: Callable[[Any], Any]) -> Callable[[F], F]:
 
 
 class Output(click.Option):
-    """``-o``, which must not name an input of the same command."""
+    """``-o``, which must not name an input of the same command.
+
+    A name that ends in a slash is a folder: it is refused where a file is written, and where a
+    file of that name exists.
+    """
+
+    def __init__(self, *arguments: Any, folder: bool | None = False, **facts: Any) -> None:
+        super().__init__(*arguments, **facts)
+        self.folder = folder
+        """Whether the command writes a folder (True), a file (False), or one of them (None)."""
 
     def handle_parse_result(
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
     ) -> tuple[Any, list[str]]:
         """Remember the inputs of the command, and refuse to overwrite one."""
+        for name in _texts(opts.get(self.name or "")):
+            ctx.meta[OUTPUT] = name
         for parameter in ctx.command.params:
             given = opts.get(parameter.name or "")
             if parameter is not self and parameter.type is FILE:
@@ -103,7 +114,29 @@ class Output(click.Option):
         value, rest = super().handle_parse_result(ctx, opts, args)
         if isinstance(value, Path):
             spare_inputs(value)
+            if self.folder is not None:
+                check_output(is_folder=self.folder)
         return value, rest
+
+
+def check_output(*, is_folder: bool) -> None:
+    """Raise SettingError if ``-o`` names a folder for a file, or a file for a folder.
+
+    For commands whose other options decide which of them they write.
+    """
+    name = click.get_current_context().meta.get(OUTPUT)
+    if name is not None:
+        _check_kind(name, is_folder=is_folder)
+
+
+def _check_kind(name: str, *, is_folder: bool) -> None:
+    from streamplace.io import files
+
+    path = Path(name)
+    if is_folder and files.is_file(path):
+        raise SettingError(f"-o {name}: cannot create the folder: {path} is a file; name another")
+    if not is_folder and (name.endswith("/") or files.is_folder(path)):
+        raise SettingError(f"-o {name}: it is a directory; name a file, such as {path / 'FILE'}")
 
 
 def _texts(given: Any) -> Sequence[str]:

@@ -82,7 +82,7 @@ REPORT = "report.html"
 @dry_run
 @_options.constraints
 @_options.cluster
-@_options.seeded("Folder for results.jsonl, table.json, report.html and the plots.")
+@_options.seeded("Folder for results.jsonl, table.json, report.html and the plots.", folder=True)
 def command(
     data: Path,
     placers: str,

@@ -14,9 +14,9 @@ from streamplace.cli._options import CONFIDENCE, FILE, LEDGER, TRUST, ClusterCho
 from streamplace.cli._output import (
     print_json,
     print_report,
-    say,
     say_doubts,
     say_trust,
+    say_written,
 )
 from streamplace.cli._sweeps import dry_run, spread
 from streamplace.errors import SettingError
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 ANSWERS = ".jsonl"
 """Suffix of files for the placements of a data set."""
+SUFFIXES = (".json", ".html")
+"""Suffixes of files for a single graph."""
 
 
 @click.command(
@@ -116,6 +118,7 @@ def command(
     over the network. GRAPH may also be a data set: with -o FILE.jsonl, every graph gets a line of
     the file, in order, and a command that was stopped continues where it ended.
     """
+    from streamplace.io.files import is_special
     from streamplace.placers.named import named_placer, with_weights
 
     placer = named_placer(placer_name)
@@ -132,6 +135,11 @@ def command(
         data = _options.data_set(graph, split, limit, cluster, constraints_file)
         asked = Asked(placer_name, weights, objective, require, rate, by_subtask, seed, budget)
         return sweep(asked, graph, data, output, jobs, on, as_json, dry_run)
+    if output is not None and output.suffix not in SUFFIXES and not is_special(output):
+        raise SettingError(
+            f"-o {output}: the name must end in .json for a placement, .html for a report, or "
+            ".jsonl for the placements of a data set"
+        )
     for name, value in {"split": split, "limit": limit, "jobs": jobs, "on": on}.items():
         if value is not None:
             raise SettingError(f"--{name} is for data sets; add -o FILE.jsonl, or drop --{name}")
@@ -197,8 +205,8 @@ def _place_one(
         print_json({"graph": problem.graph.name, **several, **document})
     else:
         print_report(result.reported(explanation))
-    if output is not None and output.suffix == ".html":
-        say(f"report → {output}")
+    if output is not None:
+        say_written("report" if output.suffix == ".html" else "placement", output)
 
 
 def _relocation(

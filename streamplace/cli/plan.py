@@ -8,7 +8,7 @@ import click
 
 from streamplace.cli import _options
 from streamplace.cli._options import CONFIDENCE, FILE, LEDGER, OFFERS
-from streamplace.cli._output import print_json, print_report, waiting
+from streamplace.cli._output import print_json, print_report, say_written, waiting
 from streamplace.errors import SettingError
 from streamplace.model.messages import quoted
 from streamplace.planning.defaults import USUAL_ERROR
@@ -152,7 +152,8 @@ MOST_PROTECTED = 64
 )
 @_options.seeded(
     "Folder for plan.json, graph.json, cluster.toml, placement.json, plan.svg and report.html, or "
-    "the report alone (.html); for a range, the .svg, .png or .pdf file of its plot, or the report."
+    "the report alone (.html); for a range, its plot (.svg, .png, .pdf) or the report.",
+    folder=None,
 )
 def command(
     graph: Path,
@@ -278,7 +279,11 @@ def _check_output(output: Path | None, *, is_curve: bool) -> None:
     from streamplace.drawing.figures import check_suffix
     from streamplace.planning.result import FILES
 
-    if output is None or output.suffix == ".html":
+    if output is None:
+        return
+    page = output.suffix == ".html"
+    _options.check_output(is_folder=not (is_curve or page))
+    if page:
         return
     if is_curve:
         check_suffix(output)
@@ -296,6 +301,21 @@ def _tell(
         print_json(answer.to_json())
     else:
         print_report(answer.report())
+    if output is not None:
+        say_written(_written(answer, output), output)
+
+
+def _written(answer: "PlanResult | PlanCurve | PlanSchedule", output: Path) -> str:
+    """Describe what was written: a report, a plot, or the files of a folder."""
+    from streamplace.control.result import FILES as SCHEDULE_FILES
+    from streamplace.planning.curve import PlanCurve
+    from streamplace.planning.result import FILES, PlanResult
+
+    if output.suffix == ".html":
+        return "report"
+    if isinstance(answer, PlanCurve):
+        return "plot"
+    return ", ".join(FILES if isinstance(answer, PlanResult) else (*SCHEDULE_FILES, "plans"))
 
 
 def _headroom(

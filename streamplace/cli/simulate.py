@@ -26,6 +26,7 @@ from streamplace.cli._output import (
     print_about,
     print_json,
     print_report,
+    save_document,
     save_json,
     say,
 )
@@ -235,7 +236,7 @@ def _write(output: Path, simulated: _Simulated) -> None:
         _save_report(simulated, output)
         say(f"report → {output}")
     elif output.suffix == ".json":
-        save_json(_document(simulated.explanation, simulated.queues), output)
+        save_document(_document(simulated.explanation, simulated.queues), output)
     else:
         from streamplace.drawing.figures import save
 

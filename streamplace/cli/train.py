@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
-from streamplace.cli._output import counted, print_json, save_json, say
+from streamplace.cli._output import counted, print_json, save_json, say, say_written
 from streamplace.cli._verbose import verbose
 
 if TYPE_CHECKING:
@@ -241,6 +241,7 @@ def _report(trained: "Trained", as_json: bool) -> None:
     document = _trained.as_document(trained, answers)
     save_json(document, trained.folder / "summary.json")
     trained.report().save(trained.folder / "report.html")
+    say_written("weights, history, summary.json, report.html", trained.folder)
     if as_json:
         print_json(document)
     else:
