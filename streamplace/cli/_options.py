@@ -399,12 +399,12 @@ def read_problem(
 ) -> "Problem":
     """Read a graph or a problem, with the options for cluster, rate and constraints."""
     from streamplace.io.graphs import only
-    from streamplace.model.units import tuple_rate
+    from streamplace.model.units import total_rate
 
     graphs = data_set(graph, cluster=cluster, constraints_file=constraints_file)
     problem = only(iter(graphs), graph, "graph")
     if rate is not None:
-        problem = problem.at_rate(tuple_rate(rate))
+        problem = problem.at_rate(total_rate(rate))
     LOG.info(
         "%d operators, %d streams, %d devices, %g tuples/s",
         problem.n_operators,

@@ -38,9 +38,9 @@ def sweep(
     """Place all graphs, or estimate the cost of that; returns the exit status."""
     from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.placing import Placing, place_all
-    from streamplace.model.units import tuple_rate
+    from streamplace.model.units import total_rate
 
-    rate = None if asked.rate is None else tuple_rate(asked.rate)
+    rate = None if asked.rate is None else total_rate(asked.rate)
     weights = None if asked.weights is None else asked.weights.absolute()
     facts = {**asked._asdict(), "rate": rate, "weights": weights}
     placing = Placing(**facts, reader=data.reader)

@@ -116,7 +116,7 @@ def command(
     from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.scan import scan
     from streamplace.io.datasets import no_graph
-    from streamplace.model.units import tuple_rate
+    from streamplace.model.units import total_rate
     from streamplace.placers.named import placer_names
 
     names = placer_names(placers.split(","))
@@ -128,7 +128,7 @@ def command(
             raise no_graph(data, dataset)
         comparison = ComparisonRun(
             placers=names,
-            rates=tuple(dict.fromkeys(map(tuple_rate, rates))) or facts.rate,
+            rates=tuple(dict.fromkeys(map(total_rate, rates))) or facts.rate,
             seed=seed,
             budget=budget,
             objectives=tuple(dict.fromkeys(objectives)) or (facts.objective,),

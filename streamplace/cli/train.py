@@ -133,7 +133,7 @@ def command(
     """
     from streamplace.api import train
     from streamplace.cli._training import Display
-    from streamplace.model.units import tuple_rate
+    from streamplace.model.units import total_rate
     from streamplace.progress import tracked
 
     typed = _as_typed(click.get_current_context())
@@ -142,7 +142,7 @@ def command(
             model,
             _problems(data, split, limit, cluster),
             out,
-            rates=map(tuple_rate, rates),
+            rates=map(total_rate, rates),
             preset=preset,
             config=config,
             epochs=epochs,

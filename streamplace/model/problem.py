@@ -21,7 +21,7 @@ from streamplace.model.moving import Moving
 from streamplace.model.placement import Placement
 from streamplace.model.report import Report
 from streamplace.model.rules import PlacementRules, compile_rules
-from streamplace.model.units import LARGEST, format_bytes
+from streamplace.model.units import LARGEST, Quantity, format_bytes
 
 if TYPE_CHECKING:
     from streamsim import Instance
@@ -131,8 +131,8 @@ class Problem(Pictured):
             value = self._compiled[name] = make(self)
         return value
 
-    def at_rate(self, total: float) -> "Problem":
-        """Return the same problem at another total rate of the sources."""
+    def at_rate(self, total: Quantity) -> "Problem":
+        """Return the same problem at another total rate of the sources; see `StreamGraph`."""
         graph = self.graph.at_rate(total)
         return Problem(graph, self.cluster, self.constraints, self.seconds, self.moving)
 
