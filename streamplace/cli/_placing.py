@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from streamplace.cli._output import print_json, progress, say
-from streamplace.cli._sweeps import FailedGraphs, print_estimate
+from streamplace.cli._sweeps import FailedGraphs, print_estimate, resumable
 
 if TYPE_CHECKING:
     from streamplace.io.datasets import DataSet
@@ -51,7 +51,7 @@ def sweep(
         return 0
     assert output is not None
     failures, values, graphs = FailedGraphs(), list[float](), 0
-    with ray_connection(on), progress("placing", _counted(graph, data)) as tick:
+    with resumable(output), ray_connection(on), progress("placing", _counted(graph, data)) as tick:
         for placed in tick.over(place_all(placing, data, output, jobs=jobs, on=on)):
             graphs += 1
             if placed.value is None:

@@ -14,11 +14,13 @@ from streamplace.cli._options import CONFIDENCE, FILE, LEDGER, TRUST, ClusterCho
 from streamplace.cli._output import (
     print_json,
     print_report,
+    say,
     say_doubts,
     say_trust,
     say_written,
 )
 from streamplace.cli._sweeps import dry_run, spread
+from streamplace.cli._what_ifs import WhatIf, what_ifs
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 
 ANSWERS = ".jsonl"
 """Suffix of files for the placements of a data set."""
+NOTICEABLE = 0.5
+"""Seconds of start-up that are told."""
 SUFFIXES = (".json", ".html")
 """Suffixes of files for a single graph."""
 
@@ -74,6 +78,7 @@ SUFFIXES = (".json", ".html")
     type=click.FloatRange(0, min_open=True),
     help="Number of passes until the next change. The cost of moving is spread over them.",
 )
+@what_ifs
 @_options.constraints
 @_options.cluster
 @TRUST
@@ -102,6 +107,7 @@ def command(
     present: Path | None,
     passes: float | None,
     startup: str | None,
+    what_if: WhatIf,
     trust_profile: bool,
     confidence: float | None,
     ledger: Path | None,
@@ -128,6 +134,8 @@ def command(
     if dry_run or (output is not None and output.name.endswith(ANSWERS)):
         from streamplace.cli._placing import Asked, sweep
 
+        if what_if:
+            raise SettingError("--scale and --set are for a single graph; drop them")
         if relocation is not None:
             raise SettingError(
                 "--from is for a single graph; drop it, or place the graphs one by one"
@@ -143,7 +151,8 @@ def command(
     for name, value in {"split": split, "limit": limit, "jobs": jobs, "on": on}.items():
         if value is not None:
             raise SettingError(f"--{name} is for data sets; add -o FILE.jsonl, or drop --{name}")
-    problem = _options.read_problem(graph, cluster, rate, constraints_file)
+    changes = what_if.arguments()
+    problem = _options.read_problem(graph, cluster, rate, constraints_file, changes)
     say_trust(problem.graph, trusts=trust_profile)
     parallel = problem.graph.operators.parallel
     if by_subtask:
@@ -153,7 +162,7 @@ def command(
     question = _Question(placer, objective, require, relocation, confidence, ledger, seed, budget)
     rules = {
         "rate": rate, "objective": objective, "from": present, "startup": startup,
-        "constraints": constraints_file,
+        "constraints": constraints_file, **what_if.options,
     }  # fmt: skip
     offered = partial(with_command, graph=graph, cluster=cluster, options=rules)
     _place_one(problem, question, parallel, output, as_json, offered)
@@ -205,8 +214,18 @@ def _place_one(
         print_json({"graph": problem.graph.name, **several, **document})
     else:
         print_report(result.reported(explanation))
+        _say_start_up()
     if output is not None:
         say_written("report" if output.suffix == ".html" else "placement", output)
+
+
+def _say_start_up() -> None:
+    """Say how long libraries and weights took to load, if it was noticeable."""
+    from streamplace.model.report import duration
+    from streamplace.placers.stopwatch import start_up_seconds
+
+    if (took := start_up_seconds()) >= NOTICEABLE:
+        say(f"start-up {duration(took)} for libraries and weights, besides the search time")
 
 
 def _relocation(

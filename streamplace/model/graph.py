@@ -297,8 +297,8 @@ class StreamGraph(Pictured):
                 "only sources have a rate, remove it"
             )
         raise GraphError(
-            f"operator {name} has neither input streams nor a rate, so no tuples reach it; give "
-            "it a rate if it is a source, else connect or remove it"
+            f"operator {name} has neither input streams nor a rate above 0, so no tuples "
+            "reach it; give it a rate if it is a source, else connect or remove it"
         )
 
     def window_rows(self) -> Floats:

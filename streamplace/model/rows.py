@@ -42,5 +42,9 @@ def check_whole(number: object, least: int, most: int, refused: Refused) -> None
     rule = f"it must be a whole number from {least} to {most}"
     if not isinstance(number, Real) or isinstance(number, bool):
         raise refused(quoted(number), rule)
-    if not least <= number <= most or float(number) != int(number):
-        raise refused(f"{float(number):g}", rule)
+    try:
+        value = float(number)
+    except OverflowError:
+        raise refused(quoted(number), rule) from None
+    if not least <= value <= most or not value.is_integer():
+        raise refused(f"{value:g}", rule)

@@ -88,6 +88,15 @@ def tuple_rate(text: Quantity) -> float:
     return _parse(text, _RATES | _COUNTS, "rate", "'10 k/s' or 10000")
 
 
+def number(text: Quantity) -> float:
+    """Plain number, perhaps with a prefix.
+
+    >>> number("100k"), number("2.5e6")
+    (100000.0, 2500000.0)
+    """
+    return _parse(text, _COUNTS, "number", "'100k' or 100000")
+
+
 def total_rate(text: Quantity) -> float:
     """Total rate of the sources in tuples/s, above 0.
 
@@ -109,6 +118,25 @@ def format_bandwidth(bps: float) -> str:
     '1 Gbps'
     """
     return _format(bps, "bps")
+
+
+def format_speed(mips: float) -> str:
+    """Speed for people.
+
+    >>> format_speed(12345.6), format_speed(2.5)
+    ('12350 MIPS', '2.5 MIPS')
+    """
+    return f"{digits(mips)} MIPS"
+
+
+def digits(value: float, significant: int = 4) -> str:
+    """Number of a few significant digits without an exponent, if it is 0.001 at least.
+
+    >>> digits(5.2e8), digits(99585.14, 6), digits(0.25), digits(1e-7)
+    ('520000000', '99585.1', '0.25', '1e-07')
+    """
+    rounded = float(f"{value:.{significant}g}")
+    return f"{rounded:.0f}" if abs(rounded) >= 10**significant else f"{rounded:.{significant}g}"
 
 
 def format_bytes(size: float) -> str:

@@ -8,7 +8,7 @@ import click
 import pytest
 from command_lines import commands
 
-from streamplace.cli._options import FILE
+from streamplace.cli._options import FILE, read_problem
 from streamplace.cli.main import cli
 
 LINES = [
@@ -142,6 +142,20 @@ def test_every_file_that_is_written_is_named(
             assert answer.status == 0, answer.err
             assert f" → {name}\n" in answer.err
         assert (tmp_path / name).exists()
+
+
+def test_a_dash_is_a_standard_stream(
+    run: Callable, graph: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is read where a file is read, and written where one is written."""
+    seen = []
+    monkeypatch.setattr(
+        "streamplace.cli._options.read_problem",
+        lambda path, *rest: seen.append(path) or read_problem(path_of[str(path)], *rest),
+    )
+    path_of = {"/dev/stdin": Path(graph)}
+    answer = run("place", "-", "--placer", "round-robin", "-o", "/dev/null")
+    assert (answer.status, seen) == (0, [Path("/dev/stdin")])
 
 
 def test_a_placement_is_written_to_a_name_that_says_so(run: Callable, graph: str) -> None:
