@@ -133,9 +133,11 @@ def command(
     """
     from streamplace.api import train
     from streamplace.cli._training import Display
+    from streamplace.learn.registry import MODELS
     from streamplace.model.units import total_rate
     from streamplace.progress import tracked
 
+    MODELS[model]  # a wrong name is told before torch is found to be missing
     typed = _as_typed(click.get_current_context())
     with _one_voice(typed, out, resume) as leads:
         trained = train(

@@ -1,6 +1,7 @@
 """Mistakes that people make at first: each is answered in one line that says what to do instead."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -150,6 +151,16 @@ def test_a_folder_with_a_run_is_refused_before_anything_is_read(
     answer = run("train", "pilot", "--data", "none.jsonl", "--out", "runs")
     assert (answer.status, answer.out) == (2, "")
     assert answer.err.startswith("error: runs: holds a run already; continue it with --resume")
+
+
+def test_a_wrong_model_is_told_before_missing_packages(
+    run: Callable, graph: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Installing torch would not help."""
+    monkeypatch.setitem(sys.modules, "streamplace.learn.processes", None)
+    answer = run("train", "pilott", "--data", graph, "--out", "x")
+    assert (answer.status, answer.out) == (2, "")
+    assert "did you mean 'pilot'?" in answer.err
 
 
 def test_a_learned_model_says_how_it_learns_more_devices(run: Callable, graph: str) -> None:
