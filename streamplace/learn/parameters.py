@@ -59,12 +59,6 @@ def normal(rows: int, columns: int) -> torch.nn.Parameter:
     return torch.nn.Parameter(torch.randn(rows, columns) / columns**0.5)
 
 
-def make_orthogonal(parameter: Tensor) -> None:
-    """Fill a parameter with an orthogonal matrix, unless it has no memory; see `normal`."""
-    if not parameter.is_meta:
-        torch.nn.init.orthogonal_(parameter)
-
-
 def fill(module: torch.nn.Module, arrays: Mapping[str, NDArray[Any]], where: str) -> None:
     """Give a module that was built without memory its parameters, for placing on the CPU."""
     check_arrays(module, arrays, where)

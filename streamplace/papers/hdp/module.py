@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from streamplace.learn.constructive.recurrence import lstm_states, lstm_step, one_hot
-from streamplace.learn.parameters import make_orthogonal, normal
+from streamplace.learn.parameters import normal
 from streamplace.papers.hdp.options import HdpConfig
 
 CLOSED = -1e9
@@ -62,7 +62,7 @@ class HdpModule(nn.Module):
         self.query = nn.Linear(width, width, bias=False)
         self.attend = nn.Linear(width, 1, bias=False)
         self.out = nn.Linear(2 * width, devices)
-        make_orthogonal(self.recurrent)
+        nn.init.orthogonal_(self.recurrent)
 
     def encode(self, nodes: Sequences) -> ReadSequences:
         """Encode sequences."""

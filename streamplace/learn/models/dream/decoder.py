@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from streamplace.learn.constructive.recurrence import lstm_states, lstm_step
 from streamplace.learn.models.dream.graphs import GraphBatch
-from streamplace.learn.parameters import make_orthogonal, normal
+from streamplace.learn.parameters import normal
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,7 +123,7 @@ class Decoder(nn.Module):
         self.state_layer = nn.Linear(width, width)
         self.context_layer = nn.Linear(width, width, bias=False)
         self.output = nn.Linear(width, d)
-        make_orthogonal(self.recurrent)
+        nn.init.orthogonal_(self.recurrent)
 
     def encode(self, batch: GraphBatch, nodes: Tensor, graph: Tensor) -> Encoded:
         """Prepare encoded operators [G, N, W] and graphs [G, W] for decoding."""

@@ -14,7 +14,6 @@ from streamplace.learn.constructive.recurrence import lstm_states, one_hot
 from streamplace.learn.models.dream.decoder import Decoder, DecoderShape, Encoded
 from streamplace.learn.models.dream.graphs import OPERATOR_FEATURES, STREAM_FEATURES, GraphBatch
 from streamplace.learn.models.dream.options import AllocatorConfig, GraphAllocatorConfig
-from streamplace.learn.parameters import make_orthogonal
 
 
 class Hop(nn.Module):
@@ -95,7 +94,7 @@ class SequenceEncoder(nn.Module):
         super().__init__()
         self.read = nn.Linear(features, 4 * width)
         self.recurrent = nn.Parameter(torch.empty(4 * width, width))
-        make_orthogonal(self.recurrent)
+        nn.init.orthogonal_(self.recurrent)
 
     def forward(self, batch: GraphBatch) -> tuple[Tensor, Tensor]:
         """Operators [G, N, W] and graphs [G, W]."""
