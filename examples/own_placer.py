@@ -12,11 +12,10 @@ from streamplace.placers.registry import Budget, placer
 @placer("least-busy")
 def least_busy(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Placement:
     """Give every operator, heaviest first, to the device that has least to do."""
-    instance = problem.instance
     busy = np.zeros(problem.n_devices)
     devices = np.empty(problem.n_operators, np.int32)
-    for v in np.argsort(-instance.load.mean(axis=1), kind="stable"):
-        after = busy + instance.load[v, instance.device_type]
+    for v in np.argsort(-problem.load.mean(axis=1), kind="stable"):
+        after = busy + problem.load[v]
         devices[v] = np.argmin(after)
         busy[devices[v]] = after[devices[v]]
     return problem.placement(problem.repaired(devices))

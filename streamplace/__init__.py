@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from streamplace.model.problem import Problem
     from streamplace.model.relocation import Relocation
     from streamplace.model.streams import Stream
+    from streamplace.model.what_if import what_if
     from streamplace.objectives.explanation import Explanation
     from streamplace.objectives.registry import Objective
     from streamplace.placers.registry import Budget, Result
@@ -101,6 +102,7 @@ _HOME = {
     "to_networkx": "streamplace.io.networkx",
     "to_torch_geometric": "streamplace.io.torch_geometric",
     "train": "streamplace.api",
+    "what_if": "streamplace.model.what_if",
     "write_cluster": "streamplace.io.clusters",
     "write_constraints": "streamplace.io.clusters",
     "write_graph": "streamplace.io.graphs",
@@ -157,6 +159,7 @@ __all__ = [
     "to_networkx",
     "to_torch_geometric",
     "train",
+    "what_if",
     "write_cluster",
     "write_constraints",
     "write_graph",

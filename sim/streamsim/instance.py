@@ -29,7 +29,7 @@ class Instance(NamedTuple):
 
     Operators and devices keep the caller's order; streams have the order of `streamsim.flow.Flow`,
     whose columns are included. Devices with the same speed and core count share a *type*, a column
-    of ``seconds``, ``load`` and ``core_load``.
+    of ``seconds``, ``load`` and ``core_load``: ``load[:, device_type]`` has a column per device.
 
     Quantities marked * are at full rate, with every source at its nominal rate.
     """

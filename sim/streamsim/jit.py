@@ -29,7 +29,7 @@ from numba import config, types
 from numba.core import event
 from numba.core.registry import CPUDispatcher
 
-from streamsim.kernel_cache import KernelCache, is_kept
+from streamsim.kernel_cache import KernelCache, had_kernels, is_kept
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -47,6 +47,8 @@ PATIENCE: Final = 0.3
 """Seconds that Python may spend on a patient kernel before it is compiled."""
 SMALL: Final = 5000
 """Most numbers in the arguments of a patient kernel for which Python is quick enough."""
+BEGAN: Final = time.time()
+"""Moment at which this process began, to tell its own kernels from earlier ones."""
 TELLING: Final = ("MainProcess", "SpawnProcess-1")
 """Processes that warn: of workers, which all compile at the same time, only the first."""
 
@@ -168,6 +170,8 @@ event.register("numba:compile", _compiling)  # type: ignore[no-untyped-call]
 
 
 def _notice() -> str:
+    if is_kept() and had_kernels(BEGAN):
+        return "compiling kernels that no command has needed before …"
     if is_kept():
         return "compiling kernels (once per installation) …"
     return (

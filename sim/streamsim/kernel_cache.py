@@ -49,6 +49,16 @@ def is_kept() -> bool:
     return not _unkept
 
 
+def had_kernels(moment: float) -> bool:
+    """Whether kernels were stored before a moment (seconds since the epoch)."""
+    folders = list(_folders(Path(__file__).absolute().parent))
+    for folder in folders[:1] if config.CACHE_DIR else folders:  # type: ignore[attr-defined]
+        with suppress(OSError):
+            if any(file.stat().st_mtime < moment for file in folder.glob("*.nbc")):
+                return True
+    return False
+
+
 class KernelCache(NullCache):
     """The files of one kernel.
 

@@ -355,7 +355,10 @@ def _planned_all(
 def _machines(offers: OffersLike | None, cluster: ClusterLike | None) -> Catalogue | Cluster:
     """Offers or machines, of which exactly one is required."""
     if (offers is None) == (cluster is None):
-        raise SettingError("a plan needs either offers or a cluster; give one of them")
+        words = "exclude each other; drop one" if offers is not None else "are missing; give one"
+        raise SettingError(
+            f"a plan needs either offers or a cluster: --offers and --cluster {words}"
+        )
     given = cluster_of(cluster)
     if given is not None:
         return given

@@ -15,7 +15,7 @@ def with_command(
     report: "Report",
     graph: Path,
     cluster: ClusterChoice = NO_CHOICE,
-    options: Mapping[str, str | Path | None] | None = None,
+    options: Mapping[str, str | Path | tuple[str, ...] | None] | None = None,
 ) -> "Report":
     """Add the command that simulates a placement of GRAPH, read from stdin, to a report.
 
@@ -33,10 +33,12 @@ def with_command(
         "mips": cluster.mips,
         "bandwidth": cluster.bandwidth,
     }
-    used = {name: value for name, value in given.items() if value not in (None, "")}
+    used = {name: value for name, value in given.items() if value not in (None, "", ())}
     files = [graph, *(value for value in used.values() if isinstance(value, Path))]
     words = ["streamplace", "simulate", _as_argument(graph), "/dev/stdin"]
-    words += [word for name, value in used.items() for word in (f"--{name}", str(value))]
+    for name, value in used.items():
+        for single in value if isinstance(value, tuple) else (value,):
+            words += [f"--{name}", str(single)]
     if not all(file.is_file() for file in files) or not all(map(str.isprintable, words)):
         return report
     return replace(report, command=" ".join(map(quote, words)))

@@ -19,7 +19,7 @@ from streamplace.cli._flink import (
     may_submit,
 )
 from streamplace.cli._options import CONFIDENCE, FILE, LEDGER, OFFERS, TRUST
-from streamplace.cli._output import print_json, print_line, print_report, say, waiting
+from streamplace.cli._output import print_json, print_line, print_report, say, say_written, waiting
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
@@ -94,7 +94,8 @@ if TYPE_CHECKING:
 @MIPS
 @BANDWIDTH
 @_options.seeded(
-    "Folder for plan.json, graph.json, cluster.toml, placement.json, plan.svg and report.html."
+    "Folder for plan.json, graph.json, cluster.toml, placement.json, plan.svg and report.html.",
+    folder=None,
 )
 def advise_(
     rest: "Rest",
@@ -148,6 +149,8 @@ def advise_(
     if output is not None:
         advice.plan.write(output)
     _show(advice, as_json)
+    if output is not None:
+        say_written("report" if output.suffix == ".html" else ", ".join(FILES), output)
     return 0
 
 

@@ -9,7 +9,7 @@ import click
 from streamplace.cli import _options
 from streamplace.cli._flink import HOME, PLACEMENT
 from streamplace.cli._options import FILE
-from streamplace.cli._output import say
+from streamplace.cli._output import say, say_written
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ def jar_(
     managed = dict.fromkeys(_devices(vectors), memory)
     with placed_jar(find_flink(flink_home), jar, libraries, answer, managed) as made:
         shutil.copyfile(made, output)
+    say_written("jar", output)
     say(f"run it by: flink run -c {MAIN} {output} {entry} ARGUMENTS")
 
 

@@ -46,7 +46,7 @@ def union_(graphs: tuple[Path, ...], weights: tuple[str, ...], output: Path) -> 
     epilog="Example: streamplace flink split placement.json -o placements/",
 )
 @click.argument("placement", type=FILE)
-@writes("Folder for the placement of each job, JOB.json.", required=True)
+@writes("Folder for the placement of each job, JOB.json.", folder=True, required=True)
 def split_(placement: Path, output: Path) -> None:
     """Write the placement of each job from the PLACEMENT of their union.
 

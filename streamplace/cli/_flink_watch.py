@@ -8,7 +8,7 @@ import click
 
 from streamplace.cli._flink import HOME, JOB, PLACEMENT, TIMEOUT, asks, given_program, may_submit
 from streamplace.cli._options import spare_inputs, writes
-from streamplace.cli._output import print_line, say
+from streamplace.cli._output import print_line, say, say_written
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.rest.client import Rest
@@ -106,3 +106,4 @@ def _write(document: dict[str, Any], run: "PlacedJob", output: Path) -> None:
     assignment = document["assignment"].items()
     moved = {name: run.stand_ins.get(device, device) for name, device in assignment}
     write_text(output, json.dumps(document | {"assignment": moved}, indent=1) + "\n")
+    say_written("placement", output)

@@ -6,7 +6,15 @@ import click
 
 from streamplace.cli._library import LIBRARY, OBJECTIVE, of_class, of_size
 from streamplace.cli._options import FILE, seeded, writes
-from streamplace.cli._output import counted, print_json, print_line, print_report, progress, say
+from streamplace.cli._output import (
+    counted,
+    print_json,
+    print_line,
+    print_report,
+    progress,
+    say,
+    say_written,
+)
 from streamplace.errors import SettingError
 
 
@@ -101,6 +109,10 @@ def run_(
         print_json([asdict(record) for record in records])
     answers = sum(record.value is not None for record in records)
     say(f"{counted(len(records), 'run')}, {counted(answers, 'answer')}")
+    if output is not None:
+        say_written("results", output)
+    if solutions is not None:
+        say_written("answers", solutions)
 
 
 @click.command(
@@ -137,6 +149,7 @@ def table_(
     if output is not None:
         make = as_page if output.suffix == ".html" else as_markdown
         write_text(output, make(report, title))
+        say_written("page", output)
     if as_json:
         print_json(summaries_document(library, runs))
     elif output is None:

@@ -6,7 +6,7 @@ import click
 
 from streamplace.cli._library import LIBRARY
 from streamplace.cli._options import FILE, common
-from streamplace.cli._output import print_json, print_line, save_json
+from streamplace.cli._output import print_json, print_line, save_document
 
 
 @click.command(
@@ -66,6 +66,6 @@ def submit_(
                 f"bound {bound} (was {old_bound})"
             )
     if output is not None:
-        save_json(documents, output)
+        save_document(documents, output)
     if as_json:
         print_json(documents)

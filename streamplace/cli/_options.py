@@ -1,14 +1,23 @@
 """Options that several commands share."""
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
+from streamplace.cli._paths import FILE as FILE
+from streamplace.cli._paths import check_output as check_output
+from streamplace.cli._paths import reads as reads
+from streamplace.cli._paths import spare_inputs as spare_inputs
+from streamplace.cli._paths import writes as writes
+from streamplace.cli._types import TIME as TIME
+from streamplace.cli._types import OneOf as OneOf
+from streamplace.cli._types import Share as Share
 from streamplace.cli._verbose import verbose
 from streamplace.errors import SettingError
 
@@ -22,7 +31,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 F = TypeVar("F", bound=Callable[..., Any])
 
-FILE = click.Path(path_type=Path)
+
 OFFERS = click.option(
     "--offers",
     "offers_file",
@@ -37,7 +46,7 @@ TRUST = click.option(
 )
 CONFIDENCE = click.option(
     "--confidence",
-    type=click.FloatRange(0, 1, max_open=True),
+    type=Share(click.FloatRange(0, 1, max_open=True)),
     help="Confidence of the interval of what is predicted for a measured graph; 0 uses the "
     "prediction alone.  [default: 0.9; none for graphs that were not measured]",
 )
@@ -47,21 +56,20 @@ LEDGER = click.option(
     help="File of predicted and measured rates, from which intervals are learned.  "
     "[default: $XDG_STATE_HOME/streamplace/ledger.jsonl]",
 )
-READ = "streamplace.read"
 DEFAULTS = {"devices": "5", "mips": "2500 MIPS", "bandwidth": "1000 Mbps"}
 
 
-def common(output: str) -> Callable[[F], F]:
-    """``--json``, ``-o`` and ``-v``; ``output`` describes the file of ``-o``.
+def common(output: str, *, folder: bool | None = False) -> Callable[[F], F]:
+    """``--json``, ``-o`` and ``-v``; ``output`` describes the file of ``-o``, or the folder.
 
     ``--seed`` of earlier versions is accepted for one more version, without effect.
     """
     unused = click.option("--seed", type=click.IntRange(0), hidden=True, expose_value=False)
-    return _all(verbose, writes(output), unused, _AS_JSON)
+    return _all(verbose, writes(output, folder=folder), unused, _AS_JSON)
 
 
-def seeded(output: str) -> Callable[[F], F]:
-    """``--json``, ``--seed``, ``-o`` and ``-v``; ``output`` describes the file of ``-o``."""
+def seeded(output: str, *, folder: bool | None = False) -> Callable[[F], F]:
+    """``--json``, ``--seed``, ``-o`` and ``-v``; ``output`` describes what ``-o`` writes."""
     seed = click.option(
         "--seed",
         type=click.IntRange(0),
@@ -69,7 +77,7 @@ def seeded(output: str) -> Callable[[F], F]:
         show_default=True,
         help="The same seed gives the same result.",
     )
-    return _all(verbose, writes(output), seed, _AS_JSON)
+    return _all(verbose, writes(output, folder=folder), seed, _AS_JSON)
 
 
 _AS_JSON = click.option(
@@ -86,57 +94,6 @@ def _all(*options: Callable[[Any], Any]) -> Callable[[F], F]:
         return function
 
     return decorate
-
-
-class Output(click.Option):
-    """``-o``, which must not name an input of the same command."""
-
-    def handle_parse_result(
-        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
-    ) -> tuple[Any, list[str]]:
-        """Remember the inputs of the command, and refuse to overwrite one."""
-        for parameter in ctx.command.params:
-            given = opts.get(parameter.name or "")
-            if parameter is not self and parameter.type is FILE:
-                for name in _texts(given):
-                    reads(Path(name))
-        value, rest = super().handle_parse_result(ctx, opts, args)
-        if isinstance(value, Path):
-            spare_inputs(value)
-        return value, rest
-
-
-def _texts(given: Any) -> Sequence[str]:
-    """Texts of a parameter: none, one, or several."""
-    if isinstance(given, str):
-        return (given,)
-    return given if isinstance(given, list | tuple) else ()
-
-
-def reads(path: Path) -> Path:
-    """Return a path, remembered as an input of the running command."""
-    click.get_current_context().meta.setdefault(READ, []).append(path)
-    return path
-
-
-def spare_inputs(*outputs: Path) -> None:
-    """Raise SettingError if an output is an input of the running command."""
-    for read in click.get_current_context().meta.get(READ, ()):
-        if any(_same_file(path, read) for path in outputs):
-            raise SettingError(f"-o would overwrite the input {read}; name another file")
-
-
-def _same_file(a: Path, b: Path) -> bool:
-    """Whether two paths lead to one file or folder; a terminal may be read and written."""
-    try:
-        return (b.is_file() or b.is_dir()) and a.samefile(b)
-    except (OSError, ValueError):
-        return False
-
-
-def writes(text: str, **facts: Any) -> Callable[[F], F]:
-    """``-o``; ``text`` describes its file."""
-    return click.option("-o", "--output", cls=Output, type=FILE, help=text, **facts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,21 +160,6 @@ def cluster(function: F) -> F:
     )
 
 
-class Time(click.ParamType):  # type: ignore[type-arg]  # generic in some versions of click only
-    """Seconds, as a number or with a unit."""
-
-    name = "time"
-
-    def convert(
-        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        """Parse a time to seconds."""
-        return _seconds(value) if isinstance(value, str) else value
-
-
-TIME = Time()
-
-
 def search(function: F) -> F:
     """``--budget`` and ``--evaluations``, passed on as one `Budget`."""
 
@@ -243,28 +185,6 @@ def search(function: F) -> F:
             "[default: 1; no limit where --evaluations is given]",
         ),
     )
-
-
-def _seconds(text: str) -> float:
-    """Parse a time with or without a unit to seconds."""
-    from streamplace.model.units import seconds
-
-    try:
-        return float(text)
-    except ValueError:
-        return seconds(text)
-
-
-class OneOf(click.ParamType):  # type: ignore[type-arg]  # generic in some versions of click only
-    """A name, with all names in the help; it is checked where it is used."""
-
-    def __init__(self, name: str, names: Callable[[], Iterable[str]]) -> None:
-        self.name = name
-        self._names = names
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """All names, loaded when the help is shown."""
-        return "|".join(self._names())
 
 
 def _objectives() -> Iterable[str]:
@@ -296,6 +216,26 @@ def conditions(function: F) -> F:
         "'latency<=20ms'. May be given several times.",
     )
     return option(function)
+
+
+def is_given(name: str) -> bool:
+    """Whether an option of the running command stands on its command line."""
+    context = click.get_current_context()
+    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
+def refuse_unused(needed: Mapping[str, str]) -> None:
+    """Raise SettingError for an option without effect: each of them needs another one."""
+    for name, other in needed.items():
+        if is_given(name) and not is_given(other):
+            option, needs = (_flag(each) for each in (name, other))
+            raise SettingError(f"{option} has no effect without {needs}; add it, or drop {option}")
+
+
+def _flag(name: str) -> str:
+    """Option of the running command as it is typed."""
+    command = click.get_current_context().command
+    return next(each.opts[0] for each in command.params if each.name == name)
 
 
 def constraints(function: F) -> F:
@@ -362,16 +302,26 @@ def data_set(
 
 
 def read_problem(
-    graph: Path, cluster: ClusterChoice, rate: str | None, constraints_file: Path | None = None
+    graph: Path,
+    cluster: ClusterChoice,
+    rate: str | None,
+    constraints_file: Path | None = None,
+    changes: Mapping[str, Any] | None = None,
 ) -> "Problem":
-    """Read a graph or a problem, with the options for cluster, rate and constraints."""
+    """Read a graph or a problem, with the options for cluster, rate and constraints.
+
+    ``changes`` are arguments of `streamplace.model.what_if.what_if`.
+    """
     from streamplace.io.graphs import only
-    from streamplace.model.units import tuple_rate
+    from streamplace.model.units import total_rate
+    from streamplace.model.what_if import what_if
 
     graphs = data_set(graph, cluster=cluster, constraints_file=constraints_file)
     problem = only(iter(graphs), graph, "graph")
+    if changes:
+        problem = what_if(problem, **changes)
     if rate is not None:
-        problem = problem.at_rate(tuple_rate(rate))
+        problem = problem.at_rate(total_rate(rate))
     LOG.info(
         "%d operators, %d streams, %d devices, %g tuples/s",
         problem.n_operators,

@@ -44,6 +44,20 @@ def save_json(document: Any, path: Path) -> None:
     write_text(path, _json(document) + "\n")
 
 
+def save_document(document: Any, path: Path) -> None:
+    """Write the JSON document of a command to the file of ``-o``, and name the file on stderr."""
+    save_json(document, path)
+    say_written("document", path)
+
+
+def say_written(what: str, path: Path) -> None:
+    """Name a file or folder that was written, on stderr; a pipe or terminal needs no word."""
+    from streamplace.io.files import is_special
+
+    if not is_special(path):
+        say(f"{what} → {path}")
+
+
 def print_file(text: str) -> None:
     """Print the content of a file: its bytes, or on a terminal its printable characters."""
     from streamplace.io.files import encoded

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from streamplace.cli._output import print_json, progress, say
-from streamplace.cli._sweeps import FailedGraphs, print_estimate
+from streamplace.cli._sweeps import FailedGraphs, print_estimate, resumable
 
 if TYPE_CHECKING:
     from streamplace.io.datasets import DataSet
@@ -38,9 +38,9 @@ def sweep(
     """Place all graphs, or estimate the cost of that; returns the exit status."""
     from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.placing import Placing, place_all
-    from streamplace.model.units import tuple_rate
+    from streamplace.model.units import total_rate
 
-    rate = None if asked.rate is None else tuple_rate(asked.rate)
+    rate = None if asked.rate is None else total_rate(asked.rate)
     weights = None if asked.weights is None else asked.weights.absolute()
     facts = {**asked._asdict(), "rate": rate, "weights": weights}
     placing = Placing(**facts, reader=data.reader)
@@ -51,7 +51,7 @@ def sweep(
         return 0
     assert output is not None
     failures, values, graphs = FailedGraphs(), list[float](), 0
-    with ray_connection(on), progress("placing", _counted(graph, data)) as tick:
+    with resumable(output), ray_connection(on), progress("placing", _counted(graph, data)) as tick:
         for placed in tick.over(place_all(placing, data, output, jobs=jobs, on=on)):
             graphs += 1
             if placed.value is None:

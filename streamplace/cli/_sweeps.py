@@ -1,8 +1,10 @@
 """Options and output of the commands on data sets."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from math import isfinite
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -41,6 +43,17 @@ def dry_run(function: F) -> F:
         help="Try some graphs, and print the number of placements and an estimate of their time.",
     )
     return option(function)
+
+
+@contextmanager
+def resumable(output: Path | None) -> Iterator[None]:
+    """Say at Ctrl-C in this block that repeating the command continues, if it writes to a file."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if output is not None:
+            say(f"stopped; {output} holds what is done, and the same command continues from there")
+        raise
 
 
 class FailedGraphs:

@@ -57,4 +57,4 @@ def _time_left(history: "History", epochs: int) -> str:
     """Estimate the remaining time for all epochs from the last ones."""
     left = epochs - len(history.epochs)
     last = [epoch.seconds for epoch in history.epochs[-RECENT:]]
-    return f", at most {duration(ceil(left * sum(last) / len(last)))} left" if left else ""
+    return f", about {duration(ceil(left * sum(last) / len(last)))} left" if left else ""

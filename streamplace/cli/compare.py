@@ -18,8 +18,8 @@ from streamplace.cli._output import (
     save_json,
     say,
 )
-from streamplace.cli._sweeps import FailedGraphs, dry_run, print_estimate, spread
-from streamplace.errors import FormatError
+from streamplace.cli._sweeps import FailedGraphs, dry_run, print_estimate, resumable, spread
+from streamplace.errors import FormatError, SettingError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -82,7 +82,7 @@ REPORT = "report.html"
 @dry_run
 @_options.constraints
 @_options.cluster
-@_options.seeded("Folder for results.jsonl, table.json, report.html and the plots.")
+@_options.seeded("Folder for results.jsonl, table.json, report.html and the plots.", folder=True)
 def command(
     data: Path,
     placers: str,
@@ -116,19 +116,23 @@ def command(
     from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.scan import scan
     from streamplace.io.datasets import no_graph
-    from streamplace.model.units import tuple_rate
-    from streamplace.placers.named import placer_names
+    from streamplace.model.units import total_rate
+    from streamplace.placers.named import labels, placer_names
 
     names = placer_names(placers.split(","))
     dataset = _options.data_set(data, split, limit, cluster, constraints_file).rereadable()
     failures = FailedGraphs()
-    with ray_connection(on):
+    if _options.is_given("reference") and reference not in labels(names):
+        raise SettingError(
+            f"--reference {reference} is not among --placers; add it there, or drop --reference"
+        )
+    with resumable(output), ray_connection(on):
         facts, problems = scan(dataset, jobs, on)
         if not facts.total:
             raise no_graph(data, dataset)
         comparison = ComparisonRun(
             placers=names,
-            rates=tuple(dict.fromkeys(map(tuple_rate, rates))) or facts.rate,
+            rates=tuple(dict.fromkeys(map(total_rate, rates))) or facts.rate,
             seed=seed,
             budget=budget,
             objectives=tuple(dict.fromkeys(objectives)) or (facts.objective,),

@@ -8,7 +8,7 @@ import click
 
 from streamplace.cli._demo_files import FILES, write_files
 from streamplace.cli._options import writes
-from streamplace.cli._output import print_json, print_line, print_table, progress
+from streamplace.cli._output import print_json, print_line, print_table, progress, say_written
 
 if TYPE_CHECKING:
     from streamplace.model.problem import Problem
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 PLACERS = ("round-robin", "metis", "auto")
 REPORT = "report.html"
+DRAWINGS = ("placements.svg", REPORT)
 SEED = 12
 """Seed of a graph for which neither balance nor a small cut is enough."""
 DOES = {
@@ -32,7 +33,7 @@ DOES = {
     epilog="Example: streamplace demo -o first-steps",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
-@writes("The folder to write to.", default=Path("streamplace-demo"), show_default=True)
+@writes("The folder to write to.", folder=True, default=Path("streamplace-demo"), show_default=True)
 def command(as_json: bool, output: Path) -> None:
     """Generate a stream graph, place it by three placers, draw the results and explain them.
 
@@ -57,13 +58,14 @@ def command(as_json: bool, output: Path) -> None:
         write_placement(result.placement, output / f"{result.placer}.json")
     named = [(result.placer, result.placement) for result in results]
     drawing = draw_placements(problem, named)
-    for name in ("placements.svg", REPORT):
+    for name in DRAWINGS:
         drawing.save(output / name)
     write_files(output)
     if as_json:
         print_json(_document(problem, results, answers, output))
     else:
         _tell(problem, results, answers, output)
+    say_written(", ".join(["graph.json", *(f"{name}.json" for name in PLACERS), *DRAWINGS]), output)
 
 
 def _problem() -> "Problem":

@@ -94,7 +94,7 @@ def _units(mips: str | None, bandwidth: str | None, cluster_file: Path | None) -
     cluster = read_cluster(cluster_file)
     device, link = mean_device_and_link(cluster)
     words = (
-        f"CPU in devices of {device:.4g} MIPS, the mean of the {cluster.n_devices} in "
+        f"CPU in devices of {units.format_speed(device)}, the mean of the {cluster.n_devices} in "
         f"{cluster_file}; traffic in links of {units.format_bandwidth(link)}, the mean of theirs"
     )
     return _Units(device, link, words)

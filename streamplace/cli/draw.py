@@ -48,7 +48,7 @@ def command(
     from streamplace.drawing.named_placements import NamedPlacements
     from streamplace.io.graphs import read_graph
     from streamplace.io.placements import read_placement
-    from streamplace.model.units import tuple_rate
+    from streamplace.model.units import total_rate
 
     if output is None:
         raise SettingError("the output file is missing; add -o FILE.svg")
@@ -70,7 +70,7 @@ def command(
                 "and the options of the cluster"
             )
         alone = read_graph(graph)
-        asked = alone if rate is None else alone.at_rate(tuple_rate(rate))
+        asked = alone if rate is None else alone.at_rate(total_rate(rate))
         if page:
             asked.report().save(output)
         else:

@@ -56,7 +56,7 @@ class Form(click.ParamType):  # type: ignore[type-arg]  # generic in some versio
 )
 @_options.constraints
 @_options.cluster
-@_options.common("File to write, or folder if the export consists of several files.")
+@_options.common("File to write, or folder if the export consists of several files.", folder=None)
 def command(
     placement: Path,
     export: "Export",
@@ -75,6 +75,7 @@ def command(
 
     if not (export.suffix or output or as_json):
         raise SettingError(f"{export.name} has several files; give -o FOLDER")
+    _options.check_output(is_folder=not export.suffix)
     problem = _problem(placement, graph_file, cluster, constraints_file)
     deployment = read_deployment(placement, problem)
     if export.all_devices and deployment.is_split and cluster == NO_CHOICE:

@@ -204,7 +204,7 @@ def cluster_(
     help="With --subtasks: number of operators, of all jobs together, that may have unequal "
     "numbers of subtasks on one device.  [default: 32 on up to 8 devices, 2 on 100]",
 )
-@writes("Folder for DEVICE.yaml files.", required=True)
+@writes("Folder for DEVICE.yaml files.", folder=True, required=True)
 def config_(
     cluster_file: Path, room: int, subtasks: bool, layers: int | None, output: Path
 ) -> None:

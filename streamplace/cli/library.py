@@ -21,7 +21,7 @@ from streamplace.cli._output import (
     print_line,
     print_report,
     progress,
-    save_json,
+    save_document,
     say,
 )
 
@@ -73,7 +73,7 @@ def list_(
     entries = library.select(families=families, sizes=sizes, objective=objective, closed=closed)
     document = [entry_document(library, entry) for entry in entries]
     if output is not None:
-        save_json(document, output)
+        save_document(document, output)
     if as_json:
         print_json(document)
     else:
@@ -102,7 +102,7 @@ def show_(instance: str, folder: Path | None, as_json: bool, output: Path | None
         "entries": [entry_document(library, entry) for entry in library.select([instance])],
     }
     if output is not None:
-        save_json(document, output)
+        save_document(document, output)
     if as_json:
         print_json(document)
         return
@@ -151,7 +151,7 @@ def check_(
             results = {e.name: check_entry(library, e) for e in tick.over(entries)}
     document = [{"entry": name, **result.document()} for name, result in results.items()]
     if output is not None:
-        save_json(document, output)
+        save_document(document, output)
     if as_json:
         print_json(document)
     refused = sum(not result.accepted for result in results.values())

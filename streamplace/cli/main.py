@@ -19,6 +19,13 @@ from streamplace.errors import StreamplaceError
 from streamplace.model.messages import quoted
 
 INTERRUPTED = 130
+PLAIN = {
+    "is not a valid integer range": "is not a whole number",
+    "is not a valid float range": "is not a number",
+    "is not a valid integer": "is not a whole number",
+    "is not a valid float": "is not a number",
+}
+"""Words of click for values of the wrong type, and those that people know."""
 _LONG = re.compile(r"'[^']{81,}'|\S{81,}")
 
 
@@ -101,7 +108,10 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 def _usage(error: click.ClickException) -> str:
     context = getattr(error, "ctx", None)
     hint = f" (see {context.command_path} --help)" if context is not None else ""
-    message = _LONG.sub(lambda match: quoted(match[0].strip("'")), error.format_message())
+    plain = error.format_message()
+    for clicks, words in PLAIN.items():
+        plain = plain.replace(clicks, words)
+    message = _LONG.sub(lambda match: quoted(match[0].strip("'")), plain)
     return f"{message.rstrip('.')}{hint}"
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from streamplace.cli._options import common
-from streamplace.cli._output import print_json, print_table, save_json
+from streamplace.cli._output import print_json, print_table, save_document
 
 
 @click.command(
@@ -24,7 +24,7 @@ def command(as_json: bool, output: Path | None) -> None:
         for row in rows
     ]
     if output is not None:
-        save_json(document, output)
+        save_document(document, output)
     if as_json:
         print_json(document)
         return

@@ -17,8 +17,10 @@ from streamplace.cli._output import (
     say,
     say_doubts,
     say_trust,
+    say_written,
 )
 from streamplace.cli._sweeps import dry_run, spread
+from streamplace.cli._what_ifs import WhatIf, what_ifs
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
@@ -31,6 +33,10 @@ if TYPE_CHECKING:
 
 ANSWERS = ".jsonl"
 """Suffix of files for the placements of a data set."""
+NOTICEABLE = 0.5
+"""Seconds of start-up that are told."""
+SUFFIXES = (".json", ".html")
+"""Suffixes of files for a single graph."""
 
 
 @click.command(
@@ -72,6 +78,7 @@ ANSWERS = ".jsonl"
     type=click.FloatRange(0, min_open=True),
     help="Number of passes until the next change. The cost of moving is spread over them.",
 )
+@what_ifs
 @_options.constraints
 @_options.cluster
 @TRUST
@@ -100,6 +107,7 @@ def command(
     present: Path | None,
     passes: float | None,
     startup: str | None,
+    what_if: WhatIf,
     trust_profile: bool,
     confidence: float | None,
     ledger: Path | None,
@@ -116,6 +124,7 @@ def command(
     over the network. GRAPH may also be a data set: with -o FILE.jsonl, every graph gets a line of
     the file, in order, and a command that was stopped continues where it ended.
     """
+    from streamplace.io.files import is_special
     from streamplace.placers.named import named_placer, with_weights
 
     placer = named_placer(placer_name)
@@ -125,6 +134,8 @@ def command(
     if dry_run or (output is not None and output.name.endswith(ANSWERS)):
         from streamplace.cli._placing import Asked, sweep
 
+        if what_if:
+            raise SettingError("--scale and --set are for a single graph; drop them")
         if relocation is not None:
             raise SettingError(
                 "--from is for a single graph; drop it, or place the graphs one by one"
@@ -132,10 +143,16 @@ def command(
         data = _options.data_set(graph, split, limit, cluster, constraints_file)
         asked = Asked(placer_name, weights, objective, require, rate, by_subtask, seed, budget)
         return sweep(asked, graph, data, output, jobs, on, as_json, dry_run)
+    if output is not None and output.suffix not in SUFFIXES and not is_special(output):
+        raise SettingError(
+            f"-o {output}: the name must end in .json for a placement, .html for a report, or "
+            ".jsonl for the placements of a data set"
+        )
     for name, value in {"split": split, "limit": limit, "jobs": jobs, "on": on}.items():
         if value is not None:
             raise SettingError(f"--{name} is for data sets; add -o FILE.jsonl, or drop --{name}")
-    problem = _options.read_problem(graph, cluster, rate, constraints_file)
+    changes = what_if.arguments()
+    problem = _options.read_problem(graph, cluster, rate, constraints_file, changes)
     say_trust(problem.graph, trusts=trust_profile)
     parallel = problem.graph.operators.parallel
     if by_subtask:
@@ -145,7 +162,7 @@ def command(
     question = _Question(placer, objective, require, relocation, confidence, ledger, seed, budget)
     rules = {
         "rate": rate, "objective": objective, "from": present, "startup": startup,
-        "constraints": constraints_file,
+        "constraints": constraints_file, **what_if.options,
     }  # fmt: skip
     offered = partial(with_command, graph=graph, cluster=cluster, options=rules)
     _place_one(problem, question, parallel, output, as_json, offered)
@@ -197,8 +214,18 @@ def _place_one(
         print_json({"graph": problem.graph.name, **several, **document})
     else:
         print_report(result.reported(explanation))
-    if output is not None and output.suffix == ".html":
-        say(f"report → {output}")
+        _say_start_up()
+    if output is not None:
+        say_written("report" if output.suffix == ".html" else "placement", output)
+
+
+def _say_start_up() -> None:
+    """Say how long libraries and weights took to load, if it was noticeable."""
+    from streamplace.model.report import duration
+    from streamplace.placers.stopwatch import start_up_seconds
+
+    if (took := start_up_seconds()) >= NOTICEABLE:
+        say(f"start-up {duration(took)} for libraries and weights, besides the search time")
 
 
 def _relocation(

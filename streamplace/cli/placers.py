@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from streamplace.cli._options import common
-from streamplace.cli._output import print_json, print_table, save_json
+from streamplace.cli._output import print_json, print_table, save_document
 
 
 @click.command("placers", epilog="Example: streamplace placers --json")
@@ -17,7 +17,7 @@ def command(as_json: bool, output: Path | None) -> None:
     rows = [PLACERS[name] for name in PLACERS]
     document = [{"name": row.name, "summary": row.summary, "options": row.texts()} for row in rows]
     if output is not None:
-        save_json(document, output)
+        save_document(document, output)
     if as_json:
         print_json(document)
         return

@@ -8,9 +8,10 @@ import click
 
 from streamplace.cli import _options
 from streamplace.cli._options import CONFIDENCE, FILE, LEDGER, OFFERS
-from streamplace.cli._output import print_json, print_report, waiting
+from streamplace.cli._output import print_json, print_report, say_written, waiting
+from streamplace.cli._ranges import protected_of, rates_of
+from streamplace.cli._what_ifs import WhatIf, what_ifs
 from streamplace.errors import SettingError
-from streamplace.model.messages import quoted
 from streamplace.planning.defaults import USUAL_ERROR
 
 if TYPE_CHECKING:
@@ -21,10 +22,16 @@ if TYPE_CHECKING:
     from streamplace.planning.headroom import Headroom
     from streamplace.planning.result import PlanResult
 
-POINTS = 9
-"""Number of rates of a frontier."""
-MOST_PROTECTED = 64
-"""Most numbers in a range of --robust, besides the first."""
+NEEDED = {
+    "quantile": "trace_file",
+    "slot": "is_schedule",
+    "move_price": "is_schedule",
+    "lag": "is_schedule",
+    "catch_up": "restart",
+    "variability": "latency",
+    "error": "robust",
+}
+"""Options that have an effect beside another one only."""
 
 
 @click.command(
@@ -47,7 +54,7 @@ MOST_PROTECTED = 64
 )
 @click.option(
     "--quantile",
-    type=click.FloatRange(0, 1, min_open=True),
+    type=_options.Share(click.FloatRange(0, 1, min_open=True)),
     default=1.0,
     show_default=True,
     help="Quantile of the rates of --trace that the plan carries, for each source; 1 is the peak.",
@@ -84,7 +91,7 @@ MOST_PROTECTED = 64
 )
 @click.option(
     "--headroom",
-    type=click.FloatRange(0, 1, max_open=True),
+    type=_options.Share(click.FloatRange(0, 1, max_open=True)),
     default=0.0,
     show_default=True,
     help="Share of every resource that stays free.",
@@ -115,7 +122,7 @@ MOST_PROTECTED = 64
 )
 @click.option(
     "--error",
-    type=click.FloatRange(0),
+    type=_options.Share(click.FloatRange(0)),
     default=USUAL_ERROR,
     show_default=True,
     help="Share by which these costs may be higher.",
@@ -133,6 +140,7 @@ MOST_PROTECTED = 64
     multiple=True,
     help="Keep the parallelism of this operator, as of one whose program sets it. May be repeated.",
 )
+@what_ifs
 @click.option(
     "--evaluations",
     type=click.IntRange(1),
@@ -152,7 +160,8 @@ MOST_PROTECTED = 64
 )
 @_options.seeded(
     "Folder for plan.json, graph.json, cluster.toml, placement.json, plan.svg and report.html, or "
-    "the report alone (.html); for a range, the .svg, .png or .pdf file of its plot, or the report."
+    "the report alone (.html); for a range, its plot (.svg, .png, .pdf) or the report.",
+    folder=None,
 )
 def command(
     graph: Path,
@@ -177,6 +186,7 @@ def command(
     ledger: Path | None,
     keep_parallelism: bool,
     keep: tuple[str, ...],
+    what_if: WhatIf,
     seconds: float | None,
     evaluations: int | None,
     jobs: int | None,
@@ -194,12 +204,14 @@ def command(
     from streamplace.api import plan_schedule
     from streamplace.io.clusters import read_cluster
     from streamplace.io.graphs import read_graph
+    from streamplace.model.what_if import what_if as changed
     from streamplace.placers.registry import Budget
     from streamplace.planning.offers import read_offers
     from streamplace.planning.traces import read_trace
 
     rates, protected = _asked(rate, robust, trace_file)
     _check_schedule(trace_file, policies, is_schedule=is_schedule, quantile=quantile)
+    _options.refuse_unused(NEEDED)
     _check_output(output, is_curve=max(len(rates), len(protected)) > 1)
     settings: dict[str, Any] = {
         "headroom": _headroom(headroom, restart, catch_up, latency, variability),
@@ -211,7 +223,7 @@ def command(
         "budget": None if seconds is None and evaluations is None else Budget(seconds, evaluations),
         "jobs": jobs,
     }
-    whole = read_graph(graph)
+    whole = changed(read_graph(graph), **what_if.arguments())
     settings["offers"] = None if offers_file is None else read_offers(offers_file)
     settings["cluster"] = None if cluster_file is None else read_cluster(cluster_file)
     trace = None if trace_file is None else read_trace(trace_file)
@@ -278,7 +290,11 @@ def _check_output(output: Path | None, *, is_curve: bool) -> None:
     from streamplace.drawing.figures import check_suffix
     from streamplace.planning.result import FILES
 
-    if output is None or output.suffix == ".html":
+    if output is None:
+        return
+    page = output.suffix == ".html"
+    _options.check_output(is_folder=not (is_curve or page))
+    if page:
         return
     if is_curve:
         check_suffix(output)
@@ -296,6 +312,21 @@ def _tell(
         print_json(answer.to_json())
     else:
         print_report(answer.report())
+    if output is not None:
+        say_written(_written(answer, output), output)
+
+
+def _written(answer: "PlanResult | PlanCurve | PlanSchedule", output: Path) -> str:
+    """Describe what was written: a report, a plot, or the files of a folder."""
+    from streamplace.control.result import FILES as SCHEDULE_FILES
+    from streamplace.planning.curve import PlanCurve
+    from streamplace.planning.result import FILES, PlanResult
+
+    if output.suffix == ".html":
+        return "report"
+    if isinstance(answer, PlanCurve):
+        return "plot"
+    return ", ".join(FILES if isinstance(answer, PlanResult) else (*SCHEDULE_FILES, "plans"))
 
 
 def _headroom(
@@ -326,47 +357,3 @@ def _asked(rate: str | None, robust: str, trace: Path | None) -> tuple[list[floa
     if len(protected) > 1 and len(rates) != 1:
         raise SettingError("a range of --robust is for one rate; give --rate without a range")
     return rates, protected
-
-
-def protected_of(text: str) -> list[int]:
-    """Parse numbers of protected operators: one, or a range.
-
-    >>> protected_of("2"), protected_of("0..3")
-    ([2], [0, 1, 2, 3])
-    """
-    first, dots, last = text.partition("..")
-    ends = (first, last if dots else first)
-    if not all(end.isascii() and end.isdigit() and len(end) < 5 for end in ends):
-        raise SettingError(
-            f"--robust is {quoted(text)}; it must be a number of operators, or a range such as 0..4"
-        )
-    low, high = map(int, ends)
-    if dots and not low < high <= low + MOST_PROTECTED:
-        raise SettingError(
-            f"--robust is {quoted(text)}; a range must lead from a lower number to one that is "
-            f"higher by {MOST_PROTECTED} at most"
-        )
-    return list(range(low, high + 1))
-
-
-def rates_of(text: str) -> list[float]:
-    """Parse rates: one, nine of a range, or an infinite one for "max".
-
-    >>> rates_of("50 k/s"), len(rates_of("20000..80000")), rates_of("max")
-    ([50000.0], 9, [inf])
-    """
-    from streamplace.model.units import tuple_rate
-
-    if text == "max":
-        return [inf]
-    first, dots, last = text.partition("..")
-    low = tuple_rate(first)
-    high = tuple_rate(last) if dots else low
-    if not 0 < low <= high or (dots and low == high):
-        raise SettingError(
-            f"--rate is {text}; it must be above 0, and a range must lead from a lower rate to a "
-            "higher one"
-        )
-    if not dots:
-        return [low]
-    return [low + (high - low) * i / (POINTS - 1) for i in range(POINTS)]

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from streamplace.cli._options import common
-from streamplace.cli._output import print_json, save_json
+from streamplace.cli._output import print_json, save_document
 
 
 @click.command(
@@ -21,6 +21,6 @@ def command(name: str, as_json: bool, output: Path | None) -> None:
 
     schema = json_schema(name)
     if output is not None:
-        save_json(schema, output)
+        save_document(schema, output)
     if output is None or as_json:
         print_json(schema)

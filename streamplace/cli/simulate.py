@@ -19,6 +19,7 @@ from streamplace.cli._options import (
     objective,
     present,
     read_problem,
+    refuse_unused,
     relocation_of,
 )
 from streamplace.cli._output import (
@@ -26,9 +27,11 @@ from streamplace.cli._output import (
     print_about,
     print_json,
     print_report,
+    save_document,
     save_json,
     say,
 )
+from streamplace.cli._what_ifs import WhatIf, what_ifs
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
@@ -66,6 +69,7 @@ def _policies() -> Iterable[str]:
 @click.argument("placement", type=FILE)
 @objective
 @present
+@what_ifs
 @constraints
 @cluster
 @click.option("--rate", help="Total rate of the sources. Replaces the rate of the graph.")
@@ -111,6 +115,7 @@ def command(
     constraints_file: Path | None,
     cluster: ClusterChoice,
     rate: str | None,
+    what_if: WhatIf,
     engine: bool,
     duration: float | None,
     dt: float | None,
@@ -139,7 +144,9 @@ def command(
     from streamplace.io.placements import read_placed
     from streamplace.model.console import titled
 
-    problem, placed = read_placed(placement, read_problem(graph, cluster, rate, constraints_file))
+    refuse_unused(dict.fromkeys(("duration", "dt", "capacity", "policy"), "engine"))
+    changed = read_problem(graph, cluster, rate, constraints_file, what_if.arguments())
+    problem, placed = read_placed(placement, changed)
     asked = _with_preset(objective, preset)
     relocation = relocation_of(present, startup)
     explanation = simulate(problem, placed, objective=asked, relocation=relocation)
@@ -153,7 +160,7 @@ def command(
         judge = objective_of(problem, asked)
         rules = {
             "rate": rate, "objective": asked, "from": present, "startup": startup,
-            "constraints": constraints_file,
+            "constraints": constraints_file, **what_if.options,
         }  # fmt: skip
         offered = partial(with_command, graph=graph, cluster=cluster, options=rules)
         _write(output, _Simulated(problem, placed, judge, explanation, queues, offered))
@@ -235,7 +242,7 @@ def _write(output: Path, simulated: _Simulated) -> None:
         _save_report(simulated, output)
         say(f"report → {output}")
     elif output.suffix == ".json":
-        save_json(_document(simulated.explanation, simulated.queues), output)
+        save_document(_document(simulated.explanation, simulated.queues), output)
     else:
         from streamplace.drawing.figures import save
 

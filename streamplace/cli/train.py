@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
-from streamplace.cli._output import counted, print_json, save_json, say
+from streamplace.cli._output import counted, print_json, save_json, say, say_written
 from streamplace.cli._verbose import verbose
 
 if TYPE_CHECKING:
@@ -133,16 +133,18 @@ def command(
     """
     from streamplace.api import train
     from streamplace.cli._training import Display
-    from streamplace.model.units import tuple_rate
+    from streamplace.learn.registry import MODELS
+    from streamplace.model.units import total_rate
     from streamplace.progress import tracked
 
+    MODELS[model]  # a wrong name is told before torch is found to be missing
     typed = _as_typed(click.get_current_context())
     with _one_voice(typed, out, resume) as leads:
         trained = train(
             model,
             _problems(data, split, limit, cluster),
             out,
-            rates=map(tuple_rate, rates),
+            rates=map(total_rate, rates),
             preset=preset,
             config=config,
             epochs=epochs,
@@ -241,6 +243,7 @@ def _report(trained: "Trained", as_json: bool) -> None:
     document = _trained.as_document(trained, answers)
     save_json(document, trained.folder / "summary.json")
     trained.report().save(trained.folder / "report.html")
+    say_written("weights, history, summary.json, report.html", trained.folder)
     if as_json:
         print_json(document)
     else:

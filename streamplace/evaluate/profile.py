@@ -16,7 +16,7 @@ from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.messages import counted
 from streamplace.model.problem import Problem
 from streamplace.model.report import Part, Report, Sheet
-from streamplace.model.units import format_bandwidth
+from streamplace.model.units import digits, format_bandwidth
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -124,7 +124,7 @@ class Profile(Displayed):
     def report(self) -> Report:
         """Sizes of one graph, or statistics of several."""
         link = format_bandwidth(self.bandwidth_bps)
-        words = f"CPU in devices of {self.mips:g} MIPS, traffic in links of {link}"
+        words = f"CPU in devices of {digits(self.mips, 6)} MIPS, traffic in links of {link}"
         return Report(self.parts(words), counted(len(self.operators), "graph"))
 
     def parts(self, units: str) -> tuple[Part, ...]:

@@ -1,14 +1,14 @@
 """Clusters and constraints in TOML files and in problem documents."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from streamplace.errors import ClusterError
+from streamplace.errors import ClusterError, UnitError
 from streamplace.io import toml
 from streamplace.io.fields import plain
 from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot, write_text
@@ -19,6 +19,9 @@ from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Device, Devices
 from streamplace.model.messages import quoted, shown
 from streamplace.model.units import Quantity, bandwidth_bps, mips, seconds
+
+LEAST_PLAIN_BPS = 1e5
+"""Least bandwidth in bit/s that a cluster file may state without a unit; less is taken for Mbps."""
 
 
 def read_cluster(name: str | PathLike[str]) -> Cluster:
@@ -35,7 +38,16 @@ def read_constraints(name: str | PathLike[str]) -> Constraints:
 
 def write_cluster(cluster: Cluster, path: str | PathLike[str]) -> None:
     """Write a cluster as a TOML file, which `read_cluster` and ``--cluster`` read."""
-    write_text(Path(path), toml.text_of(cluster_to_tables(cluster)))
+    write_text(Path(path), cluster_text(cluster))
+
+
+def cluster_text(cluster: Cluster) -> str:
+    """Text of a TOML file of a cluster; bandwidths that are read as slips have their unit."""
+    tables = cluster_to_tables(cluster)
+    for row, key, value in _plain_bandwidths(tables):
+        if value < LEAST_PLAIN_BPS:
+            row[key] = f"{value!r} bps"
+    return toml.text_of(tables)
 
 
 def write_constraints(constraints: Constraints, path: str | PathLike[str]) -> None:
@@ -52,7 +64,24 @@ def parse_cluster(content: bytes, where: str) -> Cluster:
     """
     tables = parse_toml("cluster", content, where)
     with located(where):
+        for _, key, value in _plain_bandwidths(tables):
+            if 0 < value < LEAST_PLAIN_BPS:
+                raise UnitError(
+                    f"{key} = {value:g} is {value:g} bit/s, as it has no unit; write "
+                    f"'{value:g} Mbps' or '{value:g} bps'"
+                )
         return cluster_from_tables(tables)
+
+
+def _plain_bandwidths(
+    tables: dict[str, Any],
+) -> Iterator[tuple[dict[str, Any], str, float]]:
+    """Tables with a bandwidth that is a number, the field, and the number."""
+    for row in (tables, *tables["devices"], *tables.get("links", ())):
+        for key in ("bandwidth", "egress", "ingress"):
+            value = row.get(key)
+            if isinstance(value, int | float):
+                yield row, key, value
 
 
 def parse_constraints(content: bytes, where: str) -> Constraints:

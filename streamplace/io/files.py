@@ -87,7 +87,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
     equal files. A pipe or device such as /dev/stdout is written to directly.
     """
     target = _target(path)
-    opened = _overwriting(target) if _is_special(target) else _replacing(target)
+    opened = _overwriting(target) if is_special(target) else _replacing(target)
     try:
         with opened as raw, _packing(raw, path) as file:
             yield file
@@ -184,7 +184,7 @@ def reading(path: Path) -> Iterator[None]:
 def _target(path: Path) -> Path:
     """Resolve symbolic links, so that writing keeps them."""
     try:
-        target = path if _is_special(path) else path.resolve()
+        target = path if is_special(path) else path.resolve()
         if target.is_dir():
             raise IsADirectoryError
     except (OSError, RuntimeError, ValueError) as error:  # a loop of links, a NUL in the name
@@ -248,7 +248,7 @@ def _packing(raw: BinaryIO, path: Path) -> Iterator[BinaryIO]:
         yield cast(BinaryIO, packed)
 
 
-def _is_special(path: Path) -> bool:
+def is_special(path: Path) -> bool:
     """Whether a path leads to a pipe, a terminal or another device, which must not be replaced."""
     try:
         mode = path.stat().st_mode

@@ -22,7 +22,10 @@ def remedy_for(name: str, content: bytes, fault: str) -> str:
     if other is None or other == kind:
         return fault
     if kind == "graph":
-        return "is a placement, not a graph; give the graph first, then the placement"
+        return (
+            "is a placement, not a graph; give the graph here, and its placement, if the command "
+            "reads one, after it"
+        )
     return f"is a graph, not a {kind}; give the {kind} that belongs to it"
 
 

@@ -8,10 +8,11 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from streamplace.errors import FormatError
+from streamplace.errors import FormatError, PlacementError
 from streamplace.io.files import located, read_bytes, read_lines, spot, write_text
 from streamplace.io.parsing import parse_json, parse_tables
 from streamplace.model.expansion import named_problem
+from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 
@@ -67,7 +68,16 @@ def parse_placement(content: bytes, where: str, problem: Problem) -> Placement:
     operators, devices = problem.graph.operators.name, problem.cluster.devices.name
     document = parse_document(content, where)
     with located(where):
-        return Placement.of(operators, devices, document["assignment"], *order_given(document))
+        try:
+            return Placement.of(operators, devices, document["assignment"], *order_given(document))
+        except PlacementError as error:
+            named = document.get("graph", problem.graph.name)
+            if named == problem.graph.name or set(document["assignment"]) == set(operators):
+                raise
+            raise PlacementError(
+                f"is a placement of graph {quoted(named)}, not of {quoted(problem.graph.name)}: "
+                f"{error}"
+            ) from None
 
 
 def parse_given(content: bytes, where: str) -> Placement:

@@ -45,12 +45,16 @@ class DeviceToml(TypedDict):
     ]
 
 
+LinkBandwidth = Annotated[Quantity, Field(description="'100 Mbps', or at least 100000 bit/s")]
+UsualBandwidth = Annotated[
+    Quantity, Field(description="of every link not listed: '1 Gbps', or at least 100000 bit/s")
+]
 LinkToml = TypedDict(
     "LinkToml",
     {
         "from": str,
         "to": str,
-        "bandwidth": NotRequired[Annotated[Quantity, Field(description="bit/s, or '100 Mbps'")]],
+        "bandwidth": NotRequired[LinkBandwidth],
         "latency": NotRequired[Annotated[Quantity, Field(description="seconds, or '20 ms'")]],
     },
 )
@@ -64,7 +68,10 @@ class ClusterToml(TypedDict):
     devices: ListOf[DeviceToml]
     links: NotRequired[ListOf[LinkToml]]
     bandwidth: NotRequired[
-        Annotated[Quantity, Field(description="of every link not listed: bit/s, or '1000 Mbps'")]
+        Annotated[
+            Quantity,
+            Field(description="of every link not listed: bit/s (100000 at least), or '1000 Mbps'"),
+        ]
     ]
     latency: NotRequired[
         Annotated[Quantity, Field(description="of every link not listed: seconds, or '1 ms'")]

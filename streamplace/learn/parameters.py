@@ -48,11 +48,25 @@ def check_arrays(module: torch.nn.Module, arrays: Mapping[str, NDArray[Any]], wh
             )
 
 
+def normal(rows: int, columns: int) -> torch.nn.Parameter:
+    """Parameter of normal draws, divided by the root of the columns.
+
+    A module without memory needs no draws. On the meta device, torch would compute them in Python
+    code that loads its compiler, which takes seconds in every process.
+    """
+    if torch.get_default_device().type == "meta":
+        return torch.nn.Parameter(torch.empty(rows, columns))
+    return torch.nn.Parameter(torch.randn(rows, columns) / columns**0.5)
+
+
 def fill(module: torch.nn.Module, arrays: Mapping[str, NDArray[Any]], where: str) -> None:
     """Give a module that was built without memory its parameters, for placing on the CPU."""
     check_arrays(module, arrays, where)
-    module.to_empty(device="cpu")
-    put_arrays(module, arrays, where)
+    values = {}
+    for name, array in arrays.items():
+        given = torch.from_numpy(array)
+        values[name] = torch.empty(given.shape, dtype=given.dtype).copy_(given)
+    module.load_state_dict(values, assign=True)
     module.eval()
 
 

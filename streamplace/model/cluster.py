@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -181,7 +182,7 @@ class Cluster(Displayed):
 
 def check_size(n: int) -> None:
     """Raise ClusterError unless a cluster may have n devices (its matrices have n² cells)."""
-    if not 1 <= n <= MOST_DEVICES:
+    if not isinstance(n, Integral) or not 1 <= n <= MOST_DEVICES:
         raise ClusterError(f"the cluster has {quoted(n)} devices; it must have 1 to {MOST_DEVICES}")
 
 

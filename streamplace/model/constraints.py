@@ -42,6 +42,14 @@ class Constraints:
         allowed: Mapping[str, Iterable[str]] | None = None,
     ) -> None:
         put = partial(object.__setattr__, self)
+        for what, rules in (("pin", pin), ("allowed", allowed)):
+            if not isinstance(rules or {}, Mapping):
+                raise ProblemError(f"{what} is {quoted(rules)}; it must map operators to devices")
+        for name, device in (pin or {}).items():
+            if not isinstance(device, str):
+                raise ProblemError(
+                    f"pin {quoted(name)} is {quoted(device)}; it must be the name of a device"
+                )
         put("pin", dict(pin or {}))
         put("colocate", _groups("colocate", colocate))
         put("exlocate", _groups("exlocate", exlocate))
@@ -62,12 +70,12 @@ class Constraints:
 
 
 def _groups(what: str, groups: Iterable[Iterable[str]]) -> tuple[frozenset[str], ...]:
-    if isinstance(groups, str):
+    if isinstance(groups, str) or not isinstance(groups, Iterable):
         raise ProblemError(f"{what} is {quoted(groups)}; it must be a list of lists of names")
     return tuple(_names(what, group) for group in groups)
 
 
 def _names(what: str, names: Iterable[str]) -> frozenset[str]:
-    if isinstance(names, str):
+    if isinstance(names, str) or not isinstance(names, Iterable):
         raise ProblemError(f"{what} holds {quoted(names)}; it must be a list of names")
     return frozenset(names)

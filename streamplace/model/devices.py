@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,13 +22,21 @@ from streamplace.model.columns import (
     tag_column,
 )
 from streamplace.model.messages import listed, quoted
-from streamplace.model.units import Quantity, bandwidth_bps, mips, size_bytes
+from streamplace.model.rows import check_name, check_tags, check_whole
+from streamplace.model.units import LARGEST, Quantity, bandwidth_bps, mips, size_bytes
 
 MOST_CORES = 1_000_000
 SLOWEST = 1e-3
 SLACK = 1e-9
 """Share of its memory by which a device may be overfull, for rounding errors."""
 _NOTHING: frozenset[str] = frozenset()
+_QUANTITIES: dict[str, Callable[[Quantity], float]] = {
+    "mips": mips,
+    "memory": size_bytes,
+    "egress": bandwidth_bps,
+    "ingress": bandwidth_bps,
+}
+"""Columns that may be texts, and their parsers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +66,23 @@ class Device:
     egress: Quantity = math.inf
     ingress: Quantity = math.inf
     watts: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "a device", ClusterError)
+        for column, parse in _QUANTITIES.items():
+            number = _read(self, getattr(self, column), parse)
+            if not number >= SLOWEST or (column == "mips" and number == math.inf):
+                rule = f"it must be ≥ {SLOWEST:g} and at most {LARGEST:g}"
+                raise self._bad(column, f"{number:g}", rule)
+            object.__setattr__(self, column, number)
+        check_whole(self.cores, 1, MOST_CORES, partial(self._bad, "cores"))
+        check_tags(self.tags, partial(self._bad, "tags"))
+        if not isinstance(self.watts, Real) or not 0 <= self.watts <= LARGEST:
+            rule = f"it must be a number ≥ 0 and at most {LARGEST:g}"
+            raise self._bad("watts", quoted(self.watts), rule)
+
+    def _bad(self, column: str, value: str, rule: str) -> ClusterError:
+        return ClusterError(f"device {quoted(self.name)} has {column} {value}; {rule}")
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -122,16 +148,16 @@ class Devices:
 
     @classmethod
     def of(cls, devices: Iterable[Device]) -> "Devices":
-        """Columns from single devices; quantities may be texts such as ``"2500 MIPS"``."""
+        """Columns from single devices."""
         rows = list(devices)
         return cls(
             [row.name for row in rows],
-            [_read(row, row.mips, mips) for row in rows],
+            [row.mips for row in rows],
             [row.cores for row in rows],
             [row.tags for row in rows],
-            [_read(row, row.memory, size_bytes) for row in rows],
-            [_read(row, row.egress, bandwidth_bps) for row in rows],
-            [_read(row, row.ingress, bandwidth_bps) for row in rows],
+            [row.memory for row in rows],
+            [row.egress for row in rows],
+            [row.ingress for row in rows],
             [row.watts for row in rows],
         )
 

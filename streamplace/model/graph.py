@@ -3,8 +3,9 @@
 import importlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from streamplace.model.operators import ALL, EACH, Operator, Operators
 from streamplace.model.report import Report
 from streamplace.model.sheets import about_parts, operator_sheet
 from streamplace.model.streams import Stream, Streams
-from streamplace.model.units import LARGEST, format_rate
+from streamplace.model.units import LARGEST, Quantity, format_rate, total_rate
 
 if TYPE_CHECKING:
     from networkx import MultiDiGraph
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 NETWORKX = "streamplace.io.networkx"
 """Module that converts graphs. It imports this one, so it is loaded by name."""
+R = TypeVar("R")
 LARGEST_RATE = 1e18
 LARGEST_WHOLE = 2**63 - 1
 LONGEST_CYCLE = 10
@@ -116,8 +118,12 @@ class StreamGraph(Pictured):
         >>> graph.input_rate.tolist()
         [1.0, 1.0, 1.0, 1.0]
         """
-        columns = Operators.of(operators, fires)
-        rows = Streams.of(columns, list(streams))
+        if not isinstance(name, str):
+            raise GraphError(
+                f"the name of a graph is {quoted(name)}; it must be a string, and comes first"
+            )
+        columns = Operators.of(_rows(operators, Operator), fires)
+        rows = Streams.of(columns, _rows(streams, Stream))
         if fires == ALL:
             columns, rows = rated(columns, rows)
         return cls(name, columns, rows, attributes or {})
@@ -181,13 +187,20 @@ class StreamGraph(Pictured):
         """Tuples/s of all sources together."""
         return float(self.operators.rate.sum())
 
-    def at_rate(self, rate: float) -> "StreamGraph":
-        """Return the same graph with its sources' rates scaled to a total of ``rate`` tuples/s."""
-        if not 0 < rate <= LARGEST:
+    def at_rate(self, rate: Quantity) -> "StreamGraph":
+        """Return the same graph with its sources' rates scaled to a total rate.
+
+        Parameters
+        ----------
+        rate
+            Tuples/s, or a text such as ``"10 k/s"``.
+        """
+        total = total_rate(rate) if isinstance(rate, str) else rate
+        if not isinstance(total, Real) or not 0 < total <= LARGEST:
             raise GraphError(
                 f"the rate is {quoted(rate)}; it must be above 0 and at most {LARGEST:g}"
             )
-        scaled = self.operators.rate * (rate / self.source_rate)
+        scaled = self.operators.rate * (total / self.source_rate)
         operators = replace(self.operators, rate=scaled)
         return replace(
             self, operators=operators, streams=replace(self.streams, operators=operators)
@@ -318,8 +331,8 @@ class StreamGraph(Pictured):
                 "only sources have a rate, remove it"
             )
         raise GraphError(
-            f"operator {name} has neither input streams nor a rate, so no tuples reach it; give "
-            "it a rate if it is a source, else connect or remove it"
+            f"operator {name} has neither input streams nor a rate above 0, so no tuples "
+            "reach it; give it a rate if it is a source, else connect or remove it"
         )
 
     def window_rows(self) -> Floats:
@@ -329,6 +342,21 @@ class StreamGraph(Pictured):
             for v, w in sorted(self.operators.window.items())
         ]
         return np.array(rows, np.float64).reshape(-1, 6)
+
+
+def _rows(given: Iterable[R], kind: type[R]) -> list[R]:
+    """Rows of a graph, each of which must be of a kind."""
+    rows = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
+    noun = kind.__name__
+    if rows is None:
+        raise GraphError(f"the graph has {quoted(given)} for its {noun.lower()}s; give a list")
+    for row in rows:
+        if not isinstance(row, kind):
+            example = "Operator('a')" if kind is Operator else "Stream('a', 'b')"
+            raise GraphError(
+                f"{quoted(row)} is no {noun.lower()}; write each {noun.lower()} as {example}"
+            )
+    return rows
 
 
 def rated(operators: Operators, streams: Streams) -> tuple[Operators, Streams]:

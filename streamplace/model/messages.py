@@ -6,6 +6,42 @@ from collections.abc import Iterable
 
 LONGEST = 80
 
+ELSEWHERE = {
+    "source": ("from",),
+    "src": ("from",),
+    "target": ("to",),
+    "dst": ("to",),
+    "dest": ("to",),
+    "destination": ("to",),
+    "nodes": ("operators", "devices"),
+    "vertices": ("operators",),
+    "tasks": ("operators",),
+    "edges": ("streams", "links"),
+    "links": ("streams",),
+    "hosts": ("devices",),
+    "machines": ("devices", "offers"),
+    "cost": ("price", "ipt"),
+    "instructions": ("ipt",),
+    "speed": ("mips",),
+    "bytes": ("payload",),
+    "size": ("payload", "memory"),
+    "explain": ("simulate",),
+    "evaluate": ("simulate",),
+    "optimize": ("place",),
+    "optimise": ("place",),
+    "solve": ("place",),
+    "schedule": ("place",),
+    "info": ("describe",),
+    "show": ("describe",),
+    "stats": ("describe",),
+    "plot": ("draw",),
+    "visualize": ("draw",),
+    "benchmark": ("compare",),
+    "convert": ("import",),
+    "deploy": ("export",),
+}
+"""Words of other tools, and what they are called here."""
+
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = _SHORT.maxlong = 60
 _SHORT.maxlevel = 3
@@ -54,10 +90,17 @@ def listed(names: list[str] | tuple[str, ...], most: int = 8) -> str:
 def suggestion(name: str, names: Iterable[str]) -> str:
     """Question whether a similar name was meant, to end a message; empty if there is none.
 
+    Case is ignored, and the words of other tools for the same thing are known.
+
     >>> suggestion("tset", ["train", "test"]), suggestion("mine", ["train", "test"])
     ("; did you mean 'test'?", '')
+    >>> suggestion("METIS", ["metis"]), suggestion("source", ["from", "to"])
+    ("; did you mean 'metis'?", "; did you mean 'from'?")
     """
-    near = difflib.get_close_matches(name, names, n=1)
+    known = {other.lower(): other for other in names}
+    asked = name.lower()
+    same = [known[word] for word in (asked, *ELSEWHERE.get(asked, ())) if word in known]
+    near = same or [known[word] for word in difflib.get_close_matches(asked, known, n=1)]
     return f"; did you mean {quoted(near[0])}?" if near else ""
 
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from numbers import Real
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +23,7 @@ from streamplace.model.columns import (
 )
 from streamplace.model.key_groups import busiest_parts
 from streamplace.model.messages import quoted
+from streamplace.model.rows import check_name, check_tags, check_text, check_whole
 from streamplace.model.units import LARGEST, Quantity, size_bytes, tuple_rate
 
 MOST_SUBTASKS = 1_000_000
@@ -37,6 +39,8 @@ _QUANTITIES: dict[str, Callable[[Quantity], float] | None] = {
     "constant": None,
 }
 """Numeric columns, and the parsers of those that may be texts."""
+_COUNTS = {"parallelism": (1, MOST_SUBTASKS), "max_parallelism": (0, MOST_KEY_GROUPS)}
+"""Columns of whole numbers, with the least and the largest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,10 @@ class Window:
     limit: float = math.inf
 
     def __post_init__(self) -> None:
+        for name in ("size", "advance", "base", "factor", "limit"):
+            value = getattr(self, name)
+            if not isinstance(value, Real):
+                raise GraphError(f"window has {name} {quoted(value)}; it must be a number")
         for name in ("size", "advance", "base", "factor"):
             value = getattr(self, name)
             least = 0 if name in ("base", "factor") else SHORTEST_WINDOW
@@ -125,11 +133,24 @@ class Operator:
     constant: float = 0.0
 
     def __post_init__(self) -> None:
+        check_name(self.name, "an operator", GraphError)
         for column, parse in _QUANTITIES.items():
             value = getattr(self, column)
             if type(value) is not float or not 0.0 <= value <= LARGEST:
                 number = plain_number(value, f"operator {quoted(self.name)}", column, parse)
                 object.__setattr__(self, column, number)
+        for column, (least, most) in _COUNTS.items():
+            check_whole(getattr(self, column), least, most, partial(self._bad, column))
+        for column in ("kind", "about", "slot_sharing_group"):
+            check_text(getattr(self, column), partial(self._bad, column))
+        if self.requires:
+            check_tags(self.requires, partial(self._bad, "requires"))
+        if self.window is not None and not isinstance(self.window, Window):
+            raise self._bad("window", quoted(self.window), "it must be a Window")
+        fires_all(self.fires or EACH, self.name)
+
+    def _bad(self, column: str, value: str, rule: str) -> GraphError:
+        return GraphError(f"operator {quoted(self.name)} has {column} {value}; {rule}")
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)

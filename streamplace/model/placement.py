@@ -181,5 +181,6 @@ def _misplaced(
             break
     return PlacementError(
         f"operator {quoted(name)} is on the unknown device {quoted(assignment[name])}; "
-        f"the cluster has {listed(tuple(devices))}"
+        f"the cluster has {listed(tuple(devices))}; give the cluster that the placement is for "
+        "(--cluster)"
     )

@@ -21,7 +21,7 @@ from streamplace.model.moving import Moving
 from streamplace.model.placement import Placement
 from streamplace.model.report import Report
 from streamplace.model.rules import PlacementRules, compile_rules
-from streamplace.model.units import LARGEST, format_bytes
+from streamplace.model.units import LARGEST, Quantity, format_bytes
 
 if TYPE_CHECKING:
     from streamsim import Instance
@@ -86,6 +86,20 @@ class Problem(Pictured):
         return self.cached("instance", Problem._arrays)
 
     @property
+    def load(self) -> Floats:
+        """Share of a device that an operator uses at the full rate of the sources, [N, D].
+
+        Row v and column d are operator v and device d, whatever the kinds of devices; constant
+        loads are included, and what sending over the network costs is not. A device is full at 1.
+
+        >>> from streamplace.model import Operator
+        >>> graph = StreamGraph.of("one", [Operator("a", ipt=1e5, rate=1e4)])
+        >>> Problem(graph, Cluster.uniform(2)).load.tolist()
+        [[0.4, 0.4]]
+        """
+        return self.cached("load", Problem._load)
+
+    @property
     def one_pass(self) -> "Pass":
         """The costs of one pass as arrays, compiled on first use.
 
@@ -131,8 +145,8 @@ class Problem(Pictured):
             value = self._compiled[name] = make(self)
         return value
 
-    def at_rate(self, total: float) -> "Problem":
-        """Return the same problem at another total rate of the sources."""
+    def at_rate(self, total: Quantity) -> "Problem":
+        """Return the same problem at another total rate of the sources; see `StreamGraph`."""
         graph = self.graph.at_rate(total)
         return Problem(graph, self.cluster, self.constraints, self.seconds, self.moving)
 
@@ -252,6 +266,9 @@ class Problem(Pictured):
             constant=self._constants(),
             subtasks=operators.parallelism,
         )
+
+    def _load(self) -> Floats:
+        return frozen(self.instance.full_load[:, self.instance.device_type])
 
     def _pass(self) -> "Pass":
         from streamsim.passes import compile_pass

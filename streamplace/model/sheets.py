@@ -10,7 +10,14 @@ from streamplace.model.devices import Devices
 from streamplace.model.operators import Operators
 from streamplace.model.report import MOST_ROWS, Sheet, duration, some
 from streamplace.model.streams import Streams
-from streamplace.model.units import UNLIMITED_BPS, format_bandwidth, format_bytes, format_rate
+from streamplace.model.units import (
+    UNLIMITED_BPS,
+    digits,
+    format_bandwidth,
+    format_bytes,
+    format_rate,
+    format_speed,
+)
 
 MOST_TARGETS = 4
 MOST_ABOUT = 40
@@ -42,7 +49,7 @@ def _work(operators: Operators, v: int, input_rate: float) -> tuple[str, ...]:
         return (f"{ipt / 1e6:.4g} M instructions",)
     constant = float(operators.constant[v])
     always = f", {constant:.4g} at any rate" if constant else ""
-    return format_rate(input_rate), f"{input_rate * ipt / 1e6 + constant:.4g} MIPS{always}"
+    return format_rate(input_rate), f"{format_speed(input_rate * ipt / 1e6 + constant)}{always}"
 
 
 def about_parts(operators: Operators) -> tuple[Sheet | str, ...]:
@@ -100,7 +107,7 @@ def _facts(devices: Devices, d: int) -> tuple[str, ...]:
     limits = [f"{format_bandwidth(bps)} {way}" for way, bps in cards.items() if bps != inf]
     return (
         str(devices.cores[d]),
-        f"{devices.mips[d]:.6g} MIPS",
+        f"{digits(devices.mips[d], 6)} MIPS",
         format_bytes(devices.memory[d]) if devices.memory[d] != inf else "—",
         ", ".join(limits) or "—",
         ", ".join(sorted(devices.tags[d])) or "—",

@@ -18,6 +18,7 @@ from streamplace.model.columns import (
 )
 from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import Operators
+from streamplace.model.rows import check_name, check_text
 from streamplace.model.units import LARGEST, size_bytes
 
 CHAINED = "chained"
@@ -58,11 +59,25 @@ class Stream:
     ipt: float = 0.0
 
     def __post_init__(self) -> None:
+        for column in ("source", "target"):
+            check_name(getattr(self, column), f"the {column} of a stream", GraphError)
         for column, parse in (("selectivity", None), ("payload", size_bytes), ("ipt", None)):
             value = getattr(self, column)
-            if value is not None and (type(value) is not float or not 0.0 <= value <= LARGEST):
-                owner = f"stream {shown(str(self.source))}→{shown(str(self.target))}"
-                object.__setattr__(self, column, plain_number(value, owner, column, parse))
+            inherits = value is None and column == "payload"
+            if not inherits and (type(value) is not float or not 0.0 <= value <= LARGEST):
+                number = plain_number(value, self._label(), column, parse)
+                object.__setattr__(self, column, number)
+        for column in ("partitioning", "input"):
+            check_text(getattr(self, column), partial(self._bad, column))
+        if self.partitioning not in PARTITIONINGS:
+            rule = f"it must be one of {', '.join(PARTITIONINGS[1:])}"
+            raise self._bad("partitioning", quoted(self.partitioning), rule)
+
+    def _label(self) -> str:
+        return f"stream {shown(self.source)}→{shown(self.target)}"
+
+    def _bad(self, column: str, value: str, rule: str) -> GraphError:
+        return GraphError(f"{self._label()} has {column} {value}; {rule}")
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)

@@ -2,6 +2,10 @@
 
 Inside streamplace every quantity is a float in its SI unit: bit/s, bytes, seconds, tuples/s. The
 exception is device speed in MIPS, the usual unit.
+
+A number without a unit is in tuples/s, seconds, bytes or MIPS. A text that states a bandwidth must
+name the unit, since 1000 beside 2500 MIPS would be read as 1000 Mbps. Numbers in files and in
+Python, which are no texts, are in bit/s.
 """
 
 import math
@@ -84,6 +88,29 @@ def tuple_rate(text: Quantity) -> float:
     return _parse(text, _RATES | _COUNTS, "rate", "'10 k/s' or 10000")
 
 
+def number(text: Quantity) -> float:
+    """Plain number, perhaps with a prefix.
+
+    >>> number("100k"), number("2.5e6")
+    (100000.0, 2500000.0)
+    """
+    return _parse(text, _COUNTS, "number", "'100k' or 100000")
+
+
+def total_rate(text: Quantity) -> float:
+    """Total rate of the sources in tuples/s, above 0.
+
+    >>> total_rate("10 k/s")
+    10000.0
+    """
+    rate = _number(text, _RATES | _COUNTS, "rate", "'10 k/s' or 10000")
+    if 0 < rate <= LARGEST:
+        return rate
+    raise UnitError(
+        f"rate {quoted(text)} must be above 0 and at most {LARGEST:g}, such as '10 k/s' or 10000"
+    )
+
+
 def format_bandwidth(bps: float) -> str:
     """Bandwidth for people.
 
@@ -91,6 +118,25 @@ def format_bandwidth(bps: float) -> str:
     '1 Gbps'
     """
     return _format(bps, "bps")
+
+
+def format_speed(mips: float) -> str:
+    """Speed for people.
+
+    >>> format_speed(12345.6), format_speed(2.5)
+    ('12350 MIPS', '2.5 MIPS')
+    """
+    return f"{digits(mips)} MIPS"
+
+
+def digits(value: float, significant: int = 4) -> str:
+    """Number of a few significant digits without an exponent, if it is 0.001 at least.
+
+    >>> digits(5.2e8), digits(99585.14, 6), digits(0.25), digits(1e-7)
+    ('520000000', '99585.1', '0.25', '1e-07')
+    """
+    rounded = float(f"{value:.{significant}g}")
+    return f"{rounded:.0f}" if abs(rounded) >= 10**significant else f"{rounded:.{significant}g}"
 
 
 def format_bytes(size: float) -> str:
@@ -112,9 +158,7 @@ def format_rate(rate: float) -> str:
 
 
 def _parse(text: Quantity, units: dict[str, float], what: str, example: str) -> float:
-    if isinstance(text, bool) or not isinstance(text, Real | str):
-        raise UnitError(f"{what} {quoted(text)} is neither a number nor a string; write {example}")
-    value = _from_text(text, units, what, example) if isinstance(text, str) else _float(text)
+    value = _number(text, units, what, example)
     if not math.isfinite(value) or not 0 <= value <= LARGEST:
         raise UnitError(
             f"{what} {quoted(text)} must be between 0 and {LARGEST:g}, such as {example}"
@@ -122,11 +166,23 @@ def _parse(text: Quantity, units: dict[str, float], what: str, example: str) -> 
     return value
 
 
+def _number(text: Quantity, units: dict[str, float], what: str, example: str) -> float:
+    """Read a quantity in its base unit."""
+    if isinstance(text, bool) or not isinstance(text, Real | str):
+        raise UnitError(f"{what} {quoted(text)} is neither a number nor a string; write {example}")
+    return _from_text(text, units, what, example) if isinstance(text, str) else _float(text)
+
+
 def _from_text(text: str, units: dict[str, float], what: str, example: str) -> float:
     match = _NUMBER.fullmatch(text) if len(text) <= 64 else None
     if match is None:
         raise UnitError(f"{what} {quoted(text)} is not a number with a unit; write {example}")
     number, unit = match.groups()
+    if unit is None and what == "bandwidth":
+        raise UnitError(
+            f"bandwidth {quoted(text)} has no unit; write "
+            f"{quoted(f'{number} Mbps')} or {quoted(f'{number} bps')}"
+        )
     if unit is None:
         return float(number)
     if unit not in units:

@@ -7,7 +7,7 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.registry import objective
 
 
-@objective("cost", sense="min", unit="s")
+@objective("cost", sense="min", unit="s", of=" of cores and links per pass")
 def cost(problem: Problem, placements: Ints) -> Floats:
     """Sum of core seconds and transfer seconds of one pass, regardless of overlap (GiPH's total).
 

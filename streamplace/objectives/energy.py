@@ -16,7 +16,7 @@ def _refusal(problem: Problem) -> str | None:
     )
 
 
-@objective("energy", sense="min", unit="J", refuses=_refusal)
+@objective("energy", sense="min", unit="J", of=" per pass", refuses=_refusal)
 def energy(problem: Problem, placements: Ints) -> Floats:
     """Joules per pass: the devices' watts × busy core seconds, and joules per byte sent.
 

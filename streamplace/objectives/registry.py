@@ -51,6 +51,8 @@ class Objective:
         Whether it also values priorities, the order in which devices serve operators.
     unit
         Unit of a value; "" for a share of 1.
+    of
+        Words that follow a value in a sentence, beginning with a space: what it is a sum of.
     explain
         Function that explains the value of a placement.
     bound
@@ -93,6 +95,7 @@ class Objective:
     evaluate: Evaluate
     ordered: bool = False
     unit: str = ""
+    of: str = ""
     explain: Callable[[Problem, Placement], Explanation] | None = None
     bound: Callable[[Problem], float | None] = lambda problem: None
     limit: float | None = None
@@ -182,7 +185,7 @@ class Objective:
             return self.explain(problem, placement)
         value = self.value(problem, placement)
         text = self.format(value)
-        reached = text if self.quantity == self.unit else f"{self.quantity} {text}"
+        reached = text if self.quantity == self.unit else f"{self.quantity} {text}{self.of}"
         words = [reached, *(condition.text for condition in self.conditions)]
         beside = None
         if self.beside and suggested_by(problem.graph) == DEFAULT:

@@ -11,7 +11,7 @@ from streamplace.learn.registry import MODELS, Allocator, LearnedModel
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, Placer
-from streamplace.placers.stopwatch import now
+from streamplace.placers.stopwatch import now, starting_up
 
 
 def placer_of(model: LearnedModel, read: Callable[[Path], Allocator]) -> Placer:
@@ -40,9 +40,9 @@ def placer_of(model: LearnedModel, read: Callable[[Path], Allocator]) -> Placer:
 
         if samples < 0:
             raise SettingError(f"samples is {samples}; it must be at least 0")
-        start = now()
-        with importing_torch():
+        with starting_up(), importing_torch():
             allocator = read(Path(weights) if weights else shipped(model.name))
+        start = now()
         return _placed(allocator, start, problem, objective, seed, budget, samples)
 
     return Placer(model.name, model.summary, place, model.objectives)

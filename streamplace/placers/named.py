@@ -94,6 +94,15 @@ def aliased_placers(texts: Iterable[str]) -> tuple[AliasedPlacer, ...]:
     return placers
 
 
+def labels(texts: Iterable[str]) -> set[str]:
+    """Names by which the placers of a list may be referred to: labels and specifications.
+
+    >>> sorted(labels(["mine=pilot:samples=0", "metis"]))
+    ['metis', 'mine', 'pilot:samples=0']
+    """
+    return {name for placer in aliased_placers(texts) for name in (placer.label, placer.spec)}
+
+
 def _is_placer(name: str) -> bool:
     return name in PLACERS or name.removesuffix("-oracle") in PLACERS
 

@@ -1,17 +1,42 @@
-"""The clock of budgets, which stops while kernels are compiled or run in Python instead.
+"""The clock of budgets, which stands still while libraries, weights and kernels are made ready.
 
-Kernels are compiled on their first call on a machine, which takes seconds; a budget of one second
-would be over before anything was tried.
+Kernels are compiled on their first call on a machine, or run in Python instead, and libraries such
+as torch are imported by every process. Both take seconds; a budget of one second would be over
+before anything was tried.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 clock: Callable[[], float] = time.perf_counter
 """Seconds since some moment; measurements on a busy machine replace it by ``time.process_time``."""
 
 
 def now() -> float:
+    """Seconds since some moment, less the time for getting libraries and kernels ready."""
+    return _clock() - _ready["seconds"]
+
+
+@contextmanager
+def starting_up() -> Iterator[None]:
+    """Keep the clock from running in this block, which loads libraries or weights."""
+    start = _clock()
+    try:
+        yield
+    finally:
+        _ready["seconds"] += _clock() - start
+
+
+def start_up_seconds() -> float:
+    """Seconds that this process has spent on loading libraries and weights for placers."""
+    return _ready["seconds"]
+
+
+_ready = {"seconds": 0.0}
+
+
+def _clock() -> float:
     """Seconds since some moment, less the time for getting kernels ready."""
     from streamsim.jit import warming_seconds
 

@@ -7,6 +7,7 @@ import numpy as np
 from streamplace.errors import ProblemError
 from streamplace.model.expansion import MOST_SUBTASKS
 from streamplace.model.messages import quoted
+from streamplace.model.units import digits, format_bytes
 from streamplace.planning.bounds import CostBound
 from streamplace.planning.contents import allowed
 from streamplace.planning.cuts import least_parallelism, least_subtasks, useless_offer
@@ -42,30 +43,30 @@ def check_offers(problem: PlanProblem) -> None:
 
 def refusal(problem: PlanProblem, bound: CostBound | None) -> str:
     """Say why no machines carry a rate, and which rate they do carry."""
-    demand, catalogue, rate = problem.demand, problem.catalogue, problem.rate
+    demand, catalogue = problem.demand, problem.catalogue
+    asked = f"{digits(problem.rate, 6)} tuples/s"
     promised = promised_rate(problem)
     carried = (
-        f"the largest rate with a plan is {promised:.6g} tuples/s"
+        f"the largest rate with a plan is {digits(promised, 6)} tuples/s"
         if promised
         else "no smaller rate with a plan was found either"
     )
     if problem.settings.errors is not None:
         carried += f", where the plan is to hold with {problem.settings.errors.words}"
+    nothing = "no offers carry" if problem.cluster is None else "the cluster does not carry"
     slow = slow_operator(problem)
     if slow:
-        return f"no offers carry {rate:.6g} tuples/s: {slow}; {carried}"
+        return f"{nothing} {asked}: {slow}; {carried}"
     if bound is None:
-        return (
-            f"no offers carry {rate:.6g} tuples/s: {_short_resource(demand, catalogue)}; {carried}"
-        )
+        return f"{nothing} {asked}: {_short_resource(demand, catalogue)}; {carried}"
     if problem.cluster is not None:
         return (
-            f"no plan for {rate:.6g} tuples/s was found within the budget, and none is excluded; "
+            f"no plan for {asked} was found within the budget, and none is excluded; "
             f"the machines or the links between them may be too slow; raise the budget, or lower "
             f"the rate ({carried})"
         )
     return (
-        f"no plan for {rate:.6g} tuples/s was found within the budget, and none is excluded; raise "
+        f"no plan for {asked} was found within the budget, and none is excluded; raise "
         f"the budget or at_most ({carried})"
     )
 
@@ -81,28 +82,34 @@ def slow_operator(problem: PlanProblem) -> str:
                 return f"operator {quoted(name)} needs more than {MOST_SUBTASKS} subtasks"
             share = Fraction(1, int(demand.most[v]))
             limit = "parallelism" if demand.keeps[v] else "max_parallelism"
+            need = float(share) * demand.heaviest[v]
             return (
                 f"with {limit} {demand.most[v]}, the busiest subtask of operator "
-                f"{quoted(name)} needs at least {float(share) * demand.heaviest[v] / 1e6:.6g} "
-                f"MIPS, and the fastest core has {max(speeds) / 1e6:.6g}"
+                f"{quoted(name)} needs at least {_mips(need)}, and the fastest core has "
+                f"{digits(max(speeds) / 1e6, 6)}"
             )
     return ""
+
+
+def _mips(instructions: float) -> str:
+    """Instructions per second as a speed."""
+    return f"{digits(instructions / 1e6, 6)} MIPS"
 
 
 def _short_resource(demand: Demand, catalogue: Catalogue) -> str:
     """Say which resource is too small on all machines together."""
     offers = catalogue.offers
-    for word, unit, need, rooms in (
-        ("CPU", "MIPS", demand.instructions.sum() / 1e6, [o.instructions / 1e6 for o in offers]),
-        ("memory", "bytes", demand.memory.sum(), [float(o.memory) for o in offers]),
+    for word, told, need, rooms in (
+        ("CPU", _mips, demand.instructions.sum(), [o.instructions for o in offers]),
+        ("memory", format_bytes, demand.memory.sum(), [float(o.memory) for o in offers]),
     ):
         room = sum(r * o.at_most for r, o in zip(rooms, offers, strict=True))
         if need > room:
             heaviest = demand.instructions if word == "CPU" else demand.memory
             name = quoted(demand.name[int(np.argmax(heaviest))])
             return (
-                f"the operators need {need:.6g} {unit} of {word}, most of it {name}, and all "
-                f"machines together have {room:.6g}"
+                f"the operators need {told(need)} of {word}, most of it {name}, and all "
+                f"machines together have {told(room)}"
             )
     least = least_subtasks(demand, catalogue)
     slots = int(slots_of(slot_groups(demand, catalogue), least[None])[0])

@@ -9,11 +9,10 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streamplace.io.clusters import cluster_to_tables
+from streamplace.io.clusters import cluster_text
 from streamplace.io.fields import plain
 from streamplace.io.files import make_folder, write_texts
 from streamplace.io.graphs import graph_to_dict
-from streamplace.io.toml import text_of
 from streamplace.model.cluster import Cluster
 from streamplace.model.display import Pictured
 from streamplace.model.graph import StreamGraph
@@ -248,7 +247,7 @@ class PlanResult(Pictured):
         texts = (
             _json(self.to_json()),
             _json(graph_to_dict(self.graph)),
-            text_of(cluster_to_tables(self.cluster)),
+            cluster_text(self.cluster),
             _json(placement),
             svg_text(self.figure()),
             replace(self.report(), command=SIMULATE).html(),

@@ -8,7 +8,7 @@ import click
 import pytest
 from command_lines import commands
 
-from streamplace.cli._options import FILE
+from streamplace.cli._options import FILE, read_problem
 from streamplace.cli.main import cli
 
 LINES = [
@@ -42,6 +42,16 @@ LINES = [
     ["place", "graph.json", "-o", "hard-link.json"],
     ["place", "graph.json", "-o", "soft-link.json"],
     ["plan", "folder/graph.json", "--rate", "5", "--offers", "placement.json", "-o", "folder"],
+    [
+        "export",
+        "placement.json",
+        "--to",
+        "json",
+        "--constraints",
+        "folder/graph.json",
+        "-o",
+        "folder/graph.json",
+    ],
     ["simulate", "graph.json", "placement.json", "-o", "folder/../placement.json"],
 ]
 
@@ -83,3 +93,74 @@ def test_these_are_all_commands_that_read_and_write() -> None:
 def test_a_pipe_may_be_both(run: Callable, graph: str) -> None:
     """A terminal or a device is read and written as one likes."""
     assert run("place", graph, "--constraints", "/dev/null", "-o", "/dev/null").status == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["export", "placement.json", "--to", "kubernetes", "-o"],
+        ["place", "graph.json", "-o"],
+        ["draw", "graph.json", "-o"],
+        ["generate", "random-dag", "-o"],
+        ["export", "placement.json", "--to", "flink", "-o"],
+        ["compare", "graph.json", "-o"],
+        ["demo", "-o"],
+    ],
+    ids=" ".join,
+)
+def test_a_name_that_ends_in_a_slash_is_a_folder(
+    run: Callable, graph: str, placement: str, tmp_path: Path, words: list[str]
+) -> None:
+    """A file of that name is kept, whether the command writes a file or a folder."""
+    (tmp_path / "rules.toml").write_text("[pin]\n")
+    answer = run(*words, "rules.toml/")
+    assert (answer.status, answer.out) == (2, "")
+    assert "-o rules.toml/: " in answer.err
+    assert (tmp_path / "rules.toml").read_text() == "[pin]\n"
+
+
+def test_every_file_that_is_written_is_named(
+    run: Callable, graph: str, placement: str, tmp_path: Path
+) -> None:
+    """On stderr, after an arrow, with --json as without."""
+    (tmp_path / "offers.toml").write_text(
+        '[[offers]]\nname = "small"\nmips = 2500\ncores = 64\nprice = 1\n'
+    )
+    plan = ["plan", graph, "--rate", "1", "--offers", "offers.toml", "--evaluations", "9"]
+    written = {
+        "placed.json": ["place", graph, "--placer", "round-robin"],
+        "explained.json": ["simulate", graph, placement],
+        "schema.json": ["schema", "graph"],
+        "placers.json": ["placers"],
+        "entries.json": ["library", "list", "--class", "cav"],
+        "plan": plan,
+        "plan.html": plan,
+    }
+    for name, words in written.items():
+        for more in ([], ["--json"]):
+            answer = run(*words, *more, "-o", name)
+            assert answer.status == 0, answer.err
+            assert f" → {name}\n" in answer.err
+        assert (tmp_path / name).exists()
+
+
+def test_a_dash_is_a_standard_stream(
+    run: Callable, graph: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is read where a file is read, and written where one is written."""
+    seen = []
+    monkeypatch.setattr(
+        "streamplace.cli._options.read_problem",
+        lambda path, *rest: seen.append(path) or read_problem(path_of[str(path)], *rest),
+    )
+    path_of = {"/dev/stdin": Path(graph)}
+    answer = run("place", "-", "--placer", "round-robin", "-o", "/dev/null")
+    assert (answer.status, seen) == (0, [Path("/dev/stdin")])
+
+
+def test_a_placement_is_written_to_a_name_that_says_so(run: Callable, graph: str) -> None:
+    """Not JSON to a text file; a pipe takes it."""
+    refused = run("place", graph, "-o", "out.txt")
+    assert (refused.status, refused.out) == (2, "")
+    assert "the name must end in .json for a placement" in refused.err
+    assert not Path("out.txt").exists()

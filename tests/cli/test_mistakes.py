@@ -1,16 +1,25 @@
 """Mistakes that people make at first: each is answered in one line that says what to do instead."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from problems import fork_join
 
+ASSIGNED = json.dumps({"assignment": dict.fromkeys(fork_join().operators.name, "d0")})
 TABLES = {
     "table.csv": "operator,device\na,d0\n",
     "nothing.json": "",
     "two.json": '{"operators": []}\n{"operators": []}\n',
     "one-device.toml": '[[device]]\nname = "d0"\n',
+    "edges.json": '{"name": "e", "operators": [{"name": "a", "rate": 1}, {"name": "b"}], '
+    '"streams": [{"source": "a", "to": "b"}]}',
+    "silent.json": '{"name": "s", "operators": [{"name": "a", "rate": 0}]}',
+    "edge.json": ASSIGNED.replace("d0", "edge"),
+    "other.json": '{"graph": "shop", "assignment": {"kafka": "d0"}}',
+    "two.toml": 'devices = [{name = "d0"}, {name = "d1"}]\n',
     "link.toml": 'devices = [{name = "d0"}]\n[[links]]\nform = "d0"\nto = "d0"\n',
 }
 
@@ -42,6 +51,43 @@ TABLES = {
         (
             ["place", "graph.json", "--cluster", "link.toml"],
             "links[0].form is not a known field; did you mean 'from'?",
+        ),
+        (["explain", "graph.json"], "No such command 'explain'; did you mean 'simulate'?"),
+        (["place", "graph.json", "--placer", "METIS"], "did you mean 'metis'?"),
+        (["place", "graph.json", "--seed", "abc"], "'abc' is not a whole number"),
+        (["place", "graph.json", "--rate", "-5"], "rate '-5' must be above 0"),
+        (["place", "graph.json", "--rate", "0"], "rate '0' must be above 0"),
+        (["place", "graph.json", "--bandwidth", "1000"], "no unit; write '1000 Mbps' or '1000 b"),
+        (["place", "http://host/g.json"], "http://host/g.json is an address, and streamplace rea"),
+        (["place", "edges.json"], "streams[0].source is not a known field; did you mean 'from'?"),
+        (["place", "silent.json"], "neither input streams nor a rate above 0, so no tuples reach"),
+        (["simulate", "edges.json", "graph.json"], "did you mean 'from'?"),
+        (
+            ["simulate", "graph.json", "edge.json"],
+            "on the unknown device 'edge'; the cluster has 'd0', 'd1', 'd2', 'd3', 'd4'; give the "
+            "cluster that the placement is for (--cluster)",
+        ),
+        (
+            ["simulate", "graph.json", "other.json"],
+            "other.json: is a placement of graph 'shop', not of 'fork-join': operator 'src' is",
+        ),
+        (
+            ["simulate", "graph.json", "placement.json", "--dt", "1"],
+            "--dt has no effect without --engine; add it, or drop --dt",
+        ),
+        (
+            ["compare", "graph.json", "--placers", "metis", "--reference", "exact"],
+            "--reference exact is not among --placers; add it there, or drop --reference",
+        ),
+        (
+            ["plan", "graph.json", "--rate", "5", "--slot", "1 min"],
+            "--slot has no effect without --schedule; add it, or drop --slot",
+        ),
+        (["plan", "graph.json", "--rate", "5..", "--offers", "o.toml"], "a range has two ends"),
+        (["plan", "graph.json", "--rate", "5", "--headroom", "x"], "a percentage: 0.2 or 20%"),
+        (
+            ["plan", "graph.json", "--rate", "1e12", "--cluster", "two.toml"],
+            "the cluster does not carry 1000000000000 tuples/s: operator ",
         ),
         (
             ["describe", "graph.json", "--split", "test"],
@@ -105,6 +151,16 @@ def test_a_folder_with_a_run_is_refused_before_anything_is_read(
     answer = run("train", "pilot", "--data", "none.jsonl", "--out", "runs")
     assert (answer.status, answer.out) == (2, "")
     assert answer.err.startswith("error: runs: holds a run already; continue it with --resume")
+
+
+def test_a_wrong_model_is_told_before_missing_packages(
+    run: Callable, graph: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Installing torch would not help."""
+    monkeypatch.setitem(sys.modules, "streamplace.learn.processes", None)
+    answer = run("train", "pilott", "--data", graph, "--out", "x")
+    assert (answer.status, answer.out) == (2, "")
+    assert "did you mean 'pilot'?" in answer.err
 
 
 def test_a_learned_model_says_how_it_learns_more_devices(run: Callable, graph: str) -> None:

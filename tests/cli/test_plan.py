@@ -108,7 +108,7 @@ def svg_words(path: Path) -> str:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--rate", "5"], "needs either offers or a cluster"),
+        (["--rate", "5"], "needs either offers or a cluster: --offers and --cluster are missing"),
         (["--offers", "offers.toml"], "needs either --rate or --trace"),
         (["--rate", "5", "--trace", "t.csv", "--offers", "offers.toml"], "either --rate or"),
         (["--rate", "5", "--robust", "x", "--offers", "offers.toml"], "--robust is 'x'"),

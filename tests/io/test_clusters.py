@@ -13,8 +13,9 @@ from streamplace.io.clusters import (
     parse_constraints,
     read_cluster,
     read_constraints,
+    write_cluster,
 )
-from streamplace.model import Cluster, Constraints
+from streamplace.model import Cluster, Constraints, Device
 
 CLUSTER = """
 bandwidth = "1000 Mbps"
@@ -60,6 +61,14 @@ def test_a_cluster_is_read(tmp_path: Path) -> None:
     assert cluster.latency_s[0, 1] == 1e-3
 
 
+def test_a_slow_cluster_survives_its_file(tmp_path: Path) -> None:
+    """Its bandwidths are written with their unit, which those of a few bit/s need."""
+    devices = [Device("a", egress=0.1 + 0.2), Device("b")]
+    cluster = Cluster.of(devices, bandwidth=[[1, 1 / 3], [99_999, 1]])
+    write_cluster(cluster, tmp_path / "c.toml")
+    assert read_cluster(tmp_path / "c.toml") == cluster
+
+
 def test_a_uniform_cluster_has_a_short_file() -> None:
     """The defaults of files and of constructors agree."""
     assert parse_cluster(b'devices = [{name = "d", count = 5}]', "c") == Cluster.uniform(5)
@@ -95,6 +104,15 @@ def test_constraints_are_read(tmp_path: Path) -> None:
         ('devices = [{name = "a", speed = 1}]', "devices[0].speed is not a known field"),
         ('bandwidth = "1000 Mbpz"\ndevices = [{name = "a"}]', "every link: bandwidth '1000 Mbpz'"),
         ('bandwidth = 0\ndevices = [{name = "a", count = 2}]', "link a0→a1 has bandwidth_bps 0"),
+        (
+            'bandwidth = 1000\ndevices = [{name = "a"}]',
+            "bandwidth = 1000 is 1000 bit/s, as it has no unit; write '1000 Mbps' or '1000 bps'",
+        ),
+        ('devices = [{name = "a", egress = 100}]', "egress = 100 is 100 bit/s, as it has no unit"),
+        (
+            'bandwidth = "1000"\ndevices = [{name = "a"}]',
+            "every link: bandwidth '1000' has no unit",
+        ),
         ('gap = "1 parsec"\ndevices = [{name = "a"}]', "gap: time '1 parsec' has the unknown unit"),
         (
             'devices = [{name = "a"}]\nlinks = [{from = "a", to = "b\\n"}]',

@@ -1,7 +1,7 @@
 """Columns of devices."""
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
@@ -26,23 +26,29 @@ def test_columns_left_out_take_defaults() -> None:
 @pytest.mark.parametrize(
     ("devices", "message"),
     [
-        ([], "the cluster has no devices"),
-        ([Device("a"), Device("a")], "the name of a device is not unique: 'a' occurs twice"),
-        ([Device("")], "a device has an empty name"),
-        ([Device("a", mips=0)], "device 'a' has mips 0; it must be ≥ 0.001"),
-        ([Device("a", mips=1e-300)], "device 'a' has mips 1e-300"),
-        ([Device("a", cores=0)], "device 'a' has cores 0; it must be a whole number from 1"),
-        ([Device("a", cores=1.5)], "device 'a' has cores 1.5"),
-        ([Device("a", cores=10**9)], "device 'a' has cores 1e.09"),
-        ([Device("a", egress=0)], "device 'a' has egress_bps 0"),
-        ([Device("a", memory=0)], "device 'a' has memory 0"),
-        ([Device("a", tags="gpu")], "device 'a' has tags 'gpu'; it must be a set"),
+        (lambda: [], "the cluster has no devices"),
+        (
+            lambda: [Device("a"), Device("a")],
+            "the name of a device is not unique: 'a' occurs twice",
+        ),
+        (lambda: [Device("")], "a device has an empty name"),
+        (lambda: [Device("a", mips=0)], "device 'a' has mips 0; it must be ≥ 0.001"),
+        (lambda: [Device("a", mips=1e-300)], "device 'a' has mips 1e-300"),
+        (
+            lambda: [Device("a", cores=0)],
+            "device 'a' has cores 0; it must be a whole number",
+        ),
+        (lambda: [Device("a", cores=1.5)], "device 'a' has cores 1.5"),
+        (lambda: [Device("a", cores=10**9)], "device 'a' has cores 1e.09"),
+        (lambda: [Device("a", egress=0)], "device 'a' has egress 0"),
+        (lambda: [Device("a", memory=0)], "device 'a' has memory 0"),
+        (lambda: [Device("a", tags="gpu")], "device 'a' has tags 'gpu'; it must be a set"),
     ],
 )
-def test_a_bad_device_is_refused(devices: list[Any], message: str) -> None:
+def test_a_bad_device_is_refused(devices: Callable[[], list[Device]], message: str) -> None:
     """The message names the device, the value and the rule."""
     with pytest.raises(ClusterError, match=message):
-        Devices.of(devices)
+        Devices.of(devices())
 
 
 @pytest.mark.parametrize("value", [-1, math.nan, "1 parsec", None])

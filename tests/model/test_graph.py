@@ -136,7 +136,7 @@ def test_a_long_cycle_is_abridged() -> None:
         (
             [Operator("a", rate=1), Operator("lost")],
             [],
-            "operator 'lost' has neither input streams nor a rate, .* connect or remove it",
+            "operator 'lost' has neither input streams nor a rate above 0, .* connect or remove it",
         ),
         (
             [Operator("a", rate=1), Operator("b", rate=2)],

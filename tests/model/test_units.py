@@ -20,7 +20,7 @@ from streamplace.model import units
         (units.bandwidth_bps, "1Gbit/s", 1e9),
         (units.bandwidth_bps, "125 MB/s", 1e9),
         (units.bandwidth_bps, "1 Kibit/s", 1024),
-        (units.bandwidth_bps, " 1e9 ", 1e9),
+        (units.bandwidth_bps, " 1e9 bps ", 1e9),
         (units.size_bytes, "12.5 kB", 12_500),
         (units.size_bytes, "0.5 Mbit", 62_500),
         (units.size_bytes, "2 GiB", 2 * 2**30),

@@ -23,6 +23,10 @@ PIPE = StreamGraph.of(
 PAIR = [Device("a", mips=1000, watts=5), Device("b", mips=2000, watts=20)]
 CLUSTER = Cluster.of(PAIR, bandwidth=8e6, latency=0.1, joules_per_byte=1e-6)
 PROBLEM = Problem(PIPE, CLUSTER)
+SUMS = {
+    "cost": "cost 2.5 ms of cores and links per pass",
+    "energy": "energy 0.05 J per pass",
+}
 
 
 def value(name: str, *devices: int) -> float:
@@ -38,6 +42,12 @@ def test_latency_is_the_longest_way_of_one_tuple() -> None:
 def test_cost_is_all_seconds_one_after_the_other() -> None:
     assert value("cost", 1, 1) == pytest.approx(0.0025)
     assert value("cost", 0, 1) == pytest.approx(0.001 + 1.1 + 0.002)
+
+
+def test_a_sentence_says_what_a_value_is_a_sum_of() -> None:
+    """A cost in seconds is no money, nor a latency."""
+    told = [OBJECTIVES[name].explained(PROBLEM, PROBLEM.placement([1, 1])) for name in SUMS]
+    assert [answer.words for answer in told] == list(SUMS.values())
 
 
 def test_energy_is_watts_by_busy_time_and_joules_by_bytes() -> None:

@@ -5,7 +5,7 @@ import time
 import numpy as np
 from streamsim.jit import compiling_seconds, kernel
 
-from streamplace.placers.stopwatch import now
+from streamplace.placers.stopwatch import now, start_up_seconds, starting_up
 
 
 def test_it_stands_still_while_a_kernel_is_compiled() -> None:
@@ -23,3 +23,12 @@ def test_it_stands_still_while_a_kernel_is_compiled() -> None:
     assert now() - began <= time.perf_counter() - wall - compiled
     doubled(np.ones(3))
     assert compiling_seconds() == before + compiled
+
+
+def test_it_stands_still_while_libraries_are_loaded() -> None:
+    """And the time is told apart."""
+    began, before = now(), start_up_seconds()
+    with starting_up():
+        time.sleep(0.02)
+    assert start_up_seconds() - before >= 0.02
+    assert now() - began < 0.02

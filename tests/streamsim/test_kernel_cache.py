@@ -317,16 +317,29 @@ def _refuse(path: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kept", "words"), [(True, "once per installation"), (False, "NUMBA_CACHE_DIR")]
+    ("kept", "before", "words"),
+    [
+        (True, False, "once per installation"),
+        (True, True, "that no command has needed before"),
+        (False, False, "NUMBA_CACHE_DIR"),
+    ],
 )
 def test_compiling_is_told_once_where_it_is_felt(
     code: Code,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
     kept: bool,
+    before: bool,
     words: str,
 ) -> None:
-    """One line for all kernels, which says what can be done."""
+    """One line for all kernels, which says what can be done; an installation begins only once."""
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path / "kernels"))
+    folder = next(kernel_cache._folders(Path(jit.__file__).absolute().parent))
+    folder.mkdir(parents=True)
+    (folder / "a.nbc").touch()
+    earlier = jit.BEGAN - 1 if before else jit.BEGAN + 1
+    os.utime(folder / "a.nbc", (earlier, earlier))
     monkeypatch.setattr(jit, "NOTICEABLE", -1.0)
     monkeypatch.setattr(jit._compiling, "_told", False)
     monkeypatch.setattr(kernel_cache, "_unkept", [] if kept else ["a kernel"])

@@ -87,7 +87,7 @@ def graphs(
 def clusters(draw: Callable[..., Any], most: int = 5) -> Cluster | None:
     """Clusters of few kinds of devices and links, so that some devices are interchangeable."""
     n = draw(st.integers(1, most))
-    kinds = [Device("", mips=2500), Device("", mips=1000, cores=4), Device("", egress=5e8)]
+    kinds = [Device("d", mips=2500), Device("d", mips=1000, cores=4), Device("d", egress=5e8)]
     devices = [
         Device(f"d{i}", kind.mips, kind.cores, egress=kind.egress)
         for i, kind in enumerate(draw(st.lists(st.sampled_from(kinds), min_size=n, max_size=n)))

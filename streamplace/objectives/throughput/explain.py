@@ -227,9 +227,11 @@ def _device_sheet(devices: tuple[DeviceLoad, ...]) -> Sheet:
         )
         for device in busy[:MOST_ROWS]
     ]
+    if len(busy) > MOST_ROWS:
+        rows.append(("…", "", "", f"and {len(busy) - MOST_ROWS} more devices"))
     idle = [device.name for device in devices if not device.operators]
     if idle:
-        rows.append(("", "", "", f"idle: {', '.join(idle[:MOST_ROWS])}"))
+        rows.append(("", "", "", f"idle: {some(idle, separator=', ')}"))
     return Sheet(("device", "CPU", "", "operators (share of the device)"), tuple(rows))
 
 

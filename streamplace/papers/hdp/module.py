@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from streamplace.learn.constructive.recurrence import lstm_states, lstm_step, one_hot
+from streamplace.learn.parameters import normal
 from streamplace.papers.hdp.options import HdpConfig
 
 CLOSED = -1e9
@@ -53,7 +54,7 @@ class HdpModule(nn.Module):
         width, devices = config.width, config.devices
         self.config = config
         self.encoder = nn.LSTM(features, width // 2, batch_first=True, bidirectional=True)
-        self.devices = nn.Parameter(torch.randn(devices, config.embedding) / config.embedding**0.5)
+        self.devices = normal(devices, config.embedding)
         self.read = nn.Linear(width, 4 * width)
         self.read_previous = nn.Linear(config.embedding, 4 * width, bias=False)
         self.recurrent = nn.Parameter(torch.empty(4 * width, width))

@@ -1,5 +1,6 @@
 """Placing with trained weights."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -140,3 +141,16 @@ def test_batches_hold_problems_of_like_sizes() -> None:
     assert sorted(np.concatenate(found).tolist()) == list(range(50))
     for rows in found:
         assert len(rows) == 1 or len(rows) * sizes[rows].max() <= CELLS
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_weights_are_read_without_the_compiler_of_torch(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Importing it takes seconds in every process; the parameters are those of the file."""
+    weights = read_weights(saved(tmp_path, model))
+    for module in ("torch._dynamo", "torch.fx.experimental.symbolic_shapes", "sympy"):
+        monkeypatch.setitem(sys.modules, module, None)
+    read = arrays_of(trained_from(weights, "the weights").policy)
+    assert read.keys() == weights.tensors.keys()
+    assert all(np.array_equal(read[name], weights.tensors[name]) for name in read)

@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from streamplace.learn.constructive.recurrence import lstm_states, lstm_step
 from streamplace.learn.models.dream.graphs import GraphBatch
+from streamplace.learn.parameters import normal
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,7 +114,7 @@ class Decoder(nn.Module):
         super().__init__()
         width, e, d = shape.width, shape.embedding, shape.devices
         self.shape = shape
-        self.devices = nn.Parameter(torch.randn(d, e) / e**0.5)
+        self.devices = normal(d, e)
         self.read = nn.Linear(width, 4 * width)
         self.read_previous = nn.Linear(e, 4 * width, bias=False)
         self.read_upstream = nn.Linear(e, 4 * width, bias=False) if shape.upstream else None

@@ -1,0 +1,167 @@
+"""What-ifs: a graph or a problem with some numbers changed, without an edited file."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from numbers import Real
+from typing import Any, TypeVar, overload
+
+import numpy as np
+
+from streamplace.errors import GraphError, ProblemError, UnitError
+from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import quoted, suggestion
+from streamplace.model.operators import Operators
+from streamplace.model.problem import Problem
+from streamplace.model.streams import Streams
+from streamplace.model.units import Quantity, number, size_bytes, tuple_rate
+
+Row = TypeVar("Row", bound=Any)
+
+
+def _whole(value: Quantity) -> int:
+    """Whole number, perhaps with a prefix such as k."""
+    read = number(value)
+    if not read.is_integer():
+        raise UnitError(f"number {quoted(value)} must be whole, such as 4")
+    return int(read)
+
+
+OPERATOR: dict[str, Callable[[Quantity], float]] = {
+    "ipt": number,
+    "payload": size_bytes,
+    "rate": tuple_rate,
+    "memory": size_bytes,
+    "constant": number,
+    "parallelism": _whole,
+    "max_parallelism": _whole,
+}
+"""Numbers of an operator that can be set, and their parsers."""
+STREAM: dict[str, Callable[[Quantity], float]] = {
+    "selectivity": number,
+    "payload": size_bytes,
+    "ipt": number,
+}
+"""Numbers of a stream that can be set, and their parsers."""
+
+
+@overload
+def what_if(
+    graph: StreamGraph, *, scale: Mapping[str, float] = ..., change: Mapping[str, Quantity] = ...
+) -> StreamGraph: ...
+@overload
+def what_if(
+    graph: Problem, *, scale: Mapping[str, float] = ..., change: Mapping[str, Quantity] = ...
+) -> Problem: ...
+def what_if(
+    graph: StreamGraph | Problem,
+    *,
+    scale: Mapping[str, float] | None = None,
+    change: Mapping[str, Quantity] | None = None,
+) -> StreamGraph | Problem:
+    """Copy of a graph or a problem in which some numbers are changed.
+
+    Parameters
+    ----------
+    scale
+        Operator → factor of its CPU per tuple: of its ``ipt``, and of its row of the costs that a
+        problem may state in seconds.
+    change
+        Field of an operator or a stream → its value, a number or a text with a unit:
+        ``{"kafka.rate": "100k", "parse->sink.selectivity": 0.5}``. Operators have ``ipt``,
+        ``payload``, ``rate``, ``memory``, ``constant``, ``parallelism`` and ``max_parallelism``,
+        streams ``selectivity``, ``payload`` and ``ipt``.
+
+    Examples
+    --------
+    >>> from streamplace.model import Operator, Stream
+    >>> ends = [Operator("kafka", rate=1000, ipt=5), Operator("sink", ipt=10)]
+    >>> graph = StreamGraph.of("pipe", ends, [Stream("kafka", "sink")])
+    >>> busier = what_if(graph, scale={"sink": 2}, change={"kafka.rate": "100k"})
+    >>> busier.operators.ipt.tolist(), busier.source_rate
+    ([5.0, 20.0], 100000.0)
+    """
+    factors, values = dict(scale or {}), dict(change or {})
+    if isinstance(graph, StreamGraph):
+        return _changed(graph, factors, values)
+    seconds = graph.seconds
+    if seconds is not None:
+        for key in values:
+            if key.endswith(".ipt") and "->" not in key:
+                raise ProblemError(
+                    f"the problem states the CPU of its operators in seconds, so {key} has no "
+                    "effect; scale the operator instead"
+                )
+        seconds = np.array(seconds)
+        for name, factor in factors.items():
+            seconds[_row(graph.graph, name)] *= _factor(name, factor)
+    changed = _changed(graph.graph, factors, values)
+    return Problem(changed, graph.cluster, graph.constraints, seconds, graph.moving)
+
+
+def _changed(
+    graph: StreamGraph, factors: Mapping[str, float], values: Mapping[str, Quantity]
+) -> StreamGraph:
+    """Graph with changed rows."""
+    if not factors and not values:
+        return graph
+    operators, streams = list(graph.operators), list(graph.streams)
+    for name, factor in factors.items():
+        v = _row(graph, name)
+        operators[v] = replace(operators[v], ipt=operators[v].ipt * _factor(name, factor))
+    for key, value in values.items():
+        name, dot, field = key.rpartition(".")
+        if not dot:
+            raise GraphError(
+                f"{quoted(key)} is no field; write OPERATOR.FIELD, such as {quoted(key + '.rate')}"
+            )
+        if name not in graph.operators and "->" in name:
+            e = _stream_row(graph, name)
+            streams[e] = _with(streams[e], STREAM, key, field, value)
+        else:
+            v = _row(graph, name)
+            operators[v] = _with(operators[v], OPERATOR, key, field, value)
+    columns = Operators.of(operators)
+    return replace(graph, operators=columns, streams=Streams.of(columns, streams))
+
+
+def _row(graph: StreamGraph, name: str) -> int:
+    """Row of an operator; an error suggests a similar one."""
+    if name in graph.operators:
+        return graph.operators.index(name)
+    hint = suggestion(name, graph.operators.name)
+    raise GraphError(f"{quoted(graph.name)} has no operator {quoted(name)}{hint}")
+
+
+def _stream_row(graph: StreamGraph, name: str) -> int:
+    """Row of the stream ``a->b``, of which there must be one."""
+    source, _, target = name.partition("->")
+    ends = _row(graph, source), _row(graph, target)
+    found = np.flatnonzero((graph.streams.source == ends[0]) & (graph.streams.target == ends[1]))
+    if len(found) == 1:
+        return int(found[0])
+    many = "several streams" if len(found) else "no stream"
+    raise GraphError(f"{quoted(graph.name)} has {many} {name}, so that its number is unclear")
+
+
+def _factor(name: str, factor: float) -> float:
+    if not isinstance(factor, Real) or not 0 <= factor < np.inf:
+        raise GraphError(f"the factor of {quoted(name)} is {quoted(factor)}; it must be ≥ 0")
+    return float(factor)
+
+
+def _with(
+    row: Row,
+    fields: Mapping[str, Callable[[Quantity], float]],
+    key: str,
+    field: str,
+    value: Quantity,
+) -> Row:
+    """Row with one field set."""
+    if field not in fields:
+        hint = suggestion(field, fields) or f"; choose one of {', '.join(fields)}"
+        raise GraphError(f"{key}: {quoted(field)} cannot be set{hint}")
+    try:
+        read = fields[field](value)
+    except UnitError as error:
+        raise UnitError(f"{key}: {error}") from None
+    return replace(row, **{field: read})

@@ -1,0 +1,60 @@
+"""--scale and --set of place, simulate and plan."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from streamplace import read_graph, what_if, write_graph
+
+CHANGES = ["--scale", "b0s1=2", "--set", "src.rate=3k"]
+ASKED = {"scale": {"b0s1": 2}, "change": {"src.rate": "3k"}}
+COMMANDS = {
+    "place": ["graph.json", "--placer", "metis"],
+    "simulate": ["graph.json", "placement.json"],
+    "plan": ["graph.json", "--rate", "9k", "--offers", "offers.toml", "--evaluations", "9"],
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_what_if_is_as_good_as_an_edited_file(
+    run: Callable, graph: str, placement: str, command: str
+) -> None:
+    """And the file stays as it is."""
+    Path("offers.toml").write_text('[[offers]]\nname = "s"\nmips = 25e3\ncores = 9\nprice = 1\n')
+    plain = run(command, *COMMANDS[command], "--json").out
+    before = Path(graph).read_bytes()
+    asked = run(command, *COMMANDS[command], *CHANGES, "--json")
+    assert Path(graph).read_bytes() == before
+    write_graph(what_if(read_graph(graph), **ASKED), graph)
+    edited = run(command, *COMMANDS[command], "--json")
+    assert timeless(asked.out) == timeless(edited.out) != timeless(plain)
+
+
+def timeless(text: str) -> dict:
+    return {key: value for key, value in json.loads(text).items() if key != "seconds"}
+
+
+def test_the_command_of_a_report_repeats_the_what_if(run: Callable, graph: str) -> None:
+    """What the page shows is simulated again."""
+    assert run("place", graph, "--placer", "metis", *CHANGES, "-o", "r.html").status == 0
+    assert "--scale b0s1=2 --set src.rate=3k" in Path("r.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["--scale", "sink"], "--scale is 'sink'; write it as in --scale enrich=2"),
+        (["--scale", "sink=x"], "--scale sink=x: 'x' is not a number; write sink=2"),
+        (["--set", "sink.ipt="], "--set is 'sink.ipt='; write it as in --set kafka.rate=100k"),
+        (["--scale", "sink=2", "-o", "x.jsonl"], "--scale and --set are for a single graph"),
+    ],
+)
+def test_a_what_if_that_cannot_be_read_is_refused(
+    run: Callable, graph: str, words: list[str], complaint: str
+) -> None:
+    """With an example."""
+    answer = run("place", graph, *words)
+    assert (answer.status, answer.out) == (2, "")
+    assert complaint in answer.err

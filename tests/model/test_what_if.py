@@ -1,0 +1,56 @@
+"""Graphs and problems with some numbers changed."""
+
+from typing import Any
+
+import pytest
+
+from streamplace import Cluster, Operator, Problem, Stream, StreamGraph, what_if
+from streamplace.errors import StreamplaceError
+
+PIPE = StreamGraph.of(
+    "pipe",
+    [Operator("k.in", ipt=5, rate=1000), Operator("parse", ipt=10), Operator("sink", ipt=20)],
+    [Stream("k.in", "parse"), Stream("parse", "sink", payload=9)],
+)
+
+
+def test_only_what_is_named_changes() -> None:
+    """Operators and streams, by texts or numbers; names may contain points."""
+    change = {"k.in.rate": "100k", "parse.parallelism": 4, "parse->sink.selectivity": "0.5"}
+    changed = what_if(PIPE, scale={"parse": 2.5}, change=change)
+    operators = [
+        Operator("k.in", ipt=5, rate=100_000),
+        Operator("parse", ipt=25, parallelism=4),
+        Operator("sink", ipt=20),
+    ]
+    streams = [Stream("k.in", "parse"), Stream("parse", "sink", 0.5, 9)]
+    assert changed == StreamGraph.of("pipe", operators, streams)
+    assert what_if(PIPE) is PIPE
+
+
+def test_costs_in_seconds_are_scaled_too() -> None:
+    """Where a problem states them, instructions decide nothing."""
+    problem = Problem(PIPE, Cluster.uniform(2), seconds=[[1, 2], [3, 4], [5, 6]])
+    assert what_if(problem, scale={"parse": 2}).seconds.tolist() == [[1, 2], [6, 8], [5, 6]]
+    with pytest.raises(StreamplaceError, match=r"in seconds, so parse\.ipt has no effect"):
+        what_if(problem, change={"parse.ipt": 3})
+
+
+@pytest.mark.parametrize(
+    ("asked", "complaint"),
+    [
+        ({"scale": {"prse": 2}}, "'pipe' has no operator 'prse'; did you mean 'parse'?"),
+        ({"scale": {"parse": -1}}, "the factor of 'parse' is -1; it must be ≥ 0"),
+        ({"change": {"parse": 2}}, "'parse' is no field; write OPERATOR.FIELD, such as 'parse.r"),
+        ({"change": {"parse.kind": 2}}, "parse.kind: 'kind' cannot be set; choose one of ipt"),
+        ({"change": {"parse.parallelism": 1.5}}, "parse.parallelism: number 1.5 must be whole"),
+        ({"change": {"parse.rate": 5}}, "operator 'parse' has rate 5 but also input streams"),
+        ({"change": {"k.in->sink.selectivity": 2}}, "'pipe' has no stream k.in->sink"),
+        ({"change": {"parse->sink.rate": 2}}, "parse->sink.rate: 'rate' cannot be set"),
+    ],
+)
+def test_a_change_without_meaning_is_refused(asked: dict[str, Any], complaint: str) -> None:
+    """In one line that names the option's words."""
+    with pytest.raises(StreamplaceError) as error:
+        what_if(PIPE, **asked)
+    assert complaint in str(error.value)
