@@ -9,6 +9,7 @@ from streamplace.engines.flink.cpu.stack_samples import StackCounts
 from streamplace.engines.flink.cpu.task_cpu import PROCESS_CPU, TaskCpu, task_cpu
 from streamplace.engines.flink.cpu.threads import python_workers
 from streamplace.engines.flink.measure.carried_tuples import CarriedTuples, carried_by_streams
+from streamplace.engines.flink.measure.chain_work import work_in_chains
 from streamplace.engines.flink.measure.consistency import Present, consistency, present_of
 from streamplace.engines.flink.measure.constant_loads import LoadWindow, constant_cores
 from streamplace.engines.flink.measure.job_watch import JobWatch
@@ -182,6 +183,7 @@ class JobProfile:
             for task in self.tasks
             if self.cpu[task.id].source
         }
+        facts |= work_in_chains(self.tasks, self.stacks)
         if self.doubts:
             facts["unmeasured"] = "; ".join(self.doubts)
         graph = StreamGraph.of(self.name, operators, streams, facts)
