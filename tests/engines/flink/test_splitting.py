@@ -20,13 +20,15 @@ QUOTAS = Cluster.of([Device(f"d{i}", mips=625) for i in range(2)], overhead=1e-6
 """Two TaskManagers that have a quarter of a core of 2,500 MIPS each."""
 
 
-def job(chain: str = CHAIN, parallelism: int = 1, **attributes: str) -> StreamGraph:
+def job(
+    chain: str = CHAIN, parallelism: int = 1, local: float = 1e3, **attributes: str
+) -> StreamGraph:
     """A cheap source before a chain of 5.5e6 instructions per tuple, 100 times a second."""
     operators = [
         Operator("src", ipt=1e5, payload=100, rate=100.0, parallelism=parallelism),
         Operator(chain, ipt=5.5e6, parallelism=parallelism),
     ]
-    streams = [Stream("src", chain, partitioning="forward", ipt=1e3)]
+    streams = [Stream("src", chain, partitioning="forward", ipt=local)]
     return StreamGraph.of("job", operators, streams, attributes)
 
 
@@ -69,11 +71,12 @@ def test_measured_work_decides_where_and_whether_a_chain_is_split() -> None:
 
 
 def test_nothing_is_said_where_splitting_cannot_pay() -> None:
-    """One operator, no free CPU, a rate that is carried, dear tuples, or a limiting link."""
+    """One operator, no free CPU, a rate that is nearly carried, or tuples that are dear to send."""
     assert proposed(asked(job("score"))) is None
     assert proposed(asked(job(), Cluster.uniform(1, mips=625))) is None
     assert proposed(asked(job(parallelism=2))) is None
     assert proposed(asked(job(), rate=109.0)) is None
+    assert proposed(asked(job(local=5e6))) is None
     dear = Cluster.of([*QUOTAS.devices], overhead=1.0)
     assert proposed(asked(job(), dear)) is None
 
