@@ -65,10 +65,10 @@ class Splitting:
         which = "," if len(self.before) == 1 else ", whichever divides its CPU time best,"
         return (
             f"the chain {shown(self.chain)} limits the job to {self.now:.4g} tuples/s; if it is "
-            f"split in front of {names}{which} the job can be placed for {about} {self.carries:.4g} tuples/s, "
-            f"{100 * (self.carries / self.now - 1):.0f} % more: in the program, call "
-            "startNewChain() on that operator (disableChaining() on a sink), start the job again "
-            "with its state, and give 'flink move' again"
+            f"split in front of {names}{which} the job can be placed for {about} "
+            f"{self.carries:.4g} tuples/s, {100 * (self.carries / self.now - 1):.0f} % more: "
+            "in the program, call startNewChain() on that operator (disableChaining() on a sink), "
+            "start the job again with its state, and give 'flink move' again"
         )
 
     def to_json(self) -> dict[str, Any]:
