@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from streamplace.engines.flink.cpu.background import background
 from streamplace.engines.flink.local.dist import Flink, find_flink
-from streamplace.engines.flink.measure.beside import cores_taken
 from streamplace.engines.flink.measure.cluster import MeasuredCluster, measured_cluster
+from streamplace.engines.flink.measure.profile import cores_taken
 from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.engines.flink.measure.warm import PATIENCE_SECONDS, Warmth, warm_profile
 from streamplace.engines.flink.move.beside_savepoints import refuse_moved

@@ -9,6 +9,7 @@ import pytest
 from flink_graphs import pipeline
 
 from streamplace.engines.flink.cpu.threads import processes_of
+from streamplace.engines.flink.measure.chain_work import measured_work
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.rest.client import Rest
 
@@ -41,3 +42,20 @@ def assert_nothing_stays(processes: dict[str, int]) -> None:
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         assert "No available recordings" in done.stdout
     assert not list(Path("/tmp").glob("streamplace-*.jfr"))
+
+
+def test_stacks_of_a_chain_tell_the_work_of_its_operators(rest: Rest, jobs: Path) -> None:
+    """The second map works three times as much as the third, and the rest does hardly anything."""
+    document = {
+        "programArgsList": ["100", "100", "1500000", "500000"],
+        "entryClass": "ChainJob",
+        "flinkConfiguration": {"pipeline.operator-chaining.enabled": "true"},
+    }
+    job = str(rest.post(f"/jars/{rest.upload(jobs)}/run", document)["jobid"])
+    rest.wait_running(job)
+    try:
+        graph = profile(rest, job, 10).graph(1000.0)
+    finally:
+        rest.cancel(job)
+    work = measured_work(graph, graph.operators.name[0])
+    assert work == pytest.approx([0.0, 0.0, 0.75, 0.25], abs=0.1)

@@ -11,7 +11,7 @@ from streamplace.engines.flink.cpu import task_cpu
 from streamplace.engines.flink.cpu import threads as processes
 from streamplace.engines.flink.cpu.received import ReceivedTask
 from streamplace.engines.flink.cpu.threads import JavaThread
-from streamplace.engines.flink.measure import job_watch, present
+from streamplace.engines.flink.measure import consistency, job_watch
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.rest.client import FlinkError
@@ -204,7 +204,7 @@ def test_a_source_whose_task_manager_is_full_may_have_more_to_emit(
 ) -> None:
     """It waits for a core, not for those that it sends to, so nothing holds it back visibly."""
     assert not profile(shop(threads), "job", 10).is_limited
-    monkeypatch.setattr(present, "cpu_limit", lambda process: sum(CPU.values()))
+    monkeypatch.setattr(consistency, "cpu_limit", lambda process: sum(CPU.values()))
     seen = profile(shop(threads), "job", 10)
     assert seen.is_limited
     told = str(seen.graph(MIPS).attributes["unmeasured"])
@@ -216,7 +216,7 @@ def test_a_backlog_says_whether_a_source_keeps_up(
     threads: Clock, monkeypatch: pytest.MonkeyPatch, growth: float, falls_behind: bool
 ) -> None:
     """However full its TaskManager is."""
-    monkeypatch.setattr(present, "cpu_limit", lambda process: sum(CPU.values()))
+    monkeypatch.setattr(consistency, "cpu_limit", lambda process: sum(CPU.values()))
     rest = shop(threads)
     rest.counted["v0"] = {"Source__src.pendingRecords": 5000.0}
     rest.vertices["v0"].rates["Source__src.pendingRecords"] = growth

@@ -4,10 +4,13 @@ A task writes tuples to buffers below Flink's record writer, and reads them belo
 A chain saves both, with one exception: unless objects are reused, it copies every tuple, which
 reads and sets each field as writing and reading do. So samples inside serializers of composite
 types are counted separately from those inside serializers of single values.
+
+Each operator of a chain calls the next one, so the calls in a stack tell which operator works.
 """
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 EVENT = "jdk.ExecutionSample {"
@@ -21,6 +24,10 @@ _WRITING = (
 _READING = f"{_STREAMING}io.AbstractStreamTaskNetworkInput.emitNext"
 _WORKING = (f"{_STREAMING}io.AbstractStreamTaskNetworkInput.processElement",)
 _WORKING_ENDS = ("NetworkOutput.emitRecord",)
+_HANDED_ON = ("ChainingOutput.pushToOperator", "ChainingOutput.emitWatermark")
+"""Methods by which an operator of a chain gives tuples and watermarks to the next one."""
+_SHORTENED = "..."
+"""Last line of a stack whose outer methods are missing."""
 _SERIALIZER = re.compile(r"([\w.$]+Serializer)\.(?:de)?serialize")
 _VALUES = "org.apache.flink.api.common.typeutils.base."
 _COMPOSITE = ("ListSerializer", "MapSerializer", "SetSerializer", "GenericArraySerializer")
@@ -36,6 +43,11 @@ class StackCounts(NamedTuple):
         Samples in which it wrote tuples to buffers, and in which it read them.
     fields_written, fields_read
         Samples among these in which it read or set the fields of a composite tuple.
+    shortened
+        Samples of other work whose outer methods are missing.
+    behind
+        Samples of other work in each operator of the chain after the first. Where a chain branches,
+        operators at the same distance from the first are counted together.
     """
 
     total: int = 0
@@ -43,6 +55,14 @@ class StackCounts(NamedTuple):
     read: int = 0
     fields_written: int = 0
     fields_read: int = 0
+    shortened: int = 0
+    behind: tuple[int, ...] = ()
+
+    @property
+    def work(self) -> tuple[int, ...]:
+        """Samples of the work of each operator of the chain, without writing and reading."""
+        others = self.written + self.read + self.shortened + sum(self.behind)
+        return self.total - others, *self.behind
 
     def saved_by_chains(self, *, reuses_objects: bool) -> tuple[int, int]:
         """Samples at the sending and at the receiving end that a chain would not have.
@@ -55,7 +75,16 @@ class StackCounts(NamedTuple):
 
     def plus(self, other: "StackCounts") -> "StackCounts":
         """Sum of the samples of two threads."""
-        return StackCounts(*map(sum, zip(self, other, strict=True)))
+        behind = zip_longest(self.behind, other.behind, fillvalue=0)
+        return StackCounts(
+            self.total + other.total,
+            self.written + other.written,
+            self.read + other.read,
+            self.fields_written + other.fields_written,
+            self.fields_read + other.fields_read,
+            self.shortened + other.shortened,
+            tuple(map(sum, behind)),
+        )
 
 
 def read_stacks(lines: Iterable[str]) -> dict[int, StackCounts]:
@@ -85,7 +114,7 @@ def counted(frames: Sequence[str]) -> StackCounts:
     >>> stack = [f"{base}.StringSerializer.serialize"]
     >>> stack += ["org.apache.flink.streaming.runtime.io.RecordWriterOutput.collect", "my.Map.map"]
     >>> counted(stack)
-    StackCounts(total=1, written=1, read=0, fields_written=0, fields_read=0)
+    StackCounts(total=1, written=1, read=0, fields_written=0, fields_read=0, shortened=0, behind=())
     """
     is_field: bool | None = None
     for frame in frames:
@@ -98,7 +127,15 @@ def counted(frames: Sequence[str]) -> StackCounts:
             break
         if frame == _READING:
             return StackCounts(1, read=1, fields_read=int(bool(is_field)))
-    return StackCounts(1)
+    return _at_work(frames)
+
+
+def _at_work(frames: Sequence[str]) -> StackCounts:
+    """Sample of an operator of a chain, which is as far from the first as tuples were passed on."""
+    if frames and frames[-1] == _SHORTENED:
+        return StackCounts(1, shortened=1)
+    distance = sum(frame.endswith(_HANDED_ON) for frame in frames)
+    return StackCounts(1, behind=(0,) * (distance - 1) + (1,) if distance else ())
 
 
 def _is_of_value(serializer: str) -> bool:

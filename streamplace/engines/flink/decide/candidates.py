@@ -95,6 +95,13 @@ class Judge:
 
     If the sources are held back now, or emit more than the model allows the present layout,
     predictions are scaled so that the present layout carries the measured rate.
+
+    Attributes
+    ----------
+    rate
+        Tuples/s for which the job is placed; None for as much as possible.
+    scale
+        Factor by which predictions are scaled.
     """
 
     def __init__(self, question: Question) -> None:
@@ -106,7 +113,7 @@ class Judge:
         self._present = names_of(graph, question.present)
         now = self.carried(self._present)
         is_known = 0 < now < inf and (measured.is_limited or now < graph.source_rate)
-        self._scale = graph.source_rate / now if is_known else 1.0
+        self.scale = graph.source_rate / now if is_known else 1.0
 
     def carried(self, layout: Layout) -> float:
         """Tuples/s that a layout carries, by the model without scaling."""
@@ -129,7 +136,7 @@ class Judge:
         width: float,
         mode: Mode | None = None,
     ) -> Candidate:
-        values = [self._scale * self.carried(layout) for layout in places]
+        values = [self.scale * self.carried(layout) for layout in places]
         middle = sorted(range(len(places)), key=values.__getitem__)[(len(places) - 1) // 2]
         return Candidate(
             name,

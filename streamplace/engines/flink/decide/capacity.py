@@ -1,9 +1,12 @@
 """Capacity: share of the source rates that a layout of a job carries, by the model."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from streamplace.engines.flink.program.chains import unfused
 from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
 from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
@@ -11,11 +14,33 @@ from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
 
 
+class Limit(NamedTuple):
+    """The resource that limits a layout first.
+
+    Attributes
+    ----------
+    load
+        Its load at the full rates of the sources, as a fraction of its capacity.
+    cpu
+        [N] load that each operator puts on the device. Only the operator of one subtask has one if
+        the core of that subtask limits, and none has if a link or a network card does.
+    """
+
+    load: float
+    cpu: Floats
+
+
 def capacity(graph: StreamGraph, cluster: Cluster, devices: dict[str, list[str]]) -> float:
     """Multiple of the source rates that a placement of subtasks carries.
 
     Operators that Flink fused run on the device of the first of them.
     """
+    load = first_limit(graph, cluster, devices).load
+    return 1 / load if load else np.inf
+
+
+def first_limit(graph: StreamGraph, cluster: Cluster, devices: dict[str, list[str]]) -> Limit:
+    """Return the resource that limits a placement of subtasks first."""
     from streamsim import bottleneck, resource_loads
 
     expansion = expand(graph)
@@ -33,5 +58,14 @@ def capacity(graph: StreamGraph, cluster: Cluster, devices: dict[str, list[str]]
                 f"the devices that {quoted(name)} runs on are not those of the cluster's "
                 "description"
             ) from None
-    load = bottleneck(resource_loads(problem.instance, placement)).load
-    return 1 / load if load else np.inf
+    worst = bottleneck(resource_loads(problem.instance, placement))
+    cpu = np.zeros(graph.n_operators)
+    if worst.kind in ("device", "core"):
+        there = np.flatnonzero(placement == worst.device)
+        kind = problem.instance.device_type[worst.device]
+        loads = problem.instance.load[there, kind]
+        if worst.kind == "core":
+            busiest = [int(np.argmax(problem.instance.core_pressure[there, kind]))]
+            there, loads = there[busiest], loads[busiest]
+        np.add.at(cpu, expansion.operator[there], loads)
+    return Limit(worst.load, cpu)

@@ -17,6 +17,7 @@ from streamplace.engines.flink.decide.candidates import (
 from streamplace.engines.flink.decide.decision import PREDICTED
 from streamplace.engines.flink.decide.layouts import Layout
 from streamplace.engines.flink.decide.proposal import Proposal
+from streamplace.engines.flink.decide.splitting import splitting
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.cluster import unpinnable
 from streamplace.engines.flink.move.move import FlinkMove
@@ -100,7 +101,9 @@ class JobImprover:
             0.0 if self.confidence == 0 else PREDICTED,
         )
         answer = decision(question).damped(believed)
-        return Proposal(job, measured, answer, expected_pause(rest, job), errors=errors)
+        split = splitting(question, answer) if believed >= 1 else None
+        pause = expected_pause(rest, job)
+        return Proposal(job, measured, answer, pause, errors=errors, splitting=split)
 
     def planned(self, proposal: Proposal) -> Proposal:
         """Check the program with the new layout, so that errors are found while the job runs.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streamplace.engines.flink.decide.decision import Candidate, Decision
+from streamplace.engines.flink.decide.splitting import Splitting
 from streamplace.engines.flink.move.move import MovePlan
 from streamplace.engines.live import Measurement
 from streamplace.model.intervals import PredictionErrors, RateInterval
@@ -32,6 +33,8 @@ class Proposal:
         Plan of its move; None if its program was not checked.
     errors
         Errors of predictions for the job; None if unknown.
+    splitting
+        A chain that would pay as two tasks; None if none would.
     """
 
     job: str
@@ -40,6 +43,7 @@ class Proposal:
     outage: float
     plan: MovePlan | None = None
     errors: PredictionErrors | None = None
+    splitting: Splitting | None = None
 
     @property
     def rate(self) -> float:
@@ -76,7 +80,12 @@ class Proposal:
         return is_placed and self.gain > LEAST_GAIN * self.rate
 
     def sentences(self) -> Iterator[str]:
-        """Sentences on the measured rate, on all layouts, and on the cost of the move."""
+        """Sentences on the measured rate, on all layouts, the cost of the move, and on a chain."""
+        yield from self._about_layouts()
+        if self.splitting is not None:
+            yield str(self.splitting)
+
+    def _about_layouts(self) -> Iterator[str]:
         yield f"now: {self.rate:.4g} tuples/s (measured)"
         for candidate in self.decision.candidates:
             yield f"  {candidate.name}: {candidate.carries}"
@@ -111,6 +120,7 @@ class Proposal:
             "configuration": chosen.line or None,
             "moves": self.moves,
             "outage": self.outage,
+            "splitting": None if self.splitting is None else self.splitting.to_json(),
         }
 
 

@@ -1,7 +1,7 @@
 """Profiling: a running job as a stream graph with measured rates, payloads and CPU."""
 
 import math
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from streamplace.engines.flink.cpu.flight_recorder import why_unsampled
@@ -9,7 +9,8 @@ from streamplace.engines.flink.cpu.stack_samples import StackCounts
 from streamplace.engines.flink.cpu.task_cpu import PROCESS_CPU, TaskCpu, task_cpu
 from streamplace.engines.flink.cpu.threads import python_workers
 from streamplace.engines.flink.measure.carried_tuples import CarriedTuples, carried_by_streams
-from streamplace.engines.flink.measure.consistency import Present, consistency
+from streamplace.engines.flink.measure.chain_work import work_in_chains
+from streamplace.engines.flink.measure.consistency import Present, consistency, present_of
 from streamplace.engines.flink.measure.constant_loads import LoadWindow, constant_cores
 from streamplace.engines.flink.measure.job_watch import JobWatch
 from streamplace.engines.flink.measure.local_cost import (
@@ -18,7 +19,7 @@ from streamplace.engines.flink.measure.local_cost import (
     local_cost,
     with_local_cost,
 )
-from streamplace.engines.flink.measure.present import present_of
+from streamplace.engines.flink.measure.processed_tuples import processed_tuples
 from streamplace.engines.flink.measure.profile_quality import (
     doubts_of_cpu,
     doubts_of_names,
@@ -27,9 +28,9 @@ from streamplace.engines.flink.measure.profile_quality import (
 )
 from streamplace.engines.flink.measure.sampling import Activity, pending_of, sent_by
 from streamplace.engines.flink.measure.sending_cost import SendingCost
-from streamplace.engines.flink.rest.answer_shapes import Job
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, JobPlan, reuses_objects, sources_of
+from streamplace.engines.flink.rest.tasks import read_vertices
 from streamplace.model.graph import CONSISTENCY, CONSISTENCY_ERROR, CPU_OF, CULPRIT, StreamGraph
 from streamplace.model.messages import listed, quoted
 from streamplace.model.operators import Operator
@@ -182,6 +183,7 @@ class JobProfile:
             for task in self.tasks
             if self.cpu[task.id].source
         }
+        facts |= work_in_chains(self.tasks, self.stacks)
         if self.doubts:
             facts["unmeasured"] = "; ".join(self.doubts)
         graph = StreamGraph.of(self.name, operators, streams, facts)
@@ -316,7 +318,7 @@ def profile_of(watch: JobWatch, windows: int = 1) -> JobProfile:
     }
     cpu = task_cpu(watch.job, seen.interval, seen.activity, whole)
     doubts = [*uncounted(tasks, watch.edges, seen.activity), *doubts_of_cpu(tasks, cpu)]
-    tuples = _tuples(watch, seen.activity, doubts)
+    tuples = processed_tuples(watch, seen.activity, doubts)
     doubts.extend(doubts_of_names(tasks))
     if python_workers(watch.processes[one] for one in watch.devices & watch.processes.keys()):
         doubts.append(
@@ -348,59 +350,19 @@ def profile_of(watch: JobWatch, windows: int = 1) -> JobProfile:
     )
 
 
-def _tuples(
-    watch: JobWatch, activity: Mapping[str, Activity], doubts: list[str]
-) -> dict[str, float]:
-    """Tuples/s that each task processes."""
-    document = watch.rest.job(watch.job)
-    _refuse_ended(document, watch.tasks, watch.generated)
-    age = document.get("duration", 0) / 1000
-    answer = {}
-    for task in watch.tasks:
-        generated, seen = watch.generated.get(task.id), activity[task.id]
-        answer[task.id] = _taken_in(doubts, task, generated, seen)
-        answer[task.id] = answer[task.id] or _held_back(doubts, task, generated, seen, age)
-    return answer
+def cores_taken(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, float]:
+    """Device → core seconds per second of the tasks of running jobs that stay where they are.
 
-
-def _refuse_ended(document: Job, tasks: Sequence[FlinkTask], sources: Container[str]) -> None:
-    """Raise FlinkError if a source has ended, because its measured rate is no longer valid."""
-    ended = {row["id"] for row in document["vertices"] if row.get("status") == "FINISHED"}
-    for task in tasks:
-        if task.id in ended and task.id in sources:
-            raise FlinkError(
-                f"source {quoted(task.name)} has ended; profile the job while all sources run"
-            )
-
-
-def _taken_in(doubts: list[str], task: FlinkTask, generated: str | None, seen: Activity) -> float:
-    """Tuples/s that a task processes."""
-    if generated is None:
-        return seen.records_in
-    if [sent_by(one) for one in task.operators].count(generated) == 1 and generated in seen.rates:
-        return seen.rates[generated]
-    if len(task.operators) > 1:
-        doubts.append(
-            f"rate of {task.name}: that of the tuples that leave the chain, because Flink does not "
-            "report how many its first operator emits; rates that are given for it, such as "
-            "--rate, must be those, too"
-        )
-    return seen.records_out
-
-
-def _held_back(
-    doubts: list[str], task: FlinkTask, generated: str | None, seen: Activity, age: float
-) -> float:
-    """Mean tuples/s since the start, for a source that sent nothing during the measurement."""
-    sent = seen.totals.get(generated or "", seen.totals.get("numRecordsOut", 0.0))
-    if generated is None or not sent or not age:
-        return 0.0
-    doubts.append(
-        f"rate of {task.name}: it sent nothing during the measurement, because of watermark "
-        f"alignment or missing input; {sent / age:.3g} tuples/s is its mean since the job's "
-        "start, and its CPU is unknown; profile for longer"
-    )
-    return sent / age
+    The CPU of an operator is divided evenly among its subtasks. Each job takes about ``seconds``.
+    """
+    taken: dict[str, float] = {}
+    for job in jobs:
+        cpu = profile(rest, job, seconds).cpu
+        for vertex in read_vertices(rest, job, rest.running_job(job)):
+            for device, subtasks in vertex.devices.items():
+                share = cpu[vertex.id].cores * subtasks / vertex.parallelism
+                taken[device] = taken.get(device, 0.0) + share
+    return taken
 
 
 def _own_payload(size: float | None, usual: float) -> float | None:

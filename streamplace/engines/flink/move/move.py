@@ -28,16 +28,16 @@ from streamplace.engines.flink.move.journal import (
     renewing,
     unfinished,
 )
-from streamplace.engines.flink.move.move_blocks import (
+from streamplace.engines.flink.move.outcomes import (
+    FlinkMoved,
+    Forgotten,
     leaving_untouched,
     releasing,
     remembered,
     resumable,
 )
-from streamplace.engines.flink.move.outcomes import FlinkMoved, Forgotten
 from streamplace.engines.flink.move.preflight import check_saving
-from streamplace.engines.flink.move.resuming import resume_command, with_job
-from streamplace.engines.flink.move.returned_devices import await_devices
+from streamplace.engines.flink.move.resuming import await_devices, resume_command, with_job
 from streamplace.engines.flink.move.settling import Settling, SourceFlow, source_flow
 from streamplace.engines.flink.move.state import Saving, stop_status
 from streamplace.engines.flink.move.transaction import Transaction, Way

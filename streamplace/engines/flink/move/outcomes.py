@@ -1,10 +1,16 @@
-"""Outcomes of a move, and messages on jobs that did not move."""
+"""Outcomes of a move, messages on jobs that did not move, and blocks that complete them."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from streamplace.engines.flink.move.endings import last_kept
+from streamplace.engines.flink.move.folder import SavepointFolder
+from streamplace.engines.flink.move.journal import Journal, MoveLock
+from streamplace.engines.flink.move.saved_files import last_on_files
 from streamplace.engines.flink.move.state import stopped_with
-from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
+from streamplace.engines.flink.program.submission import chain_states
+from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Rest
 from streamplace.engines.live import Moved
 from streamplace.errors import StreamplaceError
 from streamplace.model.messages import shown
@@ -59,3 +65,79 @@ def ended_before(rest: Rest, job: str, state: str) -> str:
         ending = f"job {job} was cancelled by another user; nothing was started"
     path = stopped_with(rest, job) or last_kept(rest, job)
     return ending if path is None else f"{ending}. Its state is in {shown(path, 300)}"
+
+
+def forgotten(folder: SavepointFolder, journal: Journal, resume_by: str) -> FlinkError:
+    """Error about a job that the JobManager no longer knows, with advice."""
+    text = (
+        f"the JobManager no longer knows job {journal.job}, because it was restarted "
+        "without high availability"
+    )
+    state = last_on_files(folder, journal)
+    if state is None and journal.savepoint is None:
+        return FlinkError(
+            f"{text}, and {shown(folder.uri, 300)} contains no complete savepoint of it; "
+            "start the job again as it was first submitted"
+        )
+    words = f"its state is in {journal.savepoint}" if state is None else state.words
+    return Forgotten(f"{text}; {words}. Finish the move with: {resume_by}")
+
+
+@contextmanager
+def leaving_untouched() -> Iterator[None]:
+    """Add to errors of the block that nothing has happened to the job."""
+    try:
+        yield
+    except StreamplaceError as error:
+        untouched(error)
+        raise
+
+
+@contextmanager
+def remembered(rest: Rest, job: str) -> Iterator[None]:
+    """Raise Forgotten for errors of the block whose cause is a restarted JobManager."""
+    try:
+        yield
+    except StreamplaceError as error:
+        if isinstance(error, NoAnswer) or rest.state(job) is not None:
+            raise
+        raise Forgotten(f"the JobManager no longer knows job {job}: {error}") from None
+
+
+@contextmanager
+def resumable(line: str) -> Iterator[None]:
+    """Add to errors of the block how the move can be finished."""
+    try:
+        yield
+    except StreamplaceError as error:
+        error.args = (f"{str(error).rstrip('.')}. Finish the move with: {line}", *error.args[1:])
+        raise
+
+
+@contextmanager
+def releasing(lock: MoveLock) -> Iterator[None]:
+    """Release a lock when the block ends, unless the state of the job is undecided.
+
+    An interruption has already been handled inside the block.
+
+    Raises
+    ------
+    Forgotten
+        When the moved job no longer exists, because the JobManager was restarted.
+    """
+    try:
+        yield
+    except Undecided:
+        raise
+    except (StreamplaceError, KeyboardInterrupt):
+        with suppress(FlinkError):
+            lock.release()
+        raise
+    if not chain_states(lock.folder.rest, lock.journal.job):
+        raise Forgotten(
+            f"the JobManager no longer knows job {lock.journal.successor}, because it was "
+            "restarted without high availability. Finish the move with: "
+            f"{lock.journal.resume_by}"
+        )
+    with suppress(FlinkError):
+        lock.release()

@@ -1,12 +1,19 @@
-"""The command that finishes a move, complete so that it can be executed as printed."""
+"""Resuming of moves: the command that finishes a move, and the TaskManagers that it waits for.
+
+The command is complete, so that it can be executed as printed.
+"""
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.model.messages import listed
 
+LOOK_SECONDS = 0.5
 _NEW = ("--placement", "--rate", "--output", "-o")
 """Options with a value that a resumed move does not accept."""
 _FLAGS = ("--resume", "--json", "--probe")
@@ -102,3 +109,34 @@ def _parted(words: Sequence[str]) -> tuple[list[str], list[str]]:
     """Words before the arguments of the job, and those arguments."""
     end = list(words).index("--") if "--" in words else len(words)
     return [*words[:end]], [*words[end:]]
+
+
+def await_devices(
+    rest: Rest, needed: set[str], seconds: float, tell: Callable[[str], None]
+) -> None:
+    """Wait until TaskManagers have joined, and released the slots of jobs that the cluster forgot.
+
+    They release the slots of a job some time after its JobManager has gone.
+
+    Raises
+    ------
+    FlinkError
+        When that takes longer than ``seconds``.
+    """
+    deadline, before = time.monotonic() + seconds, ""
+    while waiting := _awaited(rest, needed):
+        if time.monotonic() > deadline:
+            raise FlinkError(f"{waiting}, and did not within {seconds:g} s")
+        if waiting != before:
+            tell(f"waiting: {waiting}")
+        before = waiting
+        time.sleep(LOOK_SECONDS)
+
+
+def _awaited(rest: Rest, needed: set[str]) -> str:
+    """Condition that TaskManagers do not meet yet, as a clause; empty if they meet all."""
+    offered, jobs = rest.offered(), rest.jobs().keys()
+    if missing := sorted(needed.difference(offered)):
+        return f"{listed(missing)} have to join the cluster"
+    held = [device for device in sorted(needed) if set(rest.holders(device)) - jobs]
+    return f"{listed(held)} have to give back the slots of a forgotten job" if held else ""

@@ -24,15 +24,15 @@ from streamplace.engines.flink.move.outcomes import (
     ABANDONED,
     NOT_TOUCHED,
     FlinkMoved,
-    Forgotten,
     NotRunning,
     Undecided,
     ended_before,
+    forgotten,
     reason,
 )
 from streamplace.engines.flink.move.pause import pause_of
 from streamplace.engines.flink.move.returning import latest_of, start_of
-from streamplace.engines.flink.move.saved_files import last_on_files, last_path
+from streamplace.engines.flink.move.saved_files import last_path
 from streamplace.engines.flink.move.savepoints import record
 from streamplace.engines.flink.move.settling import Settling, SourceFlow, settle
 from streamplace.engines.flink.move.state import (
@@ -379,19 +379,7 @@ class Transaction:
             raise self._forgotten() from None
 
     def _forgotten(self) -> FlinkError:
-        """Error about a job that the JobManager no longer knows, with advice."""
-        text = (
-            f"the JobManager no longer knows job {self.journal.job}, because it was restarted "
-            "without high availability"
-        )
-        state = last_on_files(self.folder, self.journal)
-        if state is None and self.journal.savepoint is None:
-            return FlinkError(
-                f"{text}, and {shown(self.folder.uri, 300)} contains no complete savepoint of it; "
-                "start the job again as it was first submitted"
-            )
-        words = f"its state is in {self.journal.savepoint}" if state is None else state.words
-        return Forgotten(f"{text}; {words}. Finish the move with: {self.resume_by}")
+        return forgotten(self.folder, self.journal, self.resume_by)
 
     def _not_running(self, why: str, failure: FlinkError, path: str) -> NotRunning:
         self._save(returns=True, savepoint=path)

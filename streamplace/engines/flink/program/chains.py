@@ -118,6 +118,15 @@ def unfused(task: str, expected: Iterable[str] = ()) -> list[str]:
     return [name for name in [*names, task[start:]] if name]
 
 
+def is_line(task: str, operators: Iterable[str]) -> bool:
+    """Whether the operators of a task form a chain without branches.
+
+    >>> is_line("a -> b", ["a", "b"]), is_line("a -> (b, c)", ["a", "b", "c"])
+    (True, False)
+    """
+    return _INDEX.sub("", task) == FUSED.join(operators)
+
+
 def _is_group(
     task: str, at: int, partner: dict[int, int], is_list: set[int], groups: list[int]
 ) -> bool:

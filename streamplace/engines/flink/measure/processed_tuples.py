@@ -1,0 +1,68 @@
+"""Tuples that the tasks of a job process per second."""
+
+from collections.abc import Container, Mapping, Sequence
+
+from streamplace.engines.flink.measure.job_watch import JobWatch
+from streamplace.engines.flink.measure.sampling import Activity, sent_by
+from streamplace.engines.flink.rest.answer_shapes import Job
+from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.engines.flink.rest.plan import FlinkTask
+from streamplace.model.messages import quoted
+
+
+def processed_tuples(
+    watch: JobWatch, activity: Mapping[str, Activity], doubts: list[str]
+) -> dict[str, float]:
+    """Tuples/s that each task processes: those that it reads, or generates if it is a source.
+
+    What is not known of them is added to the doubts.
+    """
+    document = watch.rest.job(watch.job)
+    _refuse_ended(document, watch.tasks, watch.generated)
+    age = document.get("duration", 0) / 1000
+    answer = {}
+    for task in watch.tasks:
+        generated, seen = watch.generated.get(task.id), activity[task.id]
+        answer[task.id] = _taken_in(doubts, task, generated, seen)
+        answer[task.id] = answer[task.id] or _held_back(doubts, task, generated, seen, age)
+    return answer
+
+
+def _refuse_ended(document: Job, tasks: Sequence[FlinkTask], sources: Container[str]) -> None:
+    """Raise FlinkError if a source has ended, because its measured rate is no longer valid."""
+    ended = {row["id"] for row in document["vertices"] if row.get("status") == "FINISHED"}
+    for task in tasks:
+        if task.id in ended and task.id in sources:
+            raise FlinkError(
+                f"source {quoted(task.name)} has ended; profile the job while all sources run"
+            )
+
+
+def _taken_in(doubts: list[str], task: FlinkTask, generated: str | None, seen: Activity) -> float:
+    """Tuples/s that a task processes."""
+    if generated is None:
+        return seen.records_in
+    if [sent_by(one) for one in task.operators].count(generated) == 1 and generated in seen.rates:
+        return seen.rates[generated]
+    if len(task.operators) > 1:
+        doubts.append(
+            f"rate of {task.name}: that of the tuples that leave the chain, because Flink does not "
+            "report how many its first operator emits; rates that are given for it, such as "
+            "--rate, must be those, too"
+        )
+    return seen.records_out
+
+
+def _held_back(
+    doubts: list[str], task: FlinkTask, generated: str | None, seen: Activity, age: float
+) -> float:
+    """Mean tuples/s since the start, for a source that sent nothing during the measurement."""
+    sent = seen.totals.get(generated or "", seen.totals.get("numRecordsOut", 0.0))
+    if generated is None or not sent or not age:
+        return 0.0
+    doubts.append(
+        f"rate of {task.name}: it sent nothing during the measurement, because of watermark "
+        f"alignment or missing input; {sent / age:.3g} tuples/s is its mean since the job's "
+        "start, and its CPU is unknown; profile for longer"
+    )
+    return sent / age
