@@ -29,7 +29,7 @@ def test_every_command_explains_itself_with_an_example(run: Callable, words: lis
         (["import", "nonsense", "x", "-o", "y.json"], "there is no format 'nonsense'"),
         (["import", "dream", "x"], "the output file is missing"),
         (["generate", "branched"], "the output file is missing"),
-        (["generate", "branched", "--branches", "x"], "is not a valid integer"),
+        (["generate", "branched", "--branches", "x"], "'x' is not a whole number"),
     ],
 )
 def test_bad_usage_ends_in_one_line_and_exit_code_2(
