@@ -266,6 +266,7 @@ def profile_(
     compares the model's prediction for the current placement with the measured rate.
     """
     from streamplace.engines.flink.measure.local_cost import LOCAL_COST
+    from streamplace.engines.flink.measure.message_cost import MESSAGE_COST
     from streamplace.engines.flink.measure.warm import Warmth, warm_profile
     from streamplace.engines.flink.rest.jobs import only_job
     from streamplace.io.graphs import graph_to_dict, write_graph
@@ -287,7 +288,7 @@ def profile_(
         where = "" if output is None else f" → {output}"
         say(f"{graph.n_operators} operators, {graph.source_rate:g} tuples/s{where}")
         print_about(graph)
-    for fact in (LOCAL_COST, CONSISTENCY):
+    for fact in (LOCAL_COST, MESSAGE_COST, CONSISTENCY):
         if fact in graph.attributes:
             say(f"{fact}: {graph.attributes[fact]}")
     for doubt in seen.doubts:

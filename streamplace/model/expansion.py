@@ -9,9 +9,10 @@ import numpy as np
 
 from streamplace.errors import GraphError, PlacementError, ProblemError
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
+from streamplace.model.buffers import is_of_messages
 from streamplace.model.columns import frozen
 from streamplace.model.constraints import Constraints
-from streamplace.model.graph import StreamGraph
+from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.key_groups import subtask_parts
 from streamplace.model.messages import quoted
 from streamplace.model.moving import Moving
@@ -31,8 +32,10 @@ class Expansion:
 
     A subtask has 1/p of its operator's rate and memory or, where the operator has key groups, the
     share of them that it owns (`streamplace.model.key_groups`). It has 1/p of the constant load in
-    any case. A window keeps its size and advance and has the subtask's share of its base and
-    limit, so that the windows of all subtasks together emit what the operator's window does.
+    any case, and 1/p of the load of messages at the graph's rate (`streamplace.model.buffers`),
+    which is a part of its constant load from then on; so set the rate before. A window keeps its
+    size and advance and has the subtask's share of its base and limit, so that the windows of all
+    subtasks together emit what the operator's window does.
 
     Attributes
     ----------
@@ -192,7 +195,7 @@ def expand(graph: StreamGraph) -> Expansion:
     p = graph.operators.parallelism.astype(np.int64)
     if (p == 1).all():
         rows = np.arange(graph.n_operators, dtype=np.int32)
-        return Expansion(graph, graph, frozen(rows))
+        return Expansion(_with_messages(graph), graph, frozen(rows))
     forward = _forward(graph, p)
     sender, receiver = p[graph.streams.source], p[graph.streams.target]
     copies = np.where(forward, sender, sender * receiver)
@@ -200,8 +203,23 @@ def expand(graph: StreamGraph) -> Expansion:
     operator = np.repeat(np.arange(graph.n_operators, dtype=np.int32), p)
     subtasks = _subtasks(graph, p, operator)
     streams = _subtask_streams(graph, subtasks, p, forward, copies)
-    expanded = StreamGraph(graph.name, subtasks, streams, graph.attributes)
+    expanded = StreamGraph(graph.name, subtasks, streams, _attributes(graph))
     return Expansion(expanded, graph, frozen(operator))
+
+
+def _with_messages(graph: StreamGraph) -> StreamGraph:
+    """Return a graph of single subtasks with its messages as constant loads."""
+    attributes = _attributes(graph)
+    if len(attributes) == len(graph.attributes):
+        return graph
+    operators = replace(graph.operators, constant=graph.charged_constant)
+    streams = replace(graph.streams, operators=operators)
+    return replace(graph, operators=operators, streams=streams, attributes=attributes)
+
+
+def _attributes(graph: StreamGraph) -> dict[str, Attribute]:
+    """Attributes of the graph of subtasks: without the cost of messages, which it contains."""
+    return {name: value for name, value in graph.attributes.items() if not is_of_messages(name)}
 
 
 def _forward(graph: StreamGraph, p: Longs) -> Bools:
@@ -255,7 +273,7 @@ def _subtasks(graph: StreamGraph, p: Longs, operator: Ints) -> Operators:
         },
         fires_all=operators.fires_all[operator],
         about=[operators.about[v] for v in rows],
-        constant=(operators.constant / p)[operator],
+        constant=(graph.charged_constant / p)[operator],
     )
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from streamplace.errors import GraphError
 from streamplace.model.arrays import Floats, Ints
+from streamplace.model.buffers import MessageLoads, check_messages
 from streamplace.model.columns import frozen, is_text, same_fields
 from streamplace.model.display import Pictured, data_frame
 from streamplace.model.messages import counted, quoted, shown
@@ -87,6 +88,7 @@ class StreamGraph(Pictured):
         if not is_text(self.name):
             raise GraphError(f"the name of a graph is {quoted(self.name)}; it must be a string")
         put(self, "attributes", MappingProxyType(_checked_attributes(self.attributes)))
+        check_messages(self.attributes)
         if self.streams.operators is not self.operators:
             raise GraphError("the streams belong to the operators of another graph")
         put(self, "flow", self._flow())
@@ -171,6 +173,18 @@ class StreamGraph(Pictured):
         work += np.bincount(flow.target, half, self.n_operators)
         more = np.divide(work, flow.input_rate, out=np.zeros_like(work), where=flow.input_rate > 0)
         return frozen(np.asarray(ipt + more, np.float64))
+
+    @property
+    def charged_constant(self) -> Floats:
+        """MIPS that each operator uses besides its tuples: its constant load, and messages.
+
+        Messages are those at the graph's rate and parallelism that the operator's ``ipt`` does not
+        contain; see `streamplace.model.buffers`.
+        """
+        messages, constant = MessageLoads.of(self), self.operators.constant
+        if messages is None:
+            return constant
+        return frozen(constant + messages.more(self.operators.parallelism) / 1e6)
 
     @property
     def sources(self) -> Ints:

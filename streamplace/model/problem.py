@@ -291,7 +291,7 @@ class Problem(Pictured):
 
     def _constants(self) -> Floats | None:
         """Cores that operators use at any rate, operators × device types, or None."""
-        constant, devices = self.graph.operators.constant, self.cluster.devices
+        constant, devices = self.graph.charged_constant, self.cluster.devices
         if not constant.any():
             return None
         mips = devices.mips if self.seconds is not None else devices.mips[devices.example]

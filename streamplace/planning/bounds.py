@@ -1,4 +1,8 @@
-"""Lower bounds of the cost of every plan, from the cheapest relaxation to the strongest."""
+"""Lower bounds of the cost of every plan, from the cheapest relaxation to the strongest.
+
+They leave out messages between subtasks, which depend on the parallelism. These cost nothing or
+more, so the bounds remain valid.
+"""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

@@ -26,7 +26,7 @@ FORBIDDEN = 1e6
 class Packing(NamedTuple):
     """Operators at given parallelisms, and types of machines, as arrays for kernels."""
 
-    instructions: Floats  # [N] per second
+    instructions: Floats  # [N] per second, those for messages included
     error: Floats  # [N] instructions per second by which costs may be too low
     protected: int  # operators on each machine that may cost more at the same time, Γ
     memory: Floats  # [N] bytes
@@ -56,9 +56,10 @@ def packing_of(demand: Demand, catalogue: Catalogue, parallelism: Ints) -> Packi
     capacity = capacities(catalogue)
     speed = capacity[:, CORE]
     groups = slot_groups(demand, catalogue)
+    messages = demand.of_messages(parallelism)
     return Packing(
-        demand.instructions,
-        demand.error,
+        demand.instructions + messages,
+        demand.error + demand.error_share * messages,
         demand.protected,
         demand.memory,
         demand.source,

@@ -7,6 +7,7 @@ import numpy as np
 
 from streamplace.errors import ProblemError
 from streamplace.model.arrays import Bools, Floats, Ints
+from streamplace.model.buffers import MessageLoads
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.streams import CHAINED
@@ -28,6 +29,11 @@ class Demand:
     constant
         [N] instructions per second that operators use at any rate. A machine is charged for them in
         proportion to the tuples of its subtasks, which is no less than their equal parts.
+    messages
+        Instructions per second of messages between subtasks, which depend on the parallelism; None
+        if they cost nothing. They are in no other field, so bounds that leave them out are lower.
+    error_share
+        Share by which the cost of an operator may be too low.
     error
         [N] instructions per second by which the cost of an operator may be too low.
     protected
@@ -58,6 +64,8 @@ class Demand:
     graph: StreamGraph
     instructions: Floats
     constant: Floats
+    messages: MessageLoads | None
+    error_share: float
     error: Floats
     protected: int
     memory: Floats
@@ -82,6 +90,17 @@ class Demand:
     def name(self) -> tuple[str, ...]:
         """Names of the operators."""
         return self.graph.operators.name
+
+    @property
+    def is_proportional(self) -> bool:
+        """Whether all CPU grows in proportion to the rate."""
+        return self.messages is None and not self.constant.any()
+
+    def of_messages(self, parallelism: Ints, times: float = 1.0) -> Floats:
+        """Instructions per second for messages at a multiple of the rate, [N]."""
+        if self.messages is None:
+            return np.zeros(self.n_operators)
+        return self.messages.more(parallelism, times)
 
     @property
     def heaviest(self) -> Floats:
@@ -142,6 +161,8 @@ def demand_of(
         graph=graph,
         instructions=instructions,
         constant=constant,
+        messages=MessageLoads.of(graph),
+        error_share=error,
         error=error * instructions,
         protected=min(protected, graph.n_operators),
         memory=np.array(operators.memory),

@@ -33,8 +33,8 @@ def result_of(
     limit = _limit(demand, packed, packing, names, use)
     if problem.cluster is not None:
         link = fullest_link(deployment.problem, deployment.placement)
-        constant = demand.constant.any()
-        machine = growing_use(demand, packing, packed) if constant else limit.use
+        steady = demand.is_proportional
+        machine = limit.use if steady else growing_use(demand, packing, packed)
         limit = limit if link is None or link.use <= machine else link
     return PlanResult(
         graph=deployment.expansion.original.at_rate(graph.source_rate),
@@ -101,7 +101,7 @@ def _limit(
     flowing = np.zeros(use.shape[1])
     flowing[list(FLOWING)] = 1  # memory and slots in use do not grow with the rate
     full = use
-    if demand.constant.any():
+    if not demand.is_proportional:
         inverse = growing_use(demand, packing, packed)
         full = use_at(demand, packing, packed, 1 / inverse) if 0 < inverse < inf else use
     growing = full * flowing if (use[:, FLOWING] > 0).any() else use
@@ -109,8 +109,8 @@ def _limit(
     share = packed.rows[machine] / packed.parallelism
     busiest = packing.most[:, 1]
     needs = {
-        "cpu": demand.instructions * share,
-        "core": demand.instructions * busiest * (share > 0),
+        "cpu": packing.instructions * share,
+        "core": packing.instructions * busiest * (share > 0),
         "memory": demand.memory * share,
         "slots": packed.rows[machine].astype(np.float64),
         "egress": _ends(demand, demand.source) * share,

@@ -12,7 +12,7 @@ from streamplace.planning.bounds import CostBound, proven_bound
 from streamplace.planning.improving import with_fewer_subtasks, with_most_room
 from streamplace.planning.naming import result_of, step_of
 from streamplace.planning.offers import Catalogue
-from streamplace.planning.packed import PackedMachines
+from streamplace.planning.packed import PackedMachines, without_idle
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.refusals import check_offers, check_tags, refusal, slow_operator
 from streamplace.planning.result import PlanResult, PlanStep, PlanSteps
@@ -119,6 +119,7 @@ def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> list[Pack
     packed = cheapest
     for improve in (with_fewer_subtasks, with_most_room):
         packed = improve(problem, packed, search.walked, _ended(meter, share))
+        packed = without_idle(packed, problem.catalogue)
     return [packed, cheapest]
 
 

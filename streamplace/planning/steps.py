@@ -59,10 +59,10 @@ def rate_of(problem: PlanProblem, packed: PackedMachines) -> float:
 def growing_use(demand: Demand, packing: Packing, packed: PackedMachines) -> float:
     """Inverse of the multiple of the rate at which the first machine is full.
 
-    Without constant loads, it is the use of the fullest resource. Constant loads leave less for the
-    loads that grow with the rate; the multiple is then found by bisection.
+    If all CPU grows with the rate, it is the use of the fullest resource. Constant loads and
+    messages grow less, and leave less for other loads; the multiple is then found by bisection.
     """
-    if not demand.constant.any():
+    if demand.is_proportional:
         return float(largest_use(packing, packed)[:, FLOWING].max())
 
     def fits(times: float) -> bool:
@@ -84,7 +84,8 @@ def growing_use(demand: Demand, packing: Packing, packed: PackedMachines) -> flo
 def use_at(demand: Demand, packing: Packing, packed: PackedMachines, times: float) -> Floats:
     """Share of every resource of every machine in use at a multiple of the rate, [D, 6]."""
     usual, constant = packing.instructions, demand.constant
-    needed = times * (usual - constant) + constant
+    needed = times * (demand.instructions - constant) + constant
+    needed += demand.of_messages(packing.parallelism, times)
     share = np.divide(needed, usual, out=np.ones_like(needed), where=usual > 0)
     at = packing._replace(
         instructions=needed,

@@ -46,7 +46,7 @@ def contradictions(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
     yield from _of_slots(asked, result, subtasks)
     yield from _of_machines(asked, result)
     if isfinite(result.carries):
-        full = subtasks.graph.at_rate(result.carries)
+        full = expand(result.graph.at_rate(result.carries)).graph
         reached = float(throughput(Problem(full, result.cluster).instance, place[None])[0])
         if reached < 1 - CLOSE or result.carries < result.rate / (1 - asked.headroom) * (1 - CLOSE):
             yield f"it says that it carries {result.carries:.6g} tuples/s, and does not"

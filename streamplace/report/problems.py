@@ -100,8 +100,8 @@ def operators_part(graph: StreamGraph) -> OperatorsPart:
         joins=column(operators.fires_all.astype(np.int32)),
         memory=column(operators.memory),
     )
-    if operators.constant.any():
-        part["constant"] = column(operators.constant)
+    if (constant := graph.charged_constant).any():
+        part["constant"] = column(constant)
         part["subtasks"] = column(operators.parallelism)
     if operators.window:
         part["windows"] = [

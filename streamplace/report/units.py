@@ -58,7 +58,7 @@ class DeviceLayers:
 def units_part(graph: StreamGraph, units: DeviceLayers) -> ProblemPart:
     """Describe a graph whose rows are units."""
     work = graph.input_rate * graph.charged_ipt / 1e6
-    sums = units.summed(work + graph.operators.constant)
+    sums = units.summed(work + graph.charged_constant)
     memory = units.summed(graph.operators.memory)
     names = graph.operators.name
     first = units.first.tolist()

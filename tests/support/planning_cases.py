@@ -74,7 +74,8 @@ def plannable(draw: st.DrawFn, most: int = 3) -> StreamGraph:
         )
         for v in range(1, n)
     ]
-    return StreamGraph.of("drawn", operators, streams)
+    costs = {"message ipt": draw(st.sampled_from([0, 0, 300, 3000])), "buffer timeout": 0.1}
+    return StreamGraph.of("drawn", operators, streams, costs)
 
 
 def question(seed: int) -> dict[str, Any]:
@@ -87,6 +88,7 @@ def question(seed: int) -> dict[str, Any]:
     keep, on_cluster = bool(random.random() < 0.3), bool(random.random() < 0.5)
     graph = _any_graph(random, keep, heavy=not on_cluster)
     graph = _beside_constants(graph, np.random.default_rng((seed, 1)), 1.0 if on_cluster else 5.0)
+    graph = _with_messages(graph, np.random.default_rng((seed, 2)), 1.0 if on_cluster else 5.0)
     return {
         "graph": graph,
         "offers": None if on_cluster else _any_offers(random),
@@ -179,6 +181,18 @@ def _beside_constants(graph: StreamGraph, random: np.random.Generator, mips: flo
     parts = random.choice([0.0, 0.0, 0.05, 0.2, 0.7], graph.n_operators)
     operators = replace(graph.operators, constant=parts * mips)
     return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
+
+
+def _with_messages(graph: StreamGraph, random: np.random.Generator, mips: float) -> StreamGraph:
+    """Messages cost up to a percent of a core in every third graph; some ``ipt`` contain some."""
+    if random.random() < 2 / 3:
+        return graph
+    attributes = {"message ipt": float(random.choice([100, 1000, 10_000])) * mips}
+    attributes["buffer timeout"] = float(random.choice([0.0, 0.1]))
+    for name in graph.operators.name:
+        if random.random() < 0.5:
+            attributes[f"messages per tuple of {name}"] = float(random.choice([0.05, 2.0]))
+    return replace(graph, attributes=attributes)
 
 
 def all_contents(parallelism: Ints, machines: int) -> Iterator[Ints]:

@@ -6,6 +6,7 @@ from typing import Any
 
 from streamplace.engines.names import slug
 from streamplace.errors import PlacementError, SettingError
+from streamplace.model.buffers import BUFFER_TIMEOUT, MESSAGE_IPT, MESSAGES_OF
 from streamplace.model.graph import CPU_OF, Attribute, StreamGraph
 from streamplace.model.messages import listed, quoted
 from streamplace.model.operators import Operator
@@ -126,9 +127,14 @@ def _attributes(pairs: Sequence[tuple[str, StreamGraph]]) -> dict[str, Attribute
     attributes: dict[str, Attribute] = dict.fromkeys(["mips"], speeds.pop()) if speeds else {}
     if doubts:
         attributes["unmeasured"] = "; ".join(doubts)
+    with_streams = [graph.attributes for _, graph in pairs if graph.n_streams]
+    if with_streams and all(MESSAGE_IPT in own for own in with_streams):
+        attributes[MESSAGE_IPT] = max(own[MESSAGE_IPT] for own in with_streams)
+        attributes[BUFFER_TIMEOUT] = min(own[BUFFER_TIMEOUT] for own in with_streams)
     return attributes | {
-        f"{CPU_OF}{job}{BETWEEN}{key.removeprefix(CPU_OF)}": value
+        f"{prefix}{job}{BETWEEN}{key.removeprefix(prefix)}": value
         for job, graph in pairs
         for key, value in graph.attributes.items()
-        if key.startswith(CPU_OF)
+        for prefix in (CPU_OF, MESSAGES_OF)
+        if key.startswith(prefix)
     }

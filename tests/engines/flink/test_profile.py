@@ -76,6 +76,21 @@ def test_a_profile_is_the_truth(threads: Clock) -> None:
     assert "unmeasured" not in graph.attributes
 
 
+def test_a_profile_assumes_what_a_message_costs_and_contains_those_that_were_sent(
+    threads: Clock,
+) -> None:
+    """The splitter reads from 4 channels of 25 tuples/s and writes to 2 of 125."""
+    graph = profile(shop(threads), "job", 10).graph(MIPS)
+    attributes = graph.attributes
+    assert str(attributes["message cost"]).startswith("assumed to be 115 µs of a core")
+    assert attributes["message ipt"] == pytest.approx(115 * MIPS)
+    assert attributes["buffer timeout"] == 0.1
+    contained = attributes["messages per tuple of split"]
+    assert contained == pytest.approx((100 / 3.5 + 250 / 13.5) / 100)
+    assert not graph.charged_constant.any()
+    assert graph.at_rate(10.0).charged_constant.all()
+
+
 def test_threads_that_are_not_there_are_told(
     threads: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,6 +27,7 @@ from streamplace.engines.flink.measure.cluster import (
     measured_cluster,
 )
 from streamplace.engines.flink.measure.local_cost import ASSUMED, LOCAL_COST, chain_saving
+from streamplace.engines.flink.measure.message_cost import MESSAGE_COST
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.source_rates import (
     SourceRate,
@@ -351,7 +352,9 @@ def _notes(rest: Rest, reading: _Reading, machines: Catalogue | Cluster | None) 
 
 
 def _notes_on_streams(graph: StreamGraph) -> Iterator[str]:
-    """Note on the assumed cost of local streams, or on the savings by chaining them."""
+    """Notes on the assumed costs of messages and of local streams, or on what chains save."""
+    if MESSAGE_COST in graph.attributes:
+        yield f"what a message between subtasks costs is {graph.attributes[MESSAGE_COST]}"
     source = str(graph.attributes.get(LOCAL_COST, ""))
     if source.startswith(ASSUMED):
         yield f"what a tuple costs between two threads of a TaskManager is {source}"

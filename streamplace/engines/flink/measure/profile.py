@@ -19,6 +19,7 @@ from streamplace.engines.flink.measure.local_cost import (
     local_cost,
     with_local_cost,
 )
+from streamplace.engines.flink.measure.message_cost import with_message_cost
 from streamplace.engines.flink.measure.processed_tuples import processed_tuples
 from streamplace.engines.flink.measure.profile_quality import (
     doubts_of_cpu,
@@ -189,6 +190,7 @@ class JobProfile:
         graph = StreamGraph.of(self.name, operators, streams, facts)
         if self.edges:
             graph = with_local_cost(graph, self._local_cost(carried), mips)
+            graph = with_message_cost(graph, mips)
         return self._checked(graph)
 
     def _local_cost(self, carried: CarriedTuples) -> LocalCost:

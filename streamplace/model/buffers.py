@@ -1,0 +1,168 @@
+"""Messages between subtasks: buffers that are sent before they are full, and what they cost.
+
+An engine such as Flink sends what is in the buffer of a channel once per buffer timeout, if there
+is anything in it. With c channels between the subtasks of two operators, r tuples/s on each of them
+and a timeout of T seconds, that is
+
+    messages/s = c · r / (1 + r · T).
+
+A message takes a number of instructions, half of them of the sending and half of the receiving
+operator, and equal parts of all their subtasks, on one device as between two. With p sending and q
+receiving subtasks c is p · q, and p for a forward stream. Streams in a chain have no channels.
+
+The CPU per tuple of a measured operator contains the messages of its measured parallelism. An
+operator is therefore charged for the larger of the messages that it sends and receives and those
+that this CPU contains: more subtasks cost more, and fewer get no credit. The charge never falls
+where the rate or a parallelism grows, and is never below that of the CPU per tuple alone.
+
+Attributes of the graph hold the figures, because they scale with its ``ipt``.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamplace.errors import GraphError
+from streamplace.model.arrays import Bools, Floats, Ints
+from streamplace.model.messages import quoted
+from streamplace.model.streams import CHAINED
+from streamplace.model.units import LARGEST
+
+if TYPE_CHECKING:
+    from streamplace.model.graph import StreamGraph
+
+MESSAGE_IPT = "message ipt"
+"""Attribute of a graph: instructions per message, of both ends together."""
+BUFFER_TIMEOUT = "buffer timeout"
+"""Attribute of a graph: seconds after which a buffer is sent although it is not full."""
+MESSAGES_OF = "messages per tuple of "
+"""Prefix of the attributes that tell how many messages an operator's measured ``ipt`` contains."""
+ROUNDING = 1e-9
+"""Share of the messages below which a difference is one of rounding."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MessageLoads:
+    """CPU of the messages of a graph of N operators and M streams, at any parallelism.
+
+    Attributes
+    ----------
+    ipt
+        Instructions per message, of both ends together.
+    timeout
+        Buffer timeout in seconds.
+    source, target
+        [M] ends of the streams.
+    tuples
+        [M] per second.
+    forward, plain, chained
+        [M] whether a stream joins subtask i to subtask i; whether it does so if the parallelisms
+        are equal; whether it has no channels.
+    work
+        [N] instructions per second that operators use for their tuples.
+    contained
+        [N] those of them that are for messages.
+    """
+
+    ipt: float
+    timeout: float
+    source: Ints
+    target: Ints
+    tuples: Floats
+    forward: Bools
+    plain: Bools
+    chained: Bools
+    work: Floats
+    contained: Floats
+
+    @classmethod
+    def of(cls, graph: "StreamGraph") -> "MessageLoads | None":
+        """Messages of a graph at its rate; None if it does not say what one costs."""
+        cost = message_cost(graph.attributes)
+        if cost is None or not len(graph.streams):
+            return None
+        streams, flow, rows = graph.streams, graph.flow, graph.flow.stream_index
+        kind = np.array(streams.partitioning, dtype="U9")[rows]
+        keyed = graph.operators.max_parallelism[flow.target] > 0
+        names = graph.operators.name
+        per_tuple = [_amount(graph.attributes, MESSAGES_OF + name) for name in names]
+        work = flow.input_rate * graph.charged_ipt
+        contained = 0.5 * cost[0] * np.array(per_tuple) * flow.input_rate
+        return cls(
+            *cost,
+            flow.source,
+            flow.target,
+            flow.tuples,
+            (kind == "forward") | (kind == CHAINED),
+            (kind == "") & ~keyed,
+            kind == CHAINED,
+            work,
+            np.minimum(contained, work),
+        )
+
+    def messages(self, parallelism: Ints, times: float = 1.0) -> Floats:
+        """Messages/s that each operator sends and receives, at a multiple of the rate, [N]."""
+        p = parallelism.astype(np.float64)
+        sender, receiver = p[self.source], p[self.target]
+        straight = self.forward | (self.plain & (sender == receiver))
+        channels = np.where(straight, sender, sender * receiver)
+        tuples = times * self.tuples
+        sent = np.where(self.chained, 0.0, tuples / (1 + tuples / channels * self.timeout))
+        n = len(parallelism)
+        both = np.bincount(self.source, sent, n) + np.bincount(self.target, sent, n)
+        return np.asarray(both, np.float64)
+
+    def more(self, parallelism: Ints, times: float = 1.0) -> Floats:
+        """Instructions per second for messages that the ``ipt`` does not contain, [N].
+
+        Parameters
+        ----------
+        parallelism
+            [N] number of subtasks.
+        times
+            Multiple of the rate.
+        """
+        needed = 0.5 * self.ipt * self.messages(parallelism, times)
+        left = needed - times * self.contained
+        return np.where(left > ROUNDING * needed, left, 0.0)
+
+
+def message_cost(attributes: Mapping[str, object]) -> tuple[float, float] | None:
+    """Instructions per message and buffer timeout of a graph; None if messages cost nothing.
+
+    >>> message_cost({"message ipt": 2.5e5, "buffer timeout": 0.1})
+    (250000.0, 0.1)
+    """
+    ipt = _amount(attributes, MESSAGE_IPT)
+    if not ipt:
+        return None
+    if BUFFER_TIMEOUT not in attributes:
+        raise GraphError(
+            f"the graph has the attribute {quoted(MESSAGE_IPT)} without {quoted(BUFFER_TIMEOUT)}; "
+            "give the seconds after which a buffer is sent"
+        )
+    return ipt, _amount(attributes, BUFFER_TIMEOUT)
+
+
+def is_of_messages(attribute: str) -> bool:
+    """Whether an attribute of a graph is one of those of messages."""
+    return attribute in (MESSAGE_IPT, BUFFER_TIMEOUT) or attribute.startswith(MESSAGES_OF)
+
+
+def check_messages(attributes: Mapping[str, object]) -> None:
+    """Raise GraphError if attributes of messages are no amounts, or one is missing."""
+    message_cost(attributes)
+    for name in attributes:
+        if name.startswith(MESSAGES_OF):
+            _amount(attributes, name)
+
+
+def _amount(attributes: Mapping[str, object], name: str) -> float:
+    value = attributes.get(name, 0.0)
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LARGEST:
+        return float(value)
+    raise GraphError(
+        f"attribute {quoted(name)} is {quoted(value)}; it must be a number from 0 to {LARGEST:g}"
+    )
