@@ -37,8 +37,7 @@ from streamplace.planning.planner import planned, planned_most
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.result import PlanResult
 from streamplace.planning.settings import USUAL_BUDGET, PlanSettings
-from streamplace.planning.traced import planned_for_trace
-from streamplace.planning.traces import RateTrace, read_trace
+from streamplace.planning.traces import RateTrace, planned_for_trace, read_trace
 
 HIGHEST_RATE = "max"
 """Rate of a plan for the most that the machines can carry."""

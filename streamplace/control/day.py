@@ -16,8 +16,7 @@ from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.graph import StreamGraph
 from streamplace.planning.deployment import ROUNDING
 from streamplace.planning.result import PlanResult
-from streamplace.planning.traced import share_carried
-from streamplace.planning.traces import RateTrace
+from streamplace.planning.traces import RateTrace, share_carried
 
 HOUR = 3600.0
 PLANS = 12

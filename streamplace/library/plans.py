@@ -16,10 +16,10 @@ from streamplace.library.documents import BITS_PART, SECOND
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.placers.exact.solver import Effort, solve_model
+from streamplace.planning.columns import solve_master
 from streamplace.planning.contents import allowed
 from streamplace.planning.counts import Prices, WholeCut, solve_counts
 from streamplace.planning.demand import ALL_TO_ALL, demand_of
-from streamplace.planning.master import solve_master
 from streamplace.planning.offers import Catalogue
 
 WORTH = 10**6

@@ -1,14 +1,40 @@
-"""Packed machines: the types of the machines of a plan, and the subtasks on each."""
+"""Packed machines: the types of the machines of a plan, and the subtasks on each.
+
+First fit by dot product gives each machine the subtask whose needs have the largest dot product
+with its free resources, until none fits (Panigrahy and others 2011). Where a machine then has too
+much, simulated annealing moves and swaps subtasks until no resource of any machine is exceeded.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from streamsim.jit import inlined_kernel, kernel
+from streamsim.rows import copy_rows
 
-from streamplace.model.arrays import Bools, Floats, Ints
-from streamplace.planning.contents import Packing
+from streamplace.model.arrays import Bools, Floats, Ints, Words
+from streamplace.placers.anneal.rate.proposals import accepted, choose, uniform
+from streamplace.planning.contents import (
+    CPU,
+    EGRESS,
+    INGRESS,
+    MEMORY,
+    SLACK,
+    SLOTS,
+    Packing,
+    excess,
+    fill,
+)
 from streamplace.planning.offers import Catalogue
-from streamplace.planning.walk import uses
+
+HOT, COLD = 0.05, 1e-4
+"""Temperature at the start and at the end, in units of excess."""
+SWAPS = 0.4
+"""Share of the moves that swap two subtasks."""
+BUNDLES = 0.5
+"""Share of the moves that also move the subtasks of the same forward bundle."""
+EXCEEDED = 0.7
+"""Share of the moves that start at an overloaded machine."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,3 +87,233 @@ def without_idle(packed: PackedMachines, catalogue: Catalogue) -> PackedMachines
 def largest_use(packing: Packing, packed: PackedMachines) -> Floats:
     """Share of every resource of every machine in use, [D, 6]."""
     return np.asarray(uses(packing, packed.kinds, packed.rows))
+
+
+@kernel
+def walk(
+    packing: Packing, kinds: Ints, rows: Ints, random: Words, steps: int
+) -> tuple[Ints, float]:
+    """Return the contents [D, N] with the least excess found, and their excess."""
+    rows = rows.copy()  # the caller's contents stay unchanged
+    d = len(rows)
+    use, over = np.empty(6), np.empty(d)
+    moved, back = np.empty(rows.shape[1], np.int32), np.empty(rows.shape[1], np.int32)
+    total = _excesses(packing, kinds, rows, over, use)
+    best, best_rows = total, rows.copy()
+    cooling = (COLD / HOT) ** (1.0 / max(1, steps))
+    warmth = HOT
+    for _ in range(steps):
+        if best == 0.0 or d < 2:
+            break
+        warmth *= cooling
+        a, b = _machines(random, over, total)
+        v = _subtask(random, rows[a])
+        if v < 0 or a == b:
+            continue
+        w = _subtask(random, rows[b]) if uniform(random) < SWAPS else -1
+        _choose(packing, random, rows[a], v, moved)
+        _choose(packing, random, rows[b], w, back)
+        _exchange(rows[a], rows[b], moved, back)
+        new_a = excess(packing, kinds[a], rows[a], use)
+        new_b = excess(packing, kinds[b], rows[b], use)
+        change = new_a + new_b - over[a] - over[b]
+        if accepted(random, change, warmth):
+            over[a], over[b] = new_a, new_b
+            total = over.sum()
+            if total < best:
+                best = total
+                copy_rows(best_rows, rows)
+        else:
+            _exchange(rows[b], rows[a], moved, back)
+    return best_rows, best
+
+
+@kernel
+def uses(packing: Packing, kinds: Ints, rows: Ints) -> Floats:
+    """Use of every resource of every machine, as shares of capacity, [D, 6]."""
+    shares = np.empty((len(kinds), 6))
+    for m in range(len(kinds)):
+        fill(packing, kinds[m], rows[m], shares[m])
+    return shares
+
+
+@inlined_kernel
+def _excesses(packing: Packing, kinds: Ints, rows: Ints, over: Floats, use: Floats) -> float:
+    total = 0.0
+    for m in range(len(kinds)):
+        over[m] = excess(packing, kinds[m], rows[m], use)
+        total += over[m]
+    return total
+
+
+@inlined_kernel
+def _machines(random: Words, over: Floats, total: float) -> tuple[int, int]:
+    """Choose two machines at random; the first is often an overloaded one."""
+    d = len(over)
+    a = choose(random, d)
+    if uniform(random) < EXCEEDED:
+        left = uniform(random) * total
+        for m in range(d):
+            left -= over[m]
+            if left < 0.0:
+                a = m
+                break
+    return a, choose(random, d)
+
+
+@inlined_kernel
+def _subtask(random: Words, row: Ints) -> int:
+    """Choose a random operator with subtasks on the machine; -1 if there is none."""
+    number = 0
+    for v in range(len(row)):
+        if row[v] > 0:
+            number += 1
+    if number == 0:
+        return -1
+    chosen = choose(random, number)
+    for v in range(len(row)):
+        if row[v] > 0:
+            if chosen == 0:
+                return v
+            chosen -= 1
+    return -1
+
+
+@inlined_kernel
+def _choose(packing: Packing, random: Words, row: Ints, v: int, chosen: Ints) -> None:
+    """Mark the subtasks that move: one of v, or one of each operator of its bundle, or none."""
+    together = uniform(random) < BUNDLES
+    for x in range(len(row)):
+        alike = together and v >= 0 and packing.bundle[x] == packing.bundle[v]
+        chosen[x] = 1 if row[x] > 0 and (x == v or alike) else 0
+
+
+@inlined_kernel
+def _exchange(a: Ints, b: Ints, moved: Ints, back: Ints) -> None:
+    """Move subtasks from machine a to b, and others back."""
+    for x in range(len(a)):
+        a[x] += back[x] - moved[x]
+        b[x] += moved[x] - back[x]
+
+
+@kernel
+def first_fit(packing: Packing, kinds: Ints) -> tuple[Ints, Ints]:
+    """Fill machines of these types in turn; return contents [D, N] and unplaced subtasks [N]."""
+    n, d = len(packing.instructions), len(kinds)
+    rows, left = np.zeros((d, n), np.int32), packing.parallelism.copy()
+    use, after = np.empty(6), np.empty(6)
+    for m in range(d):
+        if left.max() == 0:
+            break
+        fill(packing, kinds[m], rows[m], use)
+        while True:
+            v, together = _best_item(packing, kinds[m], rows[m], left, use, after)
+            if v < 0:
+                break
+            _add(packing, rows[m], left, v, together, 1)
+            fill(packing, kinds[m], rows[m], use)
+    return rows, left
+
+
+@inlined_kernel
+def _best_item(
+    packing: Packing, kind: int, row: Ints, left: Ints, use: Floats, after: Floats
+) -> tuple[int, bool]:
+    """Operator whose subtask fits and scores highest, alone or with its bundle; -1 for none."""
+    best, chosen, bundled = -np.inf, -1, False
+    for together in (True, False):
+        for v in range(len(left)):
+            if left[v] == 0 or (together and not _has_bundle(packing, left, v)):
+                continue
+            need = _add(packing, row, left, v, together, 1)
+            fill(packing, kind, row, after)
+            _add(packing, row, left, v, together, -1)
+            score = _score(use, after, need / packing.capacity[kind, CPU])
+            if score > best:
+                best, chosen, bundled = score, v, together
+    return chosen, bundled
+
+
+@inlined_kernel
+def _has_bundle(packing: Packing, left: Ints, v: int) -> bool:
+    """Whether v is the first operator of a bundle whose operators all have unplaced subtasks."""
+    several = False
+    for x in range(len(left)):
+        if x != v and packing.bundle[x] == packing.bundle[v]:
+            if x < v or left[x] == 0:
+                return False
+            several = True
+    return several
+
+
+@inlined_kernel
+def _score(use: Floats, after: Floats, need: float) -> float:
+    """Dot product of an item's needs and the machine's free resources, less its traffic."""
+    score = need * (1.0 - min(1.0, use[CPU])) - (after[CPU] - use[CPU] - need)
+    for r in range(len(use)):
+        if after[r] > 1.0 + SLACK:
+            return -np.inf
+        if r in (MEMORY, SLOTS):
+            score += (after[r] - use[r]) * (1.0 - min(1.0, use[r]))
+        elif r in (EGRESS, INGRESS):
+            score -= after[r] - use[r]
+    return score
+
+
+@inlined_kernel
+def _add(packing: Packing, row: Ints, left: Ints, v: int, together: bool, sign: int) -> float:
+    """Add a subtask, or one of each operator of its bundle; with sign −1, remove them again.
+
+    Returns the instructions per second that they need.
+    """
+    need = 0.0
+    for x in range(len(row)):
+        if x == v or (together and packing.bundle[x] == packing.bundle[v]):
+            row[x] += sign
+            left[x] -= sign
+            need += packing.instructions[x] * packing.most[x, 1]
+    return need
+
+
+@kernel
+def force(packing: Packing, kinds: Ints, rows: Ints, left: Ints) -> None:
+    """Place each remaining subtask where it exceeds resources least."""
+    use = np.empty(6)
+    for v in range(len(left)):
+        while left[v] > 0:
+            best, chosen = np.inf, 0
+            for m in range(len(kinds)):
+                before = excess(packing, kinds[m], rows[m], use)
+                rows[m, v] += 1
+                more = excess(packing, kinds[m], rows[m], use) - before
+                worst = 0.0
+                for r in range(len(use)):
+                    worst = max(worst, use[r])
+                more += 1e-6 * worst
+                rows[m, v] -= 1
+                if more < best:
+                    best, chosen = more, m
+            rows[chosen, v] += 1
+            left[v] -= 1
+
+
+@kernel
+def deal(packing: Packing, kinds: Ints) -> Ints:
+    """Contents in proportion to the speed of machines, even if resources are exceeded, [D, N]."""
+    n, d = len(packing.instructions), len(kinds)
+    rows = np.zeros((d, n), np.int32)
+    for v in range(n):
+        total = 0.0
+        for m in range(d):
+            if packing.allowed[kinds[m], v]:
+                total += packing.capacity[kinds[m], 0]
+        reached, dealt = 0.0, 0
+        for m in range(d):
+            if packing.allowed[kinds[m], v]:
+                reached += packing.capacity[kinds[m], 0]
+                upto = int(packing.parallelism[v] * reached / total + 0.5)
+                rows[m, v] = upto - dealt
+                dealt = upto
+        if total == 0.0:
+            rows[0, v] = packing.parallelism[v]
+    return rows

@@ -1,11 +1,15 @@
-"""Traces: rates of sources over time, read from CSV files."""
+"""Traces: rates of sources over time, read from CSV files, and plans for them.
+
+A plan for a trace is one for the peak or a quantile of its rates; another is found for each hour
+alone.
+"""
 
 import csv
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from math import isfinite
+from math import inf, isfinite
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +17,14 @@ import numpy as np
 from streamplace.errors import FormatError, SettingError, UnitError
 from streamplace.io.files import read_bytes, spot
 from streamplace.model.arrays import Floats
+from streamplace.model.expansion import expand, with_parallelism
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import listed, quoted
+from streamplace.model.problem import Problem
 from streamplace.model.units import LARGEST, tuple_rate
+from streamplace.planning.deployment import ROUNDING
+from streamplace.planning.hours import PlanHour
+from streamplace.planning.result import PlanResult
 
 TIME, TOTAL = "time", "rate"
 HOUR = 3600.0
@@ -161,3 +170,42 @@ def _rate(text: str) -> float:
     if not 0 <= rate <= LARGEST:
         raise ValueError(f"rate {quoted(text)} must be 0 to {LARGEST:g}")
     return rate
+
+
+PlanEach = Callable[[list[StreamGraph]], Iterable[PlanResult]]
+"""Returns the plans for graphs, in order."""
+
+
+def planned_for_trace(
+    graph: StreamGraph, trace: RateTrace, quantile: float, plan_each: PlanEach
+) -> PlanResult:
+    """Return the plan for a quantile of the rates of each source, with the plan of every hour.
+
+    Loads grow with the rate of every source, so the plan for the peaks carries the whole trace.
+    """
+    hours = list(trace.hours())
+    levels = [trace.level(quantile), *(rates for _, rates in hours)]
+    distinct = {rates.tobytes(): rates for rates in levels}
+    graphs = [trace.graph(graph, rates) for rates in distinct.values()]
+    results = dict(zip(distinct, plan_each(graphs), strict=True))
+    plan = results[levels[0].tobytes()]
+    return replace(
+        plan,
+        hours=tuple(_hour(start, results[rates.tobytes()], plan) for start, rates in hours),
+    )
+
+
+def _hour(start: float, alone: PlanResult, plan: PlanResult) -> PlanHour:
+    carried = share_carried(plan, alone.graph) >= 1 - ROUNDING
+    return PlanHour(start, alone.rate, alone.machines, alone.cost, alone.bound, carried)
+
+
+def share_carried(plan: PlanResult, graph: StreamGraph) -> float:
+    """Part of the rates of a graph that the placement of a plan carries, without headroom."""
+    from streamsim import bottleneck, resource_loads
+
+    parallelism = np.array([plan.parallelism[name] for name in graph.operators.name], np.int32)
+    subtasks = expand(with_parallelism(graph, parallelism)).graph
+    instance = Problem(subtasks, plan.cluster).instance
+    load = bottleneck(resource_loads(instance, plan.placement.index)).load
+    return 1 / load if load > 0 else inf

@@ -15,11 +15,11 @@ from planning_cases import (
 
 from streamplace.model import Operator, Stream, StreamGraph
 from streamplace.planning.bounds import STRENGTHS, proven_bound
+from streamplace.planning.columns import price
 from streamplace.planning.counts import cheapest_counts, least_cost
 from streamplace.planning.cuts import Cut
 from streamplace.planning.demand import demand_of
 from streamplace.planning.offers import Catalogue, Offer
-from streamplace.planning.pricing import price
 from streamplace.planning.relaxation import Relaxation
 
 

@@ -13,10 +13,10 @@ from streamplace.model.expansion import expand
 from streamplace.planning.contents import CPU, packing_of
 from streamplace.planning.demand import demand_of
 from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.packed import uses
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.result import PlanResult
 from streamplace.planning.verification import contradictions
-from streamplace.planning.walk import uses
 
 OFFERS = Catalogue.of([Offer("small", 1.0, mips=1000)])
 DEAR = {"message ipt": 2e6, "buffer timeout": 0.1}

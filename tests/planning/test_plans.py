@@ -25,10 +25,10 @@ from streamplace.planning.demand import demand_of
 from streamplace.planning.deployment import with_parallelism
 from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.packed import uses
 from streamplace.planning.planner import planned
 from streamplace.planning.result import PlanResult
 from streamplace.planning.settings import PlanSettings
-from streamplace.planning.walk import uses
 
 ASKED = PlanSettings(budget=Budget(None, 10**6))
 SMALL = Offer("small", 0.1, mips=4.0, cores=2)

@@ -17,11 +17,11 @@ from streamplace.planning.bounds import proven_bound
 from streamplace.planning.contents import SLOTS, packing_of
 from streamplace.planning.demand import demand_of
 from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.packed import uses
 from streamplace.planning.planner import planned
 from streamplace.planning.result import PlanResult
 from streamplace.planning.settings import PlanSettings
 from streamplace.planning.slots import slot_groups, slots_of
-from streamplace.planning.walk import uses
 
 ASKED = PlanSettings(budget=Budget(None, 10**6))
 Row = tuple[int, int]

@@ -19,7 +19,7 @@ from streamplace.planning.contents import packing_of
 from streamplace.planning.demand import Demand, demand_of
 from streamplace.planning.deployment import ROUNDING, deployment_of
 from streamplace.planning.offers import Catalogue, Offer
-from streamplace.planning.walk import uses
+from streamplace.planning.packed import uses
 
 MOST_MACHINES = 3
 
