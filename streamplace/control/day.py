@@ -34,7 +34,7 @@ BoundOf = Callable[[StreamGraph], float]
 
 @dataclass(frozen=True, slots=True)
 class MoveTerms:
-    """What moving a job from one plan to another takes, and what must hold meanwhile.
+    """Terms of moves from one plan to another: their price, their time, and the lag meanwhile.
 
     Attributes
     ----------
@@ -139,7 +139,7 @@ class ControlDay:
     windows
         [W] slots in a window, rising from 1.
     terms
-        What moves take.
+        Terms of moves.
     """
 
     slots: TraceSlots

@@ -27,11 +27,12 @@ import numpy as np
 from streamplace.errors import GraphError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.messages import quoted
-from streamplace.model.streams import CHAINED
+from streamplace.model.operators import Operators
+from streamplace.model.streams import CHAINED, Streams
 from streamplace.model.units import LARGEST
 
 if TYPE_CHECKING:
-    from streamplace.model.graph import StreamGraph
+    from streamsim.flow import Flow
 
 MESSAGE_IPT = "message ipt"
 """Attribute of a graph: instructions per message, of both ends together."""
@@ -78,17 +79,28 @@ class MessageLoads:
     contained: Floats
 
     @classmethod
-    def of(cls, graph: "StreamGraph") -> "MessageLoads | None":
-        """Messages of a graph at its rate; None if it does not say what one costs."""
-        cost = message_cost(graph.attributes)
-        if cost is None or not len(graph.streams):
+    def of(
+        cls,
+        attributes: Mapping[str, object],
+        operators: Operators,
+        streams: Streams,
+        flow: "Flow",
+        ipt: Floats,
+    ) -> "MessageLoads | None":
+        """Messages of a graph at its rate; None if its attributes do not say what one costs.
+
+        Parameters
+        ----------
+        ipt
+            [N] instructions per tuple that operators are charged for.
+        """
+        cost = message_cost(attributes)
+        if cost is None or not len(streams):
             return None
-        streams, flow, rows = graph.streams, graph.flow, graph.flow.stream_index
-        kind = np.array(streams.partitioning, dtype="U9")[rows]
-        keyed = graph.operators.max_parallelism[flow.target] > 0
-        names = graph.operators.name
-        per_tuple = [_amount(graph.attributes, MESSAGES_OF + name) for name in names]
-        work = flow.input_rate * graph.charged_ipt
+        kind = np.array(streams.partitioning, dtype="U9")[flow.stream_index]
+        keyed = operators.max_parallelism[flow.target] > 0
+        per_tuple = [_amount(attributes, MESSAGES_OF + name) for name in operators.name]
+        work = flow.input_rate * ipt
         contained = 0.5 * cost[0] * np.array(per_tuple) * flow.input_rate
         return cls(
             *cost,

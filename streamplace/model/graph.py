@@ -175,13 +175,20 @@ class StreamGraph(Pictured):
         return frozen(np.asarray(ipt + more, np.float64))
 
     @property
+    def message_loads(self) -> MessageLoads | None:
+        """CPU of messages between subtasks; None if attributes do not say what one costs."""
+        return MessageLoads.of(
+            self.attributes, self.operators, self.streams, self.flow, self.charged_ipt
+        )
+
+    @property
     def charged_constant(self) -> Floats:
         """MIPS that each operator uses besides its tuples: its constant load, and messages.
 
         Messages are those at the graph's rate and parallelism that the operator's ``ipt`` does not
         contain; see `streamplace.model.buffers`.
         """
-        messages, constant = MessageLoads.of(self), self.operators.constant
+        messages, constant = self.message_loads, self.operators.constant
         if messages is None:
             return constant
         return frozen(constant + messages.more(self.operators.parallelism) / 1e6)

@@ -1,4 +1,4 @@
-"""What users ask of a placer's answer: its verdict, bottleneck, picture, and files."""
+"""Answers of placers as users see them: verdict, bottleneck, picture, and files."""
 
 import importlib
 from os import PathLike

@@ -168,7 +168,7 @@ def demand_of(
         graph=graph,
         instructions=instructions,
         constant=constant,
-        messages=MessageLoads.of(graph),
+        messages=graph.message_loads,
         error_share=error,
         error=error * instructions,
         protected=min(protected, graph.n_operators),

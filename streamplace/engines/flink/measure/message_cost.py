@@ -14,7 +14,6 @@ from streamplace.model.buffers import (
     BUFFER_TIMEOUT,
     MESSAGE_IPT,
     MESSAGES_OF,
-    MessageLoads,
 )
 from streamplace.model.graph import StreamGraph
 
@@ -53,7 +52,7 @@ def with_message_cost(graph: StreamGraph, mips: float) -> StreamGraph:
         BUFFER_TIMEOUT: TIMEOUT,
     }
     costly = replace(graph, attributes={**graph.attributes, **facts})
-    loads, operators = MessageLoads.of(costly), graph.operators
+    loads, operators = costly.message_loads, graph.operators
     if loads is None:
         return graph
     messages, rate = loads.messages(operators.parallelism), graph.input_rate
