@@ -193,10 +193,14 @@ def _place_one(
     from streamplace.api.arguments import objective_of
     from streamplace.api.placing import place, show_placing
     from streamplace.io.placements import write_placement
+    from streamplace.model.report import duration
+    from streamplace.placers.stopwatch import start_up_seconds
 
     judge = objective_of(problem, question.objective, question.require, question.relocation)
+    before = start_up_seconds()
     with show_placing(problem, question.placer):
         result = place(problem, **question._asdict())
+    took = start_up_seconds() - before
     explanation = judge.explained(problem, result.placement)
     if output is not None and output.suffix == ".html":
         with_command(result.report()).save(output)
@@ -214,18 +218,10 @@ def _place_one(
         print_json({"graph": problem.graph.name, **several, **document})
     else:
         print_report(result.reported(explanation))
-        _say_start_up()
+        if took >= NOTICEABLE:
+            say(f"start-up {duration(took)} for libraries and weights, besides the search time")
     if output is not None:
         say_written("report" if output.suffix == ".html" else "placement", output)
-
-
-def _say_start_up() -> None:
-    """Say how long libraries and weights took to load, if it was noticeable."""
-    from streamplace.model.report import duration
-    from streamplace.placers.stopwatch import start_up_seconds
-
-    if (took := start_up_seconds()) >= NOTICEABLE:
-        say(f"start-up {duration(took)} for libraries and weights, besides the search time")
 
 
 def _relocation(

@@ -177,6 +177,8 @@ def reading(path: Path) -> Iterator[None]:
     """Turn the block's errors into one line that tells why a file cannot be read."""
     try:
         yield
+    except FormatError:  # a ValueError, too
+        raise
     except _READ_ERRORS as error:
         raise FormatError(f"{spot(path)}: cannot be read: {_reason(error)}") from None
 

@@ -143,7 +143,7 @@ def test_placements_depend_neither_on_the_hash_seed_nor_on_the_number_of_threads
     environment = {
         **os.environ,
         "PYTHONHASHSEED": "12345" if os.environ.get("PYTHONHASHSEED") != "12345" else "0",
-        "PYTHONPATH": str(Path(__file__).parents[1]),
+        "PYTHONPATH": str(Path(__file__).parents[1] / "support"),
         **dict.fromkeys(("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), threads),
     }
     run = subprocess.run(

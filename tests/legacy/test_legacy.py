@@ -53,7 +53,9 @@ def test_the_table_of_a_comparison_is_the_same(run: Callable, tmp_path: Path) ->
         "compare", "graphs.jsonl", "--placers", "metis,exact", "--rate", "10000", "-o",
         "comparison", "--json",
     )  # fmt: skip
-    assert json.loads(answer.out) == json.loads((HERE / "comparison" / "table.json").read_text())
+    now = json.loads(answer.out)
+    del now["paired"]  # not known then
+    assert now == json.loads((HERE / "comparison" / "table.json").read_text())
 
 
 def test_a_stopped_training_goes_on_to_the_same_history(run: Callable, tmp_path: Path) -> None:
@@ -69,8 +71,8 @@ def test_a_stopped_training_goes_on_to_the_same_history(run: Callable, tmp_path:
     )
     assert [epoch["epoch"] for epoch in resumed] == [1, 2]
     for epoch, expected in zip(resumed, whole, strict=True):
-        numbers = {key: value for key, value in epoch.items() if key != "seconds"}
-        assert numbers == pytest.approx({key: expected[key] for key in numbers}, rel=1e-4)
+        numbers = {key: value for key, value in expected.items() if key != "seconds"}
+        assert {key: epoch[key] for key in numbers} == pytest.approx(numbers, rel=1e-4)
 
 
 @pytest.mark.parametrize(

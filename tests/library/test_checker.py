@@ -40,7 +40,7 @@ SAME = 1e-12
 def library_problems(draw: Any, **kinds: Any) -> Problem:
     """Problems that instances can express, on devices of few kinds."""
     graph = draw(graphs(**kinds))
-    kinds_of_devices = [Device("", 2500), Device("", 1000), Device("", egress=5e8, memory=3e6)]
+    kinds_of_devices = [Device("d", 2500), Device("d", 1000), Device("d", egress=5e8, memory=3e6)]
     chosen = draw(st.lists(st.sampled_from(kinds_of_devices), min_size=1, max_size=4))
     devices = [
         Device(f"d{i}", d.mips, memory=d.memory, egress=d.egress) for i, d in enumerate(chosen)

@@ -220,7 +220,7 @@ def test_placing_needs_no_torch(tmp_path: Any) -> None:
         f"trained(Path({str(path)!r})).greedy(PROBLEMS['diamond'], 2, 2); "
         "assert 'torch' not in sys.modules"
     )
-    tests = Path(__file__).parents[2]
+    tests = Path(__file__).parents[2] / "support"
     subprocess.run([sys.executable, "-c", script], check=True, cwd=tests)
 
 
