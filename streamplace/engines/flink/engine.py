@@ -235,7 +235,8 @@ class FlinkEngine:
 
         question = Question(measured, plan.before, {}, spreads=True, rate=rate)
         pause = expected_pause(self.rest, plan.job)
-        return Proposal(plan.job, measured, judged(question, plan.after), pause, plan)
+        answer = judged(question, plan.after)
+        return Proposal(plan.job, measured, answer, pause, plan, asked=rate)
 
     def cancel(self, job: str) -> None:
         """End a job and wait until its slots are free."""

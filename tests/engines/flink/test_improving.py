@@ -190,6 +190,8 @@ def test_a_job_that_keeps_up_is_told_how_to_ask_for_more() -> None:
     assert [*made.sentences()][-1].endswith(
         "moving it gains nothing; to place it for more, give --rate"
     )
+    asked = " ".join(replace(made, asked=500.0).sentences())
+    assert "give --rate" not in asked
 
 
 def test_a_planned_move_is_worth_what_the_command_says(monkeypatch: pytest.MonkeyPatch) -> None:

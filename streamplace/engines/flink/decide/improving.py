@@ -103,7 +103,9 @@ class JobImprover:
         answer = decision(question).damped(believed)
         split = splitting(question, answer) if believed >= 1 else None
         pause = expected_pause(rest, job)
-        return Proposal(job, measured, answer, pause, errors=errors, splitting=split)
+        return Proposal(
+            job, measured, answer, pause, errors=errors, splitting=split, asked=self.rate
+        )
 
     def planned(self, proposal: Proposal) -> Proposal:
         """Check the program with the new layout, so that errors are found while the job runs.

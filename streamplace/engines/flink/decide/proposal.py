@@ -35,6 +35,8 @@ class Proposal:
         Errors of predictions for the job; None if unknown.
     splitting
         A chain that would pay as two tasks; None if none would.
+    asked
+        Tuples/s for which the user asks; None for what the sources offer.
     """
 
     job: str
@@ -44,6 +46,7 @@ class Proposal:
     plan: MovePlan | None = None
     errors: PredictionErrors | None = None
     splitting: Splitting | None = None
+    asked: float | None = None
 
     @property
     def rate(self) -> float:
@@ -92,7 +95,7 @@ class Proposal:
         chosen = self.decision.chosen
         if self.errors is not None and not self.decision.stays:
             yield f"with {self.errors.words}, {chosen.name} carries {self.interval}"
-        if not self.measured.is_limited and self.decision.stays:
+        if self.asked is None and not self.measured.is_limited and self.decision.stays:
             yield (
                 f"the job keeps up with its sources where it runs ({self.rate:.4g} tuples/s), so "
                 "moving it gains nothing; to place it for more, give --rate"
