@@ -83,10 +83,13 @@ def run(folder: Path) -> None:
     shutil.rmtree(folder / "trained", ignore_errors=True)  # a training begins in a new folder
     tasks = os.path.relpath(TASKS)
     seconds: list[tuple[float, str]] = []
-    for step in STEPS.strip().split("\n\n"):
+    steps = STEPS.strip().split("\n\n")
+    print(f"{len(steps)} commands; about three minutes on two cores, half of them the first time")
+    print("that a kernel is used: it is compiled then, and stored.")
+    for number, step in enumerate(steps, 1):
         *text, line = step.splitlines()
         words = line.format(out=folder, placers=PLACERS.format(out=folder), tasks=tasks).split()
-        print("", *text, f"$ streamplace {' '.join(words)}", sep="\n", flush=True)
+        print("", f"{number} of {len(steps)}", *text, f"$ streamplace {' '.join(words)}", sep="\n", flush=True)
         begin = time.perf_counter()
         try:
             main(words)

@@ -74,12 +74,15 @@ def ray_case(ray_engine: RayEngine) -> Case:
     return Case(ray_engine, graph, ("dev-0", "dev-1", "dev-2"))
 
 
-@pytest.fixture(
-    params=[
-        pytest.param("ray", marks=[pytest.mark.xdist_group("ray"), NO_RAY]),
-        pytest.param("flink", marks=pytest.mark.xdist_group("flink")),
-    ]
+ON_FLINK = pytest.param("flink", marks=pytest.mark.xdist_group("flink"))
+ON_RAY = pytest.param("ray", marks=[pytest.mark.xdist_group("ray"), NO_RAY])
+FIRST_ON_FLINK = pytest.mark.parametrize(
+    "case", [ON_FLINK, pytest.param("ray", marks=[*ON_RAY.marks, pytest.mark.slow])], indirect=True
 )
+"""For tests that the quick suite makes of one engine."""
+
+
+@pytest.fixture(params=[ON_RAY, ON_FLINK])
 def case(request: pytest.FixtureRequest) -> Iterator[Case]:
     """Every engine; no job is left on it."""
     case: Case = request.getfixturevalue(f"{request.param}_case")
@@ -136,6 +139,7 @@ def test_a_job_is_moved_while_it_runs(case: Case) -> None:
     assert moved.outage > 0
 
 
+@FIRST_ON_FLINK
 def test_a_job_that_is_placed_nowhere_new_stays(case: Case) -> None:
     """Under its own id."""
     job = case.engine.apply(case.program, APART)
@@ -143,6 +147,7 @@ def test_a_job_that_is_placed_nowhere_new_stays(case: Case) -> None:
     assert case.engine.verify(job, APART).fine
 
 
+@FIRST_ON_FLINK
 @pytest.mark.parametrize(
     "placement", [{**APART, "count": "nowhere"}, {k: APART[k] for k in ("src", "parse", "count")}]
 )

@@ -82,6 +82,7 @@ def test_a_comparison_on_ray_is_that_of_this_machine() -> None:
     assert not ray.is_initialized()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="looks at /proc")
 def test_a_ray_of_our_own_listens_on_loopback_alone_and_wants_a_token() -> None:
     """Whoever reaches it can run any code."""

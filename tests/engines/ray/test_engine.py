@@ -85,6 +85,7 @@ def test_what_another_job_takes_is_not_left_for_this(ray_engine: RayEngine) -> N
         ray_engine.cancel(one)
 
 
+@pytest.mark.slow
 def test_a_pipeline_that_cannot_move_goes_on_where_it_ran(
     ray_engine: RayEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
