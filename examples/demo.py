@@ -84,12 +84,13 @@ def run(folder: Path) -> None:
     tasks = os.path.relpath(TASKS)
     seconds: list[tuple[float, str]] = []
     steps = STEPS.strip().split("\n\n")
-    print(f"{len(steps)} commands; half a minute, and a few minutes the first time, because kernels")
-    print("are compiled when they are first used.")
+    print(f"{len(steps)} commands; half a minute, and a few minutes the first time, because")
+    print("kernels are compiled when they are first used.")
     for number, step in enumerate(steps, 1):
         *text, line = step.splitlines()
         words = line.format(out=folder, placers=PLACERS.format(out=folder), tasks=tasks).split()
-        print("", f"{number} of {len(steps)}", *text, f"$ streamplace {' '.join(words)}", sep="\n", flush=True)
+        head = ["", f"{number} of {len(steps)}", *text, f"$ streamplace {' '.join(words)}"]
+        print(*head, sep="\n", flush=True)
         begin = time.perf_counter()
         try:
             main(words)
