@@ -68,8 +68,8 @@ class Series:
 
     @property
     def rows(self) -> list[Row]:
-        """Lines of the file."""
-        return read(self.file)
+        """Lines of the file, except those of earlier versions of the command."""
+        return [row for row in read(self.file) if "superseded" not in row]
 
     def pending(self, cell: Cell) -> list[tuple[str, list[str]]]:
         """Modes of the clusters that a cell still needs, with the arms that are missing."""

@@ -15,6 +15,8 @@ Rates = dict[str, float]
 
 def results(rows: Sequence[Row], expected: Sequence[Cell], arms: Sequence[str]) -> str:
     """Text of the page's second half."""
+    earlier = [row for row in rows if "superseded" in row]
+    rows = [row for row in rows if "superseded" not in row]
     usable = [row for row in rows if not row["disturbed"]]
     seen = _by_cell([row for row in usable if row["measure"] == "saturated"], expected)
     missing = sum(len(set(arms) - rates.keys()) for rates in seen.values())
@@ -31,7 +33,19 @@ def results(rows: Sequence[Row], expected: Sequence[Cell], arms: Sequence[str]) 
     sustained = _by_cell([row for row in usable if row["measure"] == "sustained"], expected)
     if any(sustained.values()):
         told += ["### Sustainable rates", _cells_table(sustained)]
+    if earlier:
+        told.append(_superseded(earlier))
     return "\n\n".join(told) + "\n"
+
+
+def _superseded(rows: Sequence[Row]) -> str:
+    """Runs of earlier versions of the command, which were made again."""
+    lines = ["### Runs of earlier versions", "", "They do not count; the cells were run again."]
+    lines += ["", "| job | clusters | result | what has changed |", "|---|---|---|---|"]
+    for row in rows:
+        rate = f"{row['rate']:,.0f} tuples/s" if "rate" in row else f"recommends {row['mode']}"
+        lines.append(f"| {row['job']} | {row['kind']} | {rate} | {row['superseded']} |")
+    return "\n".join(lines)
 
 
 def _by_cell(rows: Iterable[Row], expected: Sequence[Cell]) -> dict[Cell, Rates]:

@@ -145,3 +145,13 @@ def test_a_job_that_has_not_begun_to_emit_is_not_steady(modules: Any) -> None:
     are_steady = modules.against_runs.are_steady
     assert not are_steady([0.0, 0.0])
     assert are_steady([0.0, 100.0, 96.0])
+
+
+def test_runs_of_earlier_versions_are_made_again_and_listed(modules: Any, tmp_path: Path) -> None:
+    rows = runs("sales", "equal", 50.0, 100.0, 80.0, 10.0, 150.0, 99.0, 100.0)
+    rows[4]["superseded"] = "it waited for longer"
+    cell = modules.against_cells.Cell("sales", "equal")
+    assert series(modules, tmp_path / "runs", rows).pending(cell) == [("NONE", ["streamplace"])]
+    text = results(modules, [*rows, {**rows[4], "rate": 120.0} | {"superseded": "again"}])
+    assert "0 of 41 cells" in text
+    assert "| sales | equal | 150 tuples/s | it waited for longer |" in text

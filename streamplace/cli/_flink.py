@@ -33,6 +33,14 @@ BANDWIDTH = click.option(
     help="Bandwidth between each two TaskManagers, which Flink does not measure. What one "
     "TaskManager sends to, or receives from, all others together is limited by its network card.",
 )
+NIC = click.option(
+    "--nic",
+    multiple=True,
+    metavar="[NAME=]SPEED",
+    help="Speed of the network card of a TaskManager, or of all without a name, such as '1 Gbps'. "
+    "May be repeated.  [default: the link speed where this machine knows it, else that of the "
+    "links between TaskManagers]",
+)
 SECONDS = click.option(
     "--seconds",
     type=click.FloatRange(2, 3600),
@@ -43,15 +51,16 @@ SECONDS = click.option(
 PATIENCE = click.option(
     "--patience",
     type=click.FloatRange(0, 86_400),
-    default=300.0,
+    default=120.0,
     show_default=True,
     help="Seconds for which the job is watched at most until it is warm: its CPU per tuple is "
-    "steady over several windows, and compilers take little CPU.",
+    "steady over several windows, and compilers take little CPU. The intervals of a job that is "
+    "not warm by then are wider.",
 )
 ACCEPT_COLD = click.option(
     "--accept-cold",
     is_flag=True,
-    help="Use the measurement of a job that is not warm after --patience, instead of failing.",
+    help="Use the measurement of a job that changes too much after --patience, instead of failing.",
 )
 HOME = click.option(
     "--flink-home", type=FILE, help="Folder of a Flink installation.  [default: $FLINK_HOME]"

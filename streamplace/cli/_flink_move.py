@@ -15,6 +15,7 @@ from streamplace.cli._flink import (
     JOB,
     JSON,
     MIPS,
+    NIC,
     PATIENCE,
     SECONDS,
     TIMEOUT,
@@ -85,6 +86,7 @@ SAVEPOINTS = click.option(
 @CONFIDENCE
 @LEDGER
 @MIPS
+@NIC
 @SAVEPOINTS
 @click.option(
     "--savepoint-timeout",

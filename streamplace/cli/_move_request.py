@@ -31,6 +31,7 @@ class MoveRequest:
     confidence: float | None
     ledger: Path | None
     mips: str
+    nic: tuple[str, ...]
     folder: str | None
     savepoint_timeout: float
     native: bool
@@ -46,15 +47,22 @@ class MoveRequest:
 
     def check(self) -> None:
         """Raise SettingError for options that exclude each other."""
-        if self.resume and any((self.placement, self.rate, self.probe, self.dry_run, self.output)):
+        if self.resume and any(
+            (self.placement, self.rate, self.probe, self.nic, self.dry_run, self.output)
+        ):
             raise SettingError(
                 "--resume uses the placement of the interrupted move; drop --placement, --rate, "
-                "--probe, --dry-run and -o"
+                "--probe, --nic, --dry-run and -o"
             )
         if self.placement is not None and (self.rate is not None or self.probe):
             option = "--probe" if self.probe else "--rate"
             raise SettingError(
                 f"{option} is for a job that is placed anew; drop --placement or {option}"
+            )
+        if self.nic and (self.placement is not None or self.cluster_file is not None):
+            option = "--placement" if self.placement is not None else "--cluster"
+            raise SettingError(
+                f"--nic is for TaskManagers that are measured; drop {option} or --nic"
             )
         if self.probe and self.dry_run:
             raise SettingError("--probe moves the job; drop --dry-run or --probe")
@@ -62,6 +70,7 @@ class MoveRequest:
     def engine(self, rest: "Rest", home: Path | None) -> "FlinkEngine":
         """Engine that measures and moves the job."""
         from streamplace.engines.flink.engine import FlinkEngine
+        from streamplace.engines.flink.measure.cards import parse_cards
         from streamplace.engines.flink.move.settling import Settling
         from streamplace.engines.flink.move.state import Saving
 
@@ -75,6 +84,7 @@ class MoveRequest:
             saving=Saving(self.savepoint_timeout, self.native, self.trial_savepoint),
             settling=Settling(self.settle, self.least_rate, never_slower=self.placement is None),
             tell=say,
+            cards=parse_cards(self.nic),
             patience=self.patience,
             accept_cold=self.accept_cold,
         )

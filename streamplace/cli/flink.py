@@ -12,6 +12,7 @@ from streamplace.cli._flink import (
     JOB,
     JSON,
     MIPS,
+    NIC,
     PATIENCE,
     SECONDS,
     asks,
@@ -119,13 +120,7 @@ def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -
 @asks
 @MIPS
 @BANDWIDTH
-@click.option(
-    "--nic",
-    multiple=True,
-    metavar="[NAME=]SPEED",
-    help="Speed of the network card of a TaskManager, or of all without a name, such as '1 Gbps'. "
-    "May be repeated.  [default: the link speed where this machine knows it, else --bandwidth]",
-)
+@NIC
 @JOB
 @click.option(
     "--beside",

@@ -29,12 +29,15 @@ class Measurement:
         Whether a source was held back, so that the job may read more with another placement.
     notes
         Sentences on missing measurements.
+    drift
+        Relative error of comparisons of layouts because the job was not warm; 0 if it was.
     """
 
     graph: StreamGraph
     cluster: Cluster
     is_limited: bool
     notes: tuple[str, ...] = ()
+    drift: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

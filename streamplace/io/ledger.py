@@ -20,7 +20,7 @@ from streamplace.errors import FormatError, SettingError
 from streamplace.io.appending import append_lines, open_to_append, unwritable
 from streamplace.io.files import is_file, make_folder, read_lines, spot
 from streamplace.io.locks import wait_for_lock
-from streamplace.model.graph import PROFILE_WINDOWS, StreamGraph
+from streamplace.model.graph import PROFILE_DRIFT, PROFILE_WINDOWS, StreamGraph
 from streamplace.model.intervals import (
     USUAL_CONFIDENCE,
     PredictionErrors,
@@ -256,7 +256,8 @@ def errors_for(
     own = read_ledger(usual_ledger() if ledger is None else ledger)
     if own.skipped:
         LOG.warning("%s", own.skipped)
-    return known_errors(graph.name, own.entries, confidence or USUAL_CONFIDENCE)
+    errors = known_errors(graph.name, own.entries, confidence or USUAL_CONFIDENCE)
+    return errors.widened(float(graph.attributes.get(PROFILE_DRIFT, 0.0)))
 
 
 def _scores(entries: Iterable[LedgerEntry]) -> dict[str, list[float]]:

@@ -8,7 +8,7 @@ for that, the largest score is the bound, and the jobs support a confidence of n
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, exp
 from typing import Any, NamedTuple
 
@@ -154,6 +154,20 @@ class PredictionErrors:
     def at_least(self, predicted: float) -> float:
         """Lower bound of the measured rate for a predicted one."""
         return self.least * predicted
+
+    def widened(self, drift: float) -> "PredictionErrors":
+        """Allow for a job that was not warm: its rates may still change by this part.
+
+        >>> errors = PredictionErrors.of({str(i): [0.1] for i in range(9)}, 0.9, "9 jobs")
+        >>> str(errors.widened(1.0).interval(100.0))
+        '100 tuples/s (45.24 to 221)'
+        """
+        return replace(
+            self,
+            low=self.low / (1 + drift),
+            high=self.high * (1 + drift),
+            least=self.least / (1 + drift),
+        )
 
     @property
     def words(self) -> str:

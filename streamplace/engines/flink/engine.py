@@ -58,8 +58,8 @@ class FlinkEngine:
         TaskManager → speed of its network card, such as ``"1 Gbps"``; the name "" stands for all.
         Others are measured if this machine reports them, else assumed to have ``bandwidth``.
     patience, accept_cold
-        Maximum number of seconds to wait until a job is warm, and whether a job that is not warm
-        by then is measured.
+        Maximum number of seconds to wait until a job is warm, and whether a job is measured however
+        much it still changes then.
     savepoints
         Folder (path or URI) of savepoints that the JobManager can write to; by default the
         cluster's.
@@ -123,7 +123,7 @@ class FlinkEngine:
             if measured.unmeasured_sending and len(graph.streams):
                 seen.doubts.append(measured.unmeasured_sending)
             cluster = measured.cluster()
-        return Measurement(graph, cluster, seen.is_limited, tuple(seen.doubts))
+        return Measurement(graph, cluster, seen.is_limited, tuple(seen.doubts), seen.drift.mix)
 
     def cluster(
         self, job: str | None = None, seconds: float = 10.0, *, beside: Sequence[str] = ()

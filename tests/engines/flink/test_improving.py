@@ -20,6 +20,7 @@ from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.live import Measurement
 from streamplace.io.ledger import read_ledger
+from streamplace.model.graph import PROFILE_DRIFT
 from streamplace.model.intervals import PredictionErrors
 
 GRAPH = StreamGraph.of("job", [Operator("src", rate=100.0)])
@@ -66,6 +67,7 @@ def run(
     there: SourceFlow,
     again: Proposal | Exception,
     ledger: Path | None = None,
+    graph: StreamGraph = GRAPH,
 ) -> tuple[FlinkMoved, list[str]]:
     """Move a job that reads so much where it comes to, for which this is proposed then."""
     told: list[str] = []
@@ -81,7 +83,9 @@ def run(
     improver = JobImprover(
         cast("FlinkEngine", engine), cast("FlinkMove", moves), tell=told.append, ledger=ledger
     )
-    return improver.run(proposal("job", FOUND)), told
+    first = proposal("job", FOUND)
+    first = replace(first, measured=replace(first.measured, graph=graph))
+    return improver.run(first), told
 
 
 def test_a_move_that_keeps_its_promise_is_the_only_one(
@@ -103,6 +107,17 @@ def test_a_move_that_falls_short_is_corrected_once(
     moved, _ = run(moves, monkeypatch, short, proposal("job+", FOUND))
     assert moved.job == "job++"
     assert moves.jobs == ["job", "job+"]
+
+
+def test_the_rate_of_a_job_that_was_measured_cold_may_be_lower(
+    moves: Moves, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its CPU per tuple changed by half within a minute: 180 / 1.5 is no reason to correct."""
+    cold = replace(GRAPH, attributes={PROFILE_DRIFT: 0.5})
+    for rate, moved_to in ((125.0, "job+"), (115.0, "job++")):
+        there = SourceFlow(rate, is_limited=True)
+        moved, _ = run(moves, monkeypatch, there, proposal("job+", FOUND), graph=cold)
+        assert moved.job == moved_to
 
 
 def test_a_move_that_falls_short_stays_where_nothing_better_is_found(

@@ -19,7 +19,7 @@ from streamplace.engines.flink.measure.constant_loads import LoadWindow
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.sampling import PATIENCE_SECONDS
 from streamplace.engines.flink.measure.steady import UnsteadyJob
-from streamplace.engines.flink.measure.warm import Warmth, warm_profile, window_of
+from streamplace.engines.flink.measure.warm import MOST_MIX, Warmth, warm_profile, window_of
 from streamplace.engines.flink.measure.warm_windows import (
     BUSY,
     LEAST_BUSY_WINDOWS,
@@ -27,9 +27,12 @@ from streamplace.engines.flink.measure.warm_windows import (
     MOST_CHANGE,
     Series,
     change_of,
+    drift_over,
     judged,
 )
 from streamplace.engines.flink.rest.plan import FlinkTask
+from streamplace.io.ledger import errors_for, known_errors
+from streamplace.model.graph import PROFILE_DRIFT
 
 RATE, COLD, WARM = 3400.0, 52_500.0, 12_800.0
 """Tuples/s of a taxi job, and instructions per tuple of its source, measured cold and warm."""
@@ -105,12 +108,46 @@ def windows(
 def test_a_cold_job_is_waited_for(warming: Warming) -> None:
     """The source's cost is that of the warm job, not four times as much; progress is told."""
     told: list[str] = []
-    seen = warm_profile(warming.rest, "job", Warmth(10.0), tell=told.append)
+    seen = warm_profile(warming.rest, "job", Warmth(10.0, 300.0), tell=told.append)
     assert 1e9 * seen.cpu["v0"].cores / RATE == pytest.approx(WARM, rel=0.05)
     assert "compilers take 49% of the CPU of the TaskManagers" in told[0]
     assert any("of operator 'trips' per tuple changed by -" in text for text in told)
     assert told[-1].endswith("until it was warm")
     assert not any("not warm" in doubt for doubt in seen.doubts)
+
+
+def test_what_still_changes_is_part_of_the_profile(warming: Warming) -> None:
+    """The patience is over while the source still becomes cheaper: its rates are less certain."""
+    warming.half_life, warming.compilers = 40.0, 0.3
+    told: list[str] = []
+    seen = warm_profile(warming.rest, "job", Warmth(10.0, 90.0), tell=told.append)
+    costs = [COLD * 0.5 ** (t / 40) + WARM * (1 - 0.5 ** (t / 40)) for t in (30.0, 90.0)]
+    assert seen.drift.level == pytest.approx((costs[0] - costs[1]) / np.mean(costs), rel=0.3)
+    assert seen.drift.mix < 0.1
+    assert len(seen.windows) == LEAST_BUSY_WINDOWS
+    graph = seen.graph(MIPS)
+    assert graph.attributes[PROFILE_DRIFT] == pytest.approx(seen.drift.level, rel=0.01)
+    assert "what still changes widens the intervals of predictions" in told[-1]
+    assert any("intervals allow for that" in doubt for doubt in seen.doubts)
+    errors, least = errors_for(graph, ledger=Path("none")), known_errors()
+    assert errors is not None
+    assert errors.low * (1 + seen.drift.level) == pytest.approx(least.low, rel=0.01)
+
+
+def test_parts_that_change_are_told_from_a_job_that_becomes_cheaper() -> None:
+    """What two layouts are compared by is how CPU is divided; both are the same here at first."""
+    falling = 0.5 ** np.arange(6.0)
+    alike, apart = ([1.0, part] for part in (1.0, 0.1))
+    for others, mix in ((alike, 0.0), (apart, 0.4)):
+        second = np.linspace(*others, 6)
+        rows = [
+            LoadWindow(10.0, {"v0": RATE, "v1": RATE}, {"v0": cost, "v1": cost * part})
+            for cost, part in zip(falling, second, strict=True)
+        ]
+        drift = drift_over(TASKS, rows)
+        assert drift.level > 2
+        assert drift.mix >= mix if mix else drift.mix < 1e-6
+    assert drift_over(TASKS, rows[:3]).mix == math.inf
 
 
 def test_a_job_that_stays_cold_is_refused(warming: Warming) -> None:
@@ -194,6 +231,8 @@ def test_recorded_cold_jobs_are_not_warm(row: Any) -> None:
         )
         for one in row["windows"]
     ]
+    mixes = [drift_over(tasks, seen[n - 6 : n]).mix for n in range(6, len(seen) + 1)]
+    assert max(mixes) < 2 * 0.13 < MOST_MIX
     little = [one._replace(compilers=0.08) for one in seen]
     for number in range(1, len(seen) + 1):
         assert not judged(tasks, seen[:number]).is_warm

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from math import hypot
 from pathlib import Path
 from urllib.parse import quote
 
@@ -31,6 +32,7 @@ from streamplace.engines.live import Measurement
 from streamplace.errors import FormatError, StreamplaceError
 from streamplace.io.ledger import LedgerEntry, append_entries, errors_for
 from streamplace.model.cluster import Cluster
+from streamplace.model.graph import PROFILE_DRIFT
 from streamplace.model.trust import check_trust
 
 BY = "flink move"
@@ -98,7 +100,7 @@ class JobImprover:
             occupied_devices(rest, job),
             known_modes(rest),
             configured_mode(rest),
-            0.0 if self.confidence == 0 else PREDICTED,
+            0.0 if self.confidence == 0 else hypot(PREDICTED, measured.drift),
         )
         answer = decision(question).damped(believed)
         split = splitting(question, answer) if believed >= 1 else None
@@ -203,5 +205,10 @@ class JobImprover:
         return flow
 
     def _falls_short(self, proposal: Proposal, flow: SourceFlow) -> bool:
-        """Whether the job is back-pressured at a rate below its prediction."""
-        return flow.is_limited and flow.rate + flow.error < proposal.decision.chosen.carries.low
+        """Whether the job is back-pressured at a rate below its prediction.
+
+        The interval for comparisons of layouts is used, and what may change of a cold job.
+        """
+        drift = float(proposal.measured.graph.attributes.get(PROFILE_DRIFT, 0.0))
+        least = proposal.decision.chosen.carries.low / (1 + drift)
+        return flow.is_limited and flow.rate + flow.error < least

@@ -29,10 +29,18 @@ from streamplace.engines.flink.measure.profile_quality import (
 )
 from streamplace.engines.flink.measure.sampling import Activity, pending_of, sent_by
 from streamplace.engines.flink.measure.sending_cost import SendingCost
+from streamplace.engines.flink.measure.warm_windows import WARM, Drift
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, JobPlan, reuses_objects, sources_of
 from streamplace.engines.flink.rest.tasks import read_vertices
-from streamplace.model.graph import CONSISTENCY, CONSISTENCY_ERROR, CPU_OF, CULPRIT, StreamGraph
+from streamplace.model.graph import (
+    CONSISTENCY,
+    CONSISTENCY_ERROR,
+    CPU_OF,
+    CULPRIT,
+    PROFILE_DRIFT,
+    StreamGraph,
+)
 from streamplace.model.messages import listed, quoted
 from streamplace.model.operators import Operator
 from streamplace.model.streams import Stream
@@ -72,6 +80,8 @@ class JobProfile:
         one.
     unsampled
         Instruction that makes stacks available; empty if they are.
+    drift
+        How much may still change, because the job was not warm.
     """
 
     name: str
@@ -87,6 +97,7 @@ class JobProfile:
     reuses_objects: bool = False
     windows: Sequence[LoadWindow] = ()
     unsampled: str = ""
+    drift: Drift = WARM
 
     @property
     def constant(self) -> dict[str, float]:
@@ -185,6 +196,8 @@ class JobProfile:
             if self.cpu[task.id].source
         }
         facts |= work_in_chains(self.tasks, self.stacks)
+        if self.drift.level > 0:
+            facts[PROFILE_DRIFT] = float(f"{self.drift.level:.4g}")
         if self.doubts:
             facts["unmeasured"] = "; ".join(self.doubts)
         graph = StreamGraph.of(self.name, operators, streams, facts)

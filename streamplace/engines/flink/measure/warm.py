@@ -1,24 +1,35 @@
 """Profiles of warm jobs, whose measurements remain valid.
 
 A job is measured in adjacent windows until `warm_windows.judged` regards it as warm. Its profile is
-that of all windows since then together.
+that of all windows since then together. When the patience is over, the profile is that of the last
+minute, and says how much may still change.
 """
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from statistics import mean
 
 from streamplace.engines.flink.cpu.helpers import COMPILERS
 from streamplace.engines.flink.measure.constant_loads import LoadWindow
 from streamplace.engines.flink.measure.job_watch import JobWatch
 from streamplace.engines.flink.measure.profile import JobProfile, profile_of
 from streamplace.engines.flink.measure.steady import UnsteadyJob
-from streamplace.engines.flink.measure.warm_windows import judged
+from streamplace.engines.flink.measure.warm_windows import (
+    LEAST_BUSY_WINDOWS,
+    Drift,
+    drift_over,
+    judged,
+)
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.model.messages import shown
 
-PATIENCE_SECONDS = 300.0
+PATIENCE_SECONDS = 120.0
 """Default time limit for a job to become warm."""
+MOST_COMPILERS = 0.5
+"""Part of the CPU of TaskManagers from which on compilers leave nothing that could be judged."""
+MOST_MIX = 0.4
+"""Maximum change of the parts of the operators (`Drift.mix`) of a job that is not warm."""
 NEGLIGIBLE = 0.02
 """Compilers are ignored below this part of the CPU limit of TaskManagers.
 
@@ -35,9 +46,10 @@ class Warmth:
     seconds
         Length of a window.
     patience
-        Seconds after which a job that is not warm is rejected.
+        Seconds after which a job is measured although it is not warm, with what may still change
+        told by its `Drift`.
     accept_cold
-        Whether such a job is measured nevertheless, with a doubt in its profile.
+        Whether this is done however much it may change.
     """
 
     seconds: float = 10.0
@@ -68,7 +80,7 @@ def warm_profile(
     Raises
     ------
     UnsteadyJob
-        When it is not warm after ``patience`` seconds.
+        When it is so cold after ``patience`` seconds that nothing can be judged.
     FlinkError
         When the job is not running, or stops running.
     """
@@ -93,14 +105,29 @@ def warm_profile(
         if waited >= warmth.patience:
             break
         tell(f"the job is not warm after {waited:.0f} s: {verdict.reason}")
-    text = f"not warm after {waited:.0f} s: {verdict.reason}"
-    if not warmth.accept_cold:
-        raise UnsteadyJob(
-            f"job {shown(job)} is {text}; wait, watch for longer with --patience, or measure it "
-            "nevertheless with --accept-cold"
-        )
-    seen.doubts.append(f"the job was {text}")
-    return seen
+    last = windows[-LEAST_BUSY_WINDOWS:]
+    drift, text = drift_over(seen.tasks, last), f"not warm after {waited:.0f} s: {verdict.reason}"
+    if _is_vague(drift, last):
+        if not warmth.accept_cold:
+            raise UnsteadyJob(
+                f"job {shown(job)} is {text}; wait, watch for longer with --patience, or measure "
+                "it nevertheless with --accept-cold"
+            )
+        seen.doubts.append(f"the job was {text}")
+        return seen
+    tell(f"the job is {text}; what still changes widens the intervals of predictions")
+    cold = profile_of(watch, len(last))
+    cold.doubts.append(
+        f"the job was {text}. Its CPU per tuple varied by {drift.level:.0%} in the last "
+        f"{sum(one.seconds for one in last):.0f} s; intervals allow for that"
+    )
+    return replace(cold, windows=tuple(last), drift=drift)
+
+
+def _is_vague(drift: Drift, windows: Sequence[LoadWindow]) -> bool:
+    """Whether a job that is not warm changes so much that layouts cannot be compared."""
+    compilers = mean(one.compilers or 0.0 for one in windows)
+    return drift.mix > MOST_MIX or compilers >= MOST_COMPILERS
 
 
 def window_of(seen: JobProfile) -> LoadWindow:

@@ -42,6 +42,8 @@ NEXT_SECONDS = 60.0
 """Time for which a change is extrapolated while compilers are busy."""
 LITTLE = 0.1
 """Minimum tuples of a window, relative to the fullest one, for its CPU per tuple to count."""
+LEAST_FOR_DRIFT = 4
+"""Minimum number of windows with enough tuples from which a drift is estimated."""
 MATTERS = 0.05
 """Minimum part of the job's CPU of an operator that matters."""
 
@@ -64,6 +66,26 @@ class Verdict(NamedTuple):
     def is_warm(self) -> bool:
         """Whether the job is warm."""
         return self.windows > 0
+
+
+class Drift(NamedTuple):
+    """How much of what was measured may still change, because a job is not warm.
+
+    Attributes
+    ----------
+    level
+        Relative change of the CPU per tuple of the whole job.
+    mix
+        CPU that may move from some operators to others, relative to that of the whole job. It
+        distorts a comparison of two layouts; a common change of all operators does not.
+    """
+
+    level: float
+    mix: float
+
+
+WARM = Drift(0.0, 0.0)
+"""That of a warm job."""
 
 
 class Series(NamedTuple):
@@ -111,6 +133,41 @@ def judged(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> Verdict
                 f"{number} windows",
             )
     return Verdict(0, f"{busy}, and {reason}")
+
+
+def drift_over(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> Drift:
+    """Estimate how much a job's CPU may still change, from how much it did over these windows.
+
+    The level is the range of its CPU per tuple. The mix is twice the clear changes of the
+    operators' parts of the CPU, with the standard errors of these parts: in recorded jobs that were
+    measured cold, as much was still to come.
+
+    >>> task = FlinkTask("v0", "v0", "v0", 1, ("v0",))
+    >>> costs = [4.0, 3.0, 2.0, 1.5, 1.2, 1.0]
+    >>> falling = [LoadWindow(10.0, {"v0": 1.0}, {"v0": cost}) for cost in costs]
+    >>> drift = drift_over([task], falling)
+    >>> round(drift.level, 2), drift.mix
+    (1.42, 0.0)
+    """
+    job = [
+        one._replace(tuples={"": sum(one.tuples.values())}, cores={"": sum(one.cores.values())})
+        for one in windows
+    ]
+    costs = per_tuple("", job)
+    if len(costs.values) < LEAST_FOR_DRIFT:
+        return Drift(math.inf, math.inf)
+    changes, errors = [], []
+    for task in tasks:
+        rows = [
+            (one.cores.get(task.id, 0.0) / all_.cores[""], all_.cores[""], middle)
+            for (one, middle), all_ in zip(_with_middles(windows), job, strict=True)
+            if all_.cores[""] > 0
+        ]
+        parts = _series(rows)
+        changes.append(abs(change_of(parts)) * _mean(parts))
+        errors.append(float(parts.values.std(ddof=1)) / math.sqrt(len(rows)))
+    level = float(np.ptp(costs.values)) / _mean(costs)
+    return Drift(level, sum(changes) + 2 * math.hypot(*errors))
 
 
 def _why_unsteady(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> str:
