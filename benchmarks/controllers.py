@@ -18,8 +18,8 @@ from pathlib import Path
 
 import click
 import numpy as np
-
 from development_traces import development_traces
+
 from streamplace import Offer, StreamGraph, plan, read_graph
 from streamplace.api.planning import BOUND_NODES
 from streamplace.control.day import MoveTerms, control_day

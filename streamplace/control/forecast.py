@@ -134,7 +134,9 @@ class NeedForecast:
         now = float(np.mean(demand[-3:]))
         yesterday = demand[-1]
         if day >= 3:
-            yesterday = now * max(demand[day + 1 : day + 3]) / float(np.mean(demand[day - 2 : day + 1]))
+            yesterday = (
+                now * max(demand[day + 1 : day + 3]) / float(np.mean(demand[day - 2 : day + 1]))
+            )
         lines = [float(_line(demand[-n:], np.array([2]), np.array([1]))[0]) for n in (6, 12)]
         lines = [max(line, 0.5 * demand[-1]) for line in lines]
         return np.array([demand[-1], now, np.median(demand[-6:]), *lines, yesterday])
