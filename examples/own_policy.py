@@ -1,6 +1,6 @@
 """A policy of your own: one class in one file, replayed beside those of the package.
 
-Save it as a file in ``streamplace/control/policies/`` to use it in ``plan --policy`` as well.
+The class in a file of its own in ``streamplace/control/policies/`` is found by ``plan --policy``.
 """
 
 import numpy as np

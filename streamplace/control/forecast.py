@@ -1,8 +1,15 @@
 """Forecasts of what a job will need: several predictors, of which past losses choose one.
 
-What is needed of a plan is the demand: the rates of the last minutes, less what the lag that tuples
-may have absorbs. `NeedForecast` says what the next two intervals will rarely exceed, and what is
-likely needed in longer and longer periods of the next twelve hours.
+Demand is the capacity with which the tuples of the last minutes would not have been too late: the
+means of their rates over 5, 10 and 15 minutes (where these are intervals), each over a time that is
+longer by the lag that tuples may have. So noise that a queue absorbs does not count. `NeedForecast`
+says what is needed in the next two intervals, and what is likely needed in longer and longer
+periods of the next twelve hours.
+
+The predictors are the present value, means and medians of the last ones, lines through them, and
+the day before, as it was or in proportion to the present. Each is raised by a quantile of its own
+errors so far, and the one that has been nearest to that quantile is believed, for every period
+alone.
 """
 
 import itertools
@@ -13,16 +20,17 @@ from streamplace.model.arrays import Bools, Floats, Ints
 
 DAY, REACH, RECENT = 86_400.0, 43_200.0, 900.0
 """Seconds of a season, of the future that is looked at, and of the rates that demand is made of."""
-ENDS = np.array([2, 3, 4, 6, 8, 12, 18, 24, 36, 48, 72, 96, 144])
-"""Intervals from now at which periods of the future end."""
-SAFETY = 1.0
-"""Part of the lag that tuples may have which noise may use up; the rest is for surprises."""
+ENDS = np.array([2, 3, 4, 6, 8, *(part * 2**power for power in range(9) for part in (12, 18))])
+"""Intervals from now at which periods of the future end, those within reach."""
 MISSED, STEP = 0.35, 0.01
-"""Part of the intervals in which demand may exceed what is planned for, and how fast that rises."""
+"""Part of the intervals before which demand may be expected too low, and how fast that is learned.
+
+Demand leaves out what the lag absorbs, and plans carry more than is needed, so few tuples are late.
+"""
 NEAR, FAR = 0.7, 0.75
 """Quantiles by which predictors of the next intervals and of later periods are judged."""
-MEMORY, LEARNING, FIRST = 288, 0.1, 0.03
-"""Intervals over which losses are averaged, speed of quantiles, and their values at first."""
+LEARNING, FIRST = 0.1, 0.03
+"""Speed of quantiles of errors, and their values at first."""
 LEAST = 1e-9
 
 
@@ -30,12 +38,12 @@ class ErrorQuantiles:
     """Predictors of several periods, a running quantile of the errors of each, and their losses.
 
     Errors are logarithms of ratios. A quantile follows its data by steps in proportion to their
-    deviation, up by the quantile when it is exceeded and down by the rest otherwise.
+    deviation, up by the quantile when it is exceeded and down by the rest otherwise. Losses are
+    means over so many intervals as ``memory`` says, of which older ones count less and less.
     """
 
-    def __init__(self, predictors: int, periods: int, quantile: float) -> None:
-        shape = (predictors, periods)
-        self._quantile = quantile
+    def __init__(self, shape: tuple[int, int], quantile: float, memory: int) -> None:
+        self._quantile, self._memory = quantile, memory
         self._seen, self._loss = np.zeros(shape), np.zeros(shape)
         self._error, self._deviation = np.full(shape, FIRST), np.full(shape, FIRST)
 
@@ -45,7 +53,7 @@ class ErrorQuantiles:
         beyond = np.where(is_known, np.log(actual[None, :] / safe), 0.0) - self._error
         part = self._quantile
         self._seen += is_known
-        weight = is_known / np.clip(self._seen, 1, MEMORY)
+        weight = is_known / np.clip(self._seen, 1, self._memory)
         pinball = np.maximum(part * beyond, (part - 1) * beyond)
         self._loss += weight * (pinball - self._loss)
         self._deviation += weight * (np.abs(beyond) - self._deviation)
@@ -66,6 +74,13 @@ class ErrorQuantiles:
 class NeedForecast:
     """What is needed now and in the periods to come, from the rates so far.
 
+    Parameters
+    ----------
+    seconds
+        Length of an interval.
+    lag
+        Seconds that tuples may be late.
+
     Attributes
     ----------
     lengths
@@ -76,17 +91,18 @@ class NeedForecast:
         self._ends = ENDS[max(2 * seconds, REACH) >= ENDS * seconds]
         self._starts = np.concatenate(([0], self._ends[:-1]))
         self.lengths = np.diff(self._ends, prepend=0)
-        self._day, self._recent = round(DAY / seconds), max(1, round(RECENT / seconds))
+        self._day = max(int(self._ends[-1]), round(DAY / seconds))
+        self._recent = max(1, round(RECENT / seconds))
         over = seconds * np.arange(1, self._recent + 1)
-        self._due = (over / (over + SAFETY * lag)).tolist()
+        self._due = (over / (over + lag)).tolist()
         self._rates: list[float] = []
         self._demand: list[float] = []
         self._needed: list[float] = []
         self._near: list[Floats] = []
         self._far: list[Floats] = []
         self._margin = 0.05
-        self._near_errors = ErrorQuantiles(6, 1, NEAR)
-        self._far_errors = ErrorQuantiles(6, len(self._ends), FAR)
+        self._near_errors = ErrorQuantiles((6, 1), NEAR, self._day)
+        self._far_errors = ErrorQuantiles((6, len(self._ends)), FAR, self._day)
 
     def after(self, rate: float) -> Floats:
         """[B] what is needed in the periods to come, now that this rate has been seen."""

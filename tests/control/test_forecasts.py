@@ -63,6 +63,23 @@ def test_the_first_need_follows_a_rate_that_stays() -> None:
     assert needs[99] == pytest.approx(30.0, rel=0.1)
 
 
+@pytest.mark.parametrize("seconds", [60.0, HOUR, 86_400.0, 3 * 86_400.0])
+def test_a_job_gets_small_after_its_rate_has_fallen_with_slots_of_any_length(
+    seconds: float,
+) -> None:
+    """From minutes to days, even where nothing arrives."""
+    rates = np.array([33.0] * 5 + [0.0] * 20 + [3.0] * 100)
+    levels = levels_of(WorkFunctionPolicy(choice(seconds, 0.5)), rates)
+    assert levels[4] == 2
+    assert levels[-1] == 0
+
+
+def test_a_dear_move_is_worth_a_look_further_ahead() -> None:
+    """One for six hours of both plans pays within a day and a half; the forecast ends before."""
+    rates = np.array([33.0] * 12 + [3.0] * 144)
+    assert levels_of(WorkFunctionPolicy(choice(300.0, 6.0)), rates)[-1] == 0
+
+
 def spent(rates: list[float], needs: list[float], factor: float, moves: float) -> float:
     """Cost with a forecast of these needs, all of which may be wrong, within such a budget."""
     plans = choice(HOUR, 1.0)

@@ -12,6 +12,8 @@ CATCH_UP = 300.0
 """Seconds in which a backlog is to be worked off."""
 PATIENCE = 4.0
 """Factor of the prices of moves where the forecast counts them, because it is often wrong."""
+HORIZON = 24.0
+"""The future is looked at for so many times as long as the dearest move is worth, or longer."""
 FACTOR, MOVES = 1.5, 4.0
 """The forecast may cost so many times the rule, and so many of the dearest moves in addition."""
 
@@ -42,6 +44,7 @@ class WorkFunctionPolicy:
         self._plans = plans
         self._forecast = NeedForecast(plans.seconds, max(0.0, plans.lag - plans.outage))
         self._hours = plans.seconds / 3600.0
+        self._lengths = self._period_hours()
         self._work: Floats | None = None
         self._rule, self._rule_cost, self._cost = -1, 0.0, 0.0
         self._allowed = MOVES * float(plans.price.max())
@@ -69,6 +72,15 @@ class WorkFunctionPolicy:
         needs[0] += seen.backlog / CATCH_UP
         return needs
 
+    def _period_hours(self) -> Floats:
+        """Hours for which each period of the forecast counts; the last stands for what follows."""
+        plans = self._plans
+        both = (plans.cost[:, None] + plans.cost[None, :]) / 2
+        worth = round(float((plans.price / np.maximum(both, 1e-300)).max()), 9)
+        hours = np.asarray(self._forecast.lengths * self._hours, np.float64)
+        hours[-1] += max(0.0, HORIZON * worth - float(hours.sum()))
+        return hours
+
     def _costs(self, fits: Bools) -> Floats:
         """Cost of each plan per hour, prohibitive where it does not carry what is needed."""
         return np.where(fits, self._plans.cost, OVERLOAD * self._plans.cost[-1])
@@ -86,7 +98,7 @@ class WorkFunctionPolicy:
     def _advised(self, seen: SlotObservation, needs: Floats, fits: Bools) -> int:
         """The first plan of the cheapest sequence for the periods to come."""
         price = PATIENCE * self._plans.price
-        hours = self._forecast.lengths * self._hours
+        hours = self._lengths
         rest = np.zeros(len(self._plans))
         for need, length in zip(needs[:0:-1].tolist(), hours[:0:-1].tolist(), strict=True):
             carried = _fitting(seen.capacity, need)
