@@ -33,11 +33,14 @@ class WorkFunctionPolicy:
     without foresight no rule does better in general.
 
     The job follows the cheapest sequence of plans for the needs that `NeedForecast` expects of the
-    next twelve hours, decided anew after each interval. The rule runs beside it in thought. As soon
-    as the job, after a move to the plan of the rule, would have cost more than `FACTOR` times the
-    rule and `MOVES` of the dearest moves, it takes the plan of the rule instead. Prices obey the
-    triangle inequality, so it never costs more than that: at most `FACTOR` (2K - 1) times the
-    cheapest schedule, plus a constant, whatever the forecast says.
+    next twelve hours or more, decided anew after each interval. The rule decides beside it without moving
+    the job. As soon as the job, after a move to the plan of the rule, would have cost more than
+    `FACTOR` times the rule and `MOVES` of the dearest moves, it takes the plan of the rule instead.
+
+    So it never costs more than that. If that held one interval ago, it holds for taking the plan of
+    the rule now: as prices obey the triangle inequality, this adds at most what the rule pays now.
+    The cost is at most `FACTOR` (2K - 1) times that of the cheapest schedule, plus a constant,
+    whatever the forecast says.
     """
 
     def __init__(self, plans: PlanChoice) -> None:
