@@ -33,9 +33,9 @@ class WorkFunctionPolicy:
     without foresight no rule does better in general.
 
     The job follows the cheapest sequence of plans for the needs that `NeedForecast` expects of the
-    next twelve hours or more, decided anew after each interval. The rule decides beside it without moving
-    the job. As soon as the job, after a move to the plan of the rule, would have cost more than
-    `FACTOR` times the rule and `MOVES` of the dearest moves, it takes the plan of the rule instead.
+    next twelve hours or more, decided anew after each interval. The rule decides beside it without
+    moving the job. As soon as the job, after a move to the plan of the rule, would have cost more
+    than `FACTOR` times the rule and `MOVES` of the dearest moves, it takes the plan of the rule.
 
     So it never costs more than that. If that held one interval ago, it holds for taking the plan of
     the rule now: as prices obey the triangle inequality, this adds at most what the rule pays now.
