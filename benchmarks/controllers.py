@@ -5,10 +5,12 @@
 Eight traces of a week, three of them published (datasets/traces) and five generated from the seed,
 are scaled so that four applications (datasets/applications) need 24 cores at their peaks. Plans
 choose among four types of machines. Every policy decides every five minutes without knowing the
-rates to come. The page gets a table over all pairs of trace and application, and one by trace. The
-traces that are generated here chose no parameter of any policy.
+rates to come. The page gets a table over all pairs of trace and application, and one by trace. No
+parameter of any policy was chosen by these traces, but by those of `development_traces.py`, which
+`--development` replays instead.
 """
 
+import functools
 import itertools
 import time
 from collections.abc import Iterator
@@ -16,12 +18,23 @@ from pathlib import Path
 
 import click
 import numpy as np
+from development_traces import development_traces
 
-from streamplace import Offer, StreamGraph, plan_schedule, read_graph
-from streamplace.control.day import MoveTerms
+from streamplace import Offer, StreamGraph, plan, read_graph
+from streamplace.api.planning import BOUND_NODES
+from streamplace.control.day import MoveTerms, control_day
+from streamplace.control.policy import POLICIES
+from streamplace.control.replay import replay
 from streamplace.control.result import PlanSchedule
+from streamplace.control.schedule import cheapest_levels, lower_bound
 from streamplace.model.arrays import Floats
 from streamplace.placers.registry import Budget
+from streamplace.planning.bounds import proven_bound
+from streamplace.planning.headroom import Headroom
+from streamplace.planning.offers import Catalogue
+from streamplace.planning.problem import PlanProblem
+from streamplace.planning.result import PlanResult
+from streamplace.planning.settings import PlanSettings
 from streamplace.planning.traces import RateTrace, read_trace
 
 ROOT = Path(__file__).parents[1]
@@ -31,6 +44,7 @@ OFFERS = [
     Offer(f"m{cores}", price, cores=cores)
     for cores, price in ((1, 0.055), (2, 0.1), (4, 0.19), (8, 0.37))
 ]
+BUDGET = Budget(evaluations=3000)
 SEED, DAYS, ROW, CORES, MIPS = 20_271, 7, 300.0, 24.0, 2500.0
 DAY = 86_400.0
 BEGIN, END = "<!-- measured -->\n", "<!-- /measured -->"
@@ -58,11 +72,16 @@ def generated() -> Iterator[tuple[str, Floats]]:
 
 
 def traces() -> Iterator[tuple[str, RateTrace]]:
-    """Traces of a week, the highest rate of which is 1 tuple/s."""
+    """Traces of a week that judge, the highest rate of which is 1 tuple/s."""
     for name in PUBLISHED:
         trace = read_trace(ROOT / f"datasets/traces/{name}.csv")
         yield name, RateTrace(trace.time, trace.sources, trace.rates / trace.rates.max())
-    for name, rates in generated():
+    yield from whole_of(generated())
+
+
+def whole_of(rows: Iterator[tuple[str, Floats]]) -> Iterator[tuple[str, RateTrace]]:
+    """Traces of generated rates, the highest of which becomes 1 tuple/s."""
+    for name, rates in rows:
         at = ROW * np.arange(len(rates))
         yield name, RateTrace(at, ("rate",), (rates / rates.max())[:, None])
 
@@ -74,18 +93,40 @@ def peak_rate(graph: StreamGraph) -> float:
     return (CORES * MIPS - always) / each
 
 
-def scheduled(graph: StreamGraph, trace: RateTrace, slot: float) -> PlanSchedule:
-    """Return the schedule and the policies of a trace whose highest rate is 1."""
-    rates = RateTrace(trace.time, trace.sources, peak_rate(graph) * trace.rates)
-    return plan_schedule(
+@functools.cache
+def planned(job: str, rate: float) -> PlanResult:
+    """Return the plan for a rate, which several traces ask for."""
+    return plan(application(job).at_rate(rate), offers=OFFERS, budget=BUDGET, jobs=1)
+
+
+@functools.cache
+def bounded(job: str, rate: float) -> float:
+    """Cost per hour below which no plan for a rate is."""
+    settings = PlanSettings(Headroom(), budget=BUDGET)
+    problem = PlanProblem.of(application(job).at_rate(rate), Catalogue.of(OFFERS), settings)
+    bound = proven_bound(problem.demand, problem.catalogue, most_nodes=BOUND_NODES)
+    return 0.0 if bound is None else float(bound.value)
+
+
+@functools.cache
+def application(job: str) -> StreamGraph:
+    """Read an application."""
+    return read_graph(ROOT / f"datasets/applications/{job}.json")
+
+
+def scheduled(job: str, trace: RateTrace, slot: float) -> PlanSchedule:
+    """Return what `plan_schedule` finds for a trace whose highest rate is 1."""
+    graph = application(job)
+    day = control_day(
         graph,
-        rates,
-        policies=["all"],
-        slot=slot,
-        terms=MoveTerms(),
-        offers=OFFERS,
-        budget=Budget(evaluations=3000),
+        RateTrace(trace.time, trace.sources, peak_rate(graph) * trace.rates),
+        slot,
+        MoveTerms(),
+        lambda graphs: [planned(job, each.source_rate) for each in graphs],
+        lambda each: bounded(job, each.source_rate),
     )
+    replays = tuple(replay(day, name, POLICIES[name].make) for name in POLICIES)
+    return PlanSchedule(day, cheapest_levels(day), lower_bound(day), replays)
 
 
 def rows_of(name: str, found: PlanSchedule) -> Iterator[tuple[str, str, Floats]]:
@@ -123,18 +164,20 @@ def table(rows: list[tuple[str, str, Floats]]) -> str:
 @click.option("--applications", default=",".join(APPLICATIONS), show_default=True)
 @click.option("--traces", "wanted", help="Such as taxi,steps.  [default: all]")
 @click.option("--slot", default=300.0, show_default=True, help="Seconds between decisions.")
+@click.option("--development", is_flag=True, help="Replay the traces that parameters come from.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Page to write into.")
-def main(applications: str, wanted: str | None, slot: float, output: Path | None) -> None:
+def main(
+    applications: str, wanted: str | None, slot: float, development: bool, output: Path | None
+) -> None:
     """Replay all policies on all traces and applications."""
-    graphs = {
-        name: read_graph(ROOT / f"datasets/applications/{name}.json")
-        for name in applications.split(",")
-    }
-    chosen = [(n, t) for n, t in traces() if wanted is None or n in wanted.split(",")]
+    if development and output is not None:
+        raise click.UsageError("the page has the traces that judge; drop --development or --output")
+    every = whole_of(development_traces()) if development else traces()
+    chosen = [(n, t) for n, t in every if wanted is None or n in wanted.split(",")]
     rows: list[tuple[str, str, Floats]] = []
-    for (name, trace), (job, graph) in itertools.product(chosen, graphs.items()):
+    for (name, trace), job in itertools.product(chosen, applications.split(",")):
         began = time.process_time()
-        found = scheduled(graph, trace, slot)
+        found = scheduled(job, trace, slot)
         rows += rows_of(name, found)
         ours = next(one for one in found.replays if one.name == OURS)
         click.echo(

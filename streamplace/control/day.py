@@ -4,6 +4,7 @@ A trace is cut into slots of equal length. A plan is chosen for each slot, and c
 price. `ControlDay` holds what every schedule, policy and bound of one trace is judged by.
 """
 
+import heapq
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,17 +15,23 @@ import numpy as np
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.graph import StreamGraph
+from streamplace.model.report import duration
 from streamplace.planning.deployment import ROUNDING
+from streamplace.planning.hours import moment
 from streamplace.planning.result import PlanResult
 from streamplace.planning.traces import RateTrace, share_carried
 
 HOUR = 3600.0
-PLANS = 12
-"""Plans among which a job moves, before those are left out that cost no less than a larger one."""
-FINEST_ONE, FINEST_SEVERAL = 128, 8
+PLANS, FINEST_PLANS = 24, 768
+"""Parts of the peaks for whose multiples there are plans; finer ones where rates vary little."""
+FINEST_ONE, FINEST_SEVERAL = 1024, 8
 """Levels of the rate of the only source, and of each of several, that bounds tell apart."""
+MOST_BOUNDS = 128
+"""Levels of the rate of the only source that are bounded; others have the bound of a lower one."""
 MOST_SLOTS = 20_000
-WINDOWS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48)
+REGULAR_ROWS, REGULAR, MOST_MISSED = 20, 0.9, 3.0
+"""Rows, part of equal steps from which a trace is regular, and steps that a gap in it may take."""
+WINDOWS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48)
 """Numbers of slots over which bounds add up what arrives."""
 PlanEach = Callable[[list[StreamGraph]], Iterable[PlanResult]]
 """Plans for graphs, in their order."""
@@ -90,7 +97,9 @@ class TraceSlots:
         """Cut a trace into slots; a rate holds until the next row, the last as long as usual."""
         if not seconds > 0:
             raise SettingError(f"the slot is {seconds:g} s; it must be above 0")
+        _refuse_disorder(trace)
         steps = np.diff(trace.time)
+        _refuse_gap(trace.time, steps)
         last = float(np.median(steps)) if len(steps) else seconds
         ends = np.append(trace.time[1:], trace.time[-1] + last)
         start = float(trace.time[0])
@@ -115,6 +124,43 @@ class TraceSlots:
         beyond = np.maximum(np.searchsorted(trace.time, edges[1:], side="left"), first + 1)
         peak = np.stack([trace.rates[a:b].max(axis=0) for a, b in zip(first, beyond, strict=True)])
         return cls(start, seconds, peak, np.diff(whole, axis=0) / held)
+
+
+def _refuse_disorder(trace: RateTrace) -> None:
+    """Refuse a trace made in Python whose rows no file could have."""
+    if not len(trace.time):
+        raise SettingError("the trace has no rows")
+    if (np.diff(trace.time) <= 0).any():
+        row = int(np.argmax(np.diff(trace.time) <= 0)) + 1
+        raise SettingError(
+            f"time[{row}] of the trace is not after time[{row - 1}]; sort the rows, and keep one "
+            "for each time"
+        )
+    is_rate = np.isfinite(trace.rates) & (trace.rates >= 0)
+    if not is_rate.all():
+        row, column = np.argwhere(~is_rate)[0].tolist()
+        value = trace.rates[row, column]
+        raise SettingError(
+            f"rates[{row}, {column}] of the trace is {value:g}; rates must be 0 or more"
+        )
+    for name, peak in zip(trace.sources, trace.rates.max(axis=0).tolist(), strict=True):
+        if not peak:
+            raise SettingError(f"the trace has no rate above 0 for {name!r}")
+
+
+def _refuse_gap(time: Floats, steps: Floats) -> None:
+    """Refuse a trace with rows at regular times of which some are missing."""
+    if len(time) < REGULAR_ROWS:
+        return
+    usual = float(np.median(steps))
+    if np.isclose(steps, usual).mean() < REGULAR or steps.max() <= MOST_MISSED * usual:
+        return
+    row = int(steps.argmax())
+    begin, end = moment(float(time[row])), moment(float(time[row + 1]))
+    raise SettingError(
+        f"the trace has a row every {duration(usual)}, but none between {begin} and {end}; "
+        "add the missing rows, or repeat the rates that were there"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -203,10 +249,7 @@ def control_day(
 ) -> ControlDay:
     """Plan for several rates between the lowest and the peaks, and bound the cost of every slot."""
     slots = TraceSlots.of(trace, seconds)
-    low, high = slots.peak.min(axis=0), slots.peak.max(axis=0)
-    wanted = [low + (high - low) * k / (PLANS - 1) for k in range(PLANS)]
-    distinct = {rates.tobytes(): rates for rates in wanted}
-    found = plan_each([trace.graph(graph, rates) for rates in distinct.values()])
+    found = plan_each([trace.graph(graph, rates) for rates in planned_rates(slots)])
     plans = _useful(list(found))
     offered, peak = (
         np.array([trace.graph(graph, rates).source_rate for rates in each])
@@ -215,25 +258,48 @@ def control_day(
     carried = _carried(graph, trace, slots, peak, plans)
     windows = tuple(length for length in WINDOWS if length <= len(slots))
     rates = due_rates(slots, windows, terms.lag)
-    flat = rates.reshape(-1, rates.shape[2])
-    least = _bounds(graph, trace, flat, bound_of).reshape(rates.shape[:2])
+    flat, top = rates.reshape(-1, rates.shape[2]), slots.peak.max(axis=0)
+
+    def bound_at(rates: Floats) -> float:
+        return bound_of(trace.graph(graph, rates))
+
+    least = (_bounds_of_one if len(top) == 1 else _bounds)(flat, top, bound_at)
+    least = least.reshape(rates.shape[:2])
     return ControlDay(slots, plans, offered, peak, carried, least, windows, terms)
+
+
+def planned_rates(slots: TraceSlots) -> list[Floats]:
+    """Rates of the sources [S] for which there are plans: parts of the peaks, rising to them."""
+    low, high = slots.peak.min(axis=0), slots.peak.max(axis=0)
+    lowest, parts = float((low / high).min()), PLANS
+    while parts < FINEST_PLANS and parts * (1 - lowest) < PLANS / 2:
+        parts *= 2
+    first = np.maximum(np.ceil(low / high * parts - 1e-9), 1.0)
+    wanted = [high * (np.maximum(first, k) / parts) for k in range(int(first.min()), parts + 1)]
+    return list({rates.tobytes(): rates for rates in wanted}.values())
 
 
 def due_rates(slots: TraceSlots, windows: Sequence[int], lag: float) -> Floats:
     """[T, W, S] rates at which tuples must be processed in windows that end with each slot.
 
     Of what arrives in a window, only what arrives in its last ``lag`` seconds may be processed
-    later. So the longer a window is, the less the lag counts. Windows that begin before the trace
-    have the rate 0.
+    after it. All that arrives in a window without its last ``lag`` seconds must be processed within
+    the lag. The larger of both counts. Windows that begin before the trace have the rate 0.
     """
     arrived = np.concatenate((np.zeros((1, slots.mean.shape[1])), np.cumsum(slots.mean, axis=0)))
     due = np.zeros((len(slots), len(windows), slots.mean.shape[1]))
+    part = lag / slots.seconds
     for column, length in enumerate(windows):
-        last = min(length, max(1, math.ceil(lag / slots.seconds)))
+        last = min(length, max(1, math.ceil(part)))
         tops = np.lib.stride_tricks.sliding_window_view(slots.peak, last, axis=0).max(axis=2)
-        waits = lag / slots.seconds * tops[length - last :]
+        waits = part * tops[length - last :]
         due[length - 1 :, column] = (arrived[length:] - arrived[:-length] - waits) / length
+        before = length - math.ceil(part)
+        if before > 0:
+            first = arrived[before : len(arrived) - length + before] - arrived[:-length]
+            settled, own = first / (before + part), due[length - 1 :, column]
+            is_more = settled.sum(axis=1) > own.sum(axis=1)
+            own[is_more] = settled[is_more]
     return np.maximum(due, 0.0)
 
 
@@ -257,23 +323,50 @@ def _carried(
     if slots.peak.shape[1] == 1:
         most = np.array([plan.carries for plan in plans])
         return most[None, :] / peak[:, None]
-    grid, which = _rounded(slots.peak, np.ceil)
+    grid, which = _rounded(slots.peak, slots.peak.max(axis=0), np.ceil)
     parts = [[share_carried(plan, trace.graph(graph, rates)) for plan in plans] for rates in grid]
     return np.array(parts)[which]
 
 
-def _bounds(graph: StreamGraph, trace: RateTrace, rates: Floats, bound_of: BoundOf) -> Floats:
+def _bounds_of_one(rates: Floats, top: Floats, bound_at: Callable[[Floats], float]) -> Floats:
+    """Bound of the cost at each rate [_, 1] of the only source, rounded down to one that is known.
+
+    The levels in between are bounded where most rates gain most: between two levels of the same
+    bound there is nothing to gain.
+    """
+    level = np.floor(rates[:, 0] / top[0] * FINEST_ONE)
+    ordered = np.sort(level)
+    known = {k: bound_at(top * (k / FINEST_ONE)) for k in (0, FINEST_ONE)}
+
+    def gap(low: int, high: int) -> tuple[float, int, int]:
+        inside = np.searchsorted(ordered, high) - np.searchsorted(ordered, low + 1)
+        return (-(known[high] - known[low]) * float(inside), low, high)
+
+    gaps = [gap(0, FINEST_ONE)]
+    while gaps and gaps[0][0] < 0 and len(known) < MOST_BOUNDS:
+        _, low, high = heapq.heappop(gaps)
+        middle = (low + high) // 2
+        known[middle] = bound_at(top * (middle / FINEST_ONE))
+        for part in (gap(low, middle), gap(middle, high)):
+            heapq.heappush(gaps, part)
+    levels = np.array(sorted(known), np.float64)
+    raised = np.maximum.accumulate([known[int(k)] for k in levels])
+    return np.asarray(raised[np.searchsorted(levels, level, side="right") - 1])
+
+
+def _bounds(rates: Floats, top: Floats, bound_at: Callable[[Floats], float]) -> Floats:
     """Bound of the cost at each row of rates [_, S], rounded down; it rises with the rates."""
-    grid, which = _rounded(rates, np.floor)
-    values = np.array([bound_of(trace.graph(graph, one)) for one in grid])
+    grid, which = _rounded(rates, top, np.floor)
+    values = np.array([bound_at(one) for one in grid])
     below = (grid[None, :, :] <= grid[:, None, :]).all(axis=2)
     raised = np.where(below, values[None, :], 0.0).max(axis=1)
     return np.asarray(raised[which])
 
 
-def _rounded(rates: Floats, rounding: Callable[[Floats], Floats]) -> tuple[Floats, Ints]:
-    """Distinct rows of rates on a grid, and which of them each row becomes."""
-    steps = FINEST_ONE if rates.shape[1] == 1 else FINEST_SEVERAL
-    top = np.maximum(rates.max(axis=0), 1e-300)
-    grid, which = np.unique(rounding(rates / top * steps), axis=0, return_inverse=True)
-    return grid / steps * top, which.reshape(-1).astype(np.int32)
+def _rounded(
+    rates: Floats, top: Floats, rounding: Callable[[Floats], Floats]
+) -> tuple[Floats, Ints]:
+    """Distinct rows of rates on a grid below the top, and which of them each row becomes."""
+    levels = rounding(rates / top * FINEST_SEVERAL)
+    grid, which = np.unique(levels, axis=0, return_inverse=True)
+    return grid / FINEST_SEVERAL * top, which.reshape(-1).astype(np.int32)

@@ -107,9 +107,12 @@ class _Run:
     def pass_slot(self, slot: int) -> None:
         """Let a slot pass: tuples arrive, the plan works, a move goes on."""
         length = self.day.slots.seconds / self.steps
-        rate, service = float(self.day.offered[slot]), np.empty(self.steps)
-        for step in range(self.steps):
-            service[step] = self._work_of(slot, length)
+        rate = float(self.day.offered[slot])
+        if self.is_moving:
+            service = np.array([self._work_of(slot, length) for _ in range(self.steps)])
+        else:
+            service = np.full(self.steps, float(self.capacity[slot, self.level]) * length)
+            self.machine_cost += float(self.day.cost[self.level]) * self.day.hours
         change = rate * length - service
         walk = self.backlog + np.cumsum(change)
         waiting = walk - np.minimum(np.minimum.accumulate(walk), 0.0)

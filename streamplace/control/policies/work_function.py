@@ -1,91 +1,118 @@
-"""Work function: up at once, down when staying has cost as much as moving."""
+"""Work function: a rule with a proven ratio, and a forecast that may leave it within a budget."""
 
 import numpy as np
 
+from streamplace.control.forecast import NeedForecast
 from streamplace.control.policy import PlanChoice, SlotObservation, policy
-from streamplace.model.arrays import Floats
+from streamplace.model.arrays import Bools, Floats
 
 OVERLOAD = 1e4
-"""A plan that does not carry the rate counts as so many times the dearest plan."""
-MISSED = 0.005
-"""Part of the intervals in which the rate may grow by more than is allowed for."""
-STEP = 0.02
-"""By how much what is allowed for rises after a miss; it falls slowly otherwise."""
+"""A plan that does not carry what is needed counts as so many times the dearest plan."""
 CATCH_UP = 300.0
 """Seconds in which a backlog is to be worked off."""
-SAFETY = 0.5
-"""Part of the lag that tuples may have which rates that were not foreseen may use up."""
-DAY = 86_400.0
-SOONER, LATER = 0.5, 2.0
-"""Factors of the price of moving down where yesterday's rates say that it pays, or does not."""
+PATIENCE = 4.0
+"""Factor of the prices of moves where the forecast counts them, because it is often wrong."""
+HORIZON = 24.0
+"""The future is looked at for so many times as long as the dearest move is worth, or longer."""
+FACTOR, MOVES = 1.5, 4.0
+"""The forecast may cost so many times the rule, and so many of the dearest moves in addition."""
 
 
 @policy("work-function")
 class WorkFunctionPolicy:
-    """Take the plan that the best schedule so far ends in, or stay as long as that costs less.
+    """Look ahead, as long as that costs little more than the best rule without foresight.
 
     For each plan k the work function w(k) is the least cost of the past if the job ended there,
 
         w'(k) = min over plans j of (w(j) + c(j) + price(j, k)),
 
-    with the cost c(j) of the interval, prohibitive where plan j does not carry it. The job goes to
-    the plan of least w'(k) + price(present, k) of those in which the best past stays. So it goes up
-    at once, and down when a plan that is too large has cost as much as moving. Whatever the rates
-    do, that costs at most 2K - 1 times the cheapest schedule of K plans, plus a constant, if every
-    rate is known when its interval begins (Borodin, Linial and Saks, 1992); without foresight no
-    rule does better in general. Yesterday's rates halve or double the price of moving down, which
-    changes the factor by no more than that.
+    with the cost c(j) of the interval, prohibitive where plan j does not carry what is needed. The
+    rule goes to the plan of least w'(k) + price(present, k) of those in which the best past stays.
+    Whatever the rates do, that costs at most 2K - 1 times the cheapest schedule of K plans, plus a
+    constant, if what is needed is known when its interval begins (Borodin, Linial and Saks, 1992);
+    without foresight no rule does better in general.
 
-    The rate of the last interval stands for the next, raised by what rates have grown by from one
-    interval to the next: a quantile that follows the data (Gibbs and Candès, 2021), so that it is
-    exceeded rarely whatever they do. A part of the lag that tuples may have is deducted.
+    The job follows the cheapest sequence of plans for the needs that `NeedForecast` expects of the
+    next twelve hours or more, decided anew after each interval. The rule decides beside it without
+    moving the job. As soon as the job, after a move to the plan of the rule, would have cost more
+    than `FACTOR` times the rule and `MOVES` of the dearest moves, it takes the plan of the rule.
+
+    So it never costs more than that. If that held one interval ago, it holds for taking the plan of
+    the rule now: as prices obey the triangle inequality, this adds at most what the rule pays now.
+    The cost is at most `FACTOR` (2K - 1) times that of the cheapest schedule, plus a constant,
+    whatever the forecast says.
     """
 
     def __init__(self, plans: PlanChoice) -> None:
         self._plans = plans
+        self._forecast = NeedForecast(plans.seconds, max(0.0, plans.lag - plans.outage))
+        self._hours = plans.seconds / 3600.0
+        self._lengths = self._period_hours()
         self._work: Floats | None = None
-        self._growth = 0.05
-        self._rates: list[float] = []
-        reaction = plans.seconds + plans.delay
-        self._deficit = SAFETY * max(0.0, plans.lag - plans.outage) / (reaction + plans.lag)
+        self._rule, self._rule_cost, self._cost = -1, 0.0, 0.0
+        self._allowed = MOVES * float(plans.price.max())
 
     def choose(self, seen: SlotObservation) -> int:
-        """The plan of least work function and price."""
+        """The plan that the forecast advises, or that of the rule."""
         plans = self._plans
-        needed = self._needed(seen)
-        hours = plans.seconds / 3600.0
-        fits = seen.capacity >= needed
-        fits[-1] |= not fits.any()
-        cost = np.where(fits, plans.cost, OVERLOAD * plans.cost[-1]) * hours
-        stayed = (plans.price[seen.level] if self._work is None else self._work) + cost
-        work = (stayed[:, None] + plans.price).min(axis=0)
+        needs = self._needs(seen)
+        fits = _fitting(seen.capacity, float(needs[0]))
+        cost = self._costs(fits) * self._hours
+        before, self._rule = self._rule, self._ruled(seen, cost, fits)
+        moved = 0.0 if before < 0 else float(plans.price[before, self._rule])
+        self._rule_cost += moved + float(cost[self._rule])
+        level = self._advised(seen, needs, fits)
+        spent = self._cost + plans.price[seen.level, level] + cost[level]
+        if spent + plans.price[level, self._rule] > FACTOR * self._rule_cost + self._allowed:
+            level = self._rule
+            spent = self._cost + plans.price[seen.level, level] + cost[level]
+        self._cost = float(spent)
+        return level
+
+    def _needs(self, seen: SlotObservation) -> Floats:
+        """Tuples/s that the periods to come may bring, the first with what waits."""
+        needs = self._forecast.after(seen.rate)
+        needs[0] += seen.backlog / CATCH_UP
+        return needs
+
+    def _period_hours(self) -> Floats:
+        """Hours for which each period of the forecast counts; the last stands for what follows."""
+        plans = self._plans
+        both = (plans.cost[:, None] + plans.cost[None, :]) / 2
+        worth = round(float((plans.price / np.maximum(both, 1e-300)).max()), 9)
+        hours = np.asarray(self._forecast.lengths * self._hours, np.float64)
+        hours[-1] += max(0.0, HORIZON * worth - float(hours.sum()))
+        return hours
+
+    def _costs(self, fits: Bools) -> Floats:
+        """Cost of each plan per hour, prohibitive where it does not carry what is needed."""
+        return np.where(fits, self._plans.cost, OVERLOAD * self._plans.cost[-1])
+
+    def _ruled(self, seen: SlotObservation, cost: Floats, fits: Bools) -> int:
+        """The plan of least work function and price from where the rule is."""
+        price = self._plans.price
+        at = seen.level if self._rule < 0 else self._rule
+        stayed = (price[at] if self._work is None else self._work) + cost
+        work = (stayed[:, None] + price).min(axis=0)
         self._work = work - work.min()
         ends = stayed <= work + 1e-12 * abs(work.max())  # the best past does not leave these
-        price = plans.price[seen.level] * self._haste(seen)
-        return int(np.where(ends & fits, work + price, np.inf).argmin())
+        return int(np.where(ends & fits, work + price[at], np.inf).argmin())
 
-    def _needed(self, seen: SlotObservation) -> float:
-        """Tuples/s that the next interval may bring, with what waits."""
-        if self._rates and self._rates[-1] > 0:
-            is_missed = seen.rate > self._rates[-1] * (1 + self._growth)
-            self._growth += STEP * ((1 - MISSED) if is_missed else -MISSED)
-            self._growth = max(0.0, self._growth)
-        self._rates.append(seen.rate)
-        expected = seen.rate * (1 + self._growth) * (1 - self._deficit)
-        return max(seen.rate * (1 - self._deficit), expected) + seen.backlog / CATCH_UP
+    def _advised(self, seen: SlotObservation, needs: Floats, fits: Bools) -> int:
+        """The first plan of the cheapest sequence for the periods to come."""
+        price = PATIENCE * self._plans.price
+        hours = self._lengths
+        rest = np.zeros(len(self._plans))
+        for need, length in zip(needs[:0:-1].tolist(), hours[:0:-1].tolist(), strict=True):
+            carried = _fitting(seen.capacity, need)
+            rest = (price + (self._costs(carried) * length + rest)[None, :]).min(axis=1)
+        total = price[seen.level] + self._costs(fits) * float(hours[0]) + rest
+        best = int(total.argmin())
+        return seen.level if total[seen.level] <= total[best] * (1 + 1e-12) else best
 
-    def _haste(self, seen: SlotObservation) -> Floats:
-        """Factor of the price of moving to each plan, by what followed at this time yesterday."""
-        factor = np.ones(len(self._plans))
-        day = round(DAY / self._plans.seconds)
-        if len(self._rates) <= day:
-            return factor
-        now = len(self._rates) - 1 - day
-        scale = seen.rate / max(self._rates[now], 1e-9)
-        for level in range(seen.level):
-            saved = self._plans.cost[seen.level] - self._plans.cost[level]
-            hours = 2 * self._plans.price[seen.level, level] / saved if saved > 0 else np.inf
-            steps = min(day, max(1, int(np.ceil(min(hours * 3600 / self._plans.seconds, day)))))
-            coming = max(self._rates[now : now + steps]) * scale
-            factor[level] = LATER if coming > seen.capacity[level] else SOONER
-        return factor
+
+def _fitting(capacity: Floats, need: float) -> Bools:
+    """Which plans carry what is needed; the largest does where none is said to."""
+    fits = capacity >= need
+    fits[-1] |= not fits.any()
+    return fits

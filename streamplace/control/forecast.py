@@ -1,0 +1,194 @@
+"""Forecasts of what a job will need: several predictors, of which past losses choose one.
+
+Demand is the capacity with which the tuples of the last minutes would not have been too late: the
+means of their rates over 5, 10 and 15 minutes (where these are intervals), each over a time that is
+longer by the lag that tuples may have. So noise that a queue absorbs does not count. `NeedForecast`
+says what is needed in the next two intervals, and what is likely needed in longer and longer
+periods of the next twelve hours.
+
+The predictors are the present value, means and medians of the last ones, lines through them, and
+the day before, as it was or in proportion to the present. Each is raised by a quantile of its own
+errors so far, and the one that has been nearest to that quantile is believed, for every period
+alone.
+"""
+
+import itertools
+
+import numpy as np
+
+from streamplace.model.arrays import Bools, Floats, Ints
+
+DAY, REACH, RECENT = 86_400.0, 43_200.0, 900.0
+"""Seconds of a season, of the future that is looked at, and of the rates that demand is made of."""
+ENDS = np.array([2, 3, 4, 6, 8, *(part * 2**power for power in range(9) for part in (12, 18))])
+"""Intervals from now at which periods of the future end, those within reach."""
+MISSED, STEP = 0.35, 0.01
+"""Part of the intervals before which demand may be expected too low, and how fast that is learned.
+
+Demand leaves out what the lag absorbs, and plans carry more than is needed, so few tuples are late.
+"""
+NEAR, FAR = 0.7, 0.75
+"""Quantiles by which predictors of the next intervals and of later periods are judged."""
+LEARNING, FIRST = 0.1, 0.03
+"""Speed of quantiles of errors, and their values at first."""
+LEAST = 1e-9
+
+
+class ErrorQuantiles:
+    """Predictors of several periods, a running quantile of the errors of each, and their losses.
+
+    Errors are logarithms of ratios. A quantile follows its data by steps in proportion to their
+    deviation, up by the quantile when it is exceeded and down by the rest otherwise. Losses are
+    means over so many intervals as ``memory`` says, of which older ones count less and less.
+    """
+
+    def __init__(self, shape: tuple[int, int], quantile: float, memory: int) -> None:
+        self._quantile, self._memory = quantile, memory
+        self._seen, self._loss = np.zeros(shape), np.zeros(shape)
+        self._error, self._deviation = np.full(shape, FIRST), np.full(shape, FIRST)
+
+    def learn(self, actual: Floats, forecast: Floats, is_known: Bools) -> None:
+        """Compare what came [periods] with forecasts [predictors, periods] that were made of it."""
+        safe = np.where(is_known, forecast, 1.0)
+        beyond = np.where(is_known, np.log(actual[None, :] / safe), 0.0) - self._error
+        part = self._quantile
+        self._seen += is_known
+        weight = is_known / np.clip(self._seen, 1, self._memory)
+        pinball = np.maximum(part * beyond, (part - 1) * beyond)
+        self._loss += weight * (pinball - self._loss)
+        self._deviation += weight * (np.abs(beyond) - self._deviation)
+        steps = LEARNING * self._deviation * (part - (beyond < 0))
+        self._error += np.where(is_known, steps, 0.0)
+
+    def best(self, is_known: Bools) -> Ints:
+        """Predictor of least loss for each period; the first where none has been judged."""
+        loss = np.where(is_known & (self._seen > 0), self._loss, np.inf)
+        return np.asarray(loss.argmin(axis=0))
+
+    def raised(self, forecast: Floats, is_known: Bools) -> Floats:
+        """Forecast of the best predictor for each period, raised by the quantile of its errors."""
+        chosen, period = self.best(is_known), np.arange(forecast.shape[1])
+        return np.asarray(forecast[chosen, period] * np.exp(self._error[chosen, period]))
+
+
+class NeedForecast:
+    """What is needed now and in the periods to come, from the rates so far.
+
+    Parameters
+    ----------
+    seconds
+        Length of an interval.
+    lag
+        Seconds that tuples may be late.
+
+    Attributes
+    ----------
+    lengths
+        [B] intervals in each period of the future; the first period is the next two intervals.
+    """
+
+    def __init__(self, seconds: float, lag: float) -> None:
+        self._ends = ENDS[max(2 * seconds, REACH) >= ENDS * seconds]
+        self._starts = np.concatenate(([0], self._ends[:-1]))
+        self.lengths = np.diff(self._ends, prepend=0)
+        self._day = max(int(self._ends[-1]), round(DAY / seconds))
+        self._recent = max(1, round(RECENT / seconds))
+        over = seconds * np.arange(1, self._recent + 1)
+        self._due = (over / (over + lag)).tolist()
+        self._rates: list[float] = []
+        self._demand: list[float] = []
+        self._needed: list[float] = []
+        self._near: list[Floats] = []
+        self._far: list[Floats] = []
+        self._margin = 0.05
+        self._near_errors = ErrorQuantiles((6, 1), NEAR, self._day)
+        self._far_errors = ErrorQuantiles((6, len(self._ends)), FAR, self._day)
+
+    def after(self, rate: float) -> Floats:
+        """[B] what is needed in the periods to come, now that this rate has been seen."""
+        self._rates.append(rate)
+        sums = itertools.accumulate(reversed(self._rates[-self._recent :]))
+        demands = (total / n * self._due[n - 1] for n, total in enumerate(sums, 1))
+        self._demand.append(max(LEAST, *demands))
+        self._learn_margin()
+        near = self._next()
+        self._near.append(near)
+        best = int(self._near_errors.best(np.full((6, 1), fill_value=True))[0])
+        self._needed.append(float(near[best]) * (1 + self._margin))
+        self._learn_far()
+        far = self._later()
+        self._far.append(far)
+        needs = self._far_errors.raised(far, far > 0)
+        needs[0] = self._needed[-1]
+        return needs
+
+    def _learn_margin(self) -> None:
+        """Compare the demand of the last two intervals with what was expected of them."""
+        if len(self._demand) < 3:
+            return
+        came = max(self._demand[-2:])
+        is_missed = came > self._needed[-2] * (1 + LEAST)
+        self._margin = max(0.0, self._margin + STEP * (is_missed - MISSED))
+        expected = self._near[-2][:, None]
+        self._near_errors.learn(np.array([came]), expected, expected > 0)
+
+    def _learn_far(self) -> None:
+        """Compare the needs of the last periods with the forecasts that end now."""
+        made = len(self._needed) - 1 - self._ends
+        is_over = made >= 0
+        if not is_over.any():
+            return
+        tail = np.array(self._needed[-int(self.lengths.max()) :])
+        came = np.array([tail[-length:].max() for length in self.lengths.tolist()])
+        columns = [self._far[max(at, 0)][:, b] for b, at in enumerate(made.tolist())]
+        forecast = np.stack(columns, axis=1)
+        self._far_errors.learn(came, forecast, is_over[None, :] & (forecast > 0))
+
+    def _next(self) -> Floats:
+        """Predictions [6] of the demand of the next two intervals."""
+        demand, day = self._demand, len(self._demand) - 1 - self._day
+        now = float(np.mean(demand[-3:]))
+        yesterday = demand[-1]
+        if day >= 3:
+            yesterday = (
+                now * max(demand[day + 1 : day + 3]) / float(np.mean(demand[day - 2 : day + 1]))
+            )
+        lines = [float(_line(demand[-n:], np.array([2]), np.array([1]))[0]) for n in (6, 12)]
+        lines = [max(line, 0.5 * demand[-1]) for line in lines]
+        return np.array([demand[-1], now, np.median(demand[-6:]), *lines, yesterday])
+
+    def _later(self) -> Floats:
+        """Predictions [6, B] of the largest need of each period; below 0 where there is none."""
+        needed = self._needed
+        found = np.full((6, len(self._ends)), -1.0)
+        found[0], found[1] = needed[-1], np.median(needed[-6:])
+        found[2] = np.median(needed[-24:])
+        if len(needed) >= 4:
+            ahead = (np.minimum(self._ends, 24), np.minimum(self._starts + 1, 24))
+            found[3] = np.maximum(_line(needed[-12:], *ahead), 0.2 * needed[-1])
+        now, around = len(needed) - 1, self._recent
+        day = now - self._day
+        if day >= around:
+            past = np.array(needed[day - around : day + int(self._ends[-1]) + 1])
+            total = np.concatenate(([0.0], np.cumsum(past)))
+            middle = np.arange(around + 1, len(past))
+            last = np.minimum(middle + around + 1, len(past))
+            smooth = (total[last] - total[middle - around]) / (last - middle + around)
+            found[5] = np.maximum.reduceat(smooth, self._starts)
+            level = float(np.mean(needed[now - around :])) / float(
+                np.mean(needed[day - around : day + 1])
+            )
+            found[4] = found[5] * level
+        return found
+
+
+def _line(values: list[float], if_rising: Ints, if_falling: Ints) -> Floats:
+    """Values of the line through the last ones, so many intervals ahead; the last one if few."""
+    number = len(values)
+    if number < 4:
+        return np.full(len(if_rising), values[-1])
+    at = np.arange(number) - (number - 1) / 2
+    given = np.array(values)
+    slope = float(at @ given / (at @ at))
+    ahead = if_rising if slope > 0 else if_falling
+    return np.asarray(given.mean() + slope * ((number - 1) / 2 + ahead))

@@ -1,0 +1,157 @@
+"""What bounds of controllers are made of: rates that are due, and bounds at many of them."""
+
+import math
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamplace.control.day import (
+    FINEST_ONE,
+    MOST_BOUNDS,
+    ControlDay,
+    MoveTerms,
+    TraceSlots,
+    control_day,
+    due_rates,
+    planned_rates,
+)
+from streamplace.errors import SettingError
+from streamplace.model import Operator, StreamGraph
+from streamplace.model.arrays import Floats
+from streamplace.planning.traces import RateTrace
+
+SLOT, FINE = 60.0, 6
+
+
+def least_capacity(rates: Floats, lag: float) -> float:
+    """Least capacity of a queue, empty at first, in which nothing is ever late by more than a lag.
+
+    What has arrived by a time must be processed a lag later, by a queue that cannot work ahead.
+    """
+    step, wait = SLOT / FINE, round(lag / SLOT * FINE)
+    arrived = np.concatenate(([0.0], np.cumsum(np.repeat(rates, FINE) * step)))
+    needs = [
+        (arrived[end - wait] - arrived[begin]) / ((end - begin) * step)
+        for end in range(wait, len(arrived))
+        for begin in range(end - wait + 1)
+        if end > begin
+    ]
+    return max([0.0, *needs])
+
+
+@given(
+    st.lists(st.sampled_from([0.0, 1.0, 5.0, 20.0]), min_size=1, max_size=7),
+    st.sampled_from([0.0, 20.0, 60.0, 90.0, 150.0]),
+)
+def test_no_queue_does_with_less_than_what_is_due(rates: list[float], lag: float) -> None:
+    """In every window; so that a plan of less capacity would be late."""
+    column = np.array(rates)[:, None]
+    lengths = range(1, len(rates) + 1)
+    due = due_rates(TraceSlots(0.0, SLOT, column, column), tuple(lengths), lag)[:, :, 0]
+    for end in lengths:
+        for length in range(1, end + 1):
+            least = least_capacity(column[end - length : end, 0], lag)
+            assert due[end - 1, length - 1] <= least + 1e-9
+
+
+def test_what_came_before_the_lag_of_a_window_is_due_in_it() -> None:
+    """A minute of 20 tuples/s, then none: 80 s for 1,200 tuples that may be 20 s late."""
+    column = np.array([[20.0], [0.0]])
+    due = due_rates(TraceSlots(0.0, SLOT, column, column), (1, 2), 20.0)
+    assert due[1, 1, 0] == pytest.approx(1200 / 80)
+    assert least_capacity(column[:, 0], 20.0) == pytest.approx(1200 / 80)
+
+
+@pytest.mark.parametrize(("low", "most"), [(0.0, 24), (0.5, 13), (0.9, 20), (0.98, 25), (1.0, 1)])
+def test_there_are_plans_for_many_rates_however_little_they_vary(low: float, most: int) -> None:
+    """The lowest is not below the lowest rate, the highest is the peak."""
+    column = np.array([[1000.0], [1000.0 * low]])
+    planned = [float(rates[0]) for rates in planned_rates(TraceSlots(0.0, SLOT, column, column))]
+    assert planned == sorted(set(planned))
+    assert planned[0] >= 1000 * low
+    assert planned[-1] == 1000.0
+    assert min(most, 12) <= len(planned) <= most
+
+
+def test_each_of_several_sources_keeps_to_its_own_rates() -> None:
+    """One that does not change is planned for as it is."""
+    peak = np.array([[10.0, 7.0], [100.0, 7.0]])
+    planned = np.array(planned_rates(TraceSlots(0.0, SLOT, peak, peak)))
+    assert set(planned[:, 1].tolist()) == {7.0}
+    assert planned[0, 0] >= 10.0
+    assert planned[-1].tolist() == [100.0, 7.0]
+
+
+def day_with(cost_at: Any, rates: Floats) -> tuple[ControlDay, list[float]]:
+    """A day whose bounds are a function of the rate, and the rates it was asked for."""
+    asked: list[float] = []
+
+    def bound_of(graph: StreamGraph) -> float:
+        asked.append(graph.source_rate)
+        return float(cost_at(graph.source_rate))
+
+    def plan_each(graphs: list[StreamGraph]) -> Any:
+        return [
+            SimpleNamespace(cost=graph.source_rate, carries=graph.source_rate, headroom=0.0)
+            for graph in graphs
+        ]
+
+    trace = RateTrace(SLOT * np.arange(len(rates)), ("rate",), rates[:, None])
+    graph = StreamGraph.of("alone", [Operator("a", ipt=1e3, rate=1.0)])
+    day = control_day(graph, trace, SLOT, MoveTerms(lag=0.0), cast("Any", plan_each), bound_of)
+    return day, asked
+
+
+def test_bounds_of_whole_machines_are_found_at_few_rates() -> None:
+    """Where cost rises in steps, nearly all slots get the bound of their own rate, none more."""
+    rates = np.random.default_rng(2).uniform(50.0, 1000.0, 400)
+    day, asked = day_with(lambda rate: math.ceil(rate / 100.0), rates)
+    exact = np.ceil(rates / 100.0)
+    assert (day.least[:, 0] <= exact).all()
+    assert (day.least[:, 0] == exact).mean() > 0.98
+    assert len(asked) <= MOST_BOUNDS
+
+
+def test_bounds_that_rise_everywhere_are_rounded_down() -> None:
+    """By little more than the distance of the levels that are bounded."""
+    rates = np.linspace(100.0, 1000.0, 500)
+    day, asked = day_with(lambda rate: rate, rates)
+    assert (day.least[:, 0] <= rates + 1e-9).all()
+    assert (rates - day.least[:, 0]).max() <= 1000.0 * 16 / FINEST_ONE
+    assert len(asked) <= MOST_BOUNDS
+
+
+def test_a_gap_in_regular_rates_is_refused() -> None:
+    """Rates that hold until the next row would hold for hours; irregular rows are as they are."""
+    regular = np.delete(300.0 * np.arange(60), range(20, 32))
+    rates = np.full((len(regular), 1), 5.0)
+    words = "a row every 5 min, but none between 1:35 and 2:40"
+    with pytest.raises(SettingError, match=words) as error:
+        TraceSlots.of(RateTrace(regular, ("rate",), rates), 300.0)
+    assert "\n" not in str(error.value)
+    irregular = np.cumsum(np.tile([60.0, 900.0, 7200.0], 16))
+    assert len(TraceSlots.of(RateTrace(irregular, ("rate",), rates), 300.0)) > 400
+
+
+@pytest.mark.parametrize(
+    ("time", "rates", "words"),
+    [
+        ([], [], "the trace has no rows"),
+        ([0.0, 60.0, 60.0], [1.0, 2.0, 3.0], r"time\[2\] of the trace is not after time\[1\]"),
+        ([60.0, 0.0], [1.0, 2.0], r"time\[1\] of the trace is not after time\[0\]; sort"),
+        ([0.0, 60.0], [1.0, -2.0], r"rates\[1, 0\] of the trace is -2; rates must be 0 or more"),
+        ([0.0, 60.0], [math.nan, 2.0], r"rates\[0, 0\] of the trace is nan"),
+        ([0.0, 60.0], [0.0, 0.0], "the trace has no rate above 0 for 'rate'"),
+    ],
+)
+def test_traces_made_in_python_are_checked(
+    time: list[float], rates: list[float], words: str
+) -> None:
+    """As those from files are."""
+    trace = RateTrace(np.array(time), ("rate",), np.array(rates).reshape(-1, 1))
+    with pytest.raises(SettingError, match=words):
+        TraceSlots.of(trace, 60.0)
