@@ -92,5 +92,6 @@ $(READY): pyproject.toml constraints.txt
 	{ $(BIN)/pip install --quiet --disable-pip-version-check uv || true; } && \
 	$(call install,$(VENV),-c constraints.txt -e '$(PARTS)') && \
 	$(BIN)/python -m compileall -q streamplace sim/streamsim && \
+	$(BIN)/python -m streamplace.kernels && \
 	echo "Installed in $$(( $$(date +%s) - begin )) s"
 	@touch $@
