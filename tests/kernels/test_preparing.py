@@ -103,13 +103,10 @@ def test_kernels_are_counted_and_a_child_that_dies_ends_nothing(
     """It leaves the other rehearsals to the other children."""
     works = f"input(); print(); print(); print({DONE!r})"
     to_do, count = deque(["a", "b", "c"]), MagicMock()
-    with subprocess.Popen(
-        [sys.executable, "-c", works],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as child:
-        preparing._feed(child, to_do, count)
+    command, pipe = [sys.executable, "-c", works], subprocess.PIPE
+    child = subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True)
+    preparing._feed(child, to_do, count)
+    child.communicate()
     assert count.call_count == 2
     assert to_do == deque(["c"])
     assert log.messages == ["kernels of b are compiled when they are needed"]
