@@ -88,9 +88,10 @@ clean:
 
 $(READY): pyproject.toml constraints.txt
 	@echo "Installing into $(VENV) (once; a few minutes)"
-	@begin=$$(date +%s) && $(PYTHON) -m venv $(VENV) && \
+	@begin=$$(date +%s) && echo "1 of 3  packages" && $(PYTHON) -m venv $(VENV) && \
 	{ $(BIN)/pip install --quiet --disable-pip-version-check uv || true; } && \
 	$(call install,$(VENV),-c constraints.txt -e '$(PARTS)') && \
-	$(BIN)/python -m compileall -q streamplace sim/streamsim && \
+	echo "2 of 3  byte code" && $(BIN)/python -m compileall -q streamplace sim/streamsim && \
+	echo "3 of 3  kernels" && $(BIN)/python -m streamplace.kernels && \
 	echo "Installed in $$(( $$(date +%s) - begin )) s"
 	@touch $@

@@ -84,8 +84,8 @@ def run(folder: Path) -> None:
     tasks = os.path.relpath(TASKS)
     seconds: list[tuple[float, str]] = []
     steps = STEPS.strip().split("\n\n")
-    print(f"{len(steps)} commands; half a minute, and a few minutes the first time, because")
-    print("kernels are compiled when they are first used.")
+    print(f"{len(steps)} commands; half a minute, and longer the first time, because kernels that")
+    print("were not compiled during the installation are compiled when they are first used.")
     for number, step in enumerate(steps, 1):
         *text, line = step.splitlines()
         words = line.format(out=folder, placers=PLACERS.format(out=folder), tasks=tasks).split()

@@ -13,6 +13,8 @@ from streamplace.model.messages import printable
 T = TypeVar("T")
 _waiting = ContextVar("waiting", default=False)
 """Whether a spinner is shown already; one is enough."""
+_shown: list[Any] = []
+"""Bars and spinners on the terminal, the latest last."""
 
 
 def shows_progress() -> bool:
@@ -56,7 +58,7 @@ def progress(title: str, total: int | None = None) -> Iterator["Ticker"]:
         transient=True,
     )
     task = bars.add_task(printable(title), total=total, note="")
-    with bars:
+    with bars, _noted(bars):
         yield Ticker(lambda note: bars.update(task, advance=1, note=printable(note)))
 
 
@@ -88,12 +90,35 @@ def waiting(title: str, hint: str = "") -> Iterator[None]:
     token = _waiting.set(True)
     try:
         start = Text(printable(f"{title} ({hint})" if hint else title))
-        with Status(start, console=DataConsole(stderr=True)) as status:
+        with Status(start, console=DataConsole(stderr=True)) as status, _noted(status):
             yield
     finally:
         _waiting.reset(token)
         log.removeHandler(last)
         log.setLevel(level)
+
+
+@contextmanager
+def set_aside() -> Iterator[None]:
+    """Show no bar or spinner of earlier, so that this block can show its own."""
+    earlier, _shown[:] = _shown[:], []
+    for display in reversed(earlier):
+        display.stop()
+    try:
+        yield
+    finally:
+        _shown[:] = earlier
+        for display in earlier:
+            display.start()
+
+
+@contextmanager
+def _noted(display: Any) -> Iterator[None]:
+    _shown.append(display)
+    try:
+        yield
+    finally:
+        _shown.remove(display)
 
 
 class Ticker:

@@ -66,6 +66,14 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _only_own_kernels() -> Iterator[None]:
+    """A test compiles what it needs, without what other commands need as well."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("streamplace.cli.main.before_compiling", lambda prepare: None)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def _own_ledger(tmp_path: Path) -> Iterator[None]:
     """Nothing was predicted before a test, and a test predicts nothing for the user."""

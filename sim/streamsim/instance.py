@@ -280,9 +280,10 @@ def _ints(values: ArrayLike) -> Ints:
 
 def writable(placements: ArrayLike) -> Ints:
     """Convert placements to the array type of the kernels, copying only if necessary."""
-    given = placements if isinstance(placements, np.ndarray) else None
-    if given is not None and given.dtype == np.int32 and given.flags.carray:
-        return given
+    if isinstance(placements, np.ndarray) and placements.dtype == np.int32:
+        flags = placements.flags
+        if flags.c_contiguous and flags.writeable and flags.aligned:
+            return placements
     return np.array(placements, np.int32, order="C")
 
 

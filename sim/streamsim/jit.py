@@ -19,7 +19,8 @@ another process has compiled them.
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from multiprocessing import current_process
 from typing import Any, Final, ParamSpec, TypeVar, cast
@@ -27,8 +28,10 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 import numpy as np
 from numba import config, types
 from numba.core import event
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import CPUDispatcher
 
+from streamsim import first_use
 from streamsim.kernel_cache import KernelCache, had_kernels, is_kept
 
 P = ParamSpec("P")
@@ -53,33 +56,53 @@ TELLING: Final = ("MainProcess", "SpawnProcess-1")
 """Processes that warn: of workers, which all compile at the same time, only the first."""
 
 
-class Kernel(CPUDispatcher):
+class _Form(CPUDispatcher):
+    """A form of a kernel, which one process compiles for all."""
+
+    _cache: KernelCache
+
+    def __init__(self, py_func: Callable[..., Any], *rest: Any, **options: Any) -> None:
+        super().__init__(py_func, *rest, **options)
+        self._cache = KernelCache(self.py_func, self.targetoptions)
+
+    def compile(self, sig: Any) -> Any:
+        """Return the code for a signature: loaded, or compiled in turn with other processes."""
+        if sig in self.overloads or self._cache.has(sig, self.targetctx):
+            return super().compile(sig)
+        # Whoever waits for another process holds numba's lock already: none waits for it in turn.
+        with global_compiler_lock, ExitStack() as stack:
+            with _compiling.paused():
+                first_use.prepare()
+                stack.enter_context(self._cache.turn(sig, self.targetctx))
+            return super().compile(sig)
+
+
+class Kernel(_Form):
     """A compiled function; kernels that call it use a form that Python cannot call.
 
     Attributes
     ----------
     patience
         Seconds that Python may still spend on calls with small arguments before compilation.
+    impatient
+        Whether no kernel of this process has patience.
     """
 
     patience = 0.0
-    _cache: KernelCache
-
-    def __init__(self, py_func: Callable[..., Any], *rest: Any, **options: Any) -> None:
-        super().__init__(py_func, *rest, **options)
-        _kept(self)
+    impatient = False
 
     @cached_property
     def _within(self) -> Any:
         """The form that other kernels call, created when such a kernel is compiled."""
         within = {**self.targetoptions, "no_cpython_wrapper": True}
-        return _kept(CPUDispatcher(self.py_func, targetoptions=within))
+        return _Form(self.py_func, targetoptions=within)
 
     def _compile_for_args(self, *args: Any, **kws: Any) -> Any:
         """Return a function for argument types without compiled code, compiling if necessary."""
         if _python.runs:
             return self.py_func
-        if self.patience > 0 and sum(map(_size, args)) <= SMALL and not self._is_kept(args):
+        patient = self.patience > 0 and not Kernel.impatient
+        if patient and sum(map(_size, args)) <= SMALL and not self._is_kept(args):
             return self._by_python
         return super()._compile_for_args(*args, **kws)  # type: ignore[misc]
 
@@ -122,11 +145,6 @@ def _size(argument: Any) -> int:
     return argument.size if isinstance(argument, np.ndarray) else 1
 
 
-def _kept(dispatcher: Any) -> Any:
-    dispatcher._cache = KernelCache(dispatcher.py_func, dispatcher.targetoptions)
-    return dispatcher
-
-
 def _widened(argument: Any) -> Any:
     plain: Any = types.unliteral(argument)  # type: ignore[no-untyped-call]
     return types.int64 if plain in types.signed_domain else plain
@@ -158,6 +176,16 @@ class _Compiling(event.Listener):
             if current_process().name in TELLING:
                 LOG.warning(_notice())
 
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """Count the time in this block, which waits for other processes that compile."""
+        since = time.perf_counter()
+        try:
+            yield
+        finally:
+            if self._depth == 0:
+                self.seconds += time.perf_counter() - since
+
     def on_end(self, event: event.Event) -> None:
         """Add the time of the outermost compilation."""
         self._depth -= 1
@@ -170,7 +198,7 @@ event.register("numba:compile", _compiling)  # type: ignore[no-untyped-call]
 
 
 def _notice() -> str:
-    if is_kept() and had_kernels(BEGAN):
+    if is_kept() and (first_use.is_prepared() or had_kernels(BEGAN)):
         return "compiling kernels that no command has needed before …"
     if is_kept():
         return "compiling kernels (once per installation) …"
@@ -203,6 +231,11 @@ def patient(function: Callable[P, R]) -> Callable[P, R]:
     if isinstance(function, Kernel):
         function.patience = PATIENCE
     return function
+
+
+def compile_at_once() -> None:
+    """Let Python run no kernel, so that all that are called are compiled and kept."""
+    Kernel.impatient = True
 
 
 def borrowing_kernel(function: Callable[P, R]) -> Callable[P, R]:

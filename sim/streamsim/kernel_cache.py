@@ -16,7 +16,7 @@ import pickle
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -30,8 +30,11 @@ from numba import config
 from numba.core.caching import NullCache
 from numba.core.compiler import CompileResult
 from numba.core.dispatcher import Dispatcher
+from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
+
+from streamsim.turns import turn
 
 CHECK = 32
 """Bytes of the checksum at the beginning of a file."""
@@ -59,6 +62,40 @@ def had_kernels(moment: float) -> bool:
     return False
 
 
+def turn_among_processes(
+    name: str, folder: Path, tell: Callable[[], None] = lambda: None
+) -> AbstractContextManager[None] | None:
+    """Return the turn of a name, where kernels of a folder of code are kept; None if nowhere.
+
+    ``tell`` is called if another process has the turn.
+    """
+    for place in _folders(folder):
+        with suppress(OSError, RuntimeError):
+            _make(place)
+            if _is_closed(place):
+                return turn(place, name, tell)
+    return None
+
+
+def note(name: str) -> None:
+    """Keep a name beside the kernels, for this processor and these versions."""
+    for folder in _folders(Path(__file__).absolute().parent):
+        with suppress(OSError):
+            _write(folder / _noted(name), b"")
+            return
+
+
+def is_noted(name: str) -> bool:
+    """Whether a name was kept."""
+    folders = _folders(Path(__file__).absolute().parent)
+    return any(_is_ours(folder / _noted(name)) for folder in folders)
+
+
+def _noted(name: str) -> str:
+    magic = cpu_target.target_context.codegen().magic_tuple()
+    return f"{name}.{sys.implementation.cache_tag}-{_hashed([repr((VERSIONS, magic))])[:16]}.note"
+
+
 class KernelCache(NullCache):
     """The files of one kernel.
 
@@ -78,6 +115,11 @@ class KernelCache(NullCache):
         """Whether a file for a signature is on disk."""
         name = self._name(sig, target_context.codegen())
         return any(_is_ours(folder / name) for folder in _folders(self._source.parent))
+
+    def turn(self, sig: Any, target_context: Any) -> AbstractContextManager[None]:
+        """Return the turn to compile for a signature; all processes compile what is not kept."""
+        name = self._name(sig, target_context.codegen())
+        return turn_among_processes(name, self._source.parent) or nullcontext()
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Load the compiled code for a signature; None unless an intact file is on disk.

@@ -118,6 +118,8 @@ def converted(graph: T) -> T | StreamGraph:
     >>> converted({"operators": [{"name": "a", "rate": 5}], "streams": []})
     <StreamGraph graph: 1 operator, 0 streams, 5 /s>
     """
+    if isinstance(graph, Problem | StreamGraph | str):  # the rest takes longer than HEFT
+        return graph
     if isinstance(graph, Mapping) and not isinstance(graph, Placement):
         from streamplace.io.graphs import graph_from_dict
 

@@ -127,7 +127,7 @@ def place(
     errors = errors_for(problem.graph, confidence, None if ledger is None else Path(ledger))
     with show_placing(problem, chosen) if _takes_long(limit) else nullcontext():
         result = chosen.place(problem, judge, seed=seed_of(seed), budget=limit)
-    return replace(result, errors=errors)
+    return result if errors is None else replace(result, errors=errors)
 
 
 def show_placing(problem: "Problem", placer: Placer) -> AbstractContextManager[None]:

@@ -37,9 +37,9 @@ DOES = {
 def command(as_json: bool, output: Path) -> None:
     """Generate a stream graph, place it by three placers, draw the results and explain them.
 
-    Needs no files and takes less than a minute. The folder then holds the graph, the placements,
-    the picture and a report, for the commands that the demo suggests at its end. For further
-    commands it holds a task graph, a small data set and offers of machines.
+    Needs no files and takes seconds once kernels are compiled. The folder then holds the graph,
+    the placements, the picture and a report, for the commands that the demo suggests at its end.
+    For further commands it holds a task graph, a small data set and offers of machines.
     """
     from streamplace.api import place
     from streamplace.drawing.graphs import draw_placements

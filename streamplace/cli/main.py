@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 from click.exceptions import NoArgsIsHelpError
+from streamsim.first_use import before_compiling
 
 import streamplace.cli
 from streamplace import __version__
@@ -67,10 +68,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit."""
     guard()
     replace_what_stdout_cannot_encode()
+    before_compiling(_prepare)
     try:
         sys.exit(_status(arguments))
     finally:
         finish()
+
+
+def _prepare() -> None:
+    from streamplace.kernels.preparing import prepare_kernels
+
+    prepare_kernels()
 
 
 def _status(arguments: Sequence[str] | None) -> int:

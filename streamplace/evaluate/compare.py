@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from streamsim import first_use
+
 from streamplace.evaluate.aliases import SavedAliases
 from streamplace.evaluate.comparison_run import ComparisonRun
 from streamplace.evaluate.optima import is_prover, known_answers, remember
@@ -70,6 +72,7 @@ def compare(
         collector = _Collector(runner, saved, aliases, on_failure or _log_failure)
         items = problems.lines() if isinstance(problems, DataSet) else problems
         noted = collector.note(items)
+        first_use.prepare()
         for outcomes in parallel_map(runner, noted, jobs, on, lost=runner.failed):
             complete = collector.complete(outcomes)
             save([outcome.record for outcome in complete if collector.to_save(outcome)])

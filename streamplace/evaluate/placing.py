@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NotRequired
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+from streamsim import first_use
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, StreamplaceError
@@ -180,6 +181,7 @@ def place_all(
         def lost(line: Line, reason: str) -> PlacedGraph:
             return placing.failed(line, placing.reader(line).graph.name, reason)
 
+        first_use.prepare()
         for placed in parallel_map(placing, lines, jobs, on, lost=lost):
             append_lines(file, placed.line, path)
             yield placed

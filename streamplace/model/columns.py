@@ -86,7 +86,10 @@ def int_column(
         raise fail(-1, "", "must be whole numbers") from None
     if column.shape != (size,):
         raise fail(-1, "", f"must have {size} values, one each, but comes as {column.shape}")
-    good = (column >= least) & (column <= most)
+    if least == 0 and column.dtype == np.int32:
+        good = column.view(np.uint32) <= most  # negative numbers are large ones
+    else:
+        good = (column >= least) & (column <= most)
     if column.dtype.kind == "f":
         good &= column == np.floor(column)
     if np.count_nonzero(good) < size:

@@ -137,7 +137,7 @@ class Problem(Pictured):
     def cached(self, name: str, make: Callable[["Problem"], T]) -> T:
         """Return a value that depends only on the problem, computed on first use.
 
-        All callers share the object and must not change it.
+        All callers share the object. It must not change, unless that is what it is for.
         """
         try:
             value: T = self._compiled[name]
@@ -182,7 +182,7 @@ class Problem(Pictured):
             raise PlacementError("the placement is for another cluster; its devices differ")
         if placement.queue == "order":
             check_lines(self.one_pass, placement)
-        if self.rules is None or self.legal(placement.index)[0]:
+        if self.rules is None or self.rules.is_legal(placement.index):
             return
         if (overfull := self.rules.overfull(placement.index)) is not None:
             raise PlacementError(self._too_much(placement, *overfull))

@@ -100,6 +100,13 @@ class PlacementRules:
             legal &= self._fits(of_unit)
         return np.asarray(legal)
 
+    def is_legal(self, placement: Ints) -> bool:
+        """Whether a placement [N] respects every rule."""
+        if self.memory is None and self.n_units == len(placement) and not len(self.apart):
+            allowed = np.count_nonzero(self.allowed[self.first_operator, placement])
+            return allowed == len(placement)
+        return bool(self.legal(placement[None])[0])
+
     def overfull(self, placement: Ints) -> tuple[int, float] | None:
         """Device that a placement [N] overfills most, and by how many bytes; or None."""
         if self.memory is None or self.room is None:

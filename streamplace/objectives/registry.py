@@ -142,9 +142,15 @@ class Objective:
         return self.evaluate(problem, placements)
 
     def value(self, problem: Problem, placement: Placement) -> float:
-        """Value of one placement."""
+        """Value of one placement; of the latest one it is known."""
+        latest: list[Any] = problem.cached("latest value", _nothing_valued)
+        objective, placed, value = latest[0]
+        if objective is self and placed is placement:
+            return cast(float, value)
         order = None if placement.priority is None else placement.priority[None, :]
-        return float(self.values(problem, placement.index[None, :], order, placement.queue)[0])
+        value = float(self.values(problem, placement.index[None, :], order, placement.queue)[0])
+        latest[0] = self, placement, value
+        return value
 
     def better(self, a: float, b: float) -> bool:
         """Whether value a is strictly better than value b."""
@@ -203,6 +209,10 @@ class Objective:
             np.zeros(problem.graph.n_streams, np.bool_),
         )
         return Picture(title, "", *nothing)
+
+
+def _nothing_valued(problem: Problem) -> list[Any]:
+    return [(None, None, 0.0)]
 
 
 @dataclass(frozen=True, slots=True)

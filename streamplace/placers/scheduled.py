@@ -49,12 +49,16 @@ def judge_schedule(problem: Problem, objective: Objective, schedule: ListSchedul
         return Judged(placement, objective.value(problem, placement))
     eager = problem.placement(schedule.place, -schedule.start)
     value = objective.value(problem, eager)
-    single = problem.cluster.devices.cores.max() == 1
+    single = problem.cached("one core each", _has_one_core_each)
     if not objective.ordered or (single and value <= schedule.finish.max() * (1 + ROUNDING)):
         return Judged(eager, value)
     held = problem.placement(schedule.place, line_ranks(problem, schedule), "order")
     planned = objective.value(problem, held)
     return Judged(held, planned) if objective.better(planned, value) else Judged(eager, value)
+
+
+def _has_one_core_each(problem: Problem) -> bool:
+    return bool(problem.cluster.devices.cores.max() == 1)
 
 
 def without_order(problem: Problem, schedule: ListSchedule) -> Placement:

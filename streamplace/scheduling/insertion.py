@@ -31,7 +31,7 @@ class ListSchedule(NamedTuple):
     @property
     def complete(self) -> bool:
         """Whether every task has a device."""
-        return bool((self.place >= 0).all())
+        return not np.count_nonzero(self.place < 0)
 
 
 class Gaps(NamedTuple):

@@ -1,9 +1,7 @@
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from command_lines import commands
@@ -201,25 +199,3 @@ def test_python_runs_the_package_as_the_command() -> None:
     failed = subprocess.run([*command, "place", "none.json"], capture_output=True, text=True)
     assert failed.returncode == 2
     assert failed.stderr.startswith("error: none.json: cannot be read")
-
-
-def test_the_first_placement_after_an_installation_says_what_it_waits_for(
-    graph: str, tmp_path: Path
-) -> None:
-    """One line beside the result, and none when kernels are there already.
-
-    There are none for another kind of processor.
-    """
-    command = [sys.executable, "-m", "streamplace", "place", graph, "--json"]
-    another = {"NUMBA_CPU_NAME": "generic", "NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
-    environment = {**os.environ, **another}
-
-    def place() -> tuple[str, float]:
-        done = subprocess.run(
-            command, capture_output=True, text=True, env=environment, cwd=tmp_path
-        )
-        return done.stderr, json.loads(done.stdout)["relative_throughput"]
-
-    first, value = place()
-    assert first == "compiling kernels (once per installation) …\n"
-    assert place() == ("", value)

@@ -26,8 +26,11 @@ def ruled(n: int = 4, devices: int = 3, **rules: Any) -> Problem | None:
 
 
 def legal(problem: Any, *placement: Any) -> Any:
-    """Whether one placement is legal."""
-    return bool(problem.legal([placement])[0])
+    """Whether one placement is legal, alone and in a batch."""
+    found = bool(problem.legal([placement])[0])
+    if problem.rules is not None:
+        assert problem.rules.is_legal(np.array(placement, np.int32)) == found
+    return found
 
 
 def test_a_pinned_operator_stays_on_its_device() -> None:

@@ -1,7 +1,9 @@
 """What a placer says of its placement is judged anew before it is returned."""
 
 import logging
+from dataclasses import replace
 from typing import Any
+from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from streamplace import Operator, Problem, Stream, StreamGraph
 from streamplace.model import Cluster
 from streamplace.objectives.registry import Objective, named_objective
-from streamplace.placers.registry import Budget, Found, Placer
+from streamplace.placers.registry import PLACERS, Budget, Found, Placer
 
 HALF = StreamGraph.of(
     "half", [Operator("a", ipt=2.5e5, rate=1e4), Operator("b", ipt=2.5e5)], [Stream("a", "b")]
@@ -46,6 +48,28 @@ def test_what_is_right_stays(caplog: pytest.LogCaptureFixture) -> None:
     result = says.place(_problem(), named_objective("throughput"))
     assert result.proven
     assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
+
+
+def test_a_placement_is_judged_once() -> None:
+    """The value of a list scheduler is the objective's own, as its verification is."""
+    makespan = named_objective("makespan")
+    evaluate = MagicMock(side_effect=makespan.evaluate)
+    counted = replace(makespan, evaluate=evaluate)
+    result = PLACERS["heft"].place(_problem(), counted)
+    assert evaluate.call_count == 1
+    assert result.value == makespan.value(_problem(), result.placement)
+
+
+def test_the_values_of_one_placement_by_two_objectives_differ() -> None:
+    """What is known of the latest value is not said of another one."""
+    problem = _problem()
+    one, other = problem.placement([0, 0]), problem.placement([0, 1])
+    values = [
+        named_objective(name).value(problem, placement)
+        for name in ("throughput", "devices")
+        for placement in (one, other, one)
+    ]
+    assert values == pytest.approx([0.5, 1.0, 0.5, 1, 2, 1])
 
 
 def _problem() -> Problem:

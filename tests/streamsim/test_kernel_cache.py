@@ -2,6 +2,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -10,6 +11,7 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 from numba import config
+from numba.core.event import install_recorder
 from streamsim import jit, kernel_cache
 from streamsim.jit import compiling_seconds
 
@@ -180,6 +182,27 @@ def test_a_damaged_file_is_replaced(code: Code, damage: bytes | None) -> None:
         path.write_bytes(content[:-9] if damage is None else damage)
     assert code.total() == 9
     assert compiled_by(code.total) == 0
+
+
+def test_what_another_process_compiles_meanwhile_is_loaded(
+    code: Code, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While this one waits for its turn."""
+
+    @contextmanager
+    def turn(*_: object) -> Iterator[None]:
+        monkeypatch.undo()
+        monkeypatch.setattr(config, "CACHE_DIR", "")
+        code.imported().total(np.arange(3))
+        yield
+
+    monkeypatch.setattr(kernel_cache, "turn_among_processes", turn)
+    above = code.imported()
+    with install_recorder("numba:compile") as recorder:
+        assert above.total(np.arange(3)) == 9
+    compiled = [event.data["dispatcher"] for _, event in recorder.buffer if event.is_start]
+    assert compiled
+    assert above.total not in compiled
 
 
 def test_kernels_that_cannot_be_kept_anywhere_work(

@@ -1,6 +1,8 @@
 """Makespans of a batch of placements."""
 
+import threading
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +17,9 @@ from streamsim.passes.network.transfers import NETWORKS, Transfers, new_transfer
 from streamsim.passes.queue import QUEUES
 from streamsim.passes.run import run
 from streamsim.passes.state import Case, State, new_state
+
+KEPT: Final = 300
+"""Most operators and devices of a pass whose buffers are kept until the next one."""
 
 
 def makespans(
@@ -53,11 +58,11 @@ def makespans(
     """
     batch = writable(placements)
     out = np.empty(len(batch))
-    buffers, net = new_buffers(one_pass, rules)
+    buffers, net, case = _prepared(one_pass, rules)
     rank = ranks(one_pass, rules, priorities, len(batch))
     _all(
         one_pass,
-        new_case(one_pass, rules),
+        case,
         batch,
         rank,
         held_lines(one_pass, rules, rank),
@@ -68,6 +73,26 @@ def makespans(
         out,
     )
     return out
+
+
+class _Latest(threading.local):
+    """Buffers of the latest pass of this thread, whose runs begin anew in the same ones."""
+
+    prepared: tuple[Pass, Rules, tuple[State, Transfers | None, Case]] | None = None
+
+
+_latest = _Latest()
+
+
+def _prepared(one_pass: Pass, rules: Rules) -> tuple[State, Transfers | None, Case]:
+    """Buffers and rules for the kernels; on small passes, making them takes longer than a run."""
+    kept = _latest.prepared
+    if kept is not None and kept[0] is one_pass and kept[1] is rules:
+        return kept[2]
+    made = *new_buffers(one_pass, rules), new_case(one_pass, rules)
+    if max(one_pass.n_operators, one_pass.n_devices) <= KEPT:
+        _latest.prepared = one_pass, rules, made
+    return made
 
 
 def new_buffers(one_pass: Pass, rules: Rules) -> tuple[State, Transfers | None]:

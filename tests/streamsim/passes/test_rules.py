@@ -153,6 +153,15 @@ def test_of_several_cores_each_takes_the_next_in_line() -> None:
     assert held.start.tolist() == [0, 0, 3, 4]
 
 
+def test_passes_and_rules_that_take_turns_do_not_disturb_one_another() -> None:
+    """Whatever is kept from one call to the next."""
+    passes = [compile_pass(tasks(work, [(0, 2), (1, 3)], 10)) for work in ([1] * 4, [2] * 4)]
+    cases = [(one, Rules(network=network)) for one in passes for network in ("free", "link")]
+    answers = [float(makespans(one, [[0, 0, 1, 1]], rules)[0]) for one, rules in cases * 2]
+    assert answers[:4] == answers[4:]
+    assert len(set(answers[:4])) == 4
+
+
 def test_an_order_that_contradicts_the_streams_takes_for_ever() -> None:
     """0 feeds 1 and 2 feeds 3; each device begins with what waits for the other one's second."""
     one = compile_pass(tasks([1, 1, 1, 1], [(0, 1), (2, 3)]))

@@ -1,0 +1,86 @@
+"""Calls that together compile what common commands need, on small problems.
+
+Calls, rather than a list of kernels and signatures, cannot contradict the code that they run.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from streamplace.model.graph import StreamGraph
+
+SEED: Final = 12
+EVALUATIONS: Final = 500
+"""Enough for every part of a search, however busy the machine is."""
+RULES: Final = ("metis", "metis-oracle", "fuser-oracle", "anneal", "pilot:refine=none")
+LISTS: Final = ("heft", "peft", "cpop", "foresight")
+
+
+class Rehearsal(NamedTuple):
+    """A call, and about how many CPU seconds its kernels take that the longer ones do not need."""
+
+    call: Callable[[], None]
+    seconds: float
+
+
+def _branches() -> "StreamGraph":
+    """Source, three branches of three operators, and sink."""
+    from streamplace.families.registry import FAMILIES
+    from streamplace.model.graph import StreamGraph
+
+    family = FAMILIES["branched"]
+    parameters = family.parameters(branches=3, depth=3, devices=3, copies=1)
+    graph = next(iter(family.generate(parameters, seed=SEED)))
+    assert isinstance(graph, StreamGraph)
+    return graph
+
+
+def _tasks() -> "StreamGraph":
+    """Four tasks that run once."""
+    from streamplace.model.graph import StreamGraph
+    from streamplace.model.operators import Operator
+    from streamplace.model.streams import Stream
+
+    operators = [Operator(name, ipt=1e9 * (2 + i), payload=1e6) for i, name in enumerate("abcd")]
+    ends = [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")]
+    return StreamGraph.of("rehearsal", operators, [Stream(*pair) for pair in ends], fires="all")
+
+
+def _place(graph: "Callable[[], StreamGraph]", *placers: str, objective: str = "") -> None:
+    from streamplace.api import place
+    from streamplace.placers.registry import Budget
+
+    budget = Budget(evaluations=EVALUATIONS)
+    for name in placers:
+        place(graph(), 3, placer=name, objective=objective, budget=budget).report()
+
+
+def _queues() -> None:
+    """Both forms of the engine: without a record of the ticks, and with one."""
+    from streamplace.api import place, simulate_queues
+
+    found = place(_branches(), 3, placer="round-robin")
+    simulate_queues(found.problem, found.placement)
+
+
+def _plan() -> None:
+    from streamplace.api import plan
+    from streamplace.placers.registry import Budget
+    from streamplace.planning.offers import Offer
+
+    offers = [Offer("small", 0.1, cores=4, egress=1e9), Offer("large", 0.36, cores=16, egress=5e9)]
+    plan(_branches(), rate=3e4, offers=offers, budget=Budget(evaluations=EVALUATIONS)).report()
+
+
+REHEARSALS: Final[dict[str, Rehearsal]] = {
+    "queues": Rehearsal(_queues, 60),
+    "tasks": Rehearsal(partial(_place, _tasks, "auto", "exact"), 36),
+    "auto": Rehearsal(partial(_place, _branches, "auto"), 32),
+    "makespan": Rehearsal(partial(_place, _branches, "auto", objective="makespan"), 28),
+    "plan": Rehearsal(_plan, 16),
+    "lists": Rehearsal(partial(_place, _tasks, *LISTS), 6),
+    "pilot": Rehearsal(partial(_place, _branches, "pilot"), 3),
+    "rules": Rehearsal(partial(_place, _branches, "exact", *RULES), 3),
+}
+"""Rehearsals by name, the longest first."""
