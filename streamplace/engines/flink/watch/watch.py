@@ -1,4 +1,4 @@
-"""Watch a placed job, and replace devices that are lost by spare ones.
+"""Watch a placed job: replace devices that are lost by spare ones, and pass rounds for its rate.
 
 Pins are hard: a job never moves by itself. While a device is lost, the job restarts in vain. So it
 is cancelled here and started from its last checkpoint, with a spare in place of the lost device.
@@ -6,19 +6,27 @@ is cancelled here and started from its last checkpoint, with a spare in place of
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 from urllib.parse import quote
 
 from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.move.copies import same_place
 from streamplace.engines.flink.move.resuming import apply_command
-from streamplace.engines.flink.move.state import Savepoint, resumable
+from streamplace.engines.flink.move.state import (
+    Savepoint,
+    restored_path,
+    resumable,
+    stopped_with,
+)
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.fitting import check_upload
-from streamplace.engines.flink.pin.pinning import Vectors, devices_of
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.program.submission import chain_states
+from streamplace.engines.flink.program.submitted import remember
 from streamplace.engines.flink.rest.client import (
+    ENDED,
     FINISHED,
     FlinkError,
     NoAnswer,
@@ -27,49 +35,21 @@ from streamplace.engines.flink.rest.client import (
     finished,
 )
 from streamplace.engines.flink.watch.health import FAILED, Health, addresses_of, health_of
+from streamplace.engines.flink.watch.log import WatchLog
+from streamplace.engines.flink.watch.look import layout_of
+from streamplace.engines.flink.watch.placed_job import PlacedJob, replacement
+from streamplace.engines.flink.watch.rounds import JobRounds
 from streamplace.errors import PlacementError, StreamplaceError
+from streamplace.io.watch_store import FAILED as LOST
+from streamplace.io.watch_store import MOVED, UNBEGUN, WatchDecision
 from streamplace.model.messages import listed, quoted
 
 RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
 LOOK_SECONDS = 1.0
+RUNNING = "RUNNING"
 NOT_FOUND = "Could not find Flink job"
 Tell = Callable[[str], None]
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedJob:
-    """A job and its devices.
-
-    Attributes
-    ----------
-    stand_ins
-        Device of the placement → the spare that replaces it.
-    addresses
-        Device → address of its TaskManager when the job was started, if known.
-    """
-
-    job: str
-    vectors: Vectors
-    stand_ins: Mapping[str, str] = field(default_factory=dict)
-    addresses: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def devices(self) -> set[str]:
-        """Devices on which it is placed."""
-        return {device for vector in self.vectors.values() for device in devices_of(vector)}
-
-    def without(self, stand_ins: Mapping[str, str]) -> "PlacedJob":
-        """Return the same job with some of its devices replaced."""
-        vectors: dict[str, list[str] | str] = {
-            name: stand_ins.get(vector, vector)
-            if isinstance(vector, str)
-            else [stand_ins.get(device, device) for device in vector]
-            for name, vector in self.vectors.items()
-        }
-        origins = {new: old for old, new in self.stand_ins.items()}
-        new = {origins.get(lost, lost): spare for lost, spare in stand_ins.items()}
-        return replace(self, vectors=vectors, stand_ins={**self.stand_ins, **new})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +58,8 @@ class Watch:
 
     Attributes
     ----------
+    flink, program
+        What the job is started again with; None if it never is.
     spares
         Devices that replace lost ones, in this order.
     tell
@@ -90,20 +72,36 @@ class Watch:
         Maximum number of seconds for the start of a job.
     placement
         File of the placement, for messages.
+    rounds
+        Rounds that watch the rate of the job; None watches for lost devices only.
+    log
+        Log to which replacements are written before they are carried out; None writes none.
+    takes_free
+        Whether devices without subtasks of the job are spares, too.
     """
 
     rest: Rest
-    flink: Flink
-    program: Program
+    flink: Flink | None
+    program: Program | None
     spares: tuple[str, ...]
     tell: Tell
     moved: Callable[[PlacedJob], None]
     patience: float = 30.0
     seconds: float = 120.0
     placement: str = "PLACEMENT"
+    rounds: JobRounds | None = None
+    log: WatchLog | None = None
+    takes_free: bool = False
+
+    @property
+    def replaces(self) -> bool:
+        """Whether lost devices are replaced."""
+        return bool(self.spares) or self.takes_free
 
     def check(self, run: PlacedJob) -> None:
         """Raise an error if a spare could not replace a device."""
+        if not self.spares:
+            return
         self._ask(lambda: check_upload(self.rest))
         if taken := run.devices.intersection(self.spares):
             raise PlacementError(f"{quoted(min(taken))} is not a spare: operators are placed on it")
@@ -150,7 +148,7 @@ class Watch:
         self.check(run)
         run = self._with_addresses(run)
         since, missing_before = 0.0, set[str]()
-        losses, shortages = _Notices(self.tell), _Notices(self.tell)
+        losses, shortages, breaks = (_Notices(self.tell) for _ in range(3))
         while True:
             health = self._look(run)
             if health.has_ended:
@@ -160,14 +158,38 @@ class Watch:
                 since = time.monotonic()
             missing_before = missing
             losses(self._words(run, health))
-            if health.is_restartable:
+            if health.is_restartable and self.replaces:
                 run = self._move(run, {})
-            elif health.lost and time.monotonic() - since > self.patience:
+            elif health.lost and self.replaces and time.monotonic() - since > self.patience:
                 run = self._replace(run, list(health.lost), shortages)
+            elif not missing and health.state == RUNNING:
+                run = self._round(run, breaks)
             time.sleep(LOOK_SECONDS)
+
+    def _round(self, run: PlacedJob, breaks: "_Notices") -> PlacedJob:
+        """Pass a round if one is due; return the job, which may have been moved."""
+        if self.rounds is None or not self.rounds.is_due:
+            return run
+        try:
+            job = self.rounds.pass_round(run.job)
+        except NoAnswer as error:
+            breaks(f"{error}; trying again")
+            return run
+        except FlinkError as error:  # it may be restarting, or have ended
+            breaks(str(error))
+            return run
+        breaks("")
+        if job == run.job:
+            return run
+        vectors = self._ask(lambda: layout_of(self.rest, job, self.rest.running_job(job)))
+        new = self._with_addresses(PlacedJob(job, dict(vectors)))
+        self.moved(new)
+        return new
 
     def _words(self, run: PlacedJob, health: Health) -> str:
         """Message on a job that lacks devices; empty if it does not."""
+        if health.lost and not self.replaces:
+            return f"lost: {listed(health.lost)}; give --spare, so that another replaces it"
         if health.lost:
             return f"lost: {listed(health.lost)}; waiting {self.patience:g} s for it"
         if health.silent:
@@ -215,8 +237,23 @@ class Watch:
             raise FlinkError(
                 f"job {run.job} failed although all of its devices are available: {cause}"
             )
+        self._check_stopped(run.job, state)
         self.tell(finished(run.job) if state == FINISHED else f"job {run.job} is {state}")
         return state
+
+    def _check_stopped(self, job: str, state: str) -> None:
+        """Raise FlinkError for a job that others have moved, or stopped with a savepoint."""
+        states = chain_states(self.rest, job)
+        later = [one for one, now in states.items() if one != job and now not in ENDED]
+        if later:
+            raise FlinkError(
+                f"job {job} was moved by another command, and is job {later[-1]} now; watch that"
+            )
+        path = stopped_with(self.rest, job) if state == FINISHED else None
+        if path is not None:
+            raise FlinkError(
+                f"job {job} was stopped by others, with a savepoint; its state is in {path}"
+            )
 
     def _replace(self, run: PlacedJob, lost: list[str], shortages: "_Notices") -> PlacedJob:
         """Restart a job with spares in place of lost devices, or wait if there are too few spares.
@@ -225,6 +262,11 @@ class Watch:
         """
         offered, used = self._ask(self.rest.offered), run.devices
         spares = [*self.spares, *run.stand_ins]
+        if self.takes_free:
+            spares += sorted(offered.keys() - set(spares))
+        if not self.spares and (unkept := self._unkept(run.job)):
+            shortages(f"{unkept}; nothing replaces {listed(lost)}")
+            return run
         free = [device for device in spares if device in offered and device not in used]
         if len(free) < len(lost):
             shortages(f"no spare is left for {listed(lost[len(free) :])}; waiting for it")
@@ -235,10 +277,41 @@ class Watch:
         """Cancel a job and start it from its last state, with some of its devices replaced."""
         path = self._ask(lambda: resumable(self.rest, run.job))
         self.tell(f"cancelling job {run.job}; it continues from {path or 'its beginning'}")
+        new = run.without(stand_ins)
+        if self.log is None:
+            self._ask(lambda: self.rest.cancel(run.job))
+            return self._start(new, path)
+        decision = replacement(run, new, stand_ins, path)
+        number = self.log.begin(decision)
         self._ask(lambda: self.rest.cancel(run.job))
-        return self._start(run.without(stand_ins), path)
+        started = self._start(new, path)
+        self.log.end(number, decision, MOVED, "", started.job)
+        return started
+
+    def settle(self, log: WatchLog, number: int, decision: WatchDecision) -> str | None:
+        """Find out what became of a replacement, and finish it; return the job that runs."""
+        states = self.rest.jobs()
+        if states.get(decision.job, FINISHED) not in ENDED:
+            log.end(number, decision, UNBEGUN, "the watch was ended meanwhile", decision.job)
+            return decision.job
+        path = decision.transaction
+        for job in self.rest.live_jobs():
+            if self.program is not None and continues(self.rest, job, decision):
+                self.rest.wait_running(job, self.seconds)
+                remember(job, self.program)
+                log.end(number, decision, MOVED, "the watch was ended meanwhile", job)
+                return job
+        if not path:
+            log.end(number, decision, LOST, "the watch was ended meanwhile", "")
+            return None
+        self.tell(f"the replacement of a TaskManager of job {decision.job} is finished first")
+        started = self._start(PlacedJob(decision.job, dict(decision.layout)), path)
+        log.end(number, decision, MOVED, "", started.job)
+        return started.job
 
     def _start(self, run: PlacedJob, path: str | None) -> PlacedJob:
+        if self.flink is None or self.program is None:
+            raise ValueError("nothing was given to start the job with")
         saved = None if path is None else Savepoint(path)
         try:
             job = apply(
@@ -267,6 +340,17 @@ class Watch:
         if unkept := self._unkept(job):
             self.tell(f"note: {unkept}; give it to 'flink watch', too")
         return new
+
+
+def continues(rest: Rest, job: str, decision: WatchDecision) -> bool:
+    """Whether a job was started by a decision: another one, from the same checkpoint."""
+    path = decision.transaction
+    if not path or job == decision.job:
+        return False
+    try:
+        return same_place(path, restored_path(rest, job))
+    except Refusal:  # it takes no checkpoints
+        return False
 
 
 class _Notices:
