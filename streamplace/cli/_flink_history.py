@@ -44,9 +44,9 @@ def history_(
     moves over time.
     """
     from streamplace.evaluate.history import PredictionHistory
-    from streamplace.evaluate.watch_history import MOST_ROUNDS, WatchHistory
+    from streamplace.evaluate.watch_history import WatchHistory
     from streamplace.io.ledger import read_ledger, usual_ledger
-    from streamplace.io.watch_store import read_records, usual_store
+    from streamplace.io.watch_store import KEPT, StoreError, read_records, usual_store
     from streamplace.model.report import Report
     from streamplace.report.pages import check_page
 
@@ -57,8 +57,12 @@ def history_(
         say(f"warning: {recorded.skipped}")
     entries = [entry for entry in recorded.entries if job in (None, entry.job)]
     history = PredictionHistory(entries, confidence)
-    records = [one for one in read_records(usual_store(), MOST_ROUNDS) if job in (None, one.name)]
-    watches = WatchHistory(records)
+    try:
+        records = read_records(usual_store(), KEPT)
+    except StoreError as error:
+        say(f"warning: {error}")
+        records = []
+    watches = WatchHistory([one for one in records if job in (None, one.name)])
     shown = watches.report()
     report = Report((*history.report().parts, *shown.parts), subject=shown.subject)
     if output is not None:

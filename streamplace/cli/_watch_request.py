@@ -117,11 +117,7 @@ class WatchRequest:
             takes_free=self.acts,
         )
         now = settled(watch, mover, log, job)
-        run = self._placed(engine.rest, now, self.placement if now == job else None)
-        if now != job:
-            say(f"job {now} runs, started by an earlier watch")
-            self._moved(run)
-        watch.run(run)
+        watch.run(self._placed(engine.rest, now, self.placement if now == job else None))
 
     @property
     def may_start(self) -> bool:

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 LAST_ROUNDS = 10
 """Rounds of a watch that the terminal shows."""
-MOST_ROUNDS = 20_000
-"""Last rounds of a watch that are read: two weeks of one per minute."""
 MOST_DRAWN = 6
 """Last watches that are drawn."""
 ROOM = 1.5

@@ -36,6 +36,13 @@ CREATE INDEX IF NOT EXISTS round_of ON rounds (watch, id);
 CREATE INDEX IF NOT EXISTS decision_of ON decisions (watch, id);
 """
 
+KEPT = 20_000
+"""Rounds of a watch that are kept: two weeks of one per minute."""
+_FORGET = """
+DELETE FROM rounds WHERE watch = ? AND id <= (
+    SELECT id FROM rounds WHERE watch = ? ORDER BY id DESC LIMIT 1 OFFSET ?)
+"""
+
 BEGUN, MOVED, RETURNED, FAILED, UNBEGUN = "begun", "moved", "returned", "failed", "not begun"
 """States of a decision: written before anything is done, and the outcomes."""
 
@@ -247,11 +254,12 @@ class WatchStore:
         self._write("UPDATE watches SET job = ? WHERE id = ?", (job, watch))
 
     def add_round(self, watch: int, seen: WatchRound) -> None:
-        """Append a round, which is also a sign of life."""
+        """Append a round, which is also a sign of life; the oldest ones are forgotten."""
         with self._told(), self._transaction():
             self._database.execute(
                 "INSERT INTO rounds (watch, document) VALUES (?, ?)", (watch, _text(seen))
             )
+            self._database.execute(_FORGET, (watch, watch, KEPT))
             self._database.execute("UPDATE watches SET seen = ? WHERE id = ?", (time.time(), watch))
 
     def begin(self, watch: int, decision: WatchDecision) -> int:

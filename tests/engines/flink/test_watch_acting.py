@@ -14,11 +14,11 @@ from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import MovePlan
-from streamplace.engines.flink.move.outcomes import FlinkMoved
+from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.move.settling import SourceFlow
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.engines.flink.watch import acting, log
 from streamplace.engines.flink.watch import watch as watching
@@ -178,6 +178,27 @@ def test_the_outcome_of_a_move_that_fails_is_looked_up(
     assert outcome(store) == found
 
 
+def test_a_move_that_flink_does_not_answer_about_is_asked_about_until_it_does(
+    mover: Callable[[Moves], WatchMover], store: WatchStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The watch does not take the stopped job for one that others have stopped."""
+    moves = Moves(failure=Undecided("no answer"))
+    asked: list[int] = []
+
+    def unfinished_moves() -> list[Any]:
+        asked.append(1)
+        if len(asked) < 3:
+            raise NoAnswer("no Flink answers")
+        moves.states = {OLD: "FINISHED"}
+        return [type("Journal", (), {"job": OLD, "successor": NEW})()]
+
+    monkeypatch.setattr(acting, "AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(moves, "unfinished_moves", unfinished_moves)
+    one = mover(moves)
+    assert one.carry_out(MODEL, THERE, "") == NEW
+    assert (moves.starts, outcome(store)) == (1, ("moved", NEW))
+
+
 def test_a_move_of_another_command_is_not_touched(
     mover: Callable[[Moves], WatchMover], store: WatchStore
 ) -> None:
@@ -322,7 +343,7 @@ def test_a_replacement_is_written_first_and_finished_once(
                     "latest": {"savepoint": {"id": 8, "external_path": "s3://b/sp"}},
                 }
             },
-            "was stopped by others, with a savepoint; its state is in s3://b/sp",
+            "was stopped with a savepoint; its state is in s3://b/sp",
         ),
     ],
 )

@@ -21,7 +21,7 @@ from streamplace.engines.flink.watch.plans import JobModel, JobPlan, job_model
 from streamplace.engines.flink.watch.rounds import JobRounds
 from streamplace.engines.live import Measurement
 from streamplace.errors import SettingError
-from streamplace.io.watch_store import StoreError, WatchStore
+from streamplace.io.watch_store import StoreError, WatchDecision, WatchStore, utc_now
 from streamplace.model.intervals import RateInterval
 
 DEVICES = ("dev-0", "dev-1", "dev-2")
@@ -196,6 +196,11 @@ def test_moves_keep_the_least_time_also_over_processes(scene: Scene) -> None:
     assert scene.moves == [2]
     scene.passes(rounds, look(50, 2, "job+"), look(50, 2, "job+"))
     assert scene.moves == [2, 1]
+    layout: dict[str, list[str] | str] = {"map": ["dev-0"]}
+    decision = WatchDecision(utc_now(), "move", "job", "job+", layout, (2, 1), "")
+    scene.log.begin(decision)
+    told = scene.passes(scene.rounds(least_seconds=1e6), look(95))
+    assert "but the last move is too recent" in told[0]
 
 
 def test_a_model_that_is_contradicted_is_measured_again_but_not_in_every_round(

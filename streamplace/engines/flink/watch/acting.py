@@ -5,6 +5,7 @@ begins with a decision without an outcome looks for it there: first the journal 
 the jobs that Flink knows.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.move.settling import source_flow
 from streamplace.engines.flink.program.chains import unfused
 from streamplace.engines.flink.program.submission import chain_states
-from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
+from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.rest.job_ids import chain_of, successor
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.plans import JobModel, JobPlan
@@ -31,6 +32,8 @@ from streamplace.io.watch_store import (
 )
 
 BY = "flink watch"
+AGAIN_SECONDS = 10.0
+"""Seconds between two tries to finish a move while Flink does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +95,11 @@ class WatchMover:
         except MoveUnderWay as error:
             self.log.end(number, decision, UNBEGUN, str(error), model.job)
             raise
+        except (Undecided, NoAnswer) as error:
+            self.tell(str(error))
+            return self._settled(number, decision, model.name) or model.job
         except StreamplaceError as error:
-            self.tell(f"{error}")
+            self.tell(str(error))
             return self._looked_up(number, decision, str(error)) or model.job
         return self._moved(number, decision, moved, model.name)
 
@@ -120,6 +126,18 @@ class WatchMover:
                 return self._moved(number, decision, moved, name)
         return self._looked_up(number, decision, "the watch was ended meanwhile")
 
+    def _settled(self, number: int, decision: WatchDecision, name: str) -> str | None:
+        """Settle a move, for as long as it takes Flink to answer; every reason is told once."""
+        told = ""
+        while True:
+            try:
+                return self.settle(number, decision, name)
+            except (Undecided, NoAnswer) as error:
+                if str(error) != told:
+                    self.tell(f"{error}; trying again")
+                told = str(error)
+            time.sleep(AGAIN_SECONDS)
+
     def _moved(self, number: int, decision: WatchDecision, moved: FlinkMoved, name: str) -> str:
         """Note a job that was moved, and measure it there."""
         if moved.job != decision.transaction:
@@ -135,7 +153,8 @@ class WatchMover:
             return moved.job
         self.log.amend(number, replace(ended, measured=flow.rate))
         self.tell(
-            f"there: {flow.rate:.4g} tuples/s (measured), predicted were up to {decision.value:.4g}"
+            f"there: {flow.rate:.4g} tuples/s (measured); it should carry {decision.value:.4g} "
+            f"({decision.low:.4g} to {decision.high:.4g})"
         )
         if self.ledger is not None and flow.rate > 0 and decision.low is not None:
             entry = LedgerEntry(

@@ -10,7 +10,7 @@ from streamplace.engines.flink.measure.sampling import pending_of
 from streamplace.engines.flink.move.settling import source_flow
 from streamplace.engines.flink.move.state import CheckpointTotals, checkpoint_counts
 from streamplace.engines.flink.rest.answer_shapes import Job, Metric
-from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Refusal, Rest
 from streamplace.engines.flink.rest.tasks import job_operators
 from streamplace.model.messages import listed, quoted
 
@@ -90,6 +90,22 @@ def layout_of(rest: Rest, job: str, document: Job) -> Layout:
         devices = [str(row.get("taskmanager-id") or "") for row in rows]
         layout.update(dict.fromkeys(operators.names, devices))
     return layout
+
+
+def running_layout(rest: Rest, job: str) -> Layout:
+    """Layout of a job; empty while not all of it runs.
+
+    Raises
+    ------
+    NoAnswer
+        When Flink does not answer.
+    """
+    try:
+        return layout_of(rest, job, rest.running_job(job))
+    except NoAnswer:
+        raise
+    except FlinkError:
+        return {}
 
 
 def still_fail(before: JobLook | None, now: JobLook, failed_before: bool) -> bool:

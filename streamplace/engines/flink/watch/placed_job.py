@@ -3,7 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from streamplace.engines.flink.move.copies import same_place
+from streamplace.engines.flink.move.state import restored_path
 from streamplace.engines.flink.pin.pinning import Vectors, devices_of
+from streamplace.engines.flink.rest.client import Refusal, Rest
 from streamplace.io.watch_store import WatchDecision, utc_now
 
 
@@ -56,3 +59,14 @@ def replacement(
         (len(before.devices), len(after.devices)),
         f"lost TaskManagers: {where}" if where else "a lost TaskManager is back",
     )
+
+
+def continues(rest: Rest, job: str, decision: WatchDecision) -> bool:
+    """Whether a job was started by a decision: another one, from the same checkpoint."""
+    path = decision.transaction
+    if not path or job == decision.job:
+        return False
+    try:
+        return same_place(path, restored_path(rest, job))
+    except Refusal:  # it takes no checkpoints
+        return False

@@ -10,9 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from streamplace.engines.flink.decide.layouts import Layout
 from streamplace.engines.flink.move.journal import MoveUnderWay
-from streamplace.engines.flink.rest.client import NoAnswer, Rest
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.watch.acting import WatchMover
 from streamplace.engines.flink.watch.judging import (
     Circumstances,
@@ -24,7 +23,12 @@ from streamplace.engines.flink.watch.judging import (
     target_of,
 )
 from streamplace.engines.flink.watch.log import WatchLog
-from streamplace.engines.flink.watch.look import JobLook, changed_shape, look_at, still_fail
+from streamplace.engines.flink.watch.look import (
+    JobLook,
+    changed_shape,
+    look_at,
+    still_fail,
+)
 from streamplace.engines.flink.watch.plans import JobModel, JobPlan
 from streamplace.errors import StreamplaceError
 from streamplace.io.watch_store import StoreError, WatchDecision, WatchRound, utc_now
@@ -92,11 +96,6 @@ class JobRounds:
         """Whether the next round should begin."""
         return self.monotonic() >= self._due
 
-    @property
-    def layout(self) -> Layout | None:
-        """Layout of the job in the last round; None before the first one."""
-        return None if self._last is None else self._last.layout
-
     def pass_round(self, job: str) -> str:
         """Pass one round; return the id of the job, which may have been moved.
 
@@ -108,7 +107,13 @@ class JobRounds:
             When the job does not run.
         """
         began = self.monotonic()
-        look = look_at(self.rest, job)
+        try:
+            look = look_at(self.rest, job)
+        except NoAnswer:  # it is asked again at once
+            raise
+        except FlinkError:
+            self._due = began + self.every
+            raise
         self._due = began + self.every
         self._notice(look)
         model = self._model_for(look)

@@ -4,7 +4,9 @@ from streamplace.engines.flink.rest.client import ENDED, Rest
 from streamplace.engines.flink.rest.jobs import only_job
 from streamplace.engines.flink.watch.acting import WatchMover
 from streamplace.engines.flink.watch.log import WatchLog, is_same_job
-from streamplace.engines.flink.watch.watch import Watch, continues
+from streamplace.engines.flink.watch.look import running_layout
+from streamplace.engines.flink.watch.placed_job import PlacedJob, continues
+from streamplace.engines.flink.watch.watch import Watch
 from streamplace.errors import SettingError
 from streamplace.io.watch_store import BEGUN, WatchStore
 
@@ -45,6 +47,8 @@ def settled(watch: Watch, mover: WatchMover | None, log: WatchLog, job: str) -> 
         found: str | None = job
         if decision.kind == "move" and mover is not None:
             found = mover.settle(number, decision, watch.rest.job(job)["name"])
+            if found is not None and found != decision.job:
+                watch.moved(PlacedJob(found, dict(running_layout(watch.rest, found))))
         elif decision.kind == "replace" and watch.replaces:
             found = watch.settle(log, number, decision)
         elif watch.rest.state(job) in (None, *ENDED):

@@ -11,14 +11,8 @@ from typing import TypeVar
 from urllib.parse import quote
 
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.move.copies import same_place
 from streamplace.engines.flink.move.resuming import apply_command
-from streamplace.engines.flink.move.state import (
-    Savepoint,
-    restored_path,
-    resumable,
-    stopped_with,
-)
+from streamplace.engines.flink.move.state import Savepoint, resumable, stopped_with
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.fitting import check_upload
 from streamplace.engines.flink.pin.verify import verify
@@ -36,12 +30,13 @@ from streamplace.engines.flink.rest.client import (
 )
 from streamplace.engines.flink.watch.health import FAILED, Health, addresses_of, health_of
 from streamplace.engines.flink.watch.log import WatchLog
-from streamplace.engines.flink.watch.look import layout_of
-from streamplace.engines.flink.watch.placed_job import PlacedJob, replacement
+from streamplace.engines.flink.watch.look import running_layout
+from streamplace.engines.flink.watch.placed_job import PlacedJob, continues, replacement
 from streamplace.engines.flink.watch.rounds import JobRounds
+from streamplace.engines.flink.watch.spares import free_spares, unfit
 from streamplace.errors import PlacementError, StreamplaceError
 from streamplace.io.watch_store import FAILED as LOST
-from streamplace.io.watch_store import MOVED, UNBEGUN, WatchDecision
+from streamplace.io.watch_store import MOVED, UNBEGUN, StoreError, WatchDecision
 from streamplace.model.messages import listed, quoted
 
 RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
@@ -151,15 +146,17 @@ class Watch:
         losses, shortages, breaks = (_Notices(self.tell) for _ in range(3))
         while True:
             health = self._look(run)
-            if health.has_ended:
+            if health.has_ended or (health.state == FAILED and not self.replaces):
                 return self._end(run, health.state)
             missing = {*health.lost, *health.silent}
             if missing - missing_before:
                 since = time.monotonic()
             missing_before = missing
             losses(self._words(run, health))
-            if health.is_restartable and self.replaces:
-                run = self._move(run, {})
+            if health.is_restartable:
+                run = self._move(run, {}, shortages)
+            elif health.state == RUNNING and (there := self._elsewhere(run, health.lost)):
+                run = there
             elif health.lost and self.replaces and time.monotonic() - since > self.patience:
                 run = self._replace(run, list(health.lost), shortages)
             elif not missing and health.state == RUNNING:
@@ -181,10 +178,24 @@ class Watch:
         breaks("")
         if job == run.job:
             return run
-        vectors = self._ask(lambda: layout_of(self.rest, job, self.rest.running_job(job)))
-        new = self._with_addresses(PlacedJob(job, dict(vectors)))
+        layout = self._ask(lambda: running_layout(self.rest, job))
+        new = self._with_addresses(PlacedJob(job, dict(layout)))
         self.moved(new)
         return new
+
+    def _elsewhere(self, run: PlacedJob, lost: tuple[str, ...]) -> PlacedJob | None:
+        """Return a job that Flink itself has started without lost devices; None if it has not.
+
+        It does so with jobs that are not placed.
+        """
+        if not lost:
+            return None
+        layout = self._ask(lambda: running_layout(self.rest, run.job))
+        used = {device for devices in layout.values() for device in devices}
+        if not used or used.intersection(lost):
+            return None
+        self.tell(f"Flink has started job {run.job} again without {listed(lost)}")
+        return self._with_addresses(PlacedJob(run.job, dict(layout)))
 
     def _words(self, run: PlacedJob, health: Health) -> str:
         """Message on a job that lacks devices; empty if it does not."""
@@ -234,59 +245,66 @@ class Watch:
     def _end(self, run: PlacedJob, state: str) -> str:
         if state == FAILED:
             cause = self.rest.failure(run.job)
-            raise FlinkError(
-                f"job {run.job} failed although all of its devices are available: {cause}"
-            )
+            where = " although all of its devices are available" if self.replaces else ""
+            raise FlinkError(f"job {run.job} failed{where}: {cause}")
         self._check_stopped(run.job, state)
         self.tell(finished(run.job) if state == FINISHED else f"job {run.job} is {state}")
         return state
 
     def _check_stopped(self, job: str, state: str) -> None:
         """Raise FlinkError for a job that others have moved, or stopped with a savepoint."""
-        states = chain_states(self.rest, job)
+        states = self._ask(lambda: chain_states(self.rest, job))
         later = [one for one, now in states.items() if one != job and now not in ENDED]
         if later:
             raise FlinkError(
                 f"job {job} was moved by another command, and is job {later[-1]} now; watch that"
             )
-        path = stopped_with(self.rest, job) if state == FINISHED else None
-        if path is not None:
-            raise FlinkError(
-                f"job {job} was stopped by others, with a savepoint; its state is in {path}"
-            )
+        path = self._ask(lambda: stopped_with(self.rest, job))
+        if path is not None and state == FINISHED:
+            raise FlinkError(f"job {job} was stopped with a savepoint; its state is in {path}")
 
     def _replace(self, run: PlacedJob, lost: list[str], shortages: "_Notices") -> PlacedJob:
         """Restart a job with spares in place of lost devices, or wait if there are too few spares.
 
         Devices that were lost and have returned are spares, too.
         """
-        offered, used = self._ask(self.rest.offered), run.devices
-        spares = [*self.spares, *run.stand_ins]
-        if self.takes_free:
-            spares += sorted(offered.keys() - set(spares))
-        if not self.spares and (unkept := self._unkept(run.job)):
-            shortages(f"{unkept}; nothing replaces {listed(lost)}")
-            return run
-        free = [device for device in spares if device in offered and device not in used]
+        free = self._ask(
+            lambda: free_spares(self.rest, run, self.spares, takes_free=self.takes_free)
+        )
         if len(free) < len(lost):
             shortages(f"no spare is left for {listed(lost[len(free) :])}; waiting for it")
             return run
-        return self._move(run, dict(zip(lost, free, strict=False)))
+        stand_ins = dict(zip(lost, free, strict=False))
+        if not self.spares:  # those that were named have been checked
+            new = run.without(stand_ins)
+            why = self._ask(lambda: unfit(self.rest, self.program, new)) or self._unkept(run.job)
+            if why is not None:
+                shortages(f"{why}; nothing replaces {listed(lost)}")
+                return run
+        return self._move(run, stand_ins, shortages)
 
-    def _move(self, run: PlacedJob, stand_ins: Mapping[str, str]) -> PlacedJob:
+    def _move(
+        self, run: PlacedJob, stand_ins: Mapping[str, str], shortages: "_Notices"
+    ) -> PlacedJob:
         """Cancel a job and start it from its last state, with some of its devices replaced."""
         path = self._ask(lambda: resumable(self.rest, run.job))
-        self.tell(f"cancelling job {run.job}; it continues from {path or 'its beginning'}")
         new = run.without(stand_ins)
         if self.log is None:
-            self._ask(lambda: self.rest.cancel(run.job))
-            return self._start(new, path)
+            return self._started_again(run, new, path)
         decision = replacement(run, new, stand_ins, path)
-        number = self.log.begin(decision)
-        self._ask(lambda: self.rest.cancel(run.job))
-        started = self._start(new, path)
+        try:
+            number = self.log.begin(decision)
+        except StoreError as error:
+            shortages(f"{error}; nothing is started without a record")
+            return run
+        started = self._started_again(run, new, path)
         self.log.end(number, decision, MOVED, "", started.job)
         return started
+
+    def _started_again(self, run: PlacedJob, new: PlacedJob, path: str | None) -> PlacedJob:
+        self.tell(f"cancelling job {run.job}; it continues from {path or 'its beginning'}")
+        self._ask(lambda: self.rest.cancel(run.job))
+        return self._start(new, path)
 
     def settle(self, log: WatchLog, number: int, decision: WatchDecision) -> str | None:
         """Find out what became of a replacement, and finish it; return the job that runs."""
@@ -300,6 +318,8 @@ class Watch:
                 self.rest.wait_running(job, self.seconds)
                 remember(job, self.program)
                 log.end(number, decision, MOVED, "the watch was ended meanwhile", job)
+                self.tell(f"job {job} runs; an earlier watch has started it")
+                self.moved(PlacedJob(job, dict(decision.layout)))
                 return job
         if not path:
             log.end(number, decision, LOST, "the watch was ended meanwhile", "")
@@ -340,17 +360,6 @@ class Watch:
         if unkept := self._unkept(job):
             self.tell(f"note: {unkept}; give it to 'flink watch', too")
         return new
-
-
-def continues(rest: Rest, job: str, decision: WatchDecision) -> bool:
-    """Whether a job was started by a decision: another one, from the same checkpoint."""
-    path = decision.transaction
-    if not path or job == decision.job:
-        return False
-    try:
-        return same_place(path, restored_path(rest, job))
-    except Refusal:  # it takes no checkpoints
-        return False
 
 
 class _Notices:
