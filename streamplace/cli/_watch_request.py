@@ -1,6 +1,7 @@
 """Options of ``streamplace flink watch``, and the objects that they configure."""
 
 import json
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,14 +9,15 @@ from typing import TYPE_CHECKING, Any
 from streamplace.cli._output import print_line, say, say_written
 
 if TYPE_CHECKING:
-    from streamplace.control.policy import MakePolicy
     from streamplace.engines.flink.engine import FlinkEngine
     from streamplace.engines.flink.pin.pinning import Vectors
     from streamplace.engines.flink.program.program import Program
     from streamplace.engines.flink.rest.client import Rest
-    from streamplace.engines.flink.watch.judging import Guards
+    from streamplace.engines.flink.watch.judging import Guards, RateJudge
     from streamplace.engines.flink.watch.log import WatchLog
     from streamplace.engines.flink.watch.placed_job import PlacedJob
+    from streamplace.engines.flink.watch.rounds import JobRounds
+    from streamplace.engines.flink.watch.watch import Watch
 
 MEASURE_PATIENCE = 60.0
 """Seconds for which a round waits until the job is warm; losses are not noticed meanwhile."""
@@ -42,6 +44,7 @@ class WatchRequest:
     folder: str | None
     patience: float
     timeout: float
+    metrics: int | None
     output: Path | None
 
     def run(self, rest: "Rest", home: Path | None, given: "Program | None") -> None:
@@ -53,37 +56,40 @@ class WatchRequest:
             When it cannot be watched, fails, or is stopped or moved by others.
         """
         from streamplace.engines.flink.watch.log import WatchLog
-        from streamplace.engines.flink.watch.starting import first_job
+        from streamplace.engines.flink.watch.metrics import WatchMetrics, served
+        from streamplace.engines.flink.watch.starting import first_job, settled
         from streamplace.io.watch_store import WatchStore, usual_store
 
-        guards, make = self._guards(), self._policy()
-        store = WatchStore(usual_store())
-        try:
+        guards, judge = self._guards(), self._judge()
+        with ExitStack() as stack:
+            store = stack.enter_context(closing(WatchStore(usual_store())))
             job = first_job(rest, store, self.job)
-            program = self._program(rest, job, given)
-            log = WatchLog.claimed(store, job, str(rest.job(job)["name"]), say)
-            try:
-                self._watch(self._engine(rest, home), program, log, job, guards, make)
-            finally:
-                log.release()
-        finally:
-            store.close()
+            program, name = self._program(rest, job, given), str(rest.job(job)["name"])
+            log = WatchLog.claimed(store, job, name, say)
+            stack.callback(log.release)
+            metrics = WatchMetrics(name)
+            if self.metrics is not None:
+                stack.enter_context(served(metrics, self.metrics))
+            engine = self._engine(rest, home)
+            rounds = self._rounds(engine, program, log, guards, judge)
+            rounds.observe = metrics.add
+            rounds.recall()
+            watch = self._watch(engine, program, rounds)
+            now = settled(watch, rounds.mover, log, job)
+            watch.run(self._placed(rest, now, self.placement if now == job else None))
 
-    def _watch(
+    def _rounds(
         self,
         engine: "FlinkEngine",
         program: "Program | None",
         log: "WatchLog",
-        job: str,
         guards: "Guards",
-        make: "MakePolicy",
-    ) -> None:
+        judge: "RateJudge",
+    ) -> "JobRounds":
+        """Rounds that look at the rate, and move the job if that is wanted."""
         from streamplace.engines.flink.watch.acting import WatchMover
-        from streamplace.engines.flink.watch.judging import RateJudge
         from streamplace.engines.flink.watch.modelling import JobModeller
         from streamplace.engines.flink.watch.rounds import JobRounds
-        from streamplace.engines.flink.watch.starting import settled
-        from streamplace.engines.flink.watch.watch import Watch
         from streamplace.io.ledger import usual_ledger
 
         ledger = self.ledger or usual_ledger()
@@ -99,10 +105,14 @@ class WatchRequest:
             self.confidence,
             ledger,
         )
-        judge = RateJudge(make, self.every)
-        rounds = JobRounds(engine.rest, log, judge, guards, model_of, mover, say, self.every)
-        rounds.recall()
-        watch = Watch(
+        return JobRounds(engine.rest, log, judge, guards, model_of, mover, say, self.every)
+
+    def _watch(
+        self, engine: "FlinkEngine", program: "Program | None", rounds: "JobRounds"
+    ) -> "Watch":
+        from streamplace.engines.flink.watch.watch import Watch
+
+        return Watch(
             engine.rest,
             engine.flink if self.may_start else None,
             program,
@@ -113,11 +123,9 @@ class WatchRequest:
             self.timeout,
             self._placement_file(),
             rounds,
-            log,
+            rounds.log,
             takes_free=self.acts,
         )
-        now = settled(watch, mover, log, job)
-        watch.run(self._placed(engine.rest, now, self.placement if now == job else None))
 
     @property
     def may_start(self) -> bool:
@@ -129,10 +137,11 @@ class WatchRequest:
 
         return Guards(self.least_time, tuple(map(QuietHours.of, self.not_between)))
 
-    def _policy(self) -> "MakePolicy":
+    def _judge(self) -> "RateJudge":
         from streamplace.control.policy import POLICIES
+        from streamplace.engines.flink.watch.judging import RateJudge
 
-        return POLICIES[self.policy].make
+        return RateJudge(POLICIES[self.policy].make, self.every)
 
     def _program(self, rest: "Rest", job: str, given: "Program | None") -> "Program | None":
         """Program that the job was submitted with; None if nothing is started."""

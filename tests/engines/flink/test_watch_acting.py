@@ -3,12 +3,12 @@
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_flink import ScriptedFlink, healthy, job, scripted_flink
+from scripted_flink import ScriptedFlink, healthy, job, scripted_flink, task_manager
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.holder import Holder
@@ -254,6 +254,7 @@ def test_a_store_of_another_version_or_another_file_is_refused(tmp_path: Path) -
 
 
 SAVED = "s3://b/chk-7"
+FINISHED = job("shop", "FINISHED", {})
 KEPT = {"externalization": {"enabled": True, "delete_on_cancellation": False}}
 
 
@@ -327,6 +328,57 @@ def test_a_replacement_is_written_first_and_finished_once(
         (OLD, ("not begun", OLD)) if killed == "before" else ("new", ("moved", "new"))
     )
     assert started == ([] if killed == "before" else [{"map": "dev-1"}])
+
+
+def lacking(flink: ScriptedFlink) -> dict[str, Any]:
+    """Answer of the cluster after the loss of dev-0."""
+    return {"taskmanagers": flink.answers["GET /taskmanagers"]["taskmanagers"][1:]}
+
+
+def test_a_job_that_flink_itself_starts_elsewhere_is_left_there(flink: ScriptedFlink) -> None:
+    """It is not placed; the watch goes on, and starts nothing."""
+    present = flink.answers["GET /taskmanagers"]
+    flink.answers |= {
+        "GET /taskmanagers": [present, lacking(flink)],
+        f"GET /jobs/{OLD}": [*[job("shop", "RUNNING", {"map": "RUNNING"})] * 3, FINISHED],
+        f"GET /jobs/{OLD}/vertices/map": {"subtasks": [{"taskmanager-id": "dev-2"}]},
+    }
+    told: list[str] = []
+    assert watch_of(flink, None, told).run(PlacedJob(OLD, {"map": "dev-0"})) == "FINISHED"
+    assert told[1] == f"Flink has started job {OLD} again without 'dev-0'"
+    assert flink.requests("PATCH") == []
+
+
+def test_a_job_that_fits_on_no_free_task_manager_is_not_ended(
+    flink: ScriptedFlink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has named them as spares, so they are tried before anything is stopped."""
+    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+    full = task_manager("dev-1", [])
+    full["totalResource"] = {"managedMemory": 100}  # it is not configured for placements
+    full["freeResource"] = full["totalResource"]
+    present = flink.answers["GET /taskmanagers"]
+    flink.answers |= {
+        "GET /taskmanagers": [present, {"taskmanagers": [full]}],
+        f"GET /jobs/{OLD}": [*[job("shop", "RESTARTING", {})] * 5, FINISHED],
+    }
+    told: list[str] = []
+    watch_of(flink, None, told).run(PlacedJob(OLD, {"map": "dev-0"}))
+    assert sum("nothing replaces 'dev-0'" in line for line in told) == 1, told
+    assert flink.requests("PATCH") == []
+
+
+def test_a_watch_that_only_looks_ends_when_the_job_has_failed(flink: ScriptedFlink) -> None:
+    """Though a TaskManager is lost: nothing of this watch could replace it."""
+    present = flink.answers["GET /taskmanagers"]
+    flink.answers |= {
+        "GET /taskmanagers": [present, lacking(flink)],
+        f"GET /jobs/{OLD}": job("shop", "FAILED", {}),
+        f"GET /jobs/{OLD}/exceptions": {"exceptionHistory": {"entries": [{"stacktrace": "a.B"}]}},
+    }
+    looking = replace(watch_of(flink, None, []), takes_free=False)
+    with pytest.raises(FlinkError, match=f"job {OLD} failed: a.B"):
+        looking.run(PlacedJob(OLD, {"map": "dev-0"}))
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,10 @@ RECALLED = 3000
 """Rounds of an earlier process that are shown to the policy."""
 
 
+def _ignore(_: WatchRound) -> None:
+    """Ignore a round."""
+
+
 @dataclass(slots=True)
 class JobRounds:
     """Rounds of one watched job.
@@ -57,6 +61,8 @@ class JobRounds:
         Clock for waiting; a clock that is set does not affect it.
     local
         Clock for hours of the day.
+    observe
+        Function that receives every round.
     """
 
     rest: Rest
@@ -69,6 +75,7 @@ class JobRounds:
     every: float = 60.0
     monotonic: Callable[[], float] = time.monotonic
     local: Callable[[], datetime] = datetime.now
+    observe: Callable[[WatchRound], None] = _ignore
     _due: float = field(default=-1.0, init=False)
     _passed: float = field(default=0.0, init=False)
     _looked: float = field(default=-1.0, init=False)
@@ -236,7 +243,9 @@ class JobRounds:
     def _end(self, seen: WatchRound, words: str) -> None:
         """Tell a round, and record it."""
         self.tell(f"{self.local():%H:%M:%S}  {words}")
-        self.log.add(replace(seen, words=words))
+        whole = replace(seen, words=words)
+        self.log.add(whole)
+        self.observe(whole)
 
 
 def _seconds_since(decision: WatchDecision) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from streamplace.engines.flink.decide.candidates import occupied_devices
-from streamplace.engines.flink.pin.fitting import fitted, left_without
+from streamplace.engines.flink.pin.fitting import check_cluster, fitted, left_without
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import NoAnswer, Rest
 from streamplace.engines.flink.watch.placed_job import PlacedJob
@@ -35,6 +35,7 @@ def unfit(rest: Rest, program: Program | None, run: PlacedJob) -> str | None:
     most = None if program is None else program.managed_mb
     managers = left_without(rest, run.job)
     try:
+        check_cluster(rest, run.vectors)
         fitted(rest, run.vectors, most, managers)
     except NoAnswer:
         raise
