@@ -70,12 +70,12 @@ def _parts(record: WatchRecord) -> list[Part]:
     counts = f"{counted(len(record.rounds), 'round')}, {counted(moves, 'move')}"
     parts: list[Part] = [Heading(record.name, head + counts)]
     if record.rounds:
-        rows = tuple((_moment(one.at), one.words) for one in record.rounds[-LAST_ROUNDS:])
-        parts.append(Sheet(("round", "what was seen and decided"), rows))
+        last = tuple((_moment(one.at), one.words) for one in record.rounds[-LAST_ROUNDS:])
+        parts.append(Sheet(("round", "what was seen and decided"), last))
     if record.decisions:
-        rows = tuple(map(_decision_row, record.decisions))
+        decided = tuple(map(_decision_row, record.decisions))
         columns = ("decision", "what", "predicted", "measured", "outcome", "reason")
-        parts.append(Sheet(columns, rows))
+        parts.append(Sheet(columns, decided))
     return parts
 
 

@@ -287,11 +287,11 @@ class WatchStore:
 
     def unfinished(self) -> dict[str, WatchDecision]:
         """Present ids of the jobs whose last decision has no outcome, with that decision."""
-        found = {}
+        found: dict[str, WatchDecision] = {}
         for watch, job in self._read("SELECT id, job FROM watches", ()):
-            *_, last = (None, *self.decisions(watch).values())
-            if last is not None and last.state == BEGUN:
-                found[job] = last
+            decisions = [*self.decisions(watch).values()]
+            if decisions and decisions[-1].state == BEGUN:
+                found[job] = decisions[-1]
         return found
 
     def records(self, most: int) -> list[WatchRecord]:

@@ -25,7 +25,7 @@ from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.acting import WatchMover
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.placed_job import PlacedJob
-from streamplace.engines.flink.watch.plans import JobModel, JobPlan
+from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.engines.flink.watch.starting import first_job, settled
 from streamplace.engines.flink.watch.watch import Watch
 from streamplace.engines.live import Verification
@@ -37,7 +37,7 @@ from streamplace.model.intervals import RateInterval
 OLD = "a" * 32
 NEW, BACK = successor(OLD), successor(successor(OLD))
 CARRIES = RateInterval(90.0, 100.0, 110.0)
-NOW, THERE = JobPlan(1, {"map": ["a"]}, CARRIES), JobPlan(2, {"map": ["b"]}, CARRIES)
+NOW, THERE = WatchPlan(1, {"map": ["a"]}, CARRIES), WatchPlan(2, {"map": ["b"]}, CARRIES)
 MODEL = JobModel(OLD, "shop", (NOW, THERE), 0, NOW, "")
 
 

@@ -1,6 +1,6 @@
 """Rounds of a watch, with a fake clock and a job whose looks are told."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, time
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from streamplace.engines.flink.watch import rounds as passing
 from streamplace.engines.flink.watch.judging import Guards, QuietHours, RateJudge
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.look import JobLook
-from streamplace.engines.flink.watch.plans import JobModel, JobPlan, job_model
+from streamplace.engines.flink.watch.plans import JobModel, WatchPlan, job_model
 from streamplace.engines.flink.watch.rounds import JobRounds
 from streamplace.engines.live import Measurement
 from streamplace.errors import SettingError
@@ -27,11 +27,11 @@ from streamplace.model.intervals import RateInterval
 DEVICES = ("dev-0", "dev-1", "dev-2")
 
 
-def plan(*devices: str) -> JobPlan:
+def plan(*devices: str) -> WatchPlan:
     """A layout that carries 100 tuples/s per TaskManager, or a tenth less."""
     rate = 100.0 * len(devices)
     carries = RateInterval(0.9 * rate, rate, 1.1 * rate)
-    return JobPlan(len(devices), {"map": [*devices]}, carries)
+    return WatchPlan(len(devices), {"map": [*devices]}, carries)
 
 
 PLANS = (plan("dev-0"), plan("dev-0", "dev-1"), plan(*DEVICES))
@@ -82,7 +82,7 @@ class Scene:
         level = seen.machines - 1
         return JobModel(seen.job, "shop", PLANS, level, PLANS[level], "the CPU of dev-0")
 
-    def carry_out(self, model: JobModel, target: JobPlan, reason: str) -> str:
+    def carry_out(self, model: JobModel, target: WatchPlan, reason: str) -> str:
         """Move the job, or fail."""
         if self.failure is not None:
             raise self.failure
@@ -157,6 +157,17 @@ def test_what_back_pressure_hides_and_what_waits_counts(scene: Scene) -> None:
     told = scene.passes(growing, look(80, backlog=0.0), look(80, backlog=1200.0))
     assert "80 tuples/s, 1200 wait" in told[1]
     assert "only 90 of 100 tuples/s" in told[1]
+
+
+def test_a_job_is_not_moved_to_where_it_would_carry_no_more(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing carries the rate, so the policy wants all TaskManagers, which promise 5 % more."""
+    little = replace(PLANS[2], carries=RateInterval(95.0, 105.0, 115.0))
+    monkeypatch.setitem(globals(), "PLANS", (PLANS[0], PLANS[0], little))
+    told = scene.passes(scene.rounds(), look(98, is_limited=True))
+    assert told[0].endswith("stays, because no layout is known that surely carries more")
+    assert scene.moves == []
 
 
 @pytest.mark.parametrize(

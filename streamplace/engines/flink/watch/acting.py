@@ -19,7 +19,7 @@ from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.rest.job_ids import chain_of, successor
 from streamplace.engines.flink.watch.log import WatchLog
-from streamplace.engines.flink.watch.plans import JobModel, JobPlan
+from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.errors import FormatError, StreamplaceError
 from streamplace.io.ledger import LedgerEntry, append_entries
 from streamplace.io.watch_store import (
@@ -61,7 +61,7 @@ class WatchMover:
         """REST interface of the cluster."""
         return self.move.rest
 
-    def carry_out(self, model: JobModel, target: JobPlan, reason: str) -> str:
+    def carry_out(self, model: JobModel, target: WatchPlan, reason: str) -> str:
         """Move a job to a plan; return the id of the job that runs afterwards.
 
         Raises

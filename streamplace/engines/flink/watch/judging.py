@@ -8,7 +8,7 @@ import numpy as np
 
 from streamplace.control.day import HOUR, MoveTerms
 from streamplace.control.policy import MakePolicy, PlanChoice, Policy, SlotObservation
-from streamplace.engines.flink.watch.plans import JobModel, JobPlan
+from streamplace.engines.flink.watch.plans import JobModel, WatchPlan, is_better
 from streamplace.errors import SettingError
 from streamplace.io.watch_store import WatchRound
 from streamplace.model.messages import counted
@@ -161,23 +161,26 @@ def wanted_rate(seen: WatchRound) -> float:
 def contradicts(model: JobModel, rate: float, *, is_limited: bool) -> bool:
     """Whether a rate shows that the model of the present layout is wrong."""
     carries = model.present.carries
-    if is_limited:
-        return rate < carries.low * (1 - EDGE)
-    return rate > carries.high * (1 + EDGE)
+    is_less = is_limited and rate < carries.low * (1 - EDGE)
+    return is_less or rate > carries.high * (1 + EDGE)
 
 
-def target_of(model: JobModel, level: int, seen: WatchRound) -> JobPlan | None:
+def target_of(model: JobModel, level: int, seen: WatchRound) -> WatchPlan | None:
     """Plan to move to, given the policy's choice; None if the job should stay.
 
     Where the policy keeps the number of TaskManagers, a better layout on as many of them is
-    taken only if the present one does not carry the rate.
+    taken only if the present one does not carry the rate. A plan that uses no fewer TaskManagers
+    must carry more, beyond the error with which layouts are compared: where no plan carries the
+    rate, policies choose the largest one, which may be no better than the present layout.
     """
-    if level != model.level:
-        plan = model.plans[level]
-        return None if plan.layout == model.present.layout else plan
-    if model.is_improvable and model.present.carries.low < wanted_rate(seen):
-        return model.plans[level]
-    return None
+    plan, present = model.plans[level], model.present
+    if plan.layout == present.layout:
+        return None
+    if plan.machines < present.machines:
+        return plan
+    if level == model.level and present.carries.low >= wanted_rate(seen):
+        return None
+    return plan if is_better(plan.carries.value, present.carries.value) else None
 
 
 def state_words(seen: WatchRound, model: JobModel | None) -> str:
@@ -192,7 +195,14 @@ def state_words(seen: WatchRound, model: JobModel | None) -> str:
     return f"{text}; {model.limit} is used to {percent(load)}, and carries {carries}"
 
 
-def reason_words(model: JobModel, target: JobPlan, seen: WatchRound) -> str:
+def stay_words(model: JobModel, seen: WatchRound) -> str:
+    """That a job stays, and why if its layout may not carry the rate."""
+    if model.present.carries.low >= wanted_rate(seen):
+        return "stays"
+    return "stays, because no layout is known that surely carries more"
+
+
+def reason_words(model: JobModel, target: WatchPlan, seen: WatchRound) -> str:
     """Why a job should move, in words."""
     rate, carries = wanted_rate(seen), target.carries
     where = ", ".join(target.devices)

@@ -29,7 +29,7 @@ BETTER = 0.02
 
 
 @dataclass(frozen=True, slots=True)
-class JobPlan:
+class WatchPlan:
     """A layout that a job may have.
 
     Attributes
@@ -74,9 +74,9 @@ class JobModel:
 
     job: str
     name: str
-    plans: tuple[JobPlan, ...]
+    plans: tuple[WatchPlan, ...]
     level: int
-    present: JobPlan
+    present: WatchPlan
     limit: str
 
     @property
@@ -114,7 +114,7 @@ def job_model(
     ample = AMPLE * graph.source_rate
     if question.spreads and order:
         ample = AMPLE * max(graph.source_rate, judge.carried(even_layout(graph, order)))
-    plans: list[JobPlan] = []
+    plans: list[WatchPlan] = []
     carried = 0.0
     for number in sorted({*plan_sizes(most), used}):
         if number > most:
@@ -124,10 +124,10 @@ def job_model(
         if plans and judge.carried(layout) < (1 + BETTER) * carried:
             layout = plans[-1].layout
         found = judge.scale * judge.carried(layout)
-        if number == used and not _is_better(found, judge.scale * judge.carried(now)):
+        if number == used and not is_better(found, judge.scale * judge.carried(now)):
             plans.append(present)
         else:
-            plans.append(JobPlan(number, layout, _predicted(found, errors)))
+            plans.append(WatchPlan(number, layout, _predicted(found, errors)))
         carried = max(carried, judge.carried(plans[-1].layout))
     level = next(i for i, plan in enumerate(plans) if plan.machines == used)
     return JobModel(job, graph.name, tuple(plans), level, present, limit_of(graph, cluster, now))
@@ -170,6 +170,11 @@ def limit_of(graph: StreamGraph, cluster: Cluster, layout: Layout) -> str:
     return f"{what} of {names[worst.device]}"
 
 
+def is_better(found: float, now: float) -> bool:
+    """Whether a layout carries more than the present one, beyond the error of comparisons."""
+    return interval([found]).low > interval([now], MEASURED).high
+
+
 def _best(
     question: Question, judge: Judge, devices: Sequence[str], rate: float, budget: Budget | None
 ) -> Layout:
@@ -184,11 +189,6 @@ def _best(
     return max(layouts, key=judge.carried)
 
 
-def _is_better(found: float, now: float) -> bool:
-    """Whether a layout carries more than the present one, beyond the error of comparisons."""
-    return interval([found]).low > interval([now], MEASURED).high
-
-
 def _predicted(rate: float, errors: PredictionErrors | None) -> RateInterval:
     if errors is None:
         return RateInterval(rate, rate, rate)
@@ -201,9 +201,9 @@ def _present(
     used: int,
     is_limited: bool,
     errors: PredictionErrors | None,
-) -> JobPlan:
+) -> WatchPlan:
     """Return the present layout: measured under back-pressure, otherwise predicted."""
     carried = judge.scale * judge.carried(layout)
     if is_limited:
-        return JobPlan(used, layout, interval([carried], MEASURED))
-    return JobPlan(used, layout, _predicted(carried, errors))
+        return WatchPlan(used, layout, interval([carried], MEASURED))
+    return WatchPlan(used, layout, _predicted(carried, errors))

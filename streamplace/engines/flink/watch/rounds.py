@@ -20,6 +20,7 @@ from streamplace.engines.flink.watch.judging import (
     contradicts,
     reason_words,
     state_words,
+    stay_words,
     target_of,
 )
 from streamplace.engines.flink.watch.log import WatchLog
@@ -29,7 +30,7 @@ from streamplace.engines.flink.watch.look import (
     look_at,
     still_fail,
 )
-from streamplace.engines.flink.watch.plans import JobModel, JobPlan
+from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.errors import StreamplaceError
 from streamplace.io.watch_store import StoreError, WatchDecision, WatchRound, utc_now
 
@@ -129,11 +130,11 @@ class JobRounds:
         target = None if model is None else target_of(model, self.judge.choose(seen), seen)
         state = state_words(seen, model)
         if model is None or target is None:
-            self._end(seen, state if model is None else f"{state}; stays")
+            self._end(seen, state if model is None else f"{state}; {stay_words(model, seen)}")
             return job
         return self._wanted(seen, state, model, target)
 
-    def _wanted(self, seen: WatchRound, state: str, model: JobModel, target: JobPlan) -> str:
+    def _wanted(self, seen: WatchRound, state: str, model: JobModel, target: WatchPlan) -> str:
         """Deal with a move that would pay; return the id of the job."""
         reason = reason_words(model, target, seen)
         if self.mover is None:
@@ -149,7 +150,7 @@ class JobRounds:
         self._end(seen, f"{state}; the job is moved: {reason}")
         return self._carry_out(self.mover, model, target, reason)
 
-    def _carry_out(self, mover: WatchMover, model: JobModel, target: JobPlan, reason: str) -> str:
+    def _carry_out(self, mover: WatchMover, model: JobModel, target: WatchPlan, reason: str) -> str:
         self._begun = self.monotonic()
         try:
             job = mover.carry_out(model, target, reason)

@@ -169,8 +169,7 @@ class Watch:
             return run
         try:
             job = self.rounds.pass_round(run.job)
-        except NoAnswer as error:
-            breaks(f"{error}; trying again")
+        except NoAnswer:  # the next look at its health tells it, and waits
             return run
         except FlinkError as error:  # it may be restarting, or have ended
             breaks(str(error))
