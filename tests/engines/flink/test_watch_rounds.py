@@ -159,6 +159,13 @@ def test_what_back_pressure_hides_and_what_waits_counts(scene: Scene) -> None:
     assert "only 90 of 100 tuples/s" in told[1]
 
 
+def test_a_policy_may_wait_although_the_rate_may_not_be_carried(scene: Scene) -> None:
+    """The work function lets tuples be late by a part of a minute before it moves the job."""
+    rounds = scene.rounds("work-function")
+    assert scene.passes(rounds, look(95))[0].endswith("stays; the policy does not move it yet")
+    assert "the job is moved" in scene.passes(rounds, look(104))[0]
+
+
 def test_a_job_is_not_moved_to_where_it_would_carry_no_more(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:

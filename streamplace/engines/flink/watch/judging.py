@@ -195,10 +195,12 @@ def state_words(seen: WatchRound, model: JobModel | None) -> str:
     return f"{text}; {model.limit} is used to {percent(load)}, and carries {carries}"
 
 
-def stay_words(model: JobModel, seen: WatchRound) -> str:
+def stay_words(model: JobModel, level: int, seen: WatchRound) -> str:
     """That a job stays, and why if its layout may not carry the rate."""
     if model.present.carries.low >= wanted_rate(seen):
         return "stays"
+    if level == model.level < len(model.plans) - 1:
+        return "stays; the policy does not move it yet"
     return "stays, because no layout is known that surely carries more"
 
 

@@ -127,10 +127,14 @@ class JobRounds:
         model = self._model_for(look)
         seen = self._seen(look, model, began)
         self._last, self._looked = look, began
-        target = None if model is None else target_of(model, self.judge.choose(seen), seen)
         state = state_words(seen, model)
-        if model is None or target is None:
-            self._end(seen, state if model is None else f"{state}; {stay_words(model, seen)}")
+        if model is None:
+            self._end(seen, state)
+            return job
+        level = self.judge.choose(seen)
+        target = target_of(model, level, seen)
+        if target is None:
+            self._end(seen, f"{state}; {stay_words(model, level, seen)}")
             return job
         return self._wanted(seen, state, model, target)
 
