@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -60,7 +61,7 @@ class Moves:
     failure: StreamplaceError | None = None
     starts: int = 0
     journals: list[Any] = field(default_factory=list)
-    rest: Any = None
+    rest: Any = field(default_factory=lambda: SimpleNamespace(holders=lambda _: []))
 
     def plan(self, job: str, vectors: Vectors) -> MovePlan:
         """Whatever is placed fits."""
@@ -124,7 +125,10 @@ def outcome(store: WatchStore) -> tuple[str, str]:
 def test_a_move_is_written_with_what_it_predicted_and_measured(
     mover: Callable[[Moves], WatchMover], store: WatchStore, tmp_path: Path
 ) -> None:
-    assert mover(Moves()).carry_out(MODEL, THERE, "the rate grew") == NEW
+    one = mover(Moves())
+    told: list[str] = []
+    assert replace(one, tell=told.append).carry_out(MODEL, THERE, "the rate grew") == NEW
+    assert told[-1] == "no job has a slot on 'a' any more"
     (decision,) = store.records(9)[0].decisions
     assert (decision.transaction, decision.layout) == (NEW, {"map": ["b"]})
     assert (decision.reason, decision.machines) == ("the rate grew", (1, 1))

@@ -7,6 +7,7 @@ the jobs that Flink knows.
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,6 +31,7 @@ from streamplace.io.watch_store import (
     WatchDecision,
     utc_now,
 )
+from streamplace.model.messages import listed
 
 BY = "flink watch"
 AGAIN_SECONDS = 10.0
@@ -101,7 +103,17 @@ class WatchMover:
         except StreamplaceError as error:
             self.tell(str(error))
             return self._looked_up(number, decision, str(error)) or model.job
-        return self._moved(number, decision, moved, model.name)
+        job = self._moved(number, decision, moved, model.name)
+        if job == decision.transaction:
+            self._tell_freed({*model.present.devices} - {*target.devices})
+        return job
+
+    def _tell_freed(self, left: set[str]) -> None:
+        """Tell which of the TaskManagers that a job has left run nothing any more."""
+        with suppress(FlinkError):  # one may have ended already
+            freed = [device for device in sorted(left) if not self.rest.holders(device)]
+            if freed:
+                self.tell(f"no job has a slot on {listed(freed)} any more")
 
     def settle(self, number: int, decision: WatchDecision, name: str) -> str | None:
         """Find out what became of a move, and finish it; return the job that runs, if one does.
