@@ -1,4 +1,4 @@
-"""``streamplace flink history``: predicted and measured rates of jobs."""
+"""``streamplace flink history``: predicted and measured rates of jobs, and watches."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from streamplace.cli._output import print_json, print_report, say
 
 @click.command(
     "history",
-    short_help="Show what was predicted for jobs, and what was measured.",
+    short_help="Show what was predicted and measured, and what watches did.",
     epilog="Example: streamplace flink history --ledger ledger.jsonl",
 )
 @LEDGER
@@ -32,14 +32,22 @@ def history_(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    """Show the runs of the ledger: predicted and measured rates, and whether intervals held.
+    """Show the runs of the ledger, and the rounds and decisions of watches.
 
-    'flink move' writes the ledger. 'flink move', 'flink advise', 'plan' and 'place' learn from it
+    The ledger has predicted and measured rates, and whether intervals held; 'flink move' and
+    'flink watch' write it. 'flink move', 'flink advise', 'plan' and 'place' learn from it
     how wide the intervals of their predictions have to be. Lines that are damaged or of another
     version are skipped.
+
+    Of every job that 'flink watch' has watched on this machine, the last rounds and all decisions
+    are shown, with their reasons and outcomes. The report draws rate, capacity, TaskManagers and
+    moves over time.
     """
     from streamplace.evaluate.history import PredictionHistory
+    from streamplace.evaluate.watch_history import WatchHistory
     from streamplace.io.ledger import read_ledger, usual_ledger
+    from streamplace.io.watch_store import KEPT, StoreError, read_records, usual_store
+    from streamplace.model.report import Report
     from streamplace.report.pages import check_page
 
     if output is not None:
@@ -49,10 +57,18 @@ def history_(
         say(f"warning: {recorded.skipped}")
     entries = [entry for entry in recorded.entries if job in (None, entry.job)]
     history = PredictionHistory(entries, confidence)
+    try:
+        records = read_records(usual_store(), KEPT)
+    except StoreError as error:
+        say(f"warning: {error}")
+        records = []
+    watches = WatchHistory([one for one in records if job in (None, one.name)])
+    shown = watches.report()
+    report = Report((*history.report().parts, *shown.parts), subject=shown.subject)
     if output is not None:
-        history.report().save(output)
+        report.save(output)
         say(f"report → {output}")
     if as_json:
-        print_json(history.to_json())
+        print_json(history.to_json() | {"watches": watches.to_json()})
     else:
-        print_report(history.report())
+        print_report(report)

@@ -1,36 +1,90 @@
-"""``streamplace flink watch``: spares for lost devices of a job."""
+"""``streamplace flink watch``: what a job carries, what would pay, and spares for lost devices."""
 
-import json
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamplace.cli._flink import HOME, JOB, PLACEMENT, TIMEOUT, asks, given_program, may_submit
-from streamplace.cli._options import spare_inputs, writes
-from streamplace.cli._output import print_line, say, say_written
+from streamplace.cli._flink import (
+    HOME,
+    JOB,
+    MIPS,
+    SECONDS,
+    TIMEOUT,
+    asks,
+    given_program,
+    may_submit,
+)
+from streamplace.cli._flink_move import SAVEPOINTS
+from streamplace.cli._options import CONFIDENCE, FILE, LEDGER, TRUST, spare_inputs, writes
+from streamplace.cli._output import say
+from streamplace.cli._watch_request import WatchRequest
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.rest.client import Rest
-    from streamplace.engines.flink.watch.watch import PlacedJob
 
 
 @click.command(
     "watch",
-    short_help="Replace lost TaskManagers of a job by spares.",
-    epilog="Example: streamplace flink watch job.jar --placement placement.json --spare dev-4 "
-    "-- --input x.csv",
+    short_help="Keep a job on TaskManagers that carry its rate.",
+    epilog="Example: streamplace flink watch --rest http://localhost:8081",
 )
 @may_submit
 @JOB
-@PLACEMENT
+@click.option(
+    "--placement",
+    type=FILE,
+    help="Placement of the job's operators or subtasks (JSON).  [default: where it runs]",
+)
+@click.option(
+    "--apply",
+    "acts",
+    is_flag=True,
+    help="Move the job when that pays, and replace lost TaskManagers by free ones. Without it, the "
+    "command says what would pay.",
+)
+@click.option(
+    "--every",
+    type=click.FloatRange(10, 86_400),
+    default=60.0,
+    show_default=True,
+    help="Seconds from one round to the next.",
+)
+@click.option(
+    "--policy",
+    metavar="NAME",
+    default="work-function",
+    show_default=True,
+    help="Rule that decides on the number of TaskManagers: work-function, autoscaler, ds2, hpa, "
+    "threshold, static.",
+)
+@click.option(
+    "--least-time",
+    type=click.FloatRange(0, 604_800),
+    default=300.0,
+    show_default=True,
+    help="Seconds from one move to the next, at least. Replacements of lost TaskManagers do not "
+    "wait.",
+)
+@click.option(
+    "--not-between",
+    multiple=True,
+    metavar="HH:MM-HH:MM",
+    help="Hours of every day in which the job is not moved for its rate, by the clock of this "
+    "machine. May be repeated.",
+)
+@click.option(
+    "--at-most",
+    type=click.IntRange(1),
+    help="Largest number of TaskManagers that the job is moved to.  [default: all]",
+)
 @click.option(
     "--spare",
     "spares",
     multiple=True,
-    required=True,
-    help="TaskManager without operators that replaces a lost one. Repeat the option for several; "
-    "they are used in the given order.",
+    help="TaskManager without operators that replaces a lost one, also without --apply. Repeat the "
+    "option for several; they are used in the given order.",
 )
 @click.option(
     "--patience",
@@ -39,71 +93,52 @@ if TYPE_CHECKING:
     show_default=True,
     help="Seconds to wait for a lost TaskManager before a spare takes its place.",
 )
+@click.option(
+    "--metrics",
+    metavar="PORT",
+    type=click.IntRange(1, 65535),
+    help="Serve metrics for Prometheus at this port of the loopback address, under /metrics.",
+)
+@SECONDS
+@TRUST
+@CONFIDENCE
+@LEDGER
+@MIPS
+@SAVEPOINTS
 @TIMEOUT
 @writes("Write the current placement to this file after every change.")
 @asks
 @HOME
-def watch_(
-    job: str | None,
-    placement: Path,
-    spares: tuple[str, ...],
-    patience: float,
-    timeout: float,
-    output: Path | None,
-    rest: "Rest",
-    flink_home: Path | None,
-    **submitted: Any,
-) -> None:
-    """Keep a placed job running when a TaskManager is lost: a spare replaces it.
+def watch_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
+    """Watch a job, say what would pay, and with --apply move it when it does.
 
-    A placed job cannot run without its TaskManagers: Flink restarts it as often as its restart
-    strategy allows, and then lets it fail. This command checks the job every second. When a
-    TaskManager is lost for longer than --patience, the command ends the job and starts it from its
-    last checkpoint, with a spare in place of the lost TaskManager. It prints the new id of the job.
-    A TaskManager that comes back is a spare from then on.
+    Every --every seconds, the command prints the rate of the job and what its layout carries, with
+    an interval. It knows layouts on one, two and more TaskManagers. A larger one pays at once when
+    the rate exceeds what the present one surely carries; a smaller one pays when staying has cost
+    as much as moving there and back (see --policy). With --apply, the command moves the job as
+    'flink move' does, and prints its new id. It moves nothing while checkpoints fail, when others
+    change the job, or without a record of its decision. Rounds, decisions and outcomes are kept
+    (see: streamplace flink history). A watch that was killed continues from there, and never moves
+    the job twice.
 
-    The command ends when the job ends. If the job fails, the command first waits until Flink knows
-    which TaskManagers are alive, and starts the job again if one of them was lost.
+    A placed job cannot run without its TaskManagers. When one is lost for longer than --patience,
+    the command ends the job and starts it from its last checkpoint, with a spare in place of the
+    lost TaskManager. A TaskManager that comes back is a spare from then on. If the job fails, the
+    command first waits until Flink knows which TaskManagers are alive. Checkpoints must be
+    retained for this: submit the job with an execution.checkpointing.dir that all machines reach
+    and with -D execution.checkpointing.externalized-checkpoint-retention=RETAIN_ON_CANCELLATION.
 
-    Give JAR, options and ARGUMENTS as the job was submitted with, for the command submits it again;
-    leave them out if streamplace has submitted or moved the job on this machine.
-    Checkpoints must be retained: submit the job, here and before, with an
-    execution.checkpointing.dir that all machines reach and with
-    -D execution.checkpointing.externalized-checkpoint-retention=RETAIN_ON_CANCELLATION.
+    With --apply or --spare, give JAR, options and ARGUMENTS as the job was submitted with, for the
+    command submits it again; leave them out if streamplace has submitted or moved the job on this
+    machine. The command ends when the job ends: with exit code 0 if it has finished or was
+    cancelled, and with 2 if it failed, or was moved or stopped with a savepoint by others.
     """
-    from streamplace.engines.flink.local.dist import find_flink
-    from streamplace.engines.flink.pin.pinning import read_vectors
-    from streamplace.engines.flink.program.submitted import known_program
-    from streamplace.engines.flink.rest.jobs import only_job
-    from streamplace.engines.flink.watch.watch import PlacedJob, Watch
-
-    if output is not None:
-        spare_inputs(output)
-    given = given_program(**submitted)
-    vectors = read_vectors(placement)
-    document = json.loads(placement.read_bytes())
-
-    def moved(run: "PlacedJob") -> None:
-        print_line(run.job)
-        if output is not None:
-            _write(document, run, output)
-
-    job = only_job(rest, job)
-    program, flink = given or known_program(rest, job), find_flink(flink_home)
-    written = output if output is not None and output.exists() else placement
-    file = str(written.resolve())
-    watch = Watch(rest, flink, program, spares, say, moved, patience, timeout, file)
+    request = WatchRequest(
+        **{field.name: options.pop(field.name) for field in fields(WatchRequest)}
+    )
+    if request.output is not None:
+        spare_inputs(request.output)
     try:
-        watch.run(PlacedJob(job, vectors))
+        request.run(rest, flink_home, given_program(**options))
     except KeyboardInterrupt:
         say("stopped watching; the job keeps running")
-
-
-def _write(document: dict[str, Any], run: "PlacedJob", output: Path) -> None:
-    """Write a placement in which spares replace lost devices."""
-    from streamplace.io.files import write_text
-
-    assignment = document["assignment"].items()
-    moved = {name: run.stand_ins.get(device, device) for name, device in assignment}
-    write_text(output, json.dumps(document | {"assignment": moved}, indent=1) + "\n")
-    say_written("placement", output)

@@ -18,8 +18,14 @@ NO_SCRIPT = "This browser runs no scripts: the page below has the words of the r
 _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
 
 
-def as_page(document: ReportDocument) -> str:
-    """Render the HTML file, which is the same for equal documents."""
+def as_page(document: ReportDocument, picture: str = "") -> str:
+    """Render the HTML file, which is the same for equal documents.
+
+    Parameters
+    ----------
+    picture
+        SVG that is shown below; empty for none.
+    """
     script, style = page_file(SCRIPT), page_file(STYLE)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -28,10 +34,18 @@ def as_page(document: ReportDocument) -> str:
         f'<meta name="generator" content="{escape(document["made_by"])}">\n'
         f"<title>{escape(document['title'])}</title>\n<style>{style}</style>\n</head>\n<body>\n"
         f'<main id="page"><div id="words"><noscript><p>{NO_SCRIPT}</p></noscript>'
-        f"{words_as_html(document['words'])}</div></main>\n"
+        f"{words_as_html(document['words'])}</div></main>\n{_image(picture, document['title'])}"
         f'<script type="application/json" id="report">{as_json(document)}</script>\n'
         f"<script>{script}</script>\n</body>\n</html>\n"
     )
+
+
+def _image(picture: str, title: str) -> str:
+    """SVG as an element that runs nothing; empty without a picture."""
+    if not picture:
+        return ""
+    data = b64encode(picture.encode()).decode()
+    return f'<p><img alt="{escape(title)}" src="data:image/svg+xml;base64,{data}"></p>\n'
 
 
 def as_frame(page: str) -> str:

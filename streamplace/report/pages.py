@@ -4,6 +4,7 @@ from pathlib import Path
 
 from streamplace.errors import FormatError
 from streamplace.io.files import write_text
+from streamplace.model.display import picture_of
 from streamplace.model.report import Report
 from streamplace.report.documents import document_of
 from streamplace.report.html import as_frame, as_page
@@ -13,7 +14,14 @@ SUFFIX = ".html"
 
 def page_of(report: Report) -> str:
     """Render a report as the text of one HTML file."""
-    return as_page(document_of(report))
+    return as_page(document_of(report), _picture_of(report.subject))
+
+
+def _picture_of(subject: object) -> str:
+    """SVG of a subject that the page does not draw itself; empty for others."""
+    from streamplace.evaluate.watch_history import WatchHistory
+
+    return (picture_of(subject) or "") if isinstance(subject, WatchHistory) else ""
 
 
 def frame_of(report: Report) -> str:

@@ -12,6 +12,7 @@ from streamplace.evaluate.comparison_report import as_document
 from streamplace.evaluate.graph_results import GraphResults
 from streamplace.evaluate.objective_results import ObjectiveResults
 from streamplace.evaluate.results import ResultColumns
+from streamplace.evaluate.watch_history import WatchHistory
 from streamplace.model.arrays import Floats
 from streamplace.model.expansion import named_problem
 from streamplace.model.messages import printable
@@ -41,7 +42,7 @@ CURVES = (
 
 
 def add_results(document: ReportDocument, subject: object) -> None:
-    """Add a comparison, a plan, a curve or schedule of plans, or a training to a document."""
+    """Add a comparison, a plan, a curve or schedule of plans, watches or a training."""
     if isinstance(subject, Comparison):
         document["comparison"], document["problems"] = comparison_part(subject)
         if subject.graphs is not None and subject.graphs.left_out:
@@ -61,6 +62,8 @@ def add_results(document: ReportDocument, subject: object) -> None:
         document["title"] = printable(f"{largest.graph.name}: schedule")
         document["plan"], document["problems"] = plan_part(largest)
         document["notes"].append("Of the plans of the schedule, the largest one is drawn.")
+    elif isinstance(subject, WatchHistory):
+        document["title"] = "watched jobs"
     else:
         raise TypeError(f"a report cannot be about {type(subject).__name__}")
 

@@ -1,12 +1,16 @@
 """``streamplace flink history``: runs of a ledger, and how often their intervals held."""
 
 import json
+import re
+from base64 import b64decode
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from streamplace.io.ledger import LedgerEntry, append_entries, usual_ledger
+from streamplace.io.watch_store import WatchDecision, WatchRound, WatchStore, usual_store
 
 RUNS = [
     LedgerEntry("clicks", 100.0, 95.0, True, 80.0, 125.0, 0.9, "flink move", "2026-01-02T10:00:00"),
@@ -61,3 +65,52 @@ def test_no_ledger_is_no_error(run: Callable, tmp_path: Path) -> None:
     answer = run("flink", "history", "--ledger", str(tmp_path / "none.jsonl"))
     assert (answer.status, answer.err) == (0, "")
     assert "No run has been recorded yet." in answer.out
+
+
+@pytest.fixture
+def watched() -> None:
+    """A watch of one job with two rounds, and one of another without any."""
+    store = WatchStore(usual_store())
+    watch = store.claim("b" * 32, "clicks", "", lambda *_: False, lambda *_: "")
+    store.claim("c" * 32, "orders", "", lambda *_: False, lambda *_: "")
+    for minute, machines in ((0, 1), (1, 2)):
+        at = f"2026-01-02T10:0{minute}:00+00:00"
+        seen = WatchRound(at, 60.0 * minute, "a" * 32, 95.0, 95.0, False, 0.0, machines)
+        layout = {"low": 90.0 * machines, "value": 100.0 * machines, "high": 110.0 * machines}
+        store.add_round(watch, replace(seen, **layout, words=f"{machines} carry it"))
+    decision = WatchDecision(
+        "2026-01-02T10:00:30+00:00", "move", "a" * 32, "b" * 32, {"map": "d"}, (1, 2), "it grew",
+        180.0, 200.0, 220.0, "moved", "interrupted for 1.5 s", "b" * 32, 96.0,
+    )  # fmt: skip
+    store.begin(watch, decision)
+    store.close()
+
+
+def test_history_shows_rounds_and_decisions_of_watches(run: Callable, watched: None) -> None:
+    answer = run("flink", "history", "--job", "clicks", "-o", "history.html")
+    assert answer.status == 0, answer.err
+    out = " ".join(answer.out.split())
+    assert f"clicks (job {'b' * 32}), watched since" in out
+    assert "2 rounds, 1 move" in out
+    assert "2026-01-02 10:01:00 2 carry it" in out
+    assert "move, 1 → 2 200 (180 to 220) 96 moved: interrupted for 1.5 s it grew" in out
+    assert "orders" not in out
+    page = Path("history.html").read_text()
+    (picture,) = re.findall(r'src="data:image/svg\+xml;base64,([^"]+)"', page)
+    svg = b64decode(picture).decode()
+    for words in ("rate and capacity", "TaskManagers", "its interval", "decision"):
+        assert words in svg
+    document = json.loads(run("flink", "history", "--json").out)
+    assert [one["name"] for one in document["watches"]] == ["clicks", "orders"]
+    assert [one["machines"] for one in document["watches"][0]["rounds"]] == [1, 2]
+    assert document["watches"][0]["decisions"][0]["state"] == "moved"
+
+
+def test_a_damaged_store_of_watches_hides_the_ledger_from_nobody(
+    run: Callable, ledger: Path
+) -> None:
+    usual_store().write_text("this is no database, however long it is" * 20)
+    answer = run("flink", "history")
+    assert answer.status == 0
+    assert "file is not a database" in answer.err
+    assert "clicks" in answer.out

@@ -1,4 +1,4 @@
-"""Watch a placed job, and replace devices that are lost by spare ones.
+"""Watch a placed job: replace devices that are lost by spare ones, and pass rounds for its rate.
 
 Pins are hard: a job never moves by itself. While a device is lost, the job restarts in vain. So it
 is cancelled here and started from its last checkpoint, with a spare in place of the lost device.
@@ -6,19 +6,21 @@ is cancelled here and started from its last checkpoint, with a spare in place of
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 from urllib.parse import quote
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.resuming import apply_command
-from streamplace.engines.flink.move.state import Savepoint, resumable
+from streamplace.engines.flink.move.state import Savepoint, resumable, stopped_with
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.fitting import check_upload
-from streamplace.engines.flink.pin.pinning import Vectors, devices_of
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.program.submission import chain_states
+from streamplace.engines.flink.program.submitted import remember
 from streamplace.engines.flink.rest.client import (
+    ENDED,
     FINISHED,
     FlinkError,
     NoAnswer,
@@ -27,49 +29,22 @@ from streamplace.engines.flink.rest.client import (
     finished,
 )
 from streamplace.engines.flink.watch.health import FAILED, Health, addresses_of, health_of
+from streamplace.engines.flink.watch.log import WatchLog
+from streamplace.engines.flink.watch.look import running_layout
+from streamplace.engines.flink.watch.placed_job import PlacedJob, continues, replacement
+from streamplace.engines.flink.watch.rounds import JobRounds
+from streamplace.engines.flink.watch.spares import free_spares, unfit
 from streamplace.errors import PlacementError, StreamplaceError
+from streamplace.io.watch_store import FAILED as LOST
+from streamplace.io.watch_store import MOVED, UNBEGUN, StoreError, WatchDecision
 from streamplace.model.messages import listed, quoted
 
 RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
 LOOK_SECONDS = 1.0
+RUNNING = "RUNNING"
 NOT_FOUND = "Could not find Flink job"
 Tell = Callable[[str], None]
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedJob:
-    """A job and its devices.
-
-    Attributes
-    ----------
-    stand_ins
-        Device of the placement → the spare that replaces it.
-    addresses
-        Device → address of its TaskManager when the job was started, if known.
-    """
-
-    job: str
-    vectors: Vectors
-    stand_ins: Mapping[str, str] = field(default_factory=dict)
-    addresses: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def devices(self) -> set[str]:
-        """Devices on which it is placed."""
-        return {device for vector in self.vectors.values() for device in devices_of(vector)}
-
-    def without(self, stand_ins: Mapping[str, str]) -> "PlacedJob":
-        """Return the same job with some of its devices replaced."""
-        vectors: dict[str, list[str] | str] = {
-            name: stand_ins.get(vector, vector)
-            if isinstance(vector, str)
-            else [stand_ins.get(device, device) for device in vector]
-            for name, vector in self.vectors.items()
-        }
-        origins = {new: old for old, new in self.stand_ins.items()}
-        new = {origins.get(lost, lost): spare for lost, spare in stand_ins.items()}
-        return replace(self, vectors=vectors, stand_ins={**self.stand_ins, **new})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +53,8 @@ class Watch:
 
     Attributes
     ----------
+    flink, program
+        What the job is started again with; None if it never is.
     spares
         Devices that replace lost ones, in this order.
     tell
@@ -90,20 +67,36 @@ class Watch:
         Maximum number of seconds for the start of a job.
     placement
         File of the placement, for messages.
+    rounds
+        Rounds that watch the rate of the job; None watches for lost devices only.
+    log
+        Log to which replacements are written before they are carried out; None writes none.
+    takes_free
+        Whether devices without subtasks of the job are spares, too.
     """
 
     rest: Rest
-    flink: Flink
-    program: Program
+    flink: Flink | None
+    program: Program | None
     spares: tuple[str, ...]
     tell: Tell
     moved: Callable[[PlacedJob], None]
     patience: float = 30.0
     seconds: float = 120.0
     placement: str = "PLACEMENT"
+    rounds: JobRounds | None = None
+    log: WatchLog | None = None
+    takes_free: bool = False
+
+    @property
+    def replaces(self) -> bool:
+        """Whether lost devices are replaced."""
+        return bool(self.spares) or self.takes_free
 
     def check(self, run: PlacedJob) -> None:
         """Raise an error if a spare could not replace a device."""
+        if not self.spares:
+            return
         self._ask(lambda: check_upload(self.rest))
         if taken := run.devices.intersection(self.spares):
             raise PlacementError(f"{quoted(min(taken))} is not a spare: operators are placed on it")
@@ -150,10 +143,10 @@ class Watch:
         self.check(run)
         run = self._with_addresses(run)
         since, missing_before = 0.0, set[str]()
-        losses, shortages = _Notices(self.tell), _Notices(self.tell)
+        losses, shortages, breaks = (_Notices(self.tell) for _ in range(3))
         while True:
             health = self._look(run)
-            if health.has_ended:
+            if health.has_ended or (health.state == FAILED and not self.replaces):
                 return self._end(run, health.state)
             missing = {*health.lost, *health.silent}
             if missing - missing_before:
@@ -161,13 +154,52 @@ class Watch:
             missing_before = missing
             losses(self._words(run, health))
             if health.is_restartable:
-                run = self._move(run, {})
-            elif health.lost and time.monotonic() - since > self.patience:
+                run = self._move(run, {}, shortages)
+            elif health.state == RUNNING and (there := self._elsewhere(run, health.lost)):
+                run = there
+            elif health.lost and self.replaces and time.monotonic() - since > self.patience:
                 run = self._replace(run, list(health.lost), shortages)
+            elif not missing and health.state == RUNNING:
+                run = self._round(run, breaks)
             time.sleep(LOOK_SECONDS)
+
+    def _round(self, run: PlacedJob, breaks: "_Notices") -> PlacedJob:
+        """Pass a round if one is due; return the job, which may have been moved."""
+        if self.rounds is None or not self.rounds.is_due:
+            return run
+        try:
+            job = self.rounds.pass_round(run.job)
+        except NoAnswer:  # the next look at its health tells it, and waits
+            return run
+        except FlinkError as error:  # it may be restarting, or have ended
+            breaks(str(error))
+            return run
+        breaks("")
+        if job == run.job:
+            return run
+        layout = self._ask(lambda: running_layout(self.rest, job))
+        new = self._with_addresses(PlacedJob(job, dict(layout)))
+        self.moved(new)
+        return new
+
+    def _elsewhere(self, run: PlacedJob, lost: tuple[str, ...]) -> PlacedJob | None:
+        """Return a job that Flink itself has started without lost devices; None if it has not.
+
+        It does so with jobs that are not placed.
+        """
+        if not lost:
+            return None
+        layout = self._ask(lambda: running_layout(self.rest, run.job))
+        used = {device for devices in layout.values() for device in devices}
+        if not used or used.intersection(lost):
+            return None
+        self.tell(f"Flink has started job {run.job} again without {listed(lost)}")
+        return self._with_addresses(PlacedJob(run.job, dict(layout)))
 
     def _words(self, run: PlacedJob, health: Health) -> str:
         """Message on a job that lacks devices; empty if it does not."""
+        if health.lost and not self.replaces:
+            return f"lost: {listed(health.lost)}; give --spare, so that another replaces it"
         if health.lost:
             return f"lost: {listed(health.lost)}; waiting {self.patience:g} s for it"
         if health.silent:
@@ -212,33 +244,93 @@ class Watch:
     def _end(self, run: PlacedJob, state: str) -> str:
         if state == FAILED:
             cause = self.rest.failure(run.job)
-            raise FlinkError(
-                f"job {run.job} failed although all of its devices are available: {cause}"
-            )
+            where = " although all of its devices are available" if self.replaces else ""
+            raise FlinkError(f"job {run.job} failed{where}: {cause}")
+        self._check_stopped(run.job, state)
         self.tell(finished(run.job) if state == FINISHED else f"job {run.job} is {state}")
         return state
+
+    def _check_stopped(self, job: str, state: str) -> None:
+        """Raise FlinkError for a job that others have moved, or stopped with a savepoint."""
+        states = self._ask(lambda: chain_states(self.rest, job))
+        later = [one for one, now in states.items() if one != job and now not in ENDED]
+        if later:
+            raise FlinkError(
+                f"job {job} was moved by another command, and is job {later[-1]} now; watch that"
+            )
+        path = self._ask(lambda: stopped_with(self.rest, job))
+        if path is not None and state == FINISHED:
+            raise FlinkError(f"job {job} was stopped with a savepoint; its state is in {path}")
 
     def _replace(self, run: PlacedJob, lost: list[str], shortages: "_Notices") -> PlacedJob:
         """Restart a job with spares in place of lost devices, or wait if there are too few spares.
 
         Devices that were lost and have returned are spares, too.
         """
-        offered, used = self._ask(self.rest.offered), run.devices
-        spares = [*self.spares, *run.stand_ins]
-        free = [device for device in spares if device in offered and device not in used]
+        free = self._ask(
+            lambda: free_spares(self.rest, run, self.spares, takes_free=self.takes_free)
+        )
         if len(free) < len(lost):
             shortages(f"no spare is left for {listed(lost[len(free) :])}; waiting for it")
             return run
-        return self._move(run, dict(zip(lost, free, strict=False)))
+        stand_ins = dict(zip(lost, free, strict=False))
+        if not self.spares:  # those that were named have been checked
+            new = run.without(stand_ins)
+            why = self._ask(lambda: unfit(self.rest, self.program, new)) or self._unkept(run.job)
+            if why is not None:
+                shortages(f"{why}; nothing replaces {listed(lost)}")
+                return run
+        return self._move(run, stand_ins, shortages)
 
-    def _move(self, run: PlacedJob, stand_ins: Mapping[str, str]) -> PlacedJob:
+    def _move(
+        self, run: PlacedJob, stand_ins: Mapping[str, str], shortages: "_Notices"
+    ) -> PlacedJob:
         """Cancel a job and start it from its last state, with some of its devices replaced."""
         path = self._ask(lambda: resumable(self.rest, run.job))
+        new = run.without(stand_ins)
+        if self.log is None:
+            return self._started_again(run, new, path)
+        decision = replacement(run, new, stand_ins, path)
+        try:
+            number = self.log.begin(decision)
+        except StoreError as error:
+            shortages(f"{error}; nothing is started without a record")
+            return run
+        started = self._started_again(run, new, path)
+        self.log.end(number, decision, MOVED, "", started.job)
+        return started
+
+    def _started_again(self, run: PlacedJob, new: PlacedJob, path: str | None) -> PlacedJob:
         self.tell(f"cancelling job {run.job}; it continues from {path or 'its beginning'}")
         self._ask(lambda: self.rest.cancel(run.job))
-        return self._start(run.without(stand_ins), path)
+        return self._start(new, path)
+
+    def settle(self, log: WatchLog, number: int, decision: WatchDecision) -> str | None:
+        """Find out what became of a replacement, and finish it; return the job that runs."""
+        states = self.rest.jobs()
+        if states.get(decision.job, FINISHED) not in ENDED:
+            log.end(number, decision, UNBEGUN, "the watch was ended meanwhile", decision.job)
+            return decision.job
+        path = decision.transaction
+        for job in self.rest.live_jobs():
+            if self.program is not None and continues(self.rest, job, decision):
+                self.rest.wait_running(job, self.seconds)
+                remember(job, self.program)
+                log.end(number, decision, MOVED, "the watch was ended meanwhile", job)
+                self.tell(f"job {job} runs; an earlier watch has started it")
+                self.moved(PlacedJob(job, dict(decision.layout)))
+                return job
+        if not path:
+            log.end(number, decision, LOST, "the watch was ended meanwhile", "")
+            return None
+        self.tell(f"the replacement of a TaskManager of job {decision.job} is finished first")
+        started = self._start(PlacedJob(decision.job, dict(decision.layout)), path)
+        log.end(number, decision, MOVED, "", started.job)
+        return started.job
 
     def _start(self, run: PlacedJob, path: str | None) -> PlacedJob:
+        if self.flink is None or self.program is None:
+            raise ValueError("nothing was given to start the job with")
         saved = None if path is None else Savepoint(path)
         try:
             job = apply(

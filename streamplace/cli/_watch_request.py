@@ -1,0 +1,214 @@
+"""Options of ``streamplace flink watch``, and the objects that they configure."""
+
+import json
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from streamplace.cli._output import print_line, say, say_written
+
+if TYPE_CHECKING:
+    from streamplace.engines.flink.engine import FlinkEngine
+    from streamplace.engines.flink.pin.pinning import Vectors
+    from streamplace.engines.flink.program.program import Program
+    from streamplace.engines.flink.rest.client import Rest
+    from streamplace.engines.flink.watch.judging import Guards, RateJudge
+    from streamplace.engines.flink.watch.log import WatchLog
+    from streamplace.engines.flink.watch.placed_job import PlacedJob
+    from streamplace.engines.flink.watch.rounds import JobRounds
+    from streamplace.engines.flink.watch.watch import Watch
+
+MEASURE_PATIENCE = 60.0
+"""Seconds for which a round waits until the job is warm; losses are not noticed meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRequest:
+    """Options of ``flink watch``, except those for Flink's address and for the submission."""
+
+    job: str | None
+    placement: Path | None
+    spares: tuple[str, ...]
+    acts: bool
+    every: float
+    policy: str
+    least_time: float
+    not_between: tuple[str, ...]
+    at_most: int | None
+    seconds: float
+    trust_profile: bool
+    confidence: float | None
+    ledger: Path | None
+    mips: str
+    folder: str | None
+    patience: float
+    timeout: float
+    metrics: int | None
+    output: Path | None
+
+    def run(self, rest: "Rest", home: Path | None, given: "Program | None") -> None:
+        """Watch the job until it ends.
+
+        Raises
+        ------
+        StreamplaceError
+            When it cannot be watched, fails, or is stopped or moved by others.
+        """
+        from streamplace.engines.flink.watch.log import WatchLog
+        from streamplace.engines.flink.watch.metrics import WatchMetrics, served
+        from streamplace.engines.flink.watch.starting import first_job, settled
+        from streamplace.io.watch_store import WatchStore, usual_store
+
+        guards, judge = self._guards(), self._judge()
+        with ExitStack() as stack:
+            store = stack.enter_context(closing(WatchStore(usual_store())))
+            job = first_job(rest, store, self.job)
+            program, name = self._program(rest, job, given), str(rest.job(job)["name"])
+            log = WatchLog.claimed(store, job, name, say)
+            stack.callback(log.release)
+            metrics = WatchMetrics(name)
+            if self.metrics is not None:
+                stack.enter_context(served(metrics, self.metrics))
+            engine = self._engine(rest, home)
+            rounds = self._rounds(engine, program, log, guards, judge)
+            rounds.observe = metrics.add
+            rounds.recall()
+            watch = self._watch(engine, program, rounds)
+            now = settled(watch, rounds.mover, log, job)
+            watch.run(self._placed(rest, now, self.placement if now == job else None))
+
+    def _rounds(
+        self,
+        engine: "FlinkEngine",
+        program: "Program | None",
+        log: "WatchLog",
+        guards: "Guards",
+        judge: "RateJudge",
+    ) -> "JobRounds":
+        """Rounds that look at the rate, and move the job if that is wanted."""
+        from streamplace.engines.flink.watch.acting import WatchMover
+        from streamplace.engines.flink.watch.modelling import JobModeller
+        from streamplace.engines.flink.watch.rounds import JobRounds
+        from streamplace.io.ledger import usual_ledger
+
+        ledger = self.ledger or usual_ledger()
+        mover = None
+        if program is not None and self.acts:
+            mover = WatchMover(engine.moving(program), log, say, ledger, self.confidence)
+        model_of = JobModeller(
+            engine,
+            say,
+            self.seconds,
+            self.at_most,
+            self.trust_profile,
+            self.confidence,
+            ledger,
+        )
+        return JobRounds(engine.rest, log, judge, guards, model_of, mover, say, self.every)
+
+    def _watch(
+        self, engine: "FlinkEngine", program: "Program | None", rounds: "JobRounds"
+    ) -> "Watch":
+        from streamplace.engines.flink.watch.watch import Watch
+
+        return Watch(
+            engine.rest,
+            engine.flink if self.may_start else None,
+            program,
+            self.spares,
+            say,
+            self._moved,
+            self.patience,
+            self.timeout,
+            self._placement_file(),
+            rounds,
+            rounds.log,
+            takes_free=self.acts,
+        )
+
+    @property
+    def may_start(self) -> bool:
+        """Whether the job may be started elsewhere, for its rate or for a lost TaskManager."""
+        return self.acts or bool(self.spares)
+
+    def _guards(self) -> "Guards":
+        from streamplace.engines.flink.watch.judging import Guards, QuietHours
+
+        return Guards(self.least_time, tuple(map(QuietHours.of, self.not_between)))
+
+    def _judge(self) -> "RateJudge":
+        from streamplace.control.policy import POLICIES
+        from streamplace.engines.flink.watch.judging import RateJudge
+
+        return RateJudge(POLICIES[self.policy].make, self.every)
+
+    def _program(self, rest: "Rest", job: str, given: "Program | None") -> "Program | None":
+        """Program that the job was submitted with; None if nothing is started."""
+        from streamplace.engines.flink.program.submitted import known_program
+
+        return (given or known_program(rest, job)) if self.may_start else None
+
+    def _engine(self, rest: "Rest", home: Path | None) -> "FlinkEngine":
+        """Engine that measures and moves the job."""
+        from streamplace.engines.flink.engine import FlinkEngine
+        from streamplace.engines.flink.move.settling import Settling
+
+        return FlinkEngine(
+            rest,
+            home,
+            self.mips,
+            savepoints=self.folder,
+            seconds=self.timeout,
+            settling=Settling(never_slower=True),
+            tell=say,
+            patience=MEASURE_PATIENCE,
+        )
+
+    def _placed(self, rest: "Rest", job: str, placement: Path | None) -> "PlacedJob":
+        """The job with the devices of a placement, or with those that it runs on."""
+        from streamplace.engines.flink.pin.pinning import read_vectors
+        from streamplace.engines.flink.watch.look import layout_of
+        from streamplace.engines.flink.watch.placed_job import PlacedJob
+
+        if placement is not None:
+            return PlacedJob(job, read_vectors(placement))
+        return PlacedJob(job, dict(layout_of(rest, job, rest.running_job(job))))
+
+    def _placement_file(self) -> str:
+        """File of the present placement, for messages."""
+        file = self.placement
+        if self.output is not None and (file is None or self.output.exists()):
+            file = self.output
+        return "PLACEMENT" if file is None else str(file.resolve())
+
+    def _moved(self, run: "PlacedJob") -> None:
+        """Print the id of a job that was started, and write its placement."""
+        from streamplace.io.files import write_text
+
+        print_line(run.job)
+        if self.output is None:
+            return
+        document: dict[str, Any] = {"assignment": _assignment(run.vectors)}
+        if self.placement is not None:
+            given = json.loads(self.placement.read_bytes())
+            if run.stand_ins:
+                names = given["assignment"].items()
+                moved = {name: run.stand_ins.get(device, device) for name, device in names}
+                document = {"assignment": moved}
+            document = given | document
+        write_text(self.output, json.dumps(document, indent=1) + "\n")
+        say_written("placement", self.output)
+
+
+def _assignment(vectors: "Vectors") -> dict[str, str]:
+    """Operator, or subtask, → device."""
+    assignment: dict[str, str] = {}
+    for name, devices in vectors.items():
+        if isinstance(devices, str):
+            assignment[name] = devices
+        elif len(devices) == 1:
+            assignment[name] = devices[0]
+        else:
+            assignment |= {f"{name}#{i}": device for i, device in enumerate(devices)}
+    return assignment

@@ -1,0 +1,198 @@
+"""Carry out the decisions of a watch, each at most once, whenever the watch is killed.
+
+A decision is written before it acts, with what identifies its start at the engine. A watch that
+begins with a decision without an outcome looks for it there: first the journal of the move, then
+the jobs that Flink knows.
+"""
+
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from streamplace.engines.flink.move.journal import MoveUnderWay
+from streamplace.engines.flink.move.move import FlinkMove
+from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
+from streamplace.engines.flink.move.settling import source_flow
+from streamplace.engines.flink.program.chains import unfused
+from streamplace.engines.flink.program.submission import chain_states
+from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.rest.job_ids import chain_of, successor
+from streamplace.engines.flink.watch.log import WatchLog
+from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
+from streamplace.errors import FormatError, StreamplaceError
+from streamplace.io.ledger import LedgerEntry, append_entries
+from streamplace.io.watch_store import (
+    FAILED,
+    MOVED,
+    RETURNED,
+    UNBEGUN,
+    WatchDecision,
+    utc_now,
+)
+from streamplace.model.messages import listed
+
+BY = "flink watch"
+AGAIN_SECONDS = 10.0
+"""Seconds between two tries to finish a move while Flink does not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchMover:
+    """Moves a watched job.
+
+    Attributes
+    ----------
+    move
+        Carries out moves as transactions.
+    ledger
+        File to which predicted and measured rates are appended; None writes none.
+    confidence
+        Confidence of the predictions; None if unknown.
+    """
+
+    move: FlinkMove
+    log: WatchLog
+    tell: Callable[[str], None]
+    ledger: Path | None = None
+    confidence: float | None = None
+
+    @property
+    def rest(self) -> Rest:
+        """REST interface of the cluster."""
+        return self.move.rest
+
+    def carry_out(self, model: JobModel, target: WatchPlan, reason: str) -> str:
+        """Move a job to a plan; return the id of the job that runs afterwards.
+
+        Raises
+        ------
+        MoveUnderWay
+            When another command moves it.
+        StoreError
+            When the decision cannot be written; nothing was done.
+        StreamplaceError
+            When the program does not fit; nothing was done.
+        """
+        layout: dict[str, list[str] | str] = {
+            one: devices for name, devices in target.layout.items() for one in unfused(name)
+        }
+        plan = self.move.plan(model.job, layout)
+        if not plan.is_needed:
+            return model.job
+        decision = WatchDecision(
+            utc_now(),
+            "move",
+            model.job,
+            successor(model.job),
+            layout,
+            (model.present.machines, len(target.devices)),
+            reason,
+            *target.carries,
+        )
+        number = self.log.begin(decision)
+        try:
+            moved = self.move.run(plan)
+        except MoveUnderWay as error:
+            self.log.end(number, decision, UNBEGUN, str(error), model.job)
+            raise
+        except (Undecided, NoAnswer) as error:
+            self.tell(str(error))
+            return self._settled(number, decision, model.name) or model.job
+        except StreamplaceError as error:
+            self.tell(str(error))
+            return self._looked_up(number, decision, str(error)) or model.job
+        job = self._moved(number, decision, moved, model.name)
+        if job == decision.transaction:
+            self._tell_freed({*model.present.devices} - {*target.devices})
+        return job
+
+    def _tell_freed(self, left: set[str]) -> None:
+        """Tell which of the TaskManagers that a job has left run nothing any more."""
+        with suppress(FlinkError):  # one may have ended already
+            freed = [device for device in sorted(left) if not self.rest.holders(device)]
+            if freed:
+                self.tell(f"no job has a slot on {listed(freed)} any more")
+
+    def settle(self, number: int, decision: WatchDecision, name: str) -> str | None:
+        """Find out what became of a move, and finish it; return the job that runs, if one does.
+
+        Raises
+        ------
+        MoveUnderWay
+            When the command that moves it still runs.
+        Undecided
+            When Flink does not answer.
+        """
+        journals = self.move.unfinished_moves()
+        if any(decision.job in (one.job, one.successor) for one in journals):
+            self.tell(f"a move of job {decision.job} was interrupted; it is finished first")
+            try:
+                moved = self.move.resume(decision.job)
+            except (MoveUnderWay, Undecided):
+                raise
+            except StreamplaceError as error:
+                self.tell(str(error))
+            else:
+                return self._moved(number, decision, moved, name)
+        return self._looked_up(number, decision, "the watch was ended meanwhile")
+
+    def _settled(self, number: int, decision: WatchDecision, name: str) -> str | None:
+        """Settle a move, for as long as it takes Flink to answer; every reason is told once."""
+        told = ""
+        while True:
+            try:
+                return self.settle(number, decision, name)
+            except (Undecided, NoAnswer) as error:
+                if str(error) != told:
+                    self.tell(f"{error}; trying again")
+                told = str(error)
+            time.sleep(AGAIN_SECONDS)
+
+    def _moved(self, number: int, decision: WatchDecision, moved: FlinkMoved, name: str) -> str:
+        """Note a job that was moved, and measure it there."""
+        if moved.job != decision.transaction:
+            return self._looked_up(number, decision, "the job was moved back") or moved.job
+        outage = "" if moved.outage is None else f"interrupted for {moved.outage:.1f} s"
+        ended = self.log.end(number, decision, MOVED, outage, moved.job)
+        self.tell(f"job {moved.job} runs there{outage and ', '}{outage}")
+        try:
+            flow = source_flow(self.rest, moved.job)
+        except FlinkError:  # the next look at the job tells
+            return moved.job
+        if flow is None or decision.value is None:
+            return moved.job
+        self.log.amend(number, replace(ended, measured=flow.rate))
+        self.tell(
+            f"there: {flow.rate:.4g} tuples/s (measured); it should carry {decision.value:.4g} "
+            f"({decision.low:.4g} to {decision.high:.4g})"
+        )
+        if self.ledger is not None and flow.rate > 0 and decision.low is not None:
+            entry = LedgerEntry(
+                name,
+                decision.value,
+                flow.rate,
+                flow.is_limited,
+                decision.low,
+                decision.high,
+                self.confidence,
+                BY,
+            )
+            try:
+                append_entries(self.ledger, [entry])
+            except FormatError as error:
+                self.tell(f"warning: {error}")
+        return moved.job
+
+    def _looked_up(self, number: int, decision: WatchDecision, why: str) -> str | None:
+        """Find the job of a move that runs, and note the outcome; None if none runs."""
+        chain, states = chain_of(decision.job), chain_states(self.rest, decision.job)
+        alive = [job for job in chain if states.get(job, "FINISHED") not in ENDED]
+        if not alive:
+            self.log.end(number, decision, FAILED, f"{why}; no job of the move runs", "")
+            return None
+        place = chain.index(alive[-1])
+        state = UNBEGUN if place == 0 else MOVED if place == 1 else RETURNED
+        self.log.end(number, decision, state, why, alive[-1])
+        return alive[-1]

@@ -1,0 +1,103 @@
+"""Log of a watch in the store: rounds may be missing from it, decisions may not."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from streamplace.engines.flink.move.holder import Holder
+from streamplace.engines.flink.rest.job_ids import chain_of
+from streamplace.io.watch_store import StoreError, WatchDecision, WatchRound, WatchStore
+
+DEAD_SECONDS = 900.0
+"""Seconds without a round after which a watch on another machine counts as ended."""
+
+
+@dataclass(slots=True)
+class WatchLog:
+    """Rounds and decisions of one watch.
+
+    If a round cannot be written, as on a full disk, this is told once, and the watch goes on. A
+    decision that cannot be written raises an error, so that it is not carried out.
+    """
+
+    store: WatchStore
+    watch: int
+    tell: Callable[[str], None]
+    _is_failing: bool = field(default=False, init=False)
+
+    @classmethod
+    def claimed(
+        cls, store: WatchStore, job: str, name: str, tell: Callable[[str], None]
+    ) -> "WatchLog":
+        """Become the only watch of a job.
+
+        Raises
+        ------
+        JobWatched
+            When another process watches it.
+        """
+        holder = Holder.current().model_dump_json()
+        return cls(store, store.claim(job, name, holder, is_same_job, running_holder), tell)
+
+    def add(self, seen: WatchRound) -> None:
+        """Append a round, if that is possible."""
+        try:
+            self.store.add_round(self.watch, seen)
+        except StoreError as error:
+            if not self._is_failing:
+                self.tell(
+                    f"warning: {error}; the watch goes on, but rounds are not recorded, and "
+                    "nothing is moved"
+                )
+            self._is_failing = True
+        else:
+            if self._is_failing:
+                self.tell("rounds are recorded again")
+            self._is_failing = False
+
+    def begin(self, decision: WatchDecision) -> int:
+        """Write a decision before it is carried out; raise StoreError if that is not possible."""
+        return self.store.begin(self.watch, decision)
+
+    def end(
+        self, number: int, decision: WatchDecision, state: str, outcome: str, after: str
+    ) -> WatchDecision:
+        """Write the outcome of a decision, and follow the job."""
+        ended = replace(decision, state=state, outcome=outcome, after=after)
+        self.amend(number, ended)
+        return ended
+
+    def amend(self, number: int, decision: WatchDecision) -> None:
+        """Replace a decision; where this fails, the next process finds out the outcome again."""
+        try:
+            self.store.end(number, decision)
+            if decision.after:
+                self.store.follow(self.watch, decision.after)
+        except StoreError as error:
+            self.tell(f"warning: {error}")
+
+    def release(self) -> None:
+        """End the watch."""
+        try:
+            self.store.release(self.watch)
+        except StoreError as error:
+            self.tell(f"warning: {error}")
+
+
+def is_same_job(one: str, other: str) -> bool:
+    """Whether one id belongs to the job of the other, before or after moves."""
+    return other in chain_of(one) or one in chain_of(other)
+
+
+def running_holder(text: str, silent: float) -> str:
+    """Describe the process of a watch if it may run; empty if it has ended.
+
+    Parameters
+    ----------
+    silent
+        Seconds since its last sign of life, which count for processes of other machines.
+    """
+    holder = Holder.model_validate_json(text)
+    if holder == Holder.current():
+        return ""
+    runs = holder.runs if holder.is_here else silent < DEAD_SECONDS
+    return str(holder) if runs else ""

@@ -1,0 +1,153 @@
+"""What a round sees of a running job: its rate, what waits, where it runs, and its checkpoints."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from streamplace.engines.flink.decide.layouts import Layout
+from streamplace.engines.flink.measure.sampling import pending_of
+from streamplace.engines.flink.move.settling import source_flow
+from streamplace.engines.flink.move.state import CheckpointTotals, checkpoint_counts
+from streamplace.engines.flink.rest.answer_shapes import Job, Metric
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Refusal, Rest
+from streamplace.engines.flink.rest.tasks import job_operators
+from streamplace.model.messages import listed, quoted
+
+
+@dataclass(frozen=True, slots=True)
+class JobLook:
+    """A running job, as it is seen in a round.
+
+    Attributes
+    ----------
+    rate
+        Tuples/s that its sources emit.
+    is_limited
+        Whether back-pressure holds a source back.
+    backlog
+        Tuples that wait for the sources; None if no connector reports them.
+    layout
+        Operator → device of each of its subtasks.
+    shape
+        Task → parallelism.
+    checkpoints
+        Numbers of its checkpoints that completed and that failed.
+    managers
+        TaskManagers of the cluster.
+    """
+
+    job: str
+    rate: float
+    is_limited: bool
+    backlog: float | None
+    layout: Layout
+    shape: Mapping[str, int]
+    checkpoints: CheckpointTotals
+    managers: frozenset[str]
+
+    @property
+    def machines(self) -> int:
+        """Number of TaskManagers with subtasks of the job."""
+        return len({device for devices in self.layout.values() for device in devices})
+
+
+def look_at(rest: Rest, job: str) -> JobLook:
+    """Look at a running job for some seconds.
+
+    Raises
+    ------
+    FlinkError
+        When it does not run, or its sources report no rate.
+    """
+    document = rest.running_job(job)
+    flow = source_flow(rest, job)
+    if flow is None:
+        raise FlinkError(f"Flink reports no rate of the sources of job {job}")
+    return JobLook(
+        job,
+        flow.rate,
+        flow.is_limited,
+        _backlog(rest, job, document),
+        layout_of(rest, job, document),
+        shape_of(document),
+        _checkpoints(rest, job),
+        frozenset(row["id"] for row in rest.task_managers()),
+    )
+
+
+def shape_of(document: Job) -> dict[str, int]:
+    """Task → parallelism."""
+    return {vertex["name"]: vertex["parallelism"] for vertex in document["vertices"]}
+
+
+def layout_of(rest: Rest, job: str, document: Job) -> Layout:
+    """Operator → device of each of its subtasks, in order."""
+    layout: Layout = {}
+    for vertex, operators in zip(document["vertices"], job_operators(document), strict=True):
+        path = f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex['id'], safe='')}"
+        rows = rest.get(path)["subtasks"]
+        devices = [str(row.get("taskmanager-id") or "") for row in rows]
+        layout.update(dict.fromkeys(operators.names, devices))
+    return layout
+
+
+def running_layout(rest: Rest, job: str) -> Layout:
+    """Layout of a job; empty while not all of it runs.
+
+    Raises
+    ------
+    NoAnswer
+        When Flink does not answer.
+    """
+    try:
+        return layout_of(rest, job, rest.running_job(job))
+    except NoAnswer:
+        raise
+    except FlinkError:
+        return {}
+
+
+def still_fail(before: JobLook | None, now: JobLook, failed_before: bool) -> bool:
+    """Whether checkpoints fail: some have since the last look, and none has completed."""
+    if before is None or before.job != now.job:
+        return False
+    if now.checkpoints.completed > before.checkpoints.completed:
+        return False
+    return failed_before or now.checkpoints.failed > before.checkpoints.failed
+
+
+def changed_shape(before: Mapping[str, int], now: Mapping[str, int]) -> str:
+    """Clause on tasks that others have changed; empty if there are none."""
+    if before.keys() != now.keys():
+        return f"the tasks of the job are {listed([*now])} now"
+    changes = [
+        f"the parallelism of {quoted(name)} is {now[name]} now, not {number}"
+        for name, number in before.items()
+        if now[name] != number
+    ]
+    return "; ".join(changes)
+
+
+def _checkpoints(rest: Rest, job: str) -> CheckpointTotals:
+    try:
+        return checkpoint_counts(rest, job)
+    except Refusal:  # it takes none
+        return CheckpointTotals(0, 0)
+
+
+def _backlog(rest: Rest, job: str, document: Job) -> float | None:
+    """Unread records of all sources, as far as their connectors report them."""
+    plan = document.get("plan") or {"nodes": []}
+    fed = {node["id"] for node in plan["nodes"] if node.get("inputs")}
+    waiting: list[float] = []
+    for vertex in document["vertices"]:
+        if vertex["id"] in fed:
+            continue
+        metric = pending_of(vertex["name"].partition(" -> ")[0])
+        path = f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex['id'], safe='')}"
+        rows: list[Metric] = rest.get(f"{path}/subtasks/metrics?get={quote(metric, safe='')}")
+        for row in rows:
+            with suppress(KeyError, TypeError, ValueError):
+                waiting.append(float(row["sum"]))
+    return sum(waiting) if waiting else None

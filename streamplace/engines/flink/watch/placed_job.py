@@ -1,0 +1,72 @@
+"""A job and its devices, and the decision to start it with spares in place of some of them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from streamplace.engines.flink.move.copies import same_place
+from streamplace.engines.flink.move.state import restored_path
+from streamplace.engines.flink.pin.pinning import Vectors, devices_of
+from streamplace.engines.flink.rest.client import Refusal, Rest
+from streamplace.io.watch_store import WatchDecision, utc_now
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedJob:
+    """A job and its devices.
+
+    Attributes
+    ----------
+    stand_ins
+        Device of the placement → the spare that replaces it.
+    addresses
+        Device → address of its TaskManager when the job was started, if known.
+    """
+
+    job: str
+    vectors: Vectors
+    stand_ins: Mapping[str, str] = field(default_factory=dict)
+    addresses: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def devices(self) -> set[str]:
+        """Devices on which it is placed."""
+        return {device for vector in self.vectors.values() for device in devices_of(vector)}
+
+    def without(self, stand_ins: Mapping[str, str]) -> "PlacedJob":
+        """Return the same job with some of its devices replaced."""
+        vectors: dict[str, list[str] | str] = {
+            name: stand_ins.get(vector, vector)
+            if isinstance(vector, str)
+            else [stand_ins.get(device, device) for device in vector]
+            for name, vector in self.vectors.items()
+        }
+        origins = {new: old for old, new in self.stand_ins.items()}
+        new = {origins.get(lost, lost): spare for lost, spare in stand_ins.items()}
+        return replace(self, vectors=vectors, stand_ins={**self.stand_ins, **new})
+
+
+def replacement(
+    before: PlacedJob, after: PlacedJob, stand_ins: Mapping[str, str], path: str | None
+) -> WatchDecision:
+    """Decision to start a job with spares, written before it is carried out."""
+    where = ", ".join(f"{spare} for {lost}" for lost, spare in stand_ins.items())
+    return WatchDecision(
+        utc_now(),
+        "replace",
+        before.job,
+        path or "",
+        {name: v if isinstance(v, str) else [*v] for name, v in after.vectors.items()},
+        (len(before.devices), len(after.devices)),
+        f"lost TaskManagers: {where}" if where else "a lost TaskManager is back",
+    )
+
+
+def continues(rest: Rest, job: str, decision: WatchDecision) -> bool:
+    """Whether a job was started by a decision: another one, from the same checkpoint."""
+    path = decision.transaction
+    if not path or job == decision.job:
+        return False
+    try:
+        return same_place(path, restored_path(rest, job))
+    except Refusal:  # it takes no checkpoints
+        return False

@@ -1,0 +1,209 @@
+"""Plans of a watched job: layouts on one, two and more of its TaskManagers, with what they carry.
+
+The TaskManagers are put in order, and each plan uses the first so many of them. So a job that needs
+fewer leaves the same ones free. The present layout is the plan for its number of TaskManagers,
+unless one was found there that carries more, beyond the error of comparisons.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from streamplace.engines.flink.decide.candidates import Judge, Question, names_of, searched
+from streamplace.engines.flink.decide.decision import MEASURED, interval
+from streamplace.engines.flink.decide.layouts import Layout, even_layout
+from streamplace.model.cluster import Cluster
+from streamplace.model.expansion import expand
+from streamplace.model.graph import StreamGraph
+from streamplace.model.intervals import PredictionErrors, RateInterval
+from streamplace.model.problem import Problem
+from streamplace.placers.registry import Budget
+
+MOST_PLANS = 8
+"""Most plans; with more, a policy could cost more in the worst case (2K - 1 times the best)."""
+AMPLE = 4.0
+"""Layouts are searched for this multiple of what an even spread carries, so all are too small."""
+BETTER = 0.02
+"""Least gain of a plan over the one with fewer TaskManagers; below, it takes over its layout."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchPlan:
+    """A layout that a job may have.
+
+    Attributes
+    ----------
+    machines
+        Number of TaskManagers that it may use.
+    layout
+        Operator → devices of its subtasks.
+    carries
+        Tuples/s, with their interval.
+    """
+
+    machines: int
+    layout: Layout
+    carries: RateInterval
+
+    @property
+    def devices(self) -> list[str]:
+        """TaskManagers that it uses."""
+        return sorted({device for vector in self.layout.values() for device in vector})
+
+
+@dataclass(frozen=True, slots=True)
+class JobModel:
+    """What is known of a job after a measurement.
+
+    Attributes
+    ----------
+    job
+        Its id.
+    name
+        Its name.
+    plans
+        Plans with rising numbers of TaskManagers; they carry no less with more.
+    level
+        Number of the plan that has as many TaskManagers as the present layout.
+    present
+        The present layout.
+    limit
+        The resource that limits it first.
+    """
+
+    job: str
+    name: str
+    plans: tuple[WatchPlan, ...]
+    level: int
+    present: WatchPlan
+    limit: str
+
+    @property
+    def is_improvable(self) -> bool:
+        """Whether a better layout is known on as many TaskManagers as now."""
+        return self.plans[self.level].layout != self.present.layout
+
+
+def job_model(
+    job: str,
+    question: Question,
+    errors: PredictionErrors | None,
+    at_most: int | None = None,
+    budget: Budget | None = None,
+) -> JobModel:
+    """Find plans for a measured job.
+
+    Parameters
+    ----------
+    question
+        The measured job with its present layout and the constraints.
+    errors
+        Errors of predictions; None regards predictions as exact.
+    at_most
+        Largest number of TaskManagers; None for all.
+    """
+    measured = question.measured
+    graph, cluster = measured.graph, measured.cluster
+    judge = Judge(replace(question, rate=None))
+    now = names_of(graph, question.present)
+    order = device_order(cluster, question.free, {d for vector in now.values() for d in vector})
+    used = len({device for vector in now.values() for device in vector})
+    most = len(order) if at_most is None else min(at_most, len(order))
+    present = _present(judge, now, used, measured.is_limited, errors)
+    ample = AMPLE * graph.source_rate
+    if question.spreads and order:
+        ample = AMPLE * max(graph.source_rate, judge.carried(even_layout(graph, order)))
+    plans: list[WatchPlan] = []
+    carried = 0.0
+    for number in sorted({*plan_sizes(most), used}):
+        if number > most:
+            plans.append(replace(present, machines=number))
+            continue
+        layout = _best(question, judge, order[:number], ample, budget)
+        if plans and judge.carried(layout) < (1 + BETTER) * carried:
+            layout = plans[-1].layout
+        found = judge.scale * judge.carried(layout)
+        if number == used and not is_better(found, judge.scale * judge.carried(now)):
+            plans.append(present)
+        else:
+            plans.append(WatchPlan(number, layout, _predicted(found, errors)))
+        carried = max(carried, judge.carried(plans[-1].layout))
+    level = next(i for i, plan in enumerate(plans) if plan.machines == used)
+    return JobModel(job, graph.name, tuple(plans), level, present, limit_of(graph, cluster, now))
+
+
+def plan_sizes(most: int) -> list[int]:
+    """Numbers of TaskManagers of the plans: all, or some that grow by a factor.
+
+    >>> plan_sizes(4), plan_sizes(40)
+    ([1, 2, 3, 4], [1, 2, 3, 5, 8, 14, 24, 40])
+    """
+    if most <= MOST_PLANS:
+        return list(range(1, most + 1))
+    grown = np.geomspace(1, most, MOST_PLANS).round().astype(int).tolist()
+    return sorted({max(size, i + 1) for i, size in enumerate(grown)})
+
+
+def device_order(cluster: Cluster, free: Sequence[str], used: set[str]) -> list[str]:
+    """Order of the devices in plans: fast ones first, and of equal ones those in use."""
+    devices = cluster.devices
+    speed = dict(zip(devices.name, (devices.mips * devices.cores).tolist(), strict=True))
+    return sorted(free, key=lambda name: (-float(f"{speed[name]:.1g}"), name not in used, name))
+
+
+def limit_of(graph: StreamGraph, cluster: Cluster, layout: Layout) -> str:
+    """The resource that limits a layout first, in words."""
+    from streamsim import bottleneck, resource_loads
+
+    expansion = expand(graph)
+    problem = Problem(expansion.graph, cluster)
+    names = cluster.devices.name
+    placement = np.empty(problem.n_operators, np.int32)
+    for row, name in enumerate(graph.operators.name):
+        subtasks = np.flatnonzero(expansion.operator == row)
+        placement[subtasks] = [names.index(device) for device in layout[name]]
+    worst = bottleneck(resource_loads(problem.instance, placement))
+    if worst.kind == "link":
+        return f"the link {names[worst.device]} → {names[worst.peer]}"
+    what = {"device": "the CPU", "core": "a core"}.get(worst.kind, "the network card")
+    return f"{what} of {names[worst.device]}"
+
+
+def is_better(found: float, now: float) -> bool:
+    """Whether a layout carries more than the present one, beyond the error of comparisons."""
+    return interval([found]).low > interval([now], MEASURED).high
+
+
+def _best(
+    question: Question, judge: Judge, devices: Sequence[str], rate: float, budget: Budget | None
+) -> Layout:
+    """Return the better one of the layout that search finds on some devices and of an even one."""
+    names = question.measured.cluster.devices.name
+    others = frozenset(names).difference(devices)
+    asked = replace(question, occupied=others, rate=rate)
+    graph = question.measured.graph
+    layouts = [searched(asked, Judge(asked), budget=budget)]
+    if question.spreads:
+        layouts.append(even_layout(graph, devices))
+    return max(layouts, key=judge.carried)
+
+
+def _predicted(rate: float, errors: PredictionErrors | None) -> RateInterval:
+    if errors is None:
+        return RateInterval(rate, rate, rate)
+    return RateInterval(errors.at_least(rate), rate, errors.high * rate)
+
+
+def _present(
+    judge: Judge,
+    layout: Layout,
+    used: int,
+    is_limited: bool,
+    errors: PredictionErrors | None,
+) -> WatchPlan:
+    """Return the present layout: measured under back-pressure, otherwise predicted."""
+    carried = judge.scale * judge.carried(layout)
+    if is_limited:
+        return WatchPlan(used, layout, interval([carried], MEASURED))
+    return WatchPlan(used, layout, _predicted(carried, errors))

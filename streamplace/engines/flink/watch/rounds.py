@@ -1,0 +1,259 @@
+"""Rounds of a watch: look at a job, judge what would pay, and do it if that is wanted and allowed.
+
+A round is cheap: it reads metrics for some seconds. The job is measured, and plans are searched,
+only where nothing is known of the present layout, where what is seen contradicts the model, and
+before a move if the last measurement is old.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from streamplace.engines.flink.move.journal import MoveUnderWay
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.watch.acting import WatchMover
+from streamplace.engines.flink.watch.judging import (
+    Circumstances,
+    Guards,
+    RateJudge,
+    contradicts,
+    reason_words,
+    state_words,
+    stay_words,
+    target_of,
+)
+from streamplace.engines.flink.watch.log import WatchLog
+from streamplace.engines.flink.watch.look import (
+    JobLook,
+    changed_shape,
+    look_at,
+    still_fail,
+)
+from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
+from streamplace.errors import StreamplaceError
+from streamplace.io.watch_store import StoreError, WatchDecision, WatchRound, utc_now
+
+FRESH_SECONDS = 300.0
+"""Age of a measurement above which a job is measured again before it is moved."""
+AGAIN_SECONDS = 120.0
+"""Least time between two measurements of a layout whose model is contradicted."""
+RECALLED = 3000
+"""Rounds of an earlier process that are shown to the policy."""
+
+
+def _ignore(_: WatchRound) -> None:
+    """Ignore a round."""
+
+
+@dataclass(slots=True)
+class JobRounds:
+    """Rounds of one watched job.
+
+    Attributes
+    ----------
+    model_of
+        Measures a job that was looked at, and finds plans for it.
+    mover
+        Moves the job; None only looks.
+    every
+        Seconds from the beginning of one round to that of the next.
+    monotonic
+        Clock for waiting; a clock that is set does not affect it.
+    local
+        Clock for hours of the day.
+    observe
+        Function that receives every round.
+    """
+
+    rest: Rest
+    log: WatchLog
+    judge: RateJudge
+    guards: Guards
+    model_of: Callable[[JobLook], JobModel]
+    mover: WatchMover | None
+    tell: Callable[[str], None]
+    every: float = 60.0
+    monotonic: Callable[[], float] = time.monotonic
+    local: Callable[[], datetime] = datetime.now
+    observe: Callable[[WatchRound], None] = _ignore
+    _due: float = field(default=-1.0, init=False)
+    _passed: float = field(default=0.0, init=False)
+    _looked: float = field(default=-1.0, init=False)
+    _last: JobLook | None = field(default=None, init=False)
+    _fails: bool = field(default=False, init=False)
+    _others: str = field(default="", init=False)
+    _model: JobModel | None = field(default=None, init=False)
+    _modelled: JobLook | None = field(default=None, init=False)
+    _measured: float = field(default=-1.0, init=False)
+    _begun: float | None = field(default=None, init=False)
+    _told: str = field(default="", init=False)
+
+    def recall(self) -> None:
+        """Continue after an earlier process, from what it has written."""
+        rounds = self.log.store.rounds(self.log.watch, RECALLED)
+        self.judge.recall(rounds)
+        if rounds:
+            self._passed = rounds[-1].time
+        decisions = [*self.log.store.decisions(self.log.watch).values()]
+        if decisions:
+            self._begun = self.monotonic() - _seconds_since(decisions[-1])
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the next round should begin."""
+        return self.monotonic() >= self._due
+
+    def pass_round(self, job: str) -> str:
+        """Pass one round; return the id of the job, which may have been moved.
+
+        Raises
+        ------
+        NoAnswer
+            When Flink does not answer.
+        FlinkError
+            When the job does not run.
+        """
+        began = self.monotonic()
+        try:
+            look = look_at(self.rest, job)
+        except NoAnswer:  # it is asked again at once
+            raise
+        except FlinkError:
+            self._due = began + self.every
+            raise
+        self._due = began + self.every
+        self._notice(look)
+        model = self._model_for(look)
+        seen = self._seen(look, model, began)
+        self._last, self._looked = look, began
+        state = state_words(seen, model)
+        if model is None:
+            self._end(seen, state)
+            return job
+        level = self.judge.choose(seen)
+        target = target_of(model, level, seen)
+        if target is None:
+            self._end(seen, f"{state}; {stay_words(model, level, seen)}")
+            return job
+        return self._wanted(seen, state, model, target)
+
+    def _wanted(self, seen: WatchRound, state: str, model: JobModel, target: WatchPlan) -> str:
+        """Deal with a move that would pay; return the id of the job."""
+        reason = reason_words(model, target, seen)
+        if self.mover is None:
+            self._end(seen, f"{state}; a move would pay: {reason}")
+            return seen.job
+        if held := self.guards.hold(self._circumstances()):
+            self._end(seen, f"{state}; a move would pay: {reason}; but {held}")
+            return seen.job
+        if self.monotonic() - self._measured > FRESH_SECONDS:
+            self._end(seen, f"{state}; a move would pay: {reason}; the job is measured first")
+            self._model, self._due = None, self.monotonic()
+            return seen.job
+        self._end(seen, f"{state}; the job is moved: {reason}")
+        return self._carry_out(self.mover, model, target, reason)
+
+    def _carry_out(self, mover: WatchMover, model: JobModel, target: WatchPlan, reason: str) -> str:
+        self._begun = self.monotonic()
+        try:
+            job = mover.carry_out(model, target, reason)
+        except MoveUnderWay as error:
+            self._others = str(error)
+            self.tell(f"{error}; nothing is moved from now on")
+        except StoreError as error:
+            self.tell(f"warning: {error}; nothing is moved without a record")
+        except NoAnswer:
+            raise
+        except StreamplaceError as error:
+            self.tell(f"the job is not moved: {error}")
+        else:
+            self._model = None
+            self._due = self.monotonic()
+            return job
+        return model.job
+
+    def _notice(self, look: JobLook) -> None:
+        """Notice failing checkpoints, and what others have changed."""
+        self._fails = still_fail(self._last, look, self._fails)
+        if self._last is not None and not self._others:
+            self._others = changed_shape(self._last.shape, look.shape)
+            if self._others:
+                self.tell(
+                    f"another controller acts on job {look.job}: {self._others}; nothing is moved "
+                    "from now on"
+                )
+
+    def _model_for(self, look: JobLook) -> JobModel | None:
+        """Model of a job as it is now, measured if need be; None if it cannot be measured."""
+        model, before, age = self._model, self._modelled, self.monotonic() - self._measured
+        is_same = (
+            model is not None
+            and before is not None
+            and (before.job, before.layout, before.managers, before.shape)
+            == (look.job, look.layout, look.managers, look.shape)
+        )
+        if model is not None and is_same:
+            is_wrong = contradicts(model, look.rate, is_limited=look.is_limited)
+            if not is_wrong or age < AGAIN_SECONDS:
+                return model
+        try:
+            self._model = self.model_of(look)
+        except NoAnswer:
+            raise
+        except StreamplaceError as error:
+            if str(error) != self._told:
+                self.tell(f"note: the job is not measured: {error}")
+            self._told = str(error)
+            self._model = model if is_same else None
+        else:
+            self._told, self._modelled, self._measured = "", look, self.monotonic()
+        return self._model
+
+    def _seen(self, look: JobLook, model: JobModel | None, began: float) -> WatchRound:
+        """Return the round without its decision."""
+        passed = self.every if self._looked < 0 else began - self._looked
+        self._passed += passed
+        arriving, last = look.rate, self._last
+        if last is not None and look.backlog is not None and last.backlog is not None:
+            arriving = max(0.0, look.rate + (look.backlog - last.backlog) / passed)
+        seen = WatchRound(
+            utc_now(),
+            self._passed,
+            look.job,
+            look.rate,
+            arriving,
+            look.is_limited,
+            look.backlog or 0.0,
+            look.machines,
+        )
+        if model is None:
+            return seen
+        low, value, high = model.present.carries
+        return replace(
+            seen,
+            low=low,
+            value=value,
+            high=high,
+            limit=model.limit,
+            level=model.level,
+            capacity=tuple(plan.carries.low for plan in model.plans),
+            cost=tuple(float(plan.machines) for plan in model.plans),
+        )
+
+    def _circumstances(self) -> Circumstances:
+        since = None if self._begun is None else self.monotonic() - self._begun
+        return Circumstances(self.local().time(), since, self._fails, self._others)
+
+    def _end(self, seen: WatchRound, words: str) -> None:
+        """Tell a round, and record it."""
+        self.tell(f"{self.local():%H:%M:%S}  {words}")
+        whole = replace(seen, words=words)
+        self.log.add(whole)
+        self.observe(whole)
+
+
+def _seconds_since(decision: WatchDecision) -> float:
+    """Seconds since a decision of an earlier process, by the clock of the day; at least 0."""
+    began = datetime.fromisoformat(decision.at)
+    return max(0.0, (datetime.now(began.tzinfo) - began).total_seconds())

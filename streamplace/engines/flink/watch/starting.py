@@ -1,0 +1,61 @@
+"""Start of a watch: the job, and what an earlier watch of it has begun and not finished."""
+
+from streamplace.engines.flink.rest.client import ENDED, Rest
+from streamplace.engines.flink.rest.jobs import only_job
+from streamplace.engines.flink.watch.acting import WatchMover
+from streamplace.engines.flink.watch.log import WatchLog, is_same_job
+from streamplace.engines.flink.watch.look import running_layout
+from streamplace.engines.flink.watch.placed_job import PlacedJob, continues
+from streamplace.engines.flink.watch.watch import Watch
+from streamplace.errors import SettingError
+from streamplace.io.watch_store import BEGUN, WatchStore
+
+
+def first_job(rest: Rest, store: WatchStore, given: str | None) -> str:
+    """Id by which the given job is watched, else the only one that runs or was interrupted.
+
+    Of a job that was started elsewhere while it was watched, the id counts that the watch knows.
+    """
+    begun = store.unfinished()
+    if given is None:
+        try:
+            given = only_job(rest)
+        except SettingError:
+            known = rest.jobs()
+            ended = [job for job in begun if job in known]
+            if rest.live_jobs() or len(ended) != 1:
+                raise
+            return ended[0]
+    for job, decision in begun.items():
+        if decision.kind == "replace" and continues(rest, given, decision):
+            return job
+    known_ids = [job for job in store.jobs() if is_same_job(job, given)]
+    return known_ids[-1] if known_ids and rest.state(given) in (None, *ENDED) else given
+
+
+def settled(watch: Watch, mover: WatchMover | None, log: WatchLog, job: str) -> str:
+    """Finish what an earlier watch has begun; return the job that runs.
+
+    Raises
+    ------
+    SettingError
+        When the watch may not finish it.
+    """
+    for number, decision in log.store.decisions(log.watch).items():
+        if decision.state != BEGUN:
+            continue
+        found: str | None = job
+        if decision.kind == "move" and mover is not None:
+            found = mover.settle(number, decision, watch.rest.job(job)["name"])
+            if found is not None and found != decision.job:
+                watch.moved(PlacedJob(found, dict(running_layout(watch.rest, found))))
+        elif decision.kind == "replace" and watch.replaces:
+            found = watch.settle(log, number, decision)
+        elif watch.rest.state(job) in (None, *ENDED):
+            option = "--apply" if decision.kind == "move" else "--spare"
+            raise SettingError(
+                f"an earlier watch has begun to start job {decision.job} elsewhere, and was ended; "
+                f"give {option}, so that this is finished"
+            )
+        job = found or job
+    return job

@@ -1,0 +1,364 @@
+"""Store of watches: rounds, decisions and outcomes, in one SQLite file in the user's state folder.
+
+Every row is committed before the call returns. So a watch that is killed at any moment finds all
+that it has begun. The file is on this machine: SQLite's write-ahead log needs shared memory, which
+network file systems do not have.
+"""
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from streamplace.errors import FormatError, SettingError
+from streamplace.io.caches import user_state
+from streamplace.io.files import make_folder, spot
+from streamplace.model.messages import quoted
+
+FILE = "watch.sqlite"
+VERSION = 1
+BUSY_SECONDS = 10.0
+"""Seconds to wait for another process that writes."""
+_TABLES = """
+CREATE TABLE IF NOT EXISTS watches (
+    id INTEGER PRIMARY KEY, name TEXT NOT NULL, job TEXT NOT NULL, holder TEXT,
+    since TEXT NOT NULL, seen REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS rounds (
+    id INTEGER PRIMARY KEY, watch INTEGER NOT NULL, document TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS decisions (
+    id INTEGER PRIMARY KEY, watch INTEGER NOT NULL, document TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS round_of ON rounds (watch, id);
+CREATE INDEX IF NOT EXISTS decision_of ON decisions (watch, id);
+"""
+
+KEPT = 20_000
+"""Rounds of a watch that are kept: two weeks of one per minute."""
+_FORGET = """
+DELETE FROM rounds WHERE watch = ? AND id <= (
+    SELECT id FROM rounds WHERE watch = ? ORDER BY id DESC LIMIT 1 OFFSET ?)
+"""
+
+BEGUN, MOVED, RETURNED, FAILED, UNBEGUN = "begun", "moved", "returned", "failed", "not begun"
+"""States of a decision: written before anything is done, and the outcomes."""
+
+
+class StoreError(FormatError):
+    """The store cannot be read or written."""
+
+
+class JobWatched(SettingError):
+    """Another command watches the job."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRound:
+    """What a round has seen, what the model says, and what follows.
+
+    Attributes
+    ----------
+    at
+        UTC time in ISO 8601 format, for display.
+    time
+        Seconds that the watch has lasted, without the time between two processes.
+    rate
+        Tuples/s that the sources emit.
+    arriving
+        Tuples/s that arrive for them, as far as known.
+    backlog
+        Tuples that wait; 0 if unknown.
+    low, value, high
+        Tuples/s that the present layout carries; None while the job is not measured.
+    limit
+        The resource that limits the layout first.
+    machines
+        Number of TaskManagers with subtasks of the job.
+    level, capacity, cost
+        The present plan, and the rate and the machines of all plans; empty while not measured.
+    words
+        What was decided, and why.
+    """
+
+    at: str
+    time: float
+    job: str
+    rate: float
+    arriving: float
+    is_limited: bool
+    backlog: float
+    machines: int
+    low: float | None = None
+    value: float | None = None
+    high: float | None = None
+    limit: str = ""
+    level: int = -1
+    capacity: tuple[float, ...] = ()
+    cost: tuple[float, ...] = ()
+    words: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchDecision:
+    """A decision to start a job elsewhere, written before it is carried out.
+
+    Attributes
+    ----------
+    kind
+        ``"move"`` for the rate, ``"replace"`` for lost TaskManagers.
+    transaction
+        What identifies the start at the engine: the id of the successor for a move, the checkpoint
+        for a replacement.
+    layout
+        Operator → device of each of its subtasks, or of all of them, afterwards.
+    machines
+        Numbers of TaskManagers, before and afterwards.
+    low, value, high
+        Tuples/s that were predicted; None without a prediction.
+    state, outcome
+        What became of it, and why.
+    after
+        Id of the job afterwards.
+    measured
+        Tuples/s afterwards; None if not measured.
+    """
+
+    at: str
+    kind: str
+    job: str
+    transaction: str
+    layout: dict[str, list[str] | str]
+    machines: tuple[int, int]
+    reason: str
+    low: float | None = None
+    value: float | None = None
+    high: float | None = None
+    state: str = BEGUN
+    outcome: str = ""
+    after: str = ""
+    measured: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WatchRecord:
+    """A watch: the name of its job, the job's present id, rounds and decisions in order."""
+
+    name: str
+    job: str
+    since: str
+    rounds: tuple[WatchRound, ...]
+    decisions: tuple[WatchDecision, ...]
+
+
+def usual_store() -> Path:
+    """File of the store; it and its folder may be missing."""
+    return user_state() / FILE
+
+
+def utc_now() -> str:
+    """Time for display."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+class WatchStore:
+    """The store, as one watch, or the history of all, uses it.
+
+    Parameters
+    ----------
+    path
+        Its file, which is created if it is missing.
+
+    Raises
+    ------
+    StoreError
+        When it cannot be opened, or is not a store of this version.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        make_folder(path.parent)
+        with self._told():
+            self._database = sqlite3.connect(path, BUSY_SECONDS, isolation_level=None)
+            (version,) = self._database.execute("PRAGMA user_version").fetchone()
+            if version not in (0, VERSION):
+                raise StoreError(
+                    f"{spot(path)} was written by another version of streamplace (format "
+                    f"{version}, not {VERSION}); move it away"
+                )
+            self._database.execute("PRAGMA journal_mode = WAL")
+            self._database.execute("PRAGMA synchronous = FULL")  # also after a loss of power
+            self._database.executescript(_TABLES)
+            self._database.execute(f"PRAGMA user_version = {VERSION}")
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def claim(
+        self,
+        job: str,
+        name: str,
+        holder: str,
+        is_same: Callable[[str, str], bool],
+        holder_of: Callable[[str, float], str],
+    ) -> int:
+        """Become the only watch of a job; return the number of the watch, also of an earlier one.
+
+        Parameters
+        ----------
+        holder
+            The calling process, as text.
+        is_same
+            Whether two ids belong to one job that was moved.
+        holder_of
+            Describes the process of a text if it may still run, ``seen`` seconds after its last
+            sign of life; empty if it has ended.
+
+        Raises
+        ------
+        JobWatched
+            When another process that may run watches the job.
+        """
+        with self._told(), self._transaction():
+            rows = self._database.execute("SELECT id, job, holder, since, seen FROM watches")
+            for number, known, other, since, seen in rows.fetchall():
+                if not is_same(known, job):
+                    continue
+                if other and (who := holder_of(other, time.time() - seen)):
+                    when = since[:16].replace("T", " ")
+                    raise JobWatched(
+                        f"job {quoted(job)} is watched by {who} since {when} UTC already; stop "
+                        "that first"
+                    )
+                self._database.execute(
+                    "UPDATE watches SET job = ?, name = ?, holder = ?, since = ?, seen = ? "
+                    "WHERE id = ?",
+                    (job, name, holder, utc_now(), time.time(), number),
+                )
+                return int(number)
+            cursor = self._database.execute(
+                "INSERT INTO watches (name, job, holder, since, seen) VALUES (?, ?, ?, ?, ?)",
+                (name, job, holder, utc_now(), time.time()),
+            )
+            return int(cursor.lastrowid or 0)
+
+    def release(self, watch: int) -> None:
+        """End a watch; its rounds remain."""
+        self._write("UPDATE watches SET holder = NULL WHERE id = ?", (watch,))
+
+    def follow(self, watch: int, job: str) -> None:
+        """Note the present id of the job."""
+        self._write("UPDATE watches SET job = ? WHERE id = ?", (job, watch))
+
+    def add_round(self, watch: int, seen: WatchRound) -> None:
+        """Append a round, which is also a sign of life; the oldest ones are forgotten."""
+        with self._told(), self._transaction():
+            self._database.execute(
+                "INSERT INTO rounds (watch, document) VALUES (?, ?)", (watch, _text(seen))
+            )
+            self._database.execute(_FORGET, (watch, watch, KEPT))
+            self._database.execute("UPDATE watches SET seen = ? WHERE id = ?", (time.time(), watch))
+
+    def begin(self, watch: int, decision: WatchDecision) -> int:
+        """Append a decision before it is carried out; return its number."""
+        query = "INSERT INTO decisions (watch, document) VALUES (?, ?)"
+        return self._write(query, (watch, _text(decision)))
+
+    def end(self, number: int, decision: WatchDecision) -> None:
+        """Replace a decision by the one with its outcome."""
+        self._write("UPDATE decisions SET document = ? WHERE id = ?", (_text(decision), number))
+
+    def rounds(self, watch: int, most: int) -> list[WatchRound]:
+        """Return the last rounds of a watch, in order."""
+        query = "SELECT document FROM rounds WHERE watch = ? ORDER BY id DESC LIMIT ?"
+        return [_round_of(text) for (text,) in reversed(self._read(query, (watch, most)))]
+
+    def decisions(self, watch: int) -> dict[int, WatchDecision]:
+        """All decisions of a watch by their numbers, in order."""
+        query = "SELECT id, document FROM decisions WHERE watch = ? ORDER BY id"
+        return {number: _decision_of(text) for number, text in self._read(query, (watch,))}
+
+    def jobs(self) -> list[str]:
+        """Present ids of the jobs of all watches."""
+        return [job for (job,) in self._read("SELECT job FROM watches", ())]
+
+    def unfinished(self) -> dict[str, WatchDecision]:
+        """Present ids of the jobs whose last decision has no outcome, with that decision."""
+        found: dict[str, WatchDecision] = {}
+        for watch, job in self._read("SELECT id, job FROM watches", ()):
+            decisions = [*self.decisions(watch).values()]
+            if decisions and decisions[-1].state == BEGUN:
+                found[job] = decisions[-1]
+        return found
+
+    def records(self, most: int) -> list[WatchRecord]:
+        """Return all watches, each with its last rounds and all of its decisions."""
+        rows = self._read("SELECT id, name, job, since FROM watches ORDER BY id", ())
+        return [
+            WatchRecord(
+                name,
+                job,
+                since,
+                tuple(self.rounds(watch, most)),
+                tuple(self.decisions(watch).values()),
+            )
+            for watch, name, job, since in rows
+        ]
+
+    def _read(self, query: str, values: Sequence[Any]) -> list[Any]:
+        with self._told():
+            return self._database.execute(query, values).fetchall()
+
+    def _write(self, query: str, values: Sequence[Any]) -> int:
+        with self._told():
+            return int(self._database.execute(query, values).lastrowid or 0)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Commit the statements of the block together, and alone."""
+        self._database.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            if self._database.in_transaction:  # a full disk has ended it already
+                self._database.execute("ROLLBACK")
+            raise
+        self._database.execute("COMMIT")
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Raise StoreError for errors of SQLite in the block."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise StoreError(f"{spot(self._path)} cannot be used: {error}") from None
+
+
+def read_records(path: Path, most: int) -> list[WatchRecord]:
+    """Return all watches of a store; none if its file is missing."""
+    if not path.exists():
+        return []
+    store = WatchStore(path)
+    try:
+        return store.records(most)
+    finally:
+        store.close()
+
+
+def _text(row: WatchRound | WatchDecision) -> str:
+    document = {field.name: getattr(row, field.name) for field in fields(row)}
+    return json.dumps(document, ensure_ascii=False)
+
+
+def _round_of(text: str) -> WatchRound:
+    row: Mapping[str, Any] = json.loads(text)
+    return WatchRound(**{**row, "capacity": tuple(row["capacity"]), "cost": tuple(row["cost"])})
+
+
+def _decision_of(text: str) -> WatchDecision:
+    row: Mapping[str, Any] = json.loads(text)
+    before, after = row["machines"]
+    return WatchDecision(**{**row, "machines": (before, after)})

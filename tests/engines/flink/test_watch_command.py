@@ -1,0 +1,88 @@
+"""``flink watch`` as a command: a watch that only looks, and what is refused."""
+
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from scripted_flink import ScriptedFlink, healthy, job, scripted_flink
+
+from streamplace.engines.flink.move.state import CheckpointTotals
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.job_ids import successor
+from streamplace.engines.flink.watch import modelling, rounds
+from streamplace.engines.flink.watch import watch as watching
+from streamplace.engines.flink.watch.look import JobLook
+from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
+from streamplace.engines.flink.watch.starting import first_job
+from streamplace.io.watch_store import WatchStore, read_records, usual_store
+from streamplace.model.intervals import RateInterval
+
+OLD = "a" * 32
+HERE = WatchPlan(1, {"map": ["dev-0"]}, RateInterval(90.0, 100.0, 110.0))
+MORE = WatchPlan(2, {"map": ["dev-0", "dev-1"]}, RateInterval(180.0, 200.0, 220.0))
+MODEL = JobModel(OLD, "shop", (HERE, MORE), 0, HERE, "the CPU of dev-0")
+
+
+@pytest.fixture
+def flink(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedFlink]:
+    """A job on one of two TaskManagers that may soon not carry its rate, and is cancelled then."""
+    look = JobLook(
+        OLD, 104.0, False, None, HERE.layout, {"map": 1}, CheckpointTotals(1, 0), frozenset()
+    )
+    monkeypatch.setattr(rounds, "look_at", lambda *_: look)
+    monkeypatch.setattr(modelling.JobModeller, "__call__", lambda *_: MODEL)
+    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+    running = job("shop", "RUNNING", {"map": "RUNNING"})
+    answers: dict[str, Any] = healthy("dev-0", "dev-1") | {
+        f"GET /jobs/{OLD}": [*[running] * 4, job("shop", "CANCELED", {})],
+        f"GET /jobs/{OLD}/vertices/map": {"subtasks": [{"taskmanager-id": "dev-0"}]},
+        "GET /jobs": {"jobs": [{"id": OLD, "status": "RUNNING"}]},
+    }
+    with scripted_flink(answers) as answering:
+        yield answering
+
+
+def test_a_watch_without_options_looks_and_changes_nothing(
+    run: Callable, flink: ScriptedFlink
+) -> None:
+    """It needs neither the jar nor a Flink on this machine."""
+    answer = run("flink", "watch", "--rest", flink.url)
+    assert (answer.status, answer.out) == (0, ""), answer.err
+    first, last = answer.err.splitlines()
+    assert "104 tuples/s on 1 TaskManager; the CPU of dev-0 is used to 100.0 %" in first
+    assert "a move would pay: the present layout may carry only 90 of 104 tuples/s" in first
+    assert last == f"job {OLD} is CANCELED"
+    assert {request.partition(" ")[0] for request, _ in flink.asked} == {"GET"}
+    (record,) = read_records(usual_store(), 9)
+    assert (record.name, record.job, len(record.rounds)) == ("shop", OLD, 1)
+    assert record.rounds[0].capacity == (90.0, 180.0)
+    assert record.decisions == ()
+
+
+def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(
+    run: Callable, flink: ScriptedFlink
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for options, told in {
+            ("--not-between", "8-18"): "--not-between is '8-18'; it must be two times",
+            ("--policy", "magic"): "magic",
+            ("--metrics", str(port)): f"port {port} cannot be used for metrics",
+            ("--apply",): "name its jar and arguments",
+        }.items():
+            answer = run("flink", "watch", "--rest", flink.url, *options)
+            assert answer.status == 2, options
+            assert told in answer.err
+    assert read_records(usual_store(), 9) == [] or not read_records(usual_store(), 9)[0].rounds
+
+
+def test_a_job_is_known_by_its_ids_before_and_after_moves(flink: ScriptedFlink) -> None:
+    """A job that has ended leads to the later one that was watched, another one to itself."""
+    store, rest = WatchStore(usual_store()), Rest(flink.url)
+    flink.answers[f"GET /jobs/{OLD}"] = job("shop", "FINISHED", {})
+    flink.answers["GET /jobs/other"] = job("shop", "RUNNING", {})
+    store.claim(successor(OLD), "shop", "", lambda *_: False, lambda *_: "")
+    assert first_job(rest, store, OLD) == successor(OLD)
+    assert first_job(rest, store, "other") == "other"
+    assert first_job(rest, store, None) == successor(OLD)
