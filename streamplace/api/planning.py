@@ -26,11 +26,11 @@ from streamplace.errors import SettingError
 from streamplace.evaluate.parallel import FEW, parallel_map
 from streamplace.io.ledger import errors_for
 from streamplace.model.cluster import Cluster
+from streamplace.model.defaults import USUAL_ERROR
 from streamplace.model.graph import StreamGraph
 from streamplace.model.units import Quantity, seconds, tuple_rate
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.curve import PlanCurve
-from streamplace.planning.defaults import USUAL_ERROR
 from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer, read_offers
 from streamplace.planning.planner import planned, planned_most

@@ -12,7 +12,7 @@ from streamplace.cli._output import print_json, print_report, say_written, waiti
 from streamplace.cli._ranges import protected_of, rates_of
 from streamplace.cli._what_ifs import WhatIf, what_ifs
 from streamplace.errors import SettingError
-from streamplace.planning.defaults import USUAL_ERROR
+from streamplace.model.defaults import USUAL_ERROR
 
 if TYPE_CHECKING:
     from streamplace.control.day import MoveTerms

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from math import inf
 
 from streamplace.errors import SettingError
+from streamplace.model.defaults import USUAL_ERROR
 from streamplace.model.intervals import PredictionErrors
 from streamplace.placers.registry import Budget
-from streamplace.planning.defaults import USUAL_ERROR
 from streamplace.planning.headroom import Headroom
 
 NO_HEADROOM = Headroom()

@@ -25,7 +25,9 @@ def words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     Path("offers.toml").write_text(OFFERS)
     rows = [f"{3600 * hour},{rate}" for hour, rate in enumerate(RATES)]
     Path("day.csv").write_text("\n".join(["time,rate", *rows]))
-    line = "plan graph.json --trace day.csv --offers offers.toml --evaluations 200 --slot 1h --jobs 1"
+    line = (
+        "plan graph.json --trace day.csv --offers offers.toml --evaluations 200 --slot 1h --jobs 1"
+    )
     return line.split()
 
 

@@ -1,0 +1,107 @@
+"""Options of the throughput: operators that cost more than the graph says."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import isfinite
+
+import numpy as np
+
+from streamplace.errors import SettingError
+from streamplace.model.arrays import Floats, Ints
+from streamplace.model.defaults import USUAL_ERROR
+from streamplace.model.messages import listed, quoted
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.model.report import percent
+from streamplace.objectives.explanation import PlainExplanation
+
+SUBTASK = re.compile(r"#+\d+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Protection:
+    """Operators of each device that may cost more at the same time.
+
+    Attributes
+    ----------
+    number
+        Γ, how many; the subtasks of an operator count as one.
+    error
+        Share by which they cost more.
+    """
+
+    number: int
+    error: float = USUAL_ERROR
+
+    @property
+    def words(self) -> str:
+        """The worst case in words.
+
+        >>> Protection(1).words
+        'any operator of each device costs 15 % more'
+        >>> Protection(3, 0.5).words
+        'any 3 operators of each device cost 50 % more'
+        """
+        more = f"{100 * self.error:.3g} % more"
+        if self.number == 1:
+            return f"any operator of each device costs {more}"
+        return f"any {self.number} operators of each device cost {more}"
+
+    @classmethod
+    def of(cls, texts: Mapping[str, str]) -> "Protection":
+        """Parse the options of ``throughput:robust=2:error=0.2``.
+
+        >>> Protection.of({"robust": "2", "error": "20%"})
+        Protection(number=2, error=0.2)
+        """
+        unknown = sorted(texts.keys() - {"robust", "error"})
+        if unknown or "robust" not in texts:
+            raise SettingError(
+                f"objective throughput has the options robust and error, and {listed(unknown)} is "
+                "none of them"
+                if unknown
+                else "option error of throughput needs robust, as in throughput:robust=2:error=0.2"
+            )
+        return cls(int(_number(texts, "robust")), _number(texts, "error", USUAL_ERROR))
+
+
+def robust(problem: Problem, placements: Ints, protection: Protection) -> Floats:
+    """Relative throughput [B] if on every device the dearest operators cost more."""
+    from streamsim.robust import robust_throughput
+
+    return robust_throughput(
+        problem.instance, placements, protection.number, protection.error, _units(problem)
+    )
+
+
+def explain_robust(
+    problem: Problem, placement: Placement, protection: Protection
+) -> PlainExplanation:
+    """Value in the worst case, beside the loads of the graph as it is."""
+    from streamplace.objectives.throughput.explain import explain
+
+    value = float(robust(problem, placement.index[None, :], protection)[0])
+    words = f"{percent(value)} of the sources' rate even if {protection.words}"
+    return PlainExplanation("throughput", value, words, placement, explain(problem, placement))
+
+
+def _units(problem: Problem) -> Ints:
+    """Number of every operator; subtasks of one operator, such as map#0 and map#1, share one."""
+    numbers: dict[str, int] = {}
+    names = (SUBTASK.sub("#", name) for name in problem.graph.operators.name)
+    return np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int32)
+
+
+def _number(texts: Mapping[str, str], key: str, usual: float = 0.0) -> float:
+    text = texts.get(key)
+    if text is None:
+        return usual
+    try:
+        value = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
+    except ValueError:
+        value = np.nan
+    if not isfinite(value) or value < 0 or (key == "robust" and value != int(value)):
+        what = "a whole number" if key == "robust" else "a share such as 0.1 or 10%"
+        raise SettingError(f"option {key} of throughput is {quoted(text)}; give {what}")
+    return value

@@ -1,0 +1,115 @@
+"""Throughput in the worst case: some operators of each device cost more than the graph says."""
+
+from itertools import chain, combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import streamplace as sp
+from streamplace.errors import SettingError
+from streamplace.model.expansion import expand
+from streamplace.objectives.registry import named_objective
+
+ERROR = 0.4
+
+
+def drawn(seed: int, n: int = 5, sources: int = 1) -> tuple[sp.Problem, np.ndarray]:
+    """Random problem on three devices that its graph fills, and random placements."""
+    rng = np.random.default_rng(seed)
+    operators = [
+        sp.Operator(
+            f"o{v}",
+            rate=float(rng.uniform(50, 150)) if v < sources else 0.0,
+            ipt=float(rng.uniform(1e6, 3e7)),
+            payload=float(rng.uniform(1, 1e5)),
+        )
+        for v in range(n)
+    ]
+    streams = [sp.Stream(f"o{rng.integers(v)}", f"o{v}") for v in range(sources, n)]
+    problem = sp.Problem(
+        sp.StreamGraph.of("drawn", operators, streams), sp.Cluster.uniform(3, cores=2)
+    )
+    return problem, rng.integers(3, size=(4, n)).astype(np.int32)
+
+
+def dearer(problem: sp.Problem, rows: tuple[int, ...]) -> sp.Problem:
+    """Return a problem in which these operators cost more."""
+    graph = problem.graph
+    factors = {graph.operators.name[v]: 1 + ERROR for v in rows}
+    scaled = sp.what_if(graph, scale=factors)
+    return sp.Problem(scaled, problem.cluster)
+
+
+@given(st.integers(0, 2**32), st.integers(0, 3))
+def test_it_is_the_least_over_all_dearer_operators(seed: int, number: int) -> None:
+    """By enumeration: of every set of operators with at most so many on a device."""
+    problem, placements = drawn(seed)
+    robust = named_objective(f"throughput:robust={number}:error={ERROR}")
+    plain = named_objective("throughput")
+    every = chain.from_iterable(combinations(range(5), k) for k in range(6))
+    sets = {rows: plain.values(dearer(problem, rows), placements) for rows in every}
+    for i, place in enumerate(placements):
+        allowed = [
+            values[i]
+            for rows, values in sets.items()
+            if np.bincount(place[list(rows)], minlength=3).max() <= number
+        ]
+        assert robust.values(problem, placements)[i] == pytest.approx(min(allowed), rel=1e-9)
+
+
+@given(st.integers(0, 2**32))
+def test_sources_of_their_own_are_never_promised_too_much(seed: int) -> None:
+    """Two sources compete: the value is a lower bound of the worst case."""
+    problem, placements = drawn(seed, 6, sources=2)
+    worst = named_objective(f"throughput:robust=6:error={ERROR}").values(problem, placements)
+    all_dearer = named_objective("throughput").values(
+        dearer(problem, (0, 1, 2, 3, 4, 5)), placements
+    )
+    assert (worst <= all_dearer + 1e-9).all()
+
+
+def test_subtasks_of_an_operator_cost_more_together() -> None:
+    """Four subtasks on a device are one operator, so Γ = 1 protects against all of them."""
+    graph = sp.StreamGraph.of(
+        "job",
+        [sp.Operator("src", rate=100.0), sp.Operator("map", ipt=2e7, parallelism=4)],
+        [sp.Stream("src", "map")],
+    )
+    problem = expand(graph).problem(sp.Problem(graph, sp.Cluster.uniform(2, mips=1000)))
+    place = np.array([[1, 0, 0, 0, 0]], np.int32)
+    plain = named_objective("throughput").values(problem, place)[0]
+    robust = named_objective("throughput:robust=1:error=1").values(problem, place)[0]
+    assert plain == pytest.approx(0.5)
+    assert robust == pytest.approx(0.25)
+
+
+def test_a_robust_placement_spreads_what_may_cost_more() -> None:
+    """Both halves carry the rate; only one still does if an operator costs half more."""
+    work = [4.0, 4.0, 2.0, 2.0, 2.0, 2.0]
+    operators = [sp.Operator("src", rate=100.0)]
+    operators += [sp.Operator(f"o{i}", ipt=1e6 * w, payload=1.0) for i, w in enumerate(work)]
+    graph = sp.StreamGraph.of("six", operators, [sp.Stream("src", f"o{i}") for i in range(6)])
+    found = sp.place(
+        graph, sp.Cluster.uniform(2, mips=1000), objective="throughput:robust=1:error=0.5"
+    )
+    assert found.value == pytest.approx(1.0)
+    devices = found.placement.as_dict()
+    assert devices["o0"] != devices["o1"]
+    assert "even if any operator of each device costs 50 % more" in found.verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("throughput:error=0.1", "needs robust"),
+        ("throughput:robust=x", "give a whole number"),
+        ("throughput:robust=1.5", "give a whole number"),
+        ("throughput:robust=1:error=-1", "give a share"),
+        ("throughput:strong=1", "strong"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(text: str, why: str) -> None:
+    with pytest.raises(SettingError, match=why):
+        named_objective(text)
