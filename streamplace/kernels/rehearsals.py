@@ -14,7 +14,7 @@ SEED: Final = 12
 EVALUATIONS: Final = 500
 """Enough for every part of a search, however busy the machine is."""
 RULES: Final = ("metis", "metis-oracle", "fuser-oracle", "anneal", "pilot:refine=none")
-LISTS: Final = ("heft", "peft", "cpop", "foresight")
+LISTS: Final = ("peft", "cpop", "foresight")
 
 
 class Rehearsal(NamedTuple):
@@ -79,7 +79,8 @@ REHEARSALS: Final[dict[str, Rehearsal]] = {
     "auto": Rehearsal(partial(_place, _branches, "auto"), 32),
     "makespan": Rehearsal(partial(_place, _branches, "auto", objective="makespan"), 28),
     "plan": Rehearsal(_plan, 16),
-    "lists": Rehearsal(partial(_place, _tasks, *LISTS), 6),
+    "heft": Rehearsal(partial(_place, _tasks, "heft"), 3),
+    "lists": Rehearsal(partial(_place, _tasks, *LISTS), 3),
     "pilot": Rehearsal(partial(_place, _branches, "pilot"), 3),
     "rules": Rehearsal(partial(_place, _branches, "exact", *RULES), 3),
 }

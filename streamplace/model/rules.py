@@ -104,7 +104,7 @@ class PlacementRules:
         """Whether a placement [N] respects every rule."""
         if self.memory is None and self.n_units == len(placement) and not len(self.apart):
             allowed = np.count_nonzero(self.allowed[self.first_operator, placement])
-            return allowed == len(placement)
+            return bool(allowed == len(placement))
         return bool(self.legal(placement[None])[0])
 
     def overfull(self, placement: Ints) -> tuple[int, float] | None:

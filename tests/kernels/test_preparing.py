@@ -18,7 +18,7 @@ from streamplace.kernels.rehearsals import REHEARSALS
 
 FIRST = """
 from streamplace.kernels.rehearsals import REHEARSALS
-for name in set(REHEARSALS) - {"lists"}:
+for name in set(REHEARSALS) - {"heft"}:
     del REHEARSALS[name]
 from streamplace.cli.main import main
 main()
