@@ -181,7 +181,7 @@ class WatchStore:
         self._path = path
         make_folder(path.parent)
         with self._told():
-            self._database = sqlite3.connect(path, BUSY_SECONDS, isolation_level=None)
+            self._database = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
             (version,) = self._database.execute("PRAGMA user_version").fetchone()
             if version not in (0, VERSION):
                 raise StoreError(
