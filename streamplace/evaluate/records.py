@@ -12,7 +12,7 @@ from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.placement import Discipline, Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import DEFAULT
-from streamplace.placers.verdict import proven
+from streamplace.placers.result import proven
 
 Key = tuple[str, str, str, str]
 
