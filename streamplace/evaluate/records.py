@@ -34,8 +34,7 @@ class Record:
     devices
         Device row of every operator.
     objective
-        Name of the objective, with its conditions. The files of the first versions, which had
-        only one objective, omit it.
+        Name of the objective, with its conditions.
     priority
         Priority of every operator, if the placement has an order.
     queue
