@@ -26,6 +26,7 @@ from streamplace.families.dataset import write_dataset
 from streamplace.io.datasets import DataSet
 from streamplace.io.lines import Line
 from streamplace.placers.registry import Budget
+from streamplace.placers.request import PlacementRequest
 
 SMALL = Branched(branches=3, depth=4, devices=3)
 GRAPH_S = (0.01, 0.1, 1.0)
@@ -50,7 +51,10 @@ def scaling(data: DataSet, evaluations: int) -> dict[int, float]:
     """Graphs per second by cores, each on a Ray of its own that was warmed up."""
     import ray
 
-    placing = Placing(f"anneal:evaluations={evaluations}", budget=Budget(600.0), reader=data.reader)
+    placing = Placing(
+        PlacementRequest(f"anneal:evaluations={evaluations}", budget=Budget(600.0)),
+        reader=data.reader,
+    )
     lines, found = list(data.lines()), {}
     for cores in range(1, available_cores() + 1):
         ray.init("local", num_cpus=cores, include_dashboard=False, log_to_driver=False)

@@ -52,7 +52,8 @@ if TYPE_CHECKING:
     from streamplace.model.what_if import what_if
     from streamplace.objectives.explanation import Explanation
     from streamplace.objectives.registry import Objective
-    from streamplace.placers.registry import Budget, Result
+    from streamplace.placers.registry import Budget
+    from streamplace.placers.result import Result
     from streamplace.planning.offers import Offer
 
 _HOME = {
@@ -70,7 +71,7 @@ _HOME = {
     "PlacementDataset": "streamplace.learn.placement_dataset",
     "Problem": "streamplace.model.problem",
     "Relocation": "streamplace.model.relocation",
-    "Result": "streamplace.placers.registry",
+    "Result": "streamplace.placers.result",
     "Stream": "streamplace.model.streams",
     "StreamGraph": "streamplace.model.graph",
     "StreamplaceError": "streamplace.errors",

@@ -13,6 +13,7 @@ import pytest
 import streamplace
 from streamplace import api
 from streamplace.api.comparing import DEFAULT_PLACERS
+from streamplace.api.plan_request import PlanOptions
 from streamplace.cli.main import cli
 
 ROOT = Path(__file__).parents[1]
@@ -107,6 +108,13 @@ def test_every_parameter_is_documented(name: str) -> None:
     heads = re.findall(r"^(\w.*)$", re.split(r"\n\n\w+\n-+\n", section)[0], re.MULTILINE)
     documented = {name for head in heads for name in head.split(", ")}
     assert documented == set(inspect.signature(function).parameters)
+
+
+def test_all_plans_have_the_options_of_a_plan() -> None:
+    """But for those that say which rates it is for, and how robust it is."""
+    own = {"graph", "rate", "trace", "quantile", "robust"}
+    shared = set(inspect.signature(streamplace.plan).parameters) - own
+    assert shared == PlanOptions.__annotations__.keys()
 
 
 def test_both_compare_the_same_placers_unasked() -> None:

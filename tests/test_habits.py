@@ -17,7 +17,8 @@ from streamplace.engines.registry import EXPORTS
 from streamplace.families.registry import FAMILIES
 from streamplace.io.registry import FORMATS
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.placers.registry import PLACERS, Result
+from streamplace.placers.registry import PLACERS
+from streamplace.placers.result import Result
 
 TABLES: dict[str, Any] = {
     "name": "pipe",

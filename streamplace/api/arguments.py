@@ -24,7 +24,8 @@ from streamplace.model.units import Quantity, seconds, tuple_rate
 from streamplace.objectives.conditions import composed_objective
 from streamplace.objectives.registry import Objective, suggested_by
 from streamplace.placers.named import named_placer, with_weights
-from streamplace.placers.registry import Budget, Placer, Result
+from streamplace.placers.registry import Budget, Placer
+from streamplace.placers.result import Result
 
 if TYPE_CHECKING:
     from networkx import DiGraph
@@ -244,18 +245,25 @@ def budget_of(budget: BudgetLike | None) -> Budget | None:
 
 
 def objective_of(
-    problem: Problem,
-    objective: str | Objective = "",
-    require: str | Iterable[str] = (),
-    relocation: Relocation | None = None,
+    problem: Problem, objective: str | Objective = "", relocation: Relocation | None = None
 ) -> Objective:
-    """Objective itself, by name, or the problem's default one, subject to conditions."""
-    if not isinstance(objective, str | Objective):
-        raise wrong("objective", objective, "a name, as in 'makespan:network=link', or Objective")
-    if relocation is not None and not isinstance(relocation, Relocation):
-        raise wrong("relocation", relocation, "a Relocation, as in Relocation(placement, 1000)")
-    chosen = objective or suggested_by(problem.graph)
-    return composed_objective(chosen, texts_of("require", require), relocation)
+    """Objective itself, by name, or the problem's default one, with the cost of moving."""
+    chosen = checked_objective(objective) or suggested_by(problem.graph)
+    return composed_objective(chosen, relocation=checked_relocation(relocation))
+
+
+def checked_objective(objective: str | Objective) -> str | Objective:
+    """Objective or its name; raise SettingError for anything else."""
+    if isinstance(objective, str | Objective):
+        return objective
+    raise wrong("objective", objective, "a name, as in 'makespan:network=link', or Objective")
+
+
+def checked_relocation(relocation: Relocation | None) -> Relocation | None:
+    """Relocation or None; raise SettingError for anything else."""
+    if relocation is None or isinstance(relocation, Relocation):
+        return relocation
+    raise wrong("relocation", relocation, "a Relocation, as in Relocation(placement, 1000)")
 
 
 def rates_of(rates: Quantity | Iterable[Quantity]) -> tuple[float, ...]:

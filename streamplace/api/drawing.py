@@ -23,7 +23,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.units import Quantity
 from streamplace.objectives.registry import Objective
-from streamplace.placers.registry import Result
+from streamplace.placers.result import Result
 
 if TYPE_CHECKING:
     from streamplace.drawing.graphs import Drawing

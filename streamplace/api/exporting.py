@@ -29,7 +29,7 @@ from streamplace.io.graphs import documents, only
 from streamplace.io.problems import problem_of as problem_of_document
 from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
-from streamplace.placers.registry import Result
+from streamplace.placers.result import Result
 
 
 def export(

@@ -1,8 +1,7 @@
 """Placement of a graph, and evaluation of a placement."""
 
 from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,25 +13,27 @@ from streamplace.api.arguments import (
     GraphLike,
     PlacementLike,
     budget_of,
+    checked_objective,
+    checked_relocation,
     objective_of,
     placed_problem,
     placer_of,
     problem_of,
     seed_of,
+    texts_of,
 )
-from streamplace.io.ledger import errors_for
 from streamplace.model.relocation import Relocation
-from streamplace.model.units import Quantity, seconds
+from streamplace.model.units import Quantity, seconds, tuple_rate
 from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective
-from streamplace.placers.registry import USUAL_BUDGET, Budget, Placer, Result
-from streamplace.progress import waiting
+from streamplace.placers.registry import USUAL_BUDGET, Placer
+from streamplace.placers.request import PlacementRequest
+from streamplace.placers.result import Result
 
 if TYPE_CHECKING:
     from streamsim.engine.settings import Policy
 
     from streamplace.evaluate.queues import QueueRun
-    from streamplace.model.problem import Problem
 
 DEFAULT_PLACER = "auto"
 SHORT = 2.0
@@ -114,31 +115,22 @@ def place(
     >>> place(graph, 3, constraints={"pin": {"a": "d2"}}, budget="50 ms").placement["a"]
     'd2'
     """
-    problem = problem_of(graph, cluster, constraints, rate)
-    if subtasks:
-        from streamplace.model.expansion import expand
-
-        problem = expand(problem.graph).problem(problem)
-    judge, chosen = (
-        objective_of(problem, objective, require, relocation),
+    request = PlacementRequest(
         placer_of(placer, weights),
+        objective=checked_objective(objective),
+        require=texts_of("require", require),
+        relocation=checked_relocation(relocation),
+        rate=None if rate is None else tuple_rate(rate),
+        subtasks=subtasks,
+        seed=seed_of(seed),
+        budget=budget_of(budget) or USUAL_BUDGET,
+        confidence=confidence,
+        ledger=None if ledger is None else Path(ledger),
     )
-    limit = budget_of(budget) or USUAL_BUDGET
-    errors = errors_for(problem.graph, confidence, None if ledger is None else Path(ledger))
-    with show_placing(problem, chosen) if _takes_long(limit) else nullcontext():
-        result = chosen.place(problem, judge, seed=seed_of(seed), budget=limit)
-    return result if errors is None else replace(result, errors=errors)
-
-
-def show_placing(problem: "Problem", placer: Placer) -> AbstractContextManager[None]:
-    """Show a spinner during placement; only ``auto`` keeps its best placement on Ctrl-C."""
-    hint = "Ctrl-C keeps the best so far" if placer.name == "auto" else ""
-    return waiting(f"placing {problem.graph.name}", hint)
-
-
-def _takes_long(budget: Budget) -> bool:
-    """Whether a search may take long enough to show its progress."""
-    return budget.seconds is None or budget.seconds > SHORT
+    problem = problem_of(graph, cluster, constraints)
+    takes_long = request.budget.seconds is None or request.budget.seconds > SHORT
+    with request.waiting(problem.graph.name) if takes_long else nullcontext():
+        return request.answer(problem)
 
 
 def simulate(

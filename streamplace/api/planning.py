@@ -1,50 +1,31 @@
 """Planning of machines for a rate."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
+from typing import Unpack
 
 from streamplace.api.arguments import (
     BudgetLike,
     ClusterLike,
     FilePath,
     GraphLike,
-    budget_of,
-    cluster_of,
-    graph_of,
     is_path,
-    seed_of,
     wrong,
 )
-from streamplace.control.day import MoveTerms, control_day
-from streamplace.control.policy import POLICIES, MakePolicy
-from streamplace.control.replay import replay
+from streamplace.api.plan_request import OffersLike, PlanOptions, PlanRequest
+from streamplace.control.day import MoveTerms
+from streamplace.control.policy import MakePolicy
 from streamplace.control.result import PlanSchedule
-from streamplace.control.schedule import cheapest_levels, lower_bound
 from streamplace.errors import SettingError
-from streamplace.evaluate.parallel import FEW, parallel_map
-from streamplace.io.ledger import errors_for
-from streamplace.model.cluster import Cluster
 from streamplace.model.defaults import USUAL_ERROR
-from streamplace.model.graph import StreamGraph
 from streamplace.model.units import Quantity, seconds, tuple_rate
-from streamplace.planning.bounds import proven_bound
 from streamplace.planning.curve import PlanCurve
 from streamplace.planning.headroom import Headroom
-from streamplace.planning.offers import Catalogue, Offer, read_offers
-from streamplace.planning.planner import planned, planned_most
-from streamplace.planning.problem import PlanProblem
 from streamplace.planning.result import PlanResult
-from streamplace.planning.settings import USUAL_BUDGET, PlanSettings
-from streamplace.planning.traces import RateTrace, planned_for_trace, read_trace
+from streamplace.planning.traces import RateTrace, read_trace
 
 HIGHEST_RATE = "max"
 """Rate of a plan for the most that the machines can carry."""
-BOUND_NODES = 200
-"""Nodes of the branch and bound of each slot's bound."""
-OffersLike = Catalogue | Iterable[Offer] | FilePath
-"""Offers, a catalogue of them, or the path of a file."""
 TraceLike = RateTrace | FilePath
 """Rates over time, or the path of a CSV file with them."""
 
@@ -120,38 +101,34 @@ def plan(
     >>> result.machines, result.cost, float(result.bound)
     ({'small': 2}, 0.2, 0.2)
     """
-    machines = _machines(offers, cluster)
-    settings = _settings(headroom, robust, error, keep_parallelism, seed, budget)
-    settings = _confident(settings, graph, confidence, ledger)
-    if trace is None and rate == HIGHEST_RATE:
-        return planned_most(graph_of(graph), machines, settings)
-    if trace is None:
-        return _planned(machines, (graph_of(graph, rate), settings))
-    if rate is not None:
-        raise SettingError("a trace has its own rates; drop the rate, or the trace")
-    rates = _trace_of(trace)
-
-    def plan_each(graphs: list[StreamGraph]) -> Iterable[PlanResult]:
-        return _planned_all(machines, [(each, settings) for each in graphs], jobs)
-
-    return planned_for_trace(graph_of(graph), rates, quantile, plan_each)
+    options = PlanOptions(
+        offers=offers,
+        cluster=cluster,
+        headroom=headroom,
+        error=error,
+        keep_parallelism=keep_parallelism,
+        confidence=confidence,
+        ledger=ledger,
+        seed=seed,
+        budget=budget,
+        jobs=jobs,
+    )
+    request = PlanRequest.of(graph, robust, options)
+    if trace is not None:
+        if rate is not None:
+            raise SettingError("a trace has its own rates; drop the rate, or the trace")
+        return request.for_trace(_trace_of(trace), quantile)
+    if rate == HIGHEST_RATE:
+        return request.highest()
+    return (request if rate is None else request.at_rate(tuple_rate(rate))).plan()
 
 
 def plan_frontier(
     graph: GraphLike,
     rates: Sequence[Quantity],
     *,
-    offers: OffersLike | None = None,
-    cluster: ClusterLike | None = None,
-    headroom: float | Headroom = 0.0,
     robust: int = 0,
-    error: float = USUAL_ERROR,
-    keep_parallelism: bool | Iterable[str] = False,
-    confidence: float | None = None,
-    ledger: FilePath | None = None,
-    seed: int = 0,
-    budget: BudgetLike | None = None,
-    jobs: int | None = None,
+    **options: Unpack[PlanOptions],
 ) -> PlanCurve:
     """Plan for several rates: the frontier of cost against rate, with its bound.
 
@@ -159,12 +136,11 @@ def plan_frontier(
     ----------
     rates
         Tuples/s of all sources.
-    graph, offers, cluster, headroom, robust, error, keep_parallelism, confidence, ledger, seed
+    graph, robust
         As for `plan`.
-    budget
-        Budget of each plan.
-    jobs
-        Number of processes; by default one per core if there are many rates.
+    options
+        ``offers``, ``cluster``, ``headroom``, ``error``, ``keep_parallelism``, ``confidence``,
+        ``ledger``, ``seed``, ``budget`` of each plan, and ``jobs``, as for `plan`.
 
     Examples
     --------
@@ -174,14 +150,7 @@ def plan_frontier(
     >>> [result.machines["small"] for result in curve.results]
     [1, 2, 4]
     """
-    machines = _machines(offers, cluster)
-    settings = _settings(headroom, robust, error, keep_parallelism, seed, budget)
-    settings = _confident(settings, graph, confidence, ledger)
-    values = sorted({tuple_rate(rate) for rate in rates})
-    if not values:
-        raise SettingError("there are no rates; give at least one")
-    asked = [(graph_of(graph, value), settings) for value in values]
-    return PlanCurve("rate", tuple(values), tuple(_planned_all(machines, asked, jobs)))
+    return PlanRequest.of(graph, robust, options).frontier(map(tuple_rate, rates))
 
 
 def plan_schedule(
@@ -191,17 +160,8 @@ def plan_schedule(
     policies: Iterable[str | tuple[str, MakePolicy]] = (),
     slot: Quantity = "5 min",
     terms: MoveTerms | None = None,
-    offers: OffersLike | None = None,
-    cluster: ClusterLike | None = None,
-    headroom: float | Headroom = 0.0,
     robust: int = 0,
-    error: float = USUAL_ERROR,
-    keep_parallelism: bool | Iterable[str] = False,
-    confidence: float | None = None,
-    ledger: FilePath | None = None,
-    seed: int = 0,
-    budget: BudgetLike | None = None,
-    jobs: int | None = None,
+    **options: Unpack[PlanOptions],
 ) -> PlanSchedule:
     """Find the cheapest sequence of plans for rates over time, and replay policies against it.
 
@@ -216,12 +176,11 @@ def plan_schedule(
         Time between two decisions.
     terms
         What a move takes, and how late tuples may be.
-    graph, offers, cluster, headroom, robust, error, keep_parallelism, confidence, ledger, seed
+    graph, robust
         As for `plan`.
-    budget
-        Of each plan.
-    jobs
-        Processes that plan.
+    options
+        ``offers``, ``cluster``, ``headroom``, ``error``, ``keep_parallelism``, ``confidence``,
+        ``ledger``, ``seed``, ``budget`` of each plan, and ``jobs``, as for `plan`.
 
     Examples
     --------
@@ -234,31 +193,8 @@ def plan_schedule(
     >>> [(step.start / 3600, found.plans[step.level].cost) for step in found.steps]
     [(0.0, 0.1), (2.0, 0.4)]
     """
-    whole, rates = graph_of(graph), _trace_of(trace)
-    machines = _machines(offers, cluster)
-    settings = _settings(headroom, robust, error, keep_parallelism, seed, budget)
-    settings = _confident(settings, graph, confidence, ledger)
-    chosen = [made for one in policies for made in _policies_of(one)]
-
-    def plan_each(graphs: list[StreamGraph]) -> Iterable[PlanResult]:
-        return _planned_all(machines, [(each, settings) for each in graphs], jobs)
-
-    def bound_of(graph: StreamGraph) -> float:
-        problem = PlanProblem.of(graph, machines, settings)
-        bound = proven_bound(problem.demand, problem.catalogue, most_nodes=BOUND_NODES)
-        return 0.0 if bound is None else float(bound.value)
-
-    day = control_day(whole, rates, seconds(slot), terms or MoveTerms(), plan_each, bound_of)
-    replays = tuple(replay(day, name, make) for name, make in chosen)
-    return PlanSchedule(day, cheapest_levels(day), lower_bound(day), replays)
-
-
-def _policies_of(policy: str | tuple[str, MakePolicy]) -> list[tuple[str, MakePolicy]]:
-    """Names and makers of policies; of all that are registered for the name ``"all"``."""
-    if not isinstance(policy, str):
-        return [policy]
-    names = list(POLICIES) if policy == "all" else [policy]
-    return [(name, POLICIES[name].make) for name in names]
+    rates, request = _trace_of(trace), PlanRequest.of(graph, robust, options)
+    return request.schedule(rates, seconds(slot), terms or MoveTerms(), policies)
 
 
 def _trace_of(trace: TraceLike) -> RateTrace:
@@ -274,16 +210,7 @@ def plan_robustness(
     protected: Sequence[int],
     *,
     rate: Quantity | None = None,
-    offers: OffersLike | None = None,
-    cluster: ClusterLike | None = None,
-    headroom: float | Headroom = 0.0,
-    error: float = USUAL_ERROR,
-    keep_parallelism: bool | Iterable[str] = False,
-    confidence: float | None = None,
-    ledger: FilePath | None = None,
-    seed: int = 0,
-    budget: BudgetLike | None = None,
-    jobs: int | None = None,
+    **options: Unpack[PlanOptions],
 ) -> PlanCurve:
     """Plan for several numbers of operators that may cost more: the price of robustness.
 
@@ -292,81 +219,12 @@ def plan_robustness(
     protected
         Numbers Γ of operators on each machine that may cost more than the graph states, as
         ``robust`` of `plan`.
-    graph, rate, offers, cluster, headroom, error, keep_parallelism, confidence, ledger, seed
+    graph, rate
         As for `plan`.
-    budget
-        Budget of each plan.
-    jobs
-        Number of processes; by default one per core if there are many numbers.
+    options
+        ``offers``, ``cluster``, ``headroom``, ``error``, ``keep_parallelism``, ``confidence``,
+        ``ledger``, ``seed``, ``budget`` of each plan, and ``jobs``, as for `plan`.
     """
-    machines = _machines(offers, cluster)
-    settings = _settings(headroom, 0, error, keep_parallelism, seed, budget)
-    settings = _confident(settings, graph, confidence, ledger)
-    values = sorted(set(protected))
-    if not values:
-        raise SettingError("there are no numbers of protected operators; give at least one")
-    whole = graph_of(graph, rate)
-    asked = [(whole, replace(settings, robust=number)) for number in values]
-    results = tuple(_planned_all(machines, asked, jobs))
-    return PlanCurve("robust", tuple(map(float, values)), results)
-
-
-def _settings(
-    headroom: float | Headroom,
-    robust: int,
-    error: float,
-    keep_parallelism: bool | Iterable[str],
-    seed: int,
-    budget: BudgetLike | None,
-) -> PlanSettings:
-    spare = headroom if isinstance(headroom, Headroom) else Headroom(flat=headroom)
-    limit = budget_of(budget) or USUAL_BUDGET
-    keeping = keep_parallelism
-    names = keeping if isinstance(keeping, bool) else frozenset(keeping)
-    return PlanSettings(spare, robust, error, names, seed_of(seed), limit)
-
-
-def _confident(
-    settings: PlanSettings,
-    graph: GraphLike,
-    confidence: float | None,
-    ledger: FilePath | None,
-) -> PlanSettings:
-    """Add the prediction errors for a graph to settings."""
-    file = None if ledger is None else Path(ledger)
-    return replace(settings, errors=errors_for(graph_of(graph), confidence, file))
-
-
-def _planned(machines: Catalogue | Cluster, asked: tuple[StreamGraph, PlanSettings]) -> PlanResult:
-    graph, settings = asked
-    return planned(graph, machines, settings)
-
-
-def _planned_all(
-    machines: Catalogue | Cluster,
-    asked: list[tuple[StreamGraph, PlanSettings]],
-    jobs: int | None,
-) -> Iterable[PlanResult]:
-    few = FEW if jobs is None else 1
-    return parallel_map(partial(_planned, machines), asked, jobs, few=few)
-
-
-def _machines(offers: OffersLike | None, cluster: ClusterLike | None) -> Catalogue | Cluster:
-    """Offers or machines, of which exactly one is required."""
-    if (offers is None) == (cluster is None):
-        words = "exclude each other; drop one" if offers is not None else "are missing; give one"
-        raise SettingError(
-            f"a plan needs either offers or a cluster: --offers and --cluster {words}"
-        )
-    given = cluster_of(cluster)
-    if given is not None:
-        return given
-    if isinstance(offers, Catalogue):
-        return offers
-    if is_path(offers):
-        return read_offers(Path(offers))
-    if isinstance(offers, Iterable):
-        listed = list(offers)
-        if all(isinstance(offer, Offer) for offer in listed):
-            return Catalogue.of(offer for offer in listed if isinstance(offer, Offer))
-    raise wrong("offers", offers, "a list of Offer, or the path of a file with offers")
+    request = PlanRequest.of(graph, 0, options)
+    at_rate = request if rate is None else request.at_rate(tuple_rate(rate))
+    return at_rate.robustness(protected)

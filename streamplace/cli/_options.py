@@ -38,6 +38,12 @@ OFFERS = click.option(
     type=FILE,
     help="TOML file with the types of machines and their prices.",
 )
+CLUSTER = click.option(
+    "--cluster",
+    "cluster_file",
+    type=FILE,
+    help="TOML file that describes the cluster (see: streamplace schema cluster).",
+)
 TRUST = click.option(
     "--trust-profile",
     is_flag=True,
@@ -60,12 +66,8 @@ DEFAULTS = {"devices": "5", "mips": "2500 MIPS", "bandwidth": "1000 Mbps"}
 
 
 def common(output: str, *, folder: bool | None = False) -> Callable[[F], F]:
-    """``--json``, ``-o`` and ``-v``; ``output`` describes the file of ``-o``, or the folder.
-
-    ``--seed`` of earlier versions is accepted for one more version, without effect.
-    """
-    unused = click.option("--seed", type=click.IntRange(0), hidden=True, expose_value=False)
-    return _all(verbose, writes(output, folder=folder), unused, _AS_JSON)
+    """``--json``, ``-o`` and ``-v``; ``output`` describes the file of ``-o``, or the folder."""
+    return _all(verbose, writes(output, folder=folder), _AS_JSON)
 
 
 def seeded(output: str, *, folder: bool | None = False) -> Callable[[F], F]:
@@ -148,12 +150,7 @@ def cluster(function: F) -> F:
     return with_options(
         wrapper,
         function,
-        click.option(
-            "--cluster",
-            "cluster_file",
-            type=FILE,
-            help="TOML file that describes the cluster (see: streamplace schema cluster).",
-        ),
+        CLUSTER,
         click.option("--bandwidth", help="Bandwidth of every link.  [default: 1000 Mbps]"),
         click.option("--mips", help="Speed of every device.  [default: 2500 MIPS]"),
         click.option("--devices", type=int, help="Number of equal devices d0…  [default: 5]"),

@@ -13,7 +13,7 @@ from streamplace.cli._output import print_json, print_line, print_table, progres
 if TYPE_CHECKING:
     from streamplace.model.problem import Problem
     from streamplace.objectives.throughput.explain import Sustained
-    from streamplace.placers.registry import Result
+    from streamplace.placers.result import Result
 
 PLACERS = ("round-robin", "metis", "auto")
 REPORT = "report.html"

@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from streamplace.model.problem import Problem
 
 LOG = logging.getLogger(__name__)
-DEVICES = "Number of equal devices d0…  [default: the devices that the placement names]"
-UNUSED = ("mips", "bandwidth")
-"""Options without effect, which are accepted for one more version."""
 
 
 class Form(click.ParamType):  # type: ignore[type-arg]  # generic in some versions of click only
@@ -55,14 +52,20 @@ class Form(click.ParamType):  # type: ignore[type-arg]  # generic in some versio
     help="Graph that the placement is for.  [default: NAME.json or graph.json beside it]",
 )
 @_options.constraints
-@_options.cluster
+@click.option(
+    "--devices",
+    type=int,
+    help="Number of equal devices d0…  [default: the devices that the placement names]",
+)
+@_options.CLUSTER
 @_options.common("File to write, or folder if the export consists of several files.", folder=None)
 def command(
     placement: Path,
     export: "Export",
     graph_file: Path | None,
     constraints_file: Path | None,
-    cluster: ClusterChoice,
+    devices: int | None,
+    cluster_file: Path | None,
     as_json: bool,
     output: Path | None,
 ) -> None:
@@ -76,6 +79,7 @@ def command(
     if not (export.suffix or output or as_json):
         raise SettingError(f"{export.name} has several files; give -o FOLDER")
     _options.check_output(is_folder=not export.suffix)
+    cluster = ClusterChoice(cluster_file, devices, None, None)
     problem = _problem(placement, graph_file, cluster, constraints_file)
     deployment = read_deployment(placement, problem)
     if export.all_devices and deployment.is_split and cluster == NO_CHOICE:
@@ -148,10 +152,3 @@ def _write(files: "Files", output: Path, export: "Export") -> None:
         for folder in dict.fromkeys(path.parent for path in paths):
             make_folder(folder)
     write_texts(paths)
-
-
-for parameter in command.params:
-    if isinstance(parameter, click.Option) and parameter.name in UNUSED:
-        parameter.hidden = True
-    elif isinstance(parameter, click.Option) and parameter.name == "devices":
-        parameter.help = DEVICES

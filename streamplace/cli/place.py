@@ -1,10 +1,10 @@
-"""``streamplace place``: a placement of a graph, and its quality."""
+"""``streamplace place``: placements of a graph or of a data set, and their quality."""
 
 from collections.abc import Callable
 from functools import partial
-from math import inf
+from math import fsum, inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,22 +14,23 @@ from streamplace.cli._options import CONFIDENCE, FILE, LEDGER, TRUST, ClusterCho
 from streamplace.cli._output import (
     print_json,
     print_report,
+    progress,
     say,
     say_doubts,
     say_trust,
     say_written,
 )
-from streamplace.cli._sweeps import dry_run, spread
+from streamplace.cli._sweeps import FailedGraphs, dry_run, print_estimate, resumable, spread
 from streamplace.cli._what_ifs import WhatIf, what_ifs
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
+    from streamplace.io.datasets import DataSet
     from streamplace.model.problem import Problem
     from streamplace.model.relocation import Relocation
     from streamplace.model.report import Report
-    from streamplace.objectives.explanation import Explanation
-    from streamplace.objectives.registry import Objective
-    from streamplace.placers.registry import Budget, Placer, Result
+    from streamplace.placers.registry import Budget
+    from streamplace.placers.request import PlacementRequest
 
 ANSWERS = ".jsonl"
 """Suffix of files for the placements of a data set."""
@@ -125,24 +126,35 @@ def command(
     the file, in order, and a command that was stopped continues where it ended.
     """
     from streamplace.io.files import is_special
-    from streamplace.placers.named import named_placer, with_weights
+    from streamplace.model.units import total_rate
+    from streamplace.placers.request import PlacementRequest
 
-    placer = named_placer(placer_name)
-    if weights is not None:
-        placer = with_weights(placer, weights)
-    relocation = _relocation(present, passes, startup)
+    request = PlacementRequest(
+        placer_name,
+        weights,
+        objective,
+        require,
+        _relocation(present, passes, startup),
+        None if rate is None else total_rate(rate),
+        by_subtask,
+        seed,
+        budget,
+        confidence,
+        ledger,
+    )
     if dry_run or (output is not None and output.name.endswith(ANSWERS)):
-        from streamplace.cli._placing import Asked, sweep
-
         if what_if:
             raise SettingError("--scale and --set are for a single graph; drop them")
-        if relocation is not None:
+        if request.relocation is not None:
             raise SettingError(
                 "--from is for a single graph; drop it, or place the graphs one by one"
             )
         data = _options.data_set(graph, split, limit, cluster, constraints_file)
-        asked = Asked(placer_name, weights, objective, require, rate, by_subtask, seed, budget)
-        return sweep(asked, graph, data, output, jobs, on, as_json, dry_run)
+        total = _counted(graph, data)
+        if dry_run:
+            return _estimate(request, data, total, as_json)
+        assert output is not None
+        return _place_all(request, data, total, output, jobs, on, as_json)
     if output is not None and output.suffix not in SUFFIXES and not is_special(output):
         raise SettingError(
             f"-o {output}: the name must end in .json for a placement, .html for a report, or "
@@ -152,76 +164,99 @@ def command(
         if value is not None:
             raise SettingError(f"--{name} is for data sets; add -o FILE.jsonl, or drop --{name}")
     changes = what_if.arguments()
-    problem = _options.read_problem(graph, cluster, rate, constraints_file, changes)
+    problem = _options.read_problem(graph, cluster, None, constraints_file, changes)
     say_trust(problem.graph, trusts=trust_profile)
-    parallel = problem.graph.operators.parallel
-    if by_subtask:
-        from streamplace.model.expansion import expand
-
-        problem = expand(problem.graph).problem(problem)
-    question = _Question(placer, objective, require, relocation, confidence, ledger, seed, budget)
     rules = {
         "rate": rate, "objective": objective, "from": present, "startup": startup,
         "constraints": constraints_file, **what_if.options,
     }  # fmt: skip
     offered = partial(with_command, graph=graph, cluster=cluster, options=rules)
-    _place_one(problem, question, parallel, output, as_json, offered)
+    _place(request, problem, output, as_json, offered)
     return 0
 
 
-class _Question(NamedTuple):
-    """Options for the placement of one graph."""
-
-    placer: "Placer"
-    objective: str
-    require: tuple[str, ...]
-    relocation: "Relocation | None"
-    confidence: float | None
-    ledger: Path | None
-    seed: int
-    budget: "Budget"
-
-
-def _place_one(
+def _place(
+    request: "PlacementRequest",
     problem: "Problem",
-    question: _Question,
-    parallel: dict[str, int],
     output: Path | None,
     as_json: bool,
     with_command: "Callable[[Report], Report]",
 ) -> None:
-    from streamplace.api.arguments import objective_of
-    from streamplace.api.placing import place, show_placing
+    """Place one graph, and write and print the result."""
     from streamplace.io.placements import write_placement
     from streamplace.model.report import duration
     from streamplace.placers.stopwatch import start_up_seconds
 
-    judge = objective_of(problem, question.objective, question.require, question.relocation)
+    parallel = problem.graph.operators.parallel
     before = start_up_seconds()
-    with show_placing(problem, question.placer):
-        result = place(problem, **question._asdict())
+    with request.waiting(problem.graph.name):
+        result = request.answer(problem)
     took = start_up_seconds() - before
-    explanation = judge.explained(problem, result.placement)
     if output is not None and output.suffix == ".html":
         with_command(result.report()).save(output)
     elif output is not None:
-        facts = {"graph": problem.graph.name, "placer": result.placer, "objective": judge.name}
-        share = explanation.headline().get("relative_throughput")
-        more = {} if share is None else {"relative_throughput": share}
-        write_placement(
-            result.placement, output, **facts, value=result.value, **more, parallelism=parallel
-        )
-    say_doubts(problem.graph)
+        write_placement(result.placement, output, **result.facts(), parallelism=parallel)
+    say_doubts(result.problem.graph)
     if as_json:
         several = {"parallelism": parallel} if parallel else {}
-        document = as_document(judge, result, explanation)
-        print_json({"graph": problem.graph.name, **several, **document})
+        print_json({"graph": problem.graph.name, **several, **result.to_json()})
     else:
-        print_report(result.reported(explanation))
+        print_report(result.report())
         if took >= NOTICEABLE:
             say(f"start-up {duration(took)} for libraries and weights, besides the search time")
     if output is not None:
         say_written("report" if output.suffix == ".html" else "placement", output)
+
+
+def _estimate(request: "PlacementRequest", data: "DataSet", total: int, as_json: bool) -> int:
+    """Print what placing all graphs would take."""
+    from streamplace.evaluate.estimate import estimate
+    from streamplace.evaluate.placing import Placing
+
+    print_estimate(estimate(Placing(request, data.reader), data, total, 1), as_json)
+    return 0
+
+
+def _place_all(
+    request: "PlacementRequest",
+    data: "DataSet",
+    total: int,
+    output: Path,
+    jobs: int | None,
+    on: str | None,
+    as_json: bool,
+) -> int:
+    """Place all graphs, a line for each; return the exit status."""
+    from streamplace.evaluate.parallel import ray_connection
+    from streamplace.evaluate.placing import Placing, place_all
+
+    placing = Placing(request, data.reader)
+    failures, values, graphs = FailedGraphs(), list[float](), 0
+    with resumable(output), ray_connection(on), progress("placing", total) as tick:
+        for placed in tick.over(place_all(placing, data, output, jobs=jobs, on=on)):
+            graphs += 1
+            if placed.value is None:
+                failures(placed.graph, placed.error or "")
+            else:
+                values.append(placed.value)
+    mean = fsum(values) / len(values) if values else None
+    if as_json:
+        facts = {"graphs": graphs, "placed": len(values), "mean": mean}
+        print_json({**facts, "output": str(output)})
+    else:
+        average = "" if mean is None else f", mean value {mean:.4g}"
+        say(f"{len(values)} of {graphs} graphs placed{average} → {output}")
+    return failures.status
+
+
+def _counted(path: Path, data: "DataSet") -> int:
+    """Number of graphs; raise FormatError if there are none."""
+    from streamplace.io.datasets import no_graph
+
+    total = sum(1 for _ in data.lines())
+    if not total:
+        raise no_graph(path, data)
+    return total
 
 
 def _relocation(
@@ -233,32 +268,3 @@ def _relocation(
     if present is None and passes is not None:
         raise SettingError("--passes needs --from; add --from with the current placement")
     return _options.relocation_of(present, startup, passes or inf)
-
-
-def _likely(result: "Result") -> dict[str, Any]:
-    """Interval of the throughput of a measured graph; empty for others."""
-    interval = result.interval
-    if interval is None or result.errors is None:
-        return {}
-    return {"interval": interval._asdict(), "errors": result.errors.to_json()}
-
-
-def as_document(judge: "Objective", result: "Result", explanation: "Explanation") -> dict[str, Any]:
-    """Convert a placement to a JSON document."""
-    from streamplace.io.placements import order_facts
-    from streamplace.placers.verdict import verdict
-
-    name = judge.quantity
-    return {
-        "objective": judge.name,
-        "assignment": result.placement.as_dict(),
-        **order_facts(result.placement),
-        **{**explanation.headline(), name: explanation.headline().get(name, result.value)},
-        "bound": result.bound,
-        "gap": result.gap,
-        "verdict": verdict(result.value, result.bound, explanation),
-        **_likely(result),
-        "placer": result.placer,
-        "seed": result.seed,
-        "seconds": result.seconds,
-    }

@@ -2,7 +2,7 @@
 
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,9 +15,9 @@ from streamplace.errors import SettingError
 from streamplace.model.defaults import USUAL_ERROR
 
 if TYPE_CHECKING:
+    from streamplace.api.plan_request import PlanRequest
     from streamplace.control.day import MoveTerms
     from streamplace.control.result import PlanSchedule
-    from streamplace.model.graph import StreamGraph
     from streamplace.planning.curve import PlanCurve
     from streamplace.planning.headroom import Headroom
     from streamplace.planning.result import PlanResult
@@ -201,45 +201,41 @@ def command(
     --robust gives the price of robustness. A graph that 'flink profile' has measured carries the
     rate even at the lower end of its prediction, with --confidence.
     """
-    from streamplace.api import plan_schedule
-    from streamplace.io.clusters import read_cluster
+    from streamplace.api.plan_request import PlanOptions, PlanRequest
     from streamplace.io.graphs import read_graph
+    from streamplace.model.units import seconds as seconds_of
     from streamplace.model.what_if import what_if as changed
     from streamplace.placers.registry import Budget
-    from streamplace.planning.offers import read_offers
     from streamplace.planning.traces import read_trace
 
     rates, protected = _asked(rate, robust, trace_file)
     _check_schedule(trace_file, policies, is_schedule=is_schedule, quantile=quantile)
     _options.refuse_unused(NEEDED)
     _check_output(output, is_curve=max(len(rates), len(protected)) > 1)
-    settings: dict[str, Any] = {
-        "headroom": _headroom(headroom, restart, catch_up, latency, variability),
-        "error": error,
-        "confidence": confidence,
-        "ledger": ledger,
-        "keep_parallelism": keep_parallelism or keep,
-        "seed": seed,
-        "budget": None if seconds is None and evaluations is None else Budget(seconds, evaluations),
-        "jobs": jobs,
-    }
+    options = PlanOptions(
+        offers=offers_file,
+        cluster=cluster_file,
+        headroom=_headroom(headroom, restart, catch_up, latency, variability),
+        error=error,
+        keep_parallelism=keep_parallelism or keep,
+        confidence=confidence,
+        ledger=ledger,
+        seed=seed,
+        budget=None if seconds is None and evaluations is None else Budget(seconds, evaluations),
+        jobs=jobs,
+    )
     whole = changed(read_graph(graph), **what_if.arguments())
-    settings["offers"] = None if offers_file is None else read_offers(offers_file)
-    settings["cluster"] = None if cluster_file is None else read_cluster(cluster_file)
+    request = PlanRequest.of(whole, protected[0], options)
     trace = None if trace_file is None else read_trace(trace_file)
     answer: PlanResult | PlanCurve | PlanSchedule
     with waiting(f"planning {whole.name}"):
         if is_schedule and trace is not None:
-            over: dict[str, Any] = {
-                "policies": policies,
-                "slot": slot,
-                "terms": _terms(move_price, lag, restart),
-            }
-            answer = plan_schedule(whole, trace, robust=protected[0], **over, **settings)
+            terms = _terms(move_price, lag, restart)
+            answer = request.schedule(trace, seconds_of(slot), terms, policies)
+        elif trace is not None:
+            answer = request.for_trace(trace, quantile)
         else:
-            answer = _answer(
-                whole, rates, protected, {"trace": trace, "quantile": quantile}, settings
-            )
+            answer = _answer(request, rates, protected)
     _tell(answer, as_json, output)
     return 0
 
@@ -266,23 +262,15 @@ def _terms(price: str, lag: str, outage: str) -> "MoveTerms":
 
 
 def _answer(
-    graph: "StreamGraph",
-    rates: list[float],
-    protected: list[int],
-    traced: dict[str, Any],
-    settings: dict[str, Any],
+    request: "PlanRequest", rates: list[float], protected: list[int]
 ) -> "PlanResult | PlanCurve":
-    """Plan for a range of rates, a range of protected operators, or a single rate or trace."""
-    from streamplace.api import plan, plan_frontier, plan_robustness
-
+    """Plan for a range of rates, a range of protected operators, or a single rate."""
     if len(rates) > 1:
-        return plan_frontier(graph, rates, robust=protected[0], **settings)
-    if len(protected) > 1:
-        return plan_robustness(graph, protected, rate=rates[0], **settings)
-    rate = rates[0] if rates else None
-    return plan(
-        graph, rate="max" if rate == inf else rate, robust=protected[0], **traced, **settings
-    )
+        return request.frontier(rates)
+    if rates == [inf]:
+        return request.highest()
+    at_rate = request.at_rate(rates[0])
+    return at_rate.robustness(protected) if len(protected) > 1 else at_rate.plan()
 
 
 def _check_output(output: Path | None, *, is_curve: bool) -> None:

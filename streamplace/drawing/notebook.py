@@ -6,7 +6,7 @@ from streamplace.drawing.figures import svg_text
 from streamplace.drawing.graphs import Drawing, draw_graph, draw_placements
 from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
-from streamplace.placers.registry import Result
+from streamplace.placers.result import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,11 +14,11 @@ COLUMNS = ("operator", "pe", "device", "requires", "colocate", "exlocate")
 
 
 def read_csv(content: bytes, where: str) -> dict[str, str]:
-    """Operator → device from a table; ignore other columns, and comment lines above it."""
+    """Operator → device from a table; other columns are ignored."""
     with located(where):
         csv.field_size_limit(max(csv.field_size_limit(), len(content)))  # names may be long
         try:
-            rows = csv.DictReader(_table(decoded(content)), strict=True)
+            rows = csv.DictReader(io.StringIO(decoded(content), newline=""), strict=True)
             names = rows.fieldnames or ()
             if [names.count(name) for name in ("operator", "device")] != [1, 1]:
                 raise FormatError("has no columns operator and device; add a first row of names")
@@ -53,12 +53,3 @@ def _rows(deployment: Deployment) -> Iterator[tuple[str | int, ...]]:
             ";".join(sorted(tags)),
             *groups[name],
         )
-
-
-def _table(text: str) -> io.StringIO:
-    """Remove the comment lines above the table."""
-    lines = text.splitlines(keepends=True)
-    first = next(
-        (i for i, line in enumerate(lines) if not line.startswith(("#", '"# '))), len(lines)
-    )
-    return io.StringIO("".join(lines[first:]), newline="")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from streamplace.evaluate.records import Record, key_number
 from streamplace.model.arrays import Floats
 from streamplace.objectives.registry import Sense
-from streamplace.placers.verdict import PROVEN
+from streamplace.placers.result import PROVEN
 
 BLOCK = 2**16
 """Number of records that are collected before they are merged."""

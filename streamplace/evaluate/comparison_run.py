@@ -14,6 +14,7 @@ from streamplace.objectives.conditions import composed_objective
 from streamplace.objectives.registry import DEFAULT, Objective
 from streamplace.placers.named import AliasedPlacer, aliased_placers
 from streamplace.placers.registry import USUAL_BUDGET, Budget, Placer
+from streamplace.placers.request import PlacementRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,10 @@ class ComparisonRun:
     def judges(self) -> tuple[Objective, ...]:
         """Objectives, subject to the conditions."""
         return tuple(composed_objective(name, self.require) for name in self.objectives)
+
+    def request(self, placer: Placer, objective: Objective) -> PlacementRequest:
+        """Request of one placer for one objective, which has its conditions already."""
+        return PlacementRequest(placer, objective=objective, seed=self.seed, budget=self.budget)
 
     @property
     def per_problem(self) -> int:

@@ -9,7 +9,7 @@ import json
 import logging
 import traceback
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any, NamedTuple, NotRequired
@@ -18,7 +18,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from streamsim import first_use
 from typing_extensions import TypedDict
 
-from streamplace.errors import FormatError, StreamplaceError
+from streamplace.errors import FormatError, SettingError, StreamplaceError
 from streamplace.evaluate.comparison_run import terms_of
 from streamplace.evaluate.parallel import parallel_map
 from streamplace.evaluate.runner import error_line
@@ -30,12 +30,8 @@ from streamplace.io.lines import Line
 from streamplace.io.placements import order_facts
 from streamplace.io.problems import usual_cluster
 from streamplace.model.constraints import Constraints
-from streamplace.model.expansion import expand
 from streamplace.model.problem import Problem
-from streamplace.objectives.conditions import composed_objective
-from streamplace.objectives.registry import Objective, suggested_by
-from streamplace.placers.named import named_placer
-from streamplace.placers.registry import USUAL_BUDGET, Budget, Placer
+from streamplace.placers.request import PlacementRequest
 
 LOG = logging.getLogger(__name__)
 
@@ -65,31 +61,32 @@ class PlacedGraph(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """Settings for placing the problems of a data set.
+    """A request, and the reader of the problems of a data set that are placed as it says.
 
     Attributes
     ----------
-    placer
-        Name, with options after colons.
-    weights
-        Weights file of a learned placer.
-    objective
-        Objective by name; empty for the default one of each graph.
-    rate
-        Total rate of the sources; None for every graph's own rate.
-    by_subtask
-        Whether the subtasks of parallel operators are placed one by one.
+    request
+        The placer and the objective are names: results in a file are recognised by them.
     """
 
-    placer: str
-    weights: Path | None = None
-    objective: str = ""
-    require: tuple[str, ...] = ()
-    rate: float | None = None
-    by_subtask: bool = False
-    seed: int = 0
-    budget: Budget = USUAL_BUDGET
+    request: PlacementRequest
     reader: Reader = field(default_factory=Reader)
+
+    def __post_init__(self) -> None:
+        request, weights = self.request, self.request.weights
+        names = isinstance(request.placer, str) and isinstance(request.objective, str)
+        if not names or request.relocation is not None:
+            raise SettingError(
+                "placements of a data set are recognised by the names of placer and objective, "
+                "and have no present placement; place one problem after the other instead"
+            )
+        if weights is not None:  # workers may run in another folder
+            object.__setattr__(self, "request", replace(request, weights=weights.absolute()))
+
+    @property
+    def placer(self) -> str:
+        """Name of the placer, with options after colons."""
+        return str(self.request.placer)
 
     def __call__(self, line: Line) -> PlacedGraph:
         """Place the problem of a line; an error becomes its result."""
@@ -113,25 +110,18 @@ class Placing:
         return blake2b(line.content.strip(), key=self._key(), digest_size=12).hexdigest()
 
     def _placed(self, problem: Problem, line: Line) -> PlacedGraph:
-        if self.rate is not None:
-            problem = problem.at_rate(self.rate)
         parallel = problem.graph.operators.parallel
-        if self.by_subtask:
-            problem = expand(problem.graph).problem(problem)
-        judge = composed_objective(self.objective or suggested_by(problem.graph), self.require)
-        result = self._resolved().place(problem, judge, seed=self.seed, budget=self.budget)
-        document = self._document(problem, judge, result.value)
+        result = self.request.place(self.request.prepared(problem))
+        name, value = problem.graph.name, result.value
+        facts = {"graph": name, "placer": self.placer, "objective": result.objective}
+        document: Document = {**facts, "value": value}
         if result.bound is not None:
             document["bound"] = result.bound
         if parallel:
             document["parallelism"] = parallel
         document["assignment"] = result.placement.as_dict()
         document.update(order_facts(result.placement))
-        return self._answer(line, problem.graph.name, result.value, None, document)
-
-    def _document(self, problem: Problem, judge: Objective, value: float) -> Document:
-        facts = {"graph": problem.graph.name, "placer": self.placer}
-        return {**facts, "objective": judge.name, "value": value}
+        return self._answer(line, name, value, None, document)
 
     def _answer(
         self, line: Line, graph: str, value: float | None, error: str | None, document: Document
@@ -140,18 +130,15 @@ class Placing:
         text = json.dumps(whole, separators=(",", ":"), ensure_ascii=False)
         return PlacedGraph(graph, value, error, f"{text}\n".encode())
 
-    def _resolved(self) -> Placer:
-        placer = named_placer(self.placer)
-        return placer if self.weights is None else placer.with_options(weights=str(self.weights))
-
     def _key(self) -> bytes:
         """Digest of all options; a file of weights is represented by its content."""
-        reader, placer = self.reader, self._resolved()
+        reader, request = self.reader, self.request
+        placer = request.algorithm
         options = {name: text for name, text in placer.texts().items() if name != "weights"}
         terms = (
             (placer.name, options, asdict(placer.budget) if placer.budget else None),
-            terms_of(placer, self.budget, self.seed),
-            (self.objective, self.require, self.rate, self.by_subtask),
+            terms_of(placer, request.budget, request.seed),
+            (request.objective, request.require, request.rate, request.subtasks),
             cluster_to_tables(reader.cluster or usual_cluster()),
             constraints_to_tables(reader.constraints or Constraints()),
         )

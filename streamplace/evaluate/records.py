@@ -12,7 +12,7 @@ from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.placement import Discipline, Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import DEFAULT
-from streamplace.placers.verdict import proven
+from streamplace.placers.result import proven
 
 Key = tuple[str, str, str, str]
 
@@ -34,8 +34,7 @@ class Record:
     devices
         Device row of every operator.
     objective
-        Name of the objective, with its conditions. The files of the first versions, which had
-        only one objective, omit it.
+        Name of the objective, with its conditions.
     priority
         Priority of every operator, if the placement has an order.
     queue

@@ -9,7 +9,7 @@ from streamplace.evaluate.best_values import Optima, look_up
 from streamplace.evaluate.paired import compared
 from streamplace.evaluate.results import ResultColumns, ResultsTable
 from streamplace.model.arrays import Floats
-from streamplace.placers.verdict import PROVEN
+from streamplace.placers.result import PROVEN
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,9 @@ from streamplace.evaluate.records import Record, key_number, problem_hash
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective, named_objective
 from streamplace.placers.named import AliasedPlacer, named_placer
-from streamplace.placers.registry import Budget, Improvement, Placer
+from streamplace.placers.registry import Budget, Placer
+from streamplace.placers.request import PlacementRequest
+from streamplace.placers.result import Improvement
 
 LOG = logging.getLogger(__name__)
 
@@ -51,7 +53,7 @@ class PlacementAttempt(NamedTuple):
     record: Record
     problem: Problem
     judge: Objective
-    placer: Placer
+    request: PlacementRequest
 
 
 def same_problem(problem: Problem) -> Problem:
@@ -145,7 +147,8 @@ class Runner:
                 for (alias, spec), placer, terms in self.placers:
                     row = (digest, graph, rate, spec, terms)
                     record = Record(*row, None, None, 0.0, (), objective=judge.name, alias=alias)
-                    yield PlacementAttempt(record, at, judge, placer)
+                    request = self.comparison.request(placer, judge)
+                    yield PlacementAttempt(record, at, judge, request)
 
     def _outcome(self, attempt: PlacementAttempt) -> Outcome:
         blank, problem = attempt.record, attempt.problem
@@ -183,10 +186,9 @@ class Runner:
         return replace(record, measures={**record.measures, **measures})
 
     def _placed(self, attempt: PlacementAttempt) -> Record:
-        blank, problem, judge, placer = attempt
-        seed, budget = self.comparison.seed, self.comparison.budget
-        _warm_up(blank.placer, placer, problem, judge)
-        result = placer.place(problem, judge, seed=seed, budget=budget)
+        blank, problem, judge, request = attempt
+        _warm_up(blank.placer, request.algorithm, problem, judge)
+        result = request.place(problem)
         order = result.placement.priority
         return replace(
             blank,

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -176,15 +177,11 @@ def _left(devices: Devices, reserved: list[float], use: float, wire: float) -> D
                 f"all of device {quoted(name)} is reserved, so nothing can run there; reserve "
                 "less than its mips times its cores, or leave it out"
             )
-    return Devices(
-        devices.name,
-        use * left,
-        devices.cores,
-        devices.tags,
-        devices.memory,
-        wire * devices.egress_bps,
-        wire * devices.ingress_bps,
-        devices.watts,
+    return replace(
+        devices,
+        mips=use * left,
+        egress_bps=wire * devices.egress_bps,
+        ingress_bps=wire * devices.ingress_bps,
     )
 
 

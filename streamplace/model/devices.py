@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from numbers import Real
 
@@ -85,6 +85,14 @@ class Device:
         return ClusterError(f"device {quoted(self.name)} has {column} {value}; {rule}")
 
 
+_FIELDS = fields(Device)
+
+
+def _column(name: str) -> str:
+    """Name of the column of `Devices` for a field of `Device`."""
+    return f"{name}_bps" if name in ("egress", "ingress") else name
+
+
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Devices:
     """All devices of a cluster, column by column; omitted columns have `Device`'s defaults.
@@ -150,16 +158,7 @@ class Devices:
     def of(cls, devices: Iterable[Device]) -> "Devices":
         """Columns from single devices."""
         rows = list(devices)
-        return cls(
-            [row.name for row in rows],
-            [row.mips for row in rows],
-            [row.cores for row in rows],
-            [row.tags for row in rows],
-            [row.memory for row in rows],
-            [row.egress for row in rows],
-            [row.ingress for row in rows],
-            [row.watts for row in rows],
-        )
+        return cls(**{_column(f.name): [getattr(row, f.name) for row in rows] for f in _FIELDS})
 
     def __repr__(self) -> str:
         return f"<Devices: {len(self)}>"
@@ -169,16 +168,8 @@ class Devices:
 
     def __getitem__(self, key: int | str) -> Device:
         i = self.index(key) if isinstance(key, str) else range(len(self))[key]
-        return Device(
-            self.name[i],
-            float(self.mips[i]),
-            int(self.cores[i]),
-            self.tags[i],
-            float(self.memory[i]),
-            float(self.egress_bps[i]),
-            float(self.ingress_bps[i]),
-            float(self.watts[i]),
-        )
+        row = ((f.name, getattr(self, _column(f.name))[i]) for f in _FIELDS)
+        return Device(**{n: x.item() if isinstance(x, np.generic) else x for n, x in row})
 
     def __iter__(self) -> Iterator[Device]:
         return (self[i] for i in range(len(self)))

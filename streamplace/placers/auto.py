@@ -16,7 +16,8 @@ from streamplace.objectives.conditions import BEYOND
 from streamplace.objectives.registry import Objective
 from streamplace.placers.incumbent import continued
 from streamplace.placers.portfolio import CHEAP, Member
-from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, Result, placer
+from streamplace.placers.registry import PLACERS, Budget, Found, placer
+from streamplace.placers.result import Improvement, Result
 from streamplace.placers.stopwatch import now
 from streamplace.placers.ties import with_least_peak
 

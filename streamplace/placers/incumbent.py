@@ -5,7 +5,8 @@ from typing import Generic, TypeVar
 
 from streamplace.model.placement import Placement
 from streamplace.placers.meter import Meter
-from streamplace.placers.registry import Found, Improvement
+from streamplace.placers.registry import Found
+from streamplace.placers.result import Improvement
 
 S = TypeVar("S")
 

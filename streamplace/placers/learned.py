@@ -10,7 +10,8 @@ from streamplace.io.extras import importing_torch
 from streamplace.learn.registry import MODELS, Allocator, LearnedModel
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, Placer
+from streamplace.placers.registry import PLACERS, Budget, Found, Placer
+from streamplace.placers.result import Improvement
 from streamplace.placers.stopwatch import now, starting_up
 
 

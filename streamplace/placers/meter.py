@@ -4,7 +4,8 @@ On a busy machine the time may be over before anything was tried. Therefore ever
 minimum of evaluations that the clock does not end. A limit of evaluations is always exact.
 """
 
-from streamplace.placers.registry import Budget, Improvement
+from streamplace.placers.registry import Budget
+from streamplace.placers.result import Improvement
 from streamplace.placers.stopwatch import now
 
 

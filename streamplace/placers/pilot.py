@@ -18,7 +18,8 @@ from streamplace.placers.refining import (
     nothing_left,
     refine_answer,
 )
-from streamplace.placers.registry import PLACERS, Budget, Found, Improvement, placer
+from streamplace.placers.registry import PLACERS, Budget, Found, placer
+from streamplace.placers.result import Improvement
 from streamplace.placers.stopwatch import now
 
 SAMPLES = 30

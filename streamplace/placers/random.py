@@ -6,7 +6,8 @@ from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.model.sampling import random_placements
 from streamplace.objectives.registry import Objective
-from streamplace.placers.registry import Budget, Found, Improvement, placer
+from streamplace.placers.registry import Budget, Found, placer
+from streamplace.placers.result import Improvement
 from streamplace.placers.stopwatch import now
 
 DEFAULT_SAMPLES = 1000

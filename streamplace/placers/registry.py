@@ -1,26 +1,21 @@
-"""Placers, budgets and results, and the registry that command line, docs and tests read."""
+"""Placers and budgets, and the registry that command line, docs and tests read."""
 
 import inspect
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Protocol, get_args
 
 from streamplace.errors import PlacementError, SettingError
-from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.report import Heading, Report, duration
-from streamplace.model.sheets import about_parts
-from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective
 from streamplace.objectives.verification import verified
-from streamplace.placers.answer import Answer
+from streamplace.placers.result import Improvement, Result
 from streamplace.placers.stopwatch import now
-from streamplace.placers.verdict import bound_in_words, proven, verdict
 from streamplace.registry import Registry
 
 LOG = logging.getLogger(__name__)
@@ -58,15 +53,6 @@ USUAL_BUDGET = Budget(1.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Improvement:
-    """An improvement during a search: its time, value and number of evaluations."""
-
-    seconds: float
-    value: float
-    evaluations: int = 1
-
-
-@dataclass(frozen=True, slots=True)
 class Found:
     """A placement with a proven bound and a trace, which a placer may return.
 
@@ -84,109 +70,6 @@ class Found:
     bound: float | None = None
     trace: tuple[Improvement, ...] = ()
     value: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Result(Answer):
-    """A placer's answer, evaluated by the objective; ``print`` shows it like ``streamplace place``.
-
-    Attributes
-    ----------
-    objective
-        Name of the objective, conditions included.
-    value
-        Value of the placement by that objective.
-    seconds
-        Running time of the placer.
-    bound
-        Proven bound of the value of every placement; None if unknown.
-    trace
-        Improvements during the search.
-    problem, judge
-        The problem, and the objective itself.
-    errors
-        Errors of predictions for the graph; None if it was not measured.
-    """
-
-    placement: Placement
-    objective: str
-    value: float
-    placer: str
-    seed: int
-    seconds: float
-    bound: float | None = None
-    trace: tuple[Improvement, ...] = ()
-    problem: Problem = field(kw_only=True, repr=False, compare=False)
-    judge: Objective = field(kw_only=True, repr=False, compare=False)
-    errors: PredictionErrors | None = field(default=None, kw_only=True, repr=False, compare=False)
-
-    @property
-    def interval(self) -> RateInterval | None:
-        """Interval of the tuples/s that the sources emit; None for graphs that were not measured.
-
-        Sources emit at most the offered rate, so both ends may be equal.
-        """
-        return None if self.errors is None else self._interval(self.errors, self.explain())
-
-    @staticmethod
-    def _interval(errors: PredictionErrors, explanation: Explanation) -> RateInterval | None:
-        facts = explanation.headline()
-        if "throughput" not in facts or "bottleneck" not in facts:
-            return None
-        share, load = facts["relative_throughput"], facts["bottleneck"]["load"]
-        offered = facts["throughput"] / share if share else 0.0
-        carries = facts["throughput"] if share < 1 or load <= 0 else offered / load
-        return errors.interval(carries).up_to(offered)
-
-    @property
-    def gap(self) -> float | None:
-        """Distance of the value from the bound, in the objective's unit; None without a bound."""
-        return None if self.bound is None else abs(self.value - self.bound)
-
-    @property
-    def proven(self) -> bool:
-        """Whether the value meets its bound."""
-        return proven(self.value, self.bound)
-
-    def explain(self) -> Explanation:
-        """Explain the value of the placement, its bottleneck, and moves that would help."""
-        return self.judge.explained(self.problem, self.placement)
-
-    def report(self) -> Report:
-        """Report the devices and their operators, the bound, and the verdict."""
-        return self.reported(self.explain())
-
-    def reported(self, explanation: Explanation) -> Report:
-        """Build the report from an existing explanation of the placement."""
-        graph, parts = self.problem.graph, explanation.brief().parts
-        sentences = [part for part in parts if isinstance(part, str)]
-        heading = f" by {self.placer}: {explanation.words}, search time {duration(self.seconds)}"
-        bound = bound_in_words(self.judge, self.value, self.bound)
-        return Report(
-            (
-                *(part for part in parts if not isinstance(part, str)),
-                *about_parts(graph.operators),
-                Heading(graph.name, heading),
-                *sentences,
-                *([] if bound is None else [bound]),
-                *self._likely(explanation),
-                f"Verdict: {verdict(self.value, self.bound, explanation)}",
-            ),
-            subject=self,
-        )
-
-    def _likely(self, explanation: Explanation) -> Iterator[str]:
-        """Yield a sentence with the interval of the throughput, if the graph was measured."""
-        interval = None if self.errors is None else self._interval(self.errors, explanation)
-        if interval is not None and self.errors is not None:
-            yield (
-                f"Throughput: {interval.low:.4g} to {interval.high:.4g} tuples/s, with "
-                f"{self.errors.words}"
-            )
-
-    def __repr__(self) -> str:
-        value = self.judge.format(self.value)
-        return f"<Result of {self.placer}: {self.objective} {value}, {self.placement!r}>"
 
 
 class PlacerFunction(Protocol):

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -81,9 +81,12 @@ class Offer:
 
     def device(self, name: str) -> Device:
         """Return a machine of this type as a device of a cluster."""
-        return Device(
-            name, self.mips, self.cores, self.tags, self.memory, self.egress, self.ingress
-        )
+        return Device(name, **{shared: getattr(self, shared) for shared in _SHARED})
+
+    @classmethod
+    def of_device(cls, device: Device) -> "Offer":
+        """Return a type of machine with a price of 1 that is like a device."""
+        return cls("machine", 1.0, **{shared: getattr(device, shared) for shared in _SHARED})
 
     def _check(self) -> None:
         if not 0 < self.price <= LARGEST:
@@ -99,6 +102,10 @@ class Offer:
                 f"at_least is {self.at_least} and at_most is {self.at_most}; "
                 "at_least must be 0 or more and not above at_most"
             )
+
+
+_SHARED = {f.name for f in fields(Offer)} & {f.name for f in fields(Device)} - {"name"}
+"""Fields that a type of machine and a device have in common."""
 
 
 @dataclass(frozen=True, slots=True)

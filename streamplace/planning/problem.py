@@ -101,17 +101,7 @@ def catalogue_of(cluster: Cluster) -> tuple[Catalogue, tuple[tuple[int, ...], ..
     """Offers for the types of devices of a cluster, and the indices of the devices of each."""
     kinds: dict[Offer, list[int]] = {}
     for number, device in enumerate(cluster.devices):
-        offer = Offer(
-            "machine",
-            1.0,
-            device.mips,
-            device.cores,
-            device.memory,
-            device.egress,
-            device.ingress,
-            tags=device.tags,
-        )
-        kinds.setdefault(offer, []).append(number)
+        kinds.setdefault(Offer.of_device(device), []).append(number)
     offers = tuple(
         replace(offer, name=cluster.devices.name[numbers[0]], at_most=len(numbers))
         for offer, numbers in kinds.items()

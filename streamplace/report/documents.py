@@ -8,8 +8,7 @@ from streamplace.drawing.named_placements import NamedPlacements
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import printable
 from streamplace.model.report import Report
-from streamplace.placers.registry import Result
-from streamplace.placers.verdict import bound_in_words, verdict
+from streamplace.placers.result import Result, bound_in_words, verdict
 from streamplace.report.document import VERSION, ReportDocument
 from streamplace.report.moves import PlannedMoves
 from streamplace.report.placements import Shown

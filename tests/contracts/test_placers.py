@@ -18,7 +18,8 @@ from problems import PROBLEMS
 from streamplace.errors import PlacementError
 from streamplace.model import Problem
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.placers.registry import PLACERS, Budget, Result
+from streamplace.placers.registry import PLACERS, Budget
+from streamplace.placers.result import Result
 
 pytestmark = pytest.mark.xdist_group("placers")  # one process places, and asks for it often
 CASES = [

@@ -22,7 +22,8 @@ from streamplace.evaluate.results import ResultsTable
 from streamplace.evaluate.rows import rows_by_rate
 from streamplace.model import Cluster, Problem
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.placers.registry import Budget, Placer, Result
+from streamplace.placers.registry import Budget, Placer
+from streamplace.placers.result import Result
 
 DEVICES = Cluster.uniform(5)
 PROBLEMS = [Problem(graph, DEVICES) for graph in (chain(), diamond(), fork_join(), chain(6))]

@@ -29,6 +29,7 @@ from streamplace.families.branched import Branched
 from streamplace.families.shards import write_shards
 from streamplace.io.datasets import DataSet
 from streamplace.placers.registry import Budget
+from streamplace.placers.request import PlacementRequest
 
 ray = pytest.importorskip("ray")
 ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -227,7 +228,7 @@ def test_a_driver_that_is_killed_and_one_that_is_interrupted_are_gone_on_with(
         counts.append(lines_in(out))
     assert statuses == [-signal.SIGKILL, 130, 0]
     assert 0 < counts[0] < counts[1] < counts[2] == GRAPHS.n_graphs
-    placing = Placing(ANNEAL, budget=Budget(600.0))
+    placing = Placing(PlacementRequest(ANNEAL, budget=Budget(600.0)))
     for _ in place_all(placing, DataSet(tmp_path / "s.jsonl"), here, jobs=1):
         pass
     assert out.read_bytes() == here.read_bytes()

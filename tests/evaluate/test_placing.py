@@ -12,10 +12,13 @@ from streamplace.evaluate.placing import Placing, place_all
 from streamplace.io.datasets import DataSet
 from streamplace.io.graphs import write_graphs
 from streamplace.io.placements import parse_placement
-from streamplace.placers.registry import Budget, Placer
+from streamplace.model.relocation import Relocation
+from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.registry import PLACERS, Budget, Placer
+from streamplace.placers.request import PlacementRequest
 
 GRAPHS = [chain(n) for n in range(2, 8)]
-RANDOM = Placing("random", seed=3, budget=Budget(None, 50))
+RANDOM = Placing(PlacementRequest("random", seed=3, budget=Budget(None, 50)))
 
 
 @pytest.fixture
@@ -60,7 +63,7 @@ def test_answers_to_another_question_are_not_gone_on_with(data: DataSet, tmp_pat
     placed(data, path)
     before = path.read_bytes()
     with pytest.raises(FormatError, match=r"p\.jsonl:1: was written for other graphs"):
-        placed(data, path, Placing("random", seed=4, budget=Budget(None, 50)))
+        placed(data, path, Placing(PlacementRequest("random", seed=4, budget=Budget(None, 50))))
     write_graphs(GRAPHS[:2], tmp_path / "set.jsonl")
     with pytest.raises(FormatError, match=r"p\.jsonl:3: was written for other graphs"):
         placed(data, path)
@@ -108,6 +111,20 @@ def test_a_graph_that_fails_is_named_and_the_rest_goes_on(run: Callable, data: D
     assert again.status == 0
     (table,) = json.loads(again.out)["rates"].values()
     assert table["placers"]["random"]["failed"] == 1  # a refusal is a result
+
+
+def test_requests_that_a_file_could_not_recognise_are_refused() -> None:
+    """A placer or an objective without a name, and a present placement."""
+    present = Relocation({"o0": "d0"}, 10)
+    for request in (
+        PlacementRequest(PLACERS["random"]),
+        PlacementRequest("random", objective=OBJECTIVES["makespan"]),
+        PlacementRequest("random", relocation=present),
+    ):
+        with pytest.raises(SettingError, match="place one problem after the other"):
+            Placing(request)
+    with pytest.raises(SettingError, match="there is no placer 'nosuch'"):
+        PlacementRequest("nosuch")
 
 
 def test_a_dry_run_says_what_it_costs_and_writes_nothing(

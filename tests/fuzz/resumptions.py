@@ -14,11 +14,12 @@ from streamplace.evaluate.placing import Placing, place_all
 from streamplace.families.branched import Branched
 from streamplace.families.shards import write_shards
 from streamplace.io.datasets import DataSet
+from streamplace.placers.request import PlacementRequest
 
 SHARDS = 3
 GRAPHS = Branched(branches=1, depth=1, devices=1, copies=6)
 GRAPH = {"operators": [{"name": "a", "rate": 1}, {"name": "b", "rate": 1}]}
-PLACING = Placing("single")
+PLACING = Placing(PlacementRequest("single"))
 
 Read = Callable[[bytes, Path], Any]
 Seeds = Callable[[], Sequence[bytes]]

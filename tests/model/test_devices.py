@@ -2,11 +2,14 @@
 
 import math
 from collections.abc import Callable
+from dataclasses import fields, replace
 
 import pytest
 
 from streamplace.errors import ClusterError, UnitError
-from streamplace.model import Device, Devices
+from streamplace.io.clusters import cluster_from_tables, cluster_to_tables
+from streamplace.model import Cluster, Device, Devices
+from streamplace.planning.offers import Offer
 
 
 def test_rows_become_columns_and_rows_again() -> None:
@@ -16,6 +19,16 @@ def test_rows_become_columns_and_rows_again() -> None:
         Device("a", 2500, 4, frozenset({"gpu"}), 2000, 1e9, math.inf),
         Device("b"),
     ]
+
+
+def test_every_field_survives_columns_files_and_offers() -> None:
+    """Also one that is added; offers do not say what a machine draws."""
+    device = Device("a", 1500.0, 4, frozenset({"gpu"}), 2000.0, 1e9, 2e9, 3.0)
+    assert all(getattr(device, field.name) != field.default for field in fields(Device))
+    stored = Cluster.of([device])
+    assert list(stored.devices) == [device]
+    assert list(cluster_from_tables(cluster_to_tables(stored)).devices) == [device]
+    assert Offer.of_device(device).device("a") == replace(device, watts=0.0)
 
 
 def test_columns_left_out_take_defaults() -> None:

@@ -17,7 +17,8 @@ from streamplace.model import (
     StreamGraph,
 )
 from streamplace.objectives.registry import OBJECTIVES, Objective
-from streamplace.placers.registry import PLACERS, Budget, Result
+from streamplace.placers.registry import PLACERS, Budget
+from streamplace.placers.result import Result
 
 THROUGHPUT = OBJECTIVES["throughput"]
 ANNEAL = PLACERS["anneal"]

@@ -13,7 +13,8 @@ from streamplace.families.registry import FAMILIES
 from streamplace.model import Cluster, Operators, Problem, StreamGraph, Streams
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.papers.families.nmt import Nmt
-from streamplace.placers.registry import PLACERS, Budget, Result
+from streamplace.placers.registry import PLACERS, Budget
+from streamplace.placers.result import Result
 
 THROUGHPUT = OBJECTIVES["throughput"]
 AUTO = PLACERS["auto"]

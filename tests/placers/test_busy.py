@@ -20,7 +20,8 @@ from streamplace.placers.anneal.climb import BATCH
 from streamplace.placers.anneal.rate.throughput import LEAST, LEAST_OF_SEVERAL
 from streamplace.placers.exact.rate.prover import MOVES
 from streamplace.placers.meter import Meter
-from streamplace.placers.registry import PLACERS, Budget, Result
+from streamplace.placers.registry import PLACERS, Budget
+from streamplace.placers.result import Result
 
 THROUGHPUT = OBJECTIVES["throughput"]
 SEARCHES = ("auto", "anneal", "pilot")

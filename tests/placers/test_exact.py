@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from streamplace.errors import SettingError
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES, Objective
-from streamplace.placers.registry import PLACERS, Budget, Result
+from streamplace.placers.registry import PLACERS, Budget
+from streamplace.placers.result import Result
 
 THROUGHPUT = OBJECTIVES["throughput"]
 EXACT = PLACERS["exact"]

@@ -11,7 +11,8 @@ from streamplace.model.arrays import Floats, Ints
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.placers.portfolio import metis_to_begin_with
 from streamplace.placers.refining import SpentBudget, nothing_left
-from streamplace.placers.registry import PLACERS, Budget, Result
+from streamplace.placers.registry import PLACERS, Budget
+from streamplace.placers.result import Result
 
 FEW = Budget(None, 400)
 PIPE = Problem(chain(9), Cluster.uniform(3))

@@ -13,7 +13,8 @@ from streamplace.model import Cluster, Problem
 from streamplace.model.placement import Placement
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.placers.named import named_placer
-from streamplace.placers.registry import PLACERS, Budget, Found, Placer, Result
+from streamplace.placers.registry import PLACERS, Budget, Found, Placer
+from streamplace.placers.result import Result
 
 THROUGHPUT = OBJECTIVES["throughput"]
 ALL = {

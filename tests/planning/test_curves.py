@@ -50,6 +50,12 @@ def test_a_curve_needs_values() -> None:
         plan_robustness(pipeline(), [], offers=OFFERS)
 
 
+def test_an_option_that_no_plan_has_is_refused() -> None:
+    """As any unknown keyword of a function."""
+    with pytest.raises(TypeError, match="unexpected keyword argument 'offer'"):
+        plan_frontier(pipeline(), [500], offer=OFFERS)  # type: ignore[call-arg]
+
+
 @pytest.mark.slow
 def test_the_same_seed_gives_the_same_plans_whatever_the_jobs() -> None:
     """Processes plan one rate each."""

@@ -4,7 +4,8 @@ from problems import PROBLEMS
 
 from streamplace.errors import PlacementError
 from streamplace.objectives.registry import OBJECTIVES, Objective
-from streamplace.placers.registry import PLACERS, Budget, Result
+from streamplace.placers.registry import PLACERS, Budget
+from streamplace.placers.result import Result
 
 QUESTIONS = ("throughput", "makespan")
 SEED, EVALUATIONS = 7, 300

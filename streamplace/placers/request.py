@@ -1,0 +1,91 @@
+"""Requests for placements: the same for one graph, for a data set and for a comparison."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from streamplace.io.ledger import errors_for
+from streamplace.model.expansion import expand
+from streamplace.model.problem import Problem
+from streamplace.model.relocation import Relocation
+from streamplace.objectives.conditions import composed_objective
+from streamplace.objectives.registry import Objective, suggested_by
+from streamplace.placers.named import named_placer, with_weights
+from streamplace.placers.registry import USUAL_BUDGET, Budget, Placer
+from streamplace.placers.result import Result
+from streamplace.progress import waiting
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementRequest:
+    """A placer, an objective and limits, with which problems are placed.
+
+    Attributes
+    ----------
+    placer
+        A placer, or its name with options after colons.
+    weights
+        Weights file of a learned placer.
+    objective
+        An objective, or its name; empty for the default one of each graph.
+    require
+        Conditions that a placement must meet.
+    relocation
+        Current placement of the graph; the objective then includes the cost of moving from it.
+    rate
+        Total rate of the sources in tuples/s; None for every graph's own rate.
+    subtasks
+        Whether the subtasks of parallel operators are placed one by one.
+    confidence, ledger
+        Of the interval of the throughput of a measured graph; see `errors_for`.
+
+    Examples
+    --------
+    >>> PlacementRequest("metis:k=2", require=("throughput>=0.9",)).algorithm
+    <Placer metis:k=2>
+    """
+
+    placer: str | Placer = "auto"
+    weights: Path | None = None
+    objective: str | Objective = ""
+    require: Sequence[str] = ()
+    relocation: Relocation | None = None
+    rate: float | None = None
+    subtasks: bool = False
+    seed: int = 0
+    budget: Budget = USUAL_BUDGET
+    confidence: float | None = None
+    ledger: Path | None = None
+
+    def __post_init__(self) -> None:
+        self.algorithm  # noqa: B018 - an unknown placer is refused now
+
+    @property
+    def algorithm(self) -> Placer:
+        """The placer with its weights; raise SettingError for an unknown one."""
+        placer = named_placer(self.placer) if isinstance(self.placer, str) else self.placer
+        return placer if self.weights is None else with_weights(placer, self.weights)
+
+    def answer(self, problem: Problem) -> Result:
+        """Place a problem as the request says; the result has an interval of its throughput."""
+        asked = self.prepared(problem)
+        errors = errors_for(asked.graph, self.confidence, self.ledger)
+        return replace(self.place(asked), errors=errors)
+
+    def prepared(self, problem: Problem) -> Problem:
+        """Return a problem at the rate of the request, with its subtasks if these are placed."""
+        if self.rate is not None:
+            problem = problem.at_rate(self.rate)
+        return expand(problem.graph).problem(problem) if self.subtasks else problem
+
+    def place(self, prepared: Problem) -> Result:
+        """Place a prepared problem; `Placer.place` evaluates the placement."""
+        chosen = self.objective or suggested_by(prepared.graph)
+        objective = composed_objective(chosen, self.require, self.relocation)
+        return self.algorithm.place(prepared, objective, seed=self.seed, budget=self.budget)
+
+    def waiting(self, graph: str) -> AbstractContextManager[None]:
+        """Show a spinner for this graph; only ``auto`` keeps its best placement on Ctrl-C."""
+        hint = "Ctrl-C keeps the best so far" if self.algorithm.name == "auto" else ""
+        return waiting(f"placing {graph}", hint)

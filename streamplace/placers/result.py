@@ -1,0 +1,249 @@
+"""Results of placers: value, verdict, bottleneck, report, picture and files."""
+
+import importlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from streamplace.errors import SettingError
+from streamplace.io.placements import order_facts, write_placement
+from streamplace.model.display import PICTURES, Pictured
+from streamplace.model.intervals import PredictionErrors, RateInterval
+from streamplace.model.placement import Placement
+from streamplace.model.problem import Problem
+from streamplace.model.report import Heading, Report, duration, percent
+from streamplace.model.sheets import about_parts
+from streamplace.objectives.explanation import Explanation
+from streamplace.objectives.registry import Objective
+
+if TYPE_CHECKING:
+    from streamplace.objectives.throughput.loads import FullestResource
+
+DRAWN = (".svg", ".png", ".pdf")
+PROVEN = 1e-6
+"""Relative distance from the bound within which a value counts as the best possible."""
+
+
+@dataclass(frozen=True, slots=True)
+class Improvement:
+    """An improvement during a search: its time, value and number of evaluations."""
+
+    seconds: float
+    value: float
+    evaluations: int = 1
+
+
+class PlacementDrawing(Protocol):
+    """Drawing of a placement, which notebooks show."""
+
+    def svg(self) -> str:
+        """Text of the drawing as SVG."""
+        ...
+
+    def save(self, path: Path) -> None:
+        """Write an .svg, .png, .pdf or .html file."""
+        ...
+
+
+@dataclass(frozen=True)
+class Result(Pictured):
+    """A placer's answer, evaluated by the objective; ``print`` shows it like ``streamplace place``.
+
+    Attributes
+    ----------
+    objective
+        Name of the objective, conditions included.
+    value
+        Value of the placement by that objective.
+    seconds
+        Running time of the placer.
+    bound
+        Proven bound of the value of every placement; None if unknown.
+    trace
+        Improvements during the search.
+    problem, judge
+        The problem, and the objective itself.
+    errors
+        Errors of predictions for the graph; None if it was not measured.
+    """
+
+    placement: Placement
+    objective: str
+    value: float
+    placer: str
+    seed: int
+    seconds: float
+    bound: float | None = None
+    trace: tuple[Improvement, ...] = ()
+    problem: Problem = field(kw_only=True, repr=False, compare=False)
+    judge: Objective = field(kw_only=True, repr=False, compare=False)
+    errors: PredictionErrors | None = field(default=None, kw_only=True, repr=False, compare=False)
+
+    @property
+    def interval(self) -> RateInterval | None:
+        """Interval of the tuples/s that the sources emit; None for graphs that were not measured.
+
+        Sources emit at most the offered rate, so both ends may be equal.
+        """
+        facts = self.explain().headline() if self.errors is not None else {}
+        if self.errors is None or "throughput" not in facts or "bottleneck" not in facts:
+            return None
+        share, load = facts["relative_throughput"], facts["bottleneck"]["load"]
+        offered = facts["throughput"] / share if share else 0.0
+        carries = facts["throughput"] if share < 1 or load <= 0 else offered / load
+        return self.errors.interval(carries).up_to(offered)
+
+    @property
+    def gap(self) -> float | None:
+        """Distance of the value from the bound, in the objective's unit; None without a bound."""
+        return None if self.bound is None else abs(self.value - self.bound)
+
+    @property
+    def proven(self) -> bool:
+        """Whether the value meets its bound."""
+        return proven(self.value, self.bound)
+
+    def explain(self) -> Explanation:
+        """Explain the value of the placement, its bottleneck, and moves that would help."""
+        return self._explanation
+
+    @cached_property
+    def _explanation(self) -> Explanation:
+        return self.judge.explained(self.problem, self.placement)
+
+    def report(self) -> Report:
+        """Report the devices and their operators, the bound, and the verdict."""
+        explanation = self.explain()
+        graph, parts = self.problem.graph, explanation.brief().parts
+        sentences = [part for part in parts if isinstance(part, str)]
+        heading = f" by {self.placer}: {explanation.words}, search time {duration(self.seconds)}"
+        bound = bound_in_words(self.judge, self.value, self.bound)
+        return Report(
+            (
+                *(part for part in parts if not isinstance(part, str)),
+                *about_parts(graph.operators),
+                Heading(graph.name, heading),
+                *sentences,
+                *([] if bound is None else [bound]),
+                *self._likely(),
+                f"Verdict: {self.verdict}",
+            ),
+            subject=self,
+        )
+
+    def _likely(self) -> Iterator[str]:
+        """Yield a sentence with the interval of the throughput, if the graph was measured."""
+        interval = self.interval
+        if interval is not None and self.errors is not None:
+            yield (
+                f"Throughput: {interval.low:.4g} to {interval.high:.4g} tuples/s, with "
+                f"{self.errors.words}"
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that ``streamplace place --json`` prints."""
+        headline, name, interval = self.explain().headline(), self.judge.quantity, self.interval
+        likely = {}
+        if interval is not None and self.errors is not None:
+            likely = {"interval": interval._asdict(), "errors": self.errors.to_json()}
+        return {
+            "graph": self.problem.graph.name,
+            "objective": self.objective,
+            "assignment": self.placement.as_dict(),
+            **order_facts(self.placement),
+            **{**headline, name: headline.get(name, self.value)},
+            "bound": self.bound,
+            "gap": self.gap,
+            "verdict": self.verdict,
+            **likely,
+            "placer": self.placer,
+            "seed": self.seed,
+            "seconds": self.seconds,
+        }
+
+    @property
+    def verdict(self) -> str:
+        """Distance from the best possible value, and the bottleneck, in one sentence."""
+        return verdict(self.value, self.bound, self.explain())
+
+    @property
+    def bottleneck(self) -> "FullestResource | None":
+        """Fullest resource, with its ``label``, ``load`` and the operators that it carries.
+
+        None for objectives of a single pass, which no resource limits alone.
+        """
+        explanation: Any = self.explain()
+        limit: FullestResource | None = getattr(
+            getattr(explanation, "beside", None) or explanation, "bottleneck", None
+        )
+        return limit
+
+    def facts(self) -> dict[str, Any]:
+        """Return what a placement file says besides the placement."""
+        share = self.explain().headline().get("relative_throughput")
+        return {
+            "graph": self.problem.graph.name,
+            "placer": self.placer,
+            "objective": self.objective,
+            "value": self.value,
+            **({} if share is None else {"relative_throughput": share}),
+        }
+
+    def plot(self) -> PlacementDrawing:
+        """Draw the graph with its placement, as `draw` does; notebooks show the drawing."""
+        drawing: PlacementDrawing = importlib.import_module(PICTURES).drawing_of(self)
+        return drawing
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write a file.
+
+        A placement for other commands if its name ends in .json, a report for .html, a picture
+        for .svg, .png or .pdf.
+        """
+        target = Path(path)
+        if target.suffix == ".html":
+            self.report().save(target)
+        elif target.suffix in DRAWN:
+            self.plot().save(target)
+        elif target.suffix == ".json":
+            write_placement(self.placement, target, **self.facts())
+        else:
+            raise SettingError(
+                f"{target} must end in .json (a placement), .html (a report), or "
+                f"{', '.join(DRAWN)} (a picture)"
+            )
+
+    def __repr__(self) -> str:
+        value = self.judge.format(self.value)
+        return f"<Result of {self.placer}: {self.objective} {value}, {self.placement!r}>"
+
+
+def proven(value: float, bound: float | None) -> bool:
+    """Whether a value meets its bound up to rounding."""
+    return bound is not None and abs(value - bound) <= PROVEN * abs(bound)
+
+
+def verdict(value: float, bound: float | None, explanation: Explanation) -> str:
+    """Verdict in one sentence."""
+    if bound is None:
+        return explanation.verdict
+    if proven(value, bound):
+        return f"the best possible, proven; {explanation.verdict}"
+    if min(value, bound) <= 0:
+        return explanation.verdict
+    if value < bound:
+        return f"at least {percent(value / bound)} of the best possible; {explanation.verdict}"
+    return f"at most {percent(value / bound - 1)} above the best possible; {explanation.verdict}"
+
+
+def bound_in_words(objective: Objective, value: float, bound: float | None) -> str | None:
+    """The bound in one sentence, with the gap if there is one; None without a bound."""
+    if bound is None:
+        return None
+    text = f"Bound: no placement is better than {objective.format(bound)}"
+    if proven(value, bound):
+        return text
+    return f"{text} (gap {objective.format(abs(value - bound))})"
