@@ -47,7 +47,7 @@ def test_a_watch_without_options_looks_and_changes_nothing(
     run: Callable, flink: ScriptedFlink
 ) -> None:
     """It needs neither the jar nor a Flink on this machine."""
-    answer = run("flink", "watch", "--rest", flink.url)
+    answer = run("flink", "watch", "--rest", flink.url, "--policy", "ds2")
     assert (answer.status, answer.out) == (0, ""), answer.err
     first, last = answer.err.splitlines()
     assert "104 tuples/s on 1 TaskManager; the CPU of dev-0 is used to 100.0 %" in first

@@ -160,10 +160,11 @@ def test_what_back_pressure_hides_and_what_waits_counts(scene: Scene) -> None:
 
 
 def test_a_policy_may_wait_although_the_rate_may_not_be_carried(scene: Scene) -> None:
-    """The work function lets tuples be late by a part of a minute before it moves the job."""
+    """The work function lets tuples be late by up to a minute: six rounds of 14 of 90 too many."""
     rounds = scene.rounds("work-function")
-    assert scene.passes(rounds, look(95))[0].endswith("stays; the policy does not move it yet")
-    assert "the job is moved" in scene.passes(rounds, look(104))[0]
+    told = scene.passes(rounds, *[look(104)] * 6)
+    assert told[0].endswith("stays; the policy does not move it yet")
+    assert 1 <= next(n for n, line in enumerate(told) if "the job is moved" in line) <= 5
 
 
 def test_a_job_is_not_moved_to_where_it_would_carry_no_more(
@@ -289,7 +290,7 @@ def test_a_full_disk_stops_moves_and_not_the_watch(scene: Scene) -> None:
 
 
 def test_a_watch_that_was_killed_decides_as_if_it_had_gone_on(scene: Scene, tmp_path: Path) -> None:
-    """The policy remembers what staying has cost: the move comes in the same round."""
+    """The policy remembers what has arrived: the move comes in the same round."""
 
     def move_of(kill_at: int | None) -> int:
         store = WatchStore(tmp_path / f"{kill_at}.sqlite")
@@ -298,13 +299,13 @@ def test_a_watch_that_was_killed_decides_as_if_it_had_gone_on(scene: Scene, tmp_
         for number in range(100):
             if number == kill_at:
                 rounds = scene.rounds("work-function", acts=False)
-            if "a move would pay" in scene.passes(rounds, look(50, 3))[0]:
+            if "a move would pay" in scene.passes(rounds, look(95))[0]:
                 return number
         raise AssertionError("never")
 
     whole = move_of(None)
-    assert whole == pytest.approx(60, abs=2)  # half an hour of both plans, there and back
-    assert move_of(17) == whole
+    assert 2 <= whole <= 20
+    assert move_of(1) == whole
     assert move_of(whole) == whole
 
 

@@ -26,6 +26,8 @@ from streamplace.model.messages import shown
 
 PATIENCE_SECONDS = 120.0
 """Default time limit for a job to become warm."""
+LONGER = 2.5
+"""Factor of the patience with a job whose counters Flink updates so rarely that windows are few."""
 MOST_COMPILERS = 0.5
 """Part of the CPU of TaskManagers from which on compilers leave nothing that could be judged."""
 MOST_MIX = 0.4
@@ -102,7 +104,8 @@ def warm_profile(
             answer = profile_of(watch, verdict.windows)
             answer.doubts.extend([verdict.reason] if verdict.reason else [])
             return replace(answer, windows=tuple(windows[-verdict.windows :]))
-        if waited >= warmth.patience:
+        is_enough = len(windows) >= LEAST_BUSY_WINDOWS or waited >= LONGER * warmth.patience
+        if waited >= warmth.patience and is_enough:
             break
         tell(f"the job is not warm after {waited:.0f} s: {verdict.reason}")
     last = windows[-LEAST_BUSY_WINDOWS:]
