@@ -23,6 +23,7 @@ from streamplace.cli._output import (
 from streamplace.cli._sweeps import FailedGraphs, dry_run, print_estimate, resumable, spread
 from streamplace.cli._what_ifs import WhatIf, what_ifs
 from streamplace.errors import SettingError
+from streamplace.model.defaults import USUAL_ERROR
 
 if TYPE_CHECKING:
     from streamplace.io.datasets import DataSet
@@ -72,6 +73,18 @@ SUFFIXES = (".json", ".html")
 @spread
 @dry_run
 @_options.objective
+@click.option(
+    "--robust",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Number of operators on each device whose CPU cost may be higher than in the graph.",
+)
+@click.option(
+    "--error",
+    type=_options.Share(click.FloatRange(0)),
+    help=f"Share by which these costs may be higher.  [default: {USUAL_ERROR:g}]",
+)
 @_options.conditions
 @_options.present
 @click.option(
@@ -104,6 +117,8 @@ def command(
     constraints_file: Path | None,
     cluster: ClusterChoice,
     objective: str,
+    robust: int,
+    error: float | None,
     require: tuple[str, ...],
     present: Path | None,
     passes: float | None,
@@ -129,6 +144,7 @@ def command(
     from streamplace.model.units import total_rate
     from streamplace.placers.request import PlacementRequest
 
+    objective = _protected(objective, robust, error)
     request = PlacementRequest(
         placer_name,
         weights,
@@ -173,6 +189,17 @@ def command(
     offered = partial(with_command, graph=graph, cluster=cluster, options=rules)
     _place(request, problem, output, as_json, offered)
     return 0
+
+
+def _protected(objective: str, robust: int, error: float | None) -> str:
+    """Name of the objective if operators of every device may cost more."""
+    if not robust:
+        if error is not None:
+            raise SettingError("--error is for --robust; add --robust, or drop --error")
+        return objective
+    if objective not in ("", "throughput"):
+        raise SettingError("--robust is for the throughput; drop --robust or --objective")
+    return f"throughput:robust={robust}:error={USUAL_ERROR if error is None else error:g}"
 
 
 def _place(

@@ -1,6 +1,9 @@
 """Throughput in the worst case: some operators of each device cost more than the graph says."""
 
+import json
+from collections.abc import Callable
 from itertools import chain, combinations
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -98,6 +101,23 @@ def test_a_robust_placement_spreads_what_may_cost_more() -> None:
     devices = found.placement.as_dict()
     assert devices["o0"] != devices["o1"]
     assert "even if any operator of each device costs 50 % more" in found.verdict
+
+
+def test_the_command_protects_operators(run: Callable, tmp_path: Path) -> None:
+    """It is the same as the objective with options; what has no effect is refused."""
+    graph = tmp_path / "graph.json"
+    sp.write_graph(drawn(3)[0].graph, graph)
+    place = ("place", str(graph), "--devices", "3", "--evaluations", "500")
+    answer = run(*place, "--robust", "2", "--error", "20%", "--json")
+    options = run(*place, "--objective", "throughput:robust=2:error=0.2", "--json")
+    found, same = json.loads(answer.out), json.loads(options.out)
+    assert found["assignment"] == same["assignment"]
+    assert found["robust_throughput"] == same["robust_throughput"] <= found["relative_throughput"]
+    assert found["objective"] == same["objective"] == "throughput:error=0.2:robust=2"
+    for wrong in (("--error", "0.2"), ("--robust", "1", "--objective", "latency")):
+        refused = run(*place, *wrong)
+        assert (refused.status, refused.out) == (2, "")
+        assert "drop --" in refused.err
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isfinite
+from typing import Any
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from streamplace.model.defaults import USUAL_ERROR
 from streamplace.model.messages import listed, quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.report import percent
+from streamplace.model.report import Report, percent
 from streamplace.objectives.explanation import PlainExplanation
 
 SUBTASK = re.compile(r"#+\d+$")
@@ -66,6 +67,20 @@ class Protection:
         return cls(int(_number(texts, "robust")), _number(texts, "error", USUAL_ERROR))
 
 
+@dataclass(frozen=True, slots=True)
+class WorstCase(PlainExplanation):
+    """Value in the worst case, beside the loads of the graph as it is."""
+
+    def headline(self) -> dict[str, Any]:
+        """The value, and the facts of the graph as it is."""
+        facts = {} if self.beside is None else self.beside.headline()
+        return {"robust_throughput": self.value, **facts}
+
+    def brief(self) -> Report:
+        """Devices with their loads and operators, and the bottleneck."""
+        return PlainExplanation.brief(self) if self.beside is None else self.beside.brief()
+
+
 def robust(problem: Problem, placements: Ints, protection: Protection) -> Floats:
     """Relative throughput [B] if on every device the dearest operators cost more."""
     from streamsim.robust import robust_throughput
@@ -75,15 +90,13 @@ def robust(problem: Problem, placements: Ints, protection: Protection) -> Floats
     )
 
 
-def explain_robust(
-    problem: Problem, placement: Placement, protection: Protection
-) -> PlainExplanation:
-    """Value in the worst case, beside the loads of the graph as it is."""
+def explain_robust(problem: Problem, placement: Placement, protection: Protection) -> WorstCase:
+    """Explain a placement in the worst case."""
     from streamplace.objectives.throughput.explain import explain
 
     value = float(robust(problem, placement.index[None, :], protection)[0])
     words = f"{percent(value)} of the sources' rate even if {protection.words}"
-    return PlainExplanation("throughput", value, words, placement, explain(problem, placement))
+    return WorstCase("throughput", value, words, placement, explain(problem, placement))
 
 
 def _units(problem: Problem) -> Ints:
