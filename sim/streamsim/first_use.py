@@ -1,4 +1,4 @@
-"""What a program does before it compiles its first kernel, such as compiling many in parallel.
+"""Preparation of a program before it compiles its first kernel, such as compiling many in parallel.
 
 This file imports nothing, so that a program can name its function before it knows whether it needs
 any kernel.

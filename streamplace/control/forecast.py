@@ -72,7 +72,7 @@ class ErrorQuantiles:
 
 
 class NeedForecast:
-    """What is needed now and in the periods to come, from the rates so far.
+    """Rates that are needed now and in the periods to come, from the rates so far.
 
     Parameters
     ----------

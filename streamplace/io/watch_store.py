@@ -57,7 +57,7 @@ class JobWatched(SettingError):
 
 @dataclass(frozen=True, slots=True)
 class WatchRound:
-    """What a round has seen, what the model says, and what follows.
+    """A round: its observations, the predictions for them, and the decision.
 
     Attributes
     ----------

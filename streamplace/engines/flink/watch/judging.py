@@ -15,8 +15,7 @@ from streamplace.model.messages import counted
 from streamplace.model.report import duration, percent
 
 HIDDEN = 1.2
-"""What arrives for sources that back-pressure holds back is unknown; it is taken for so many times
-what they emit."""
+"""Assumed ratio of the tuples that arrive for sources to those that they emit under back-pressure."""
 EDGE = 0.05
 """A rate that is further above what the present layout should carry contradicts the model."""
 
@@ -57,7 +56,7 @@ class QuietHours:
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """What guards look at besides the job's rate.
+    """Facts that guards look at besides the job's rate.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a round sees of a running job: its rate, what waits, where it runs, and its checkpoints."""
+"""Look at a running job: its rate, its backlog, its layout, and its checkpoints."""
 
 from collections.abc import Mapping
 from contextlib import suppress

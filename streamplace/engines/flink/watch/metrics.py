@@ -28,7 +28,7 @@ _KINDS: Mapping[str, tuple[str, str]] = {
 
 
 class WatchMetrics:
-    r"""What rounds have seen, as the text that Prometheus reads.
+    r"""State after the last round as the text that Prometheus reads.
 
     Parameters
     ----------

@@ -54,7 +54,7 @@ class WatchPlan:
 
 @dataclass(frozen=True, slots=True)
 class JobModel:
-    """What is known of a job after a measurement.
+    """A measured job with the layouts that it may have.
 
     Attributes
     ----------
