@@ -15,7 +15,7 @@ from streamplace.model.messages import counted
 from streamplace.model.report import duration, percent
 
 HIDDEN = 1.2
-"""Assumed ratio of the tuples that arrive for sources to those that they emit under back-pressure."""
+"""Assumed ratio of what arrives for sources to what they emit under back-pressure."""
 EDGE = 0.05
 """A rate that is further above what the present layout should carry contradicts the model."""
 
