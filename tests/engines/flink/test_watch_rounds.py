@@ -149,6 +149,14 @@ def test_a_job_moves_up_where_its_rate_may_not_be_carried_and_down_where_less_ca
     assert "dev-0 alone should carry 100 tuples/s (90 to 110), which saves 1 TaskMan" in told[0]
 
 
+def test_a_watch_that_has_just_begun_leaves_no_task_managers(scene: Scene) -> None:
+    """A single look may be a lull; more TaskManagers are taken at once."""
+    told = scene.passes(scene.rounds(), *[look(50, 2)] * 5)
+    assert told[0].endswith("saves 1 TaskManager; but it has been watched for 1 min only")
+    assert [("the job is moved" in line) for line in told] == [False] * 4 + [True]
+    assert scene.moves == [1]
+
+
 def test_what_back_pressure_hides_and_what_waits_counts(scene: Scene) -> None:
     """80 are carried; a fifth more may be offered, and a backlog that grows is offered."""
     assert "stays" in scene.passes(scene.rounds(), look(80))[0]

@@ -1,5 +1,6 @@
 """Judgements of a watch, without engine and clock: what pays, and what keeps it from being done."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import time
@@ -68,12 +69,18 @@ class Circumstances:
         Whether checkpoints fail.
     others
         What others have changed about the job; empty if nothing.
+    watched
+        Seconds for which the job has been watched.
+    is_down
+        Whether the move would leave TaskManagers.
     """
 
     hour: time
     since_move: float | None = None
     checkpoints_fail: bool = False
     others: str = ""
+    watched: float = math.inf
+    is_down: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +90,8 @@ class Guards:
     Attributes
     ----------
     least_seconds
-        Least time between the beginnings of two moves.
+        Least time between the beginnings of two moves, and for which a job is watched before it is
+        moved to fewer TaskManagers.
     quiet
         Hours of maintenance, or of much traffic.
     """
@@ -103,6 +111,8 @@ class Guards:
         if now.since_move is not None and now.since_move < self.least_seconds:
             left = duration(self.least_seconds - now.since_move)
             return f"the last move is too recent (for {left} more)"
+        if now.is_down and now.watched < self.least_seconds:
+            return f"it has been watched for {duration(now.watched)} only"
         return ""
 
 

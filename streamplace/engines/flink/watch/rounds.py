@@ -144,7 +144,8 @@ class JobRounds:
         if self.mover is None:
             self._end(seen, f"{state}; a move would pay: {reason}")
             return seen.job
-        if held := self.guards.hold(self._circumstances()):
+        is_down = target.machines < model.present.machines
+        if held := self.guards.hold(self._circumstances(is_down=is_down)):
             self._end(seen, f"{state}; a move would pay: {reason}; but {held}")
             return seen.job
         if self.monotonic() - self._measured > FRESH_SECONDS:
@@ -241,9 +242,10 @@ class JobRounds:
             cost=tuple(float(plan.machines) for plan in model.plans),
         )
 
-    def _circumstances(self) -> Circumstances:
+    def _circumstances(self, *, is_down: bool) -> Circumstances:
         since = None if self._begun is None else self.monotonic() - self._begun
-        return Circumstances(self.local().time(), since, self._fails, self._others)
+        now = self.local().time()
+        return Circumstances(now, since, self._fails, self._others, self._passed, is_down)
 
     def _end(self, seen: WatchRound, words: str) -> None:
         """Tell a round, and record it."""
