@@ -11,7 +11,7 @@ import numpy as np
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.defaults import USUAL_ERROR
-from streamplace.model.messages import listed, quoted
+from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.report import Report, percent
@@ -57,12 +57,13 @@ class Protection:
         Protection(number=2, error=0.2)
         """
         unknown = sorted(texts.keys() - {"robust", "error"})
-        if unknown or "robust" not in texts:
+        if unknown:
             raise SettingError(
-                f"objective throughput has the options robust and error, and {listed(unknown)} is "
-                "none of them"
-                if unknown
-                else "option error of throughput needs robust, as in throughput:robust=2:error=0.2"
+                f"objective throughput has no option {quoted(unknown[0])}; it has robust, error"
+            )
+        if "robust" not in texts:
+            raise SettingError(
+                "option error of throughput needs robust, as in throughput:robust=2:error=0.2"
             )
         return cls(int(_number(texts, "robust")), _number(texts, "error", USUAL_ERROR))
 

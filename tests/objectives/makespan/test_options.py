@@ -79,7 +79,8 @@ def test_conditions_take_options_too() -> None:
         ("makespan:queue=lifo", "queue is 'lifo'; choose one of fifo"),
         ("makespan:queue", "'queue' of objective makespan cannot be read; write KEY=VALUE"),
         ("makespan:queue=fifo:queue=rows", "given twice"),
-        ("throughput:preset=giph", "throughput takes no options"),
+        ("energy:preset=giph", "energy takes no options"),
+        ("throughput:preset=giph", "has no option 'preset'; it has robust, error"),
         ("mkspan:preset=giph", "did you mean 'makespan'"),
     ],
 )
