@@ -197,9 +197,11 @@ def _protected(objective: str, robust: int, error: float | None) -> str:
         if error is not None:
             raise SettingError("--error is for --robust; add --robust, or drop --error")
         return objective
-    if objective not in ("", "throughput"):
-        raise SettingError("--robust is for the throughput; drop --robust or --objective")
-    return f"throughput:robust={robust}:error={USUAL_ERROR if error is None else error:g}"
+    from streamplace.objectives.registry import DEFAULT
+
+    if objective not in ("", DEFAULT):
+        raise SettingError(f"--robust is for the {DEFAULT}; drop --robust or --objective")
+    return f"{DEFAULT}:robust={robust}:error={USUAL_ERROR if error is None else error:g}"
 
 
 def _place(
