@@ -142,13 +142,13 @@ def command(
     """
     from streamplace.io.files import is_special
     from streamplace.model.units import total_rate
+    from streamplace.objectives.throughput.robust import protected
     from streamplace.placers.request import PlacementRequest
 
-    objective = _protected(objective, robust, error)
     request = PlacementRequest(
         placer_name,
         weights,
-        objective,
+        protected(objective, robust, error),
         require,
         _relocation(present, passes, startup),
         None if rate is None else total_rate(rate),
@@ -183,25 +183,12 @@ def command(
     problem = _options.read_problem(graph, cluster, None, constraints_file, changes)
     say_trust(problem.graph, trusts=trust_profile)
     rules = {
-        "rate": rate, "objective": objective, "from": present, "startup": startup,
+        "rate": rate, "objective": request.objective, "from": present, "startup": startup,
         "constraints": constraints_file, **what_if.options,
     }  # fmt: skip
     offered = partial(with_command, graph=graph, cluster=cluster, options=rules)
     _place(request, problem, output, as_json, offered)
     return 0
-
-
-def _protected(objective: str, robust: int, error: float | None) -> str:
-    """Name of the objective if operators of every device may cost more."""
-    if not robust:
-        if error is not None:
-            raise SettingError("--error is for --robust; add --robust, or drop --error")
-        return objective
-    from streamplace.objectives.registry import DEFAULT
-
-    if objective not in ("", DEFAULT):
-        raise SettingError(f"--robust is for the {DEFAULT}; drop --robust or --objective")
-    return f"{DEFAULT}:robust={robust}:error={USUAL_ERROR if error is None else error:g}"
 
 
 def _place(

@@ -16,6 +16,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.report import Report, percent
 from streamplace.objectives.explanation import PlainExplanation
+from streamplace.objectives.registry import DEFAULT, Objective
 
 SUBTASK = re.compile(r"#+\d+$")
 
@@ -66,6 +67,24 @@ class Protection:
                 "option error of throughput needs robust, as in throughput:robust=2:error=0.2"
             )
         return cls(int(_number(texts, "robust")), _number(texts, "error", USUAL_ERROR))
+
+
+def protected(
+    objective: str | Objective, robust: int, error: float | None = None
+) -> str | Objective:
+    """Objective for which so many operators of each device may cost more by an error.
+
+    >>> protected("", 2), protected("latency", 0)
+    ('throughput:robust=2:error=0.15', 'latency')
+    """
+    if not robust:
+        if error is not None:
+            raise SettingError("error is that of robust operators; give robust, or drop error")
+        return objective
+    if isinstance(objective, Objective) or objective not in ("", DEFAULT):
+        raise SettingError("only the throughput can be robust; drop robust, or the objective")
+    share = USUAL_ERROR if error is None else error
+    return f"{DEFAULT}:robust={robust}:error={share:g}"
 
 
 @dataclass(frozen=True, slots=True)
