@@ -183,7 +183,7 @@ def command(
     problem = _options.read_problem(graph, cluster, None, constraints_file, changes)
     say_trust(problem.graph, trusts=trust_profile)
     rules = {
-        "rate": rate, "objective": request.objective, "from": present, "startup": startup,
+        "rate": rate, "objective": str(request.objective), "from": present, "startup": startup,
         "constraints": constraints_file, **what_if.options,
     }  # fmt: skip
     offered = partial(with_command, graph=graph, cluster=cluster, options=rules)
