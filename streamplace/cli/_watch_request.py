@@ -168,12 +168,12 @@ class WatchRequest:
     def _placed(self, rest: "Rest", job: str, placement: Path | None) -> "PlacedJob":
         """The job with the devices of a placement, or with those that it runs on."""
         from streamplace.engines.flink.pin.pinning import read_vectors
-        from streamplace.engines.flink.watch.look import layout_of
+        from streamplace.engines.flink.rest.tasks import layout_of
         from streamplace.engines.flink.watch.placed_job import PlacedJob
 
         if placement is not None:
             return PlacedJob(job, read_vectors(placement))
-        return PlacedJob(job, dict(layout_of(rest, job, rest.running_job(job))))
+        return PlacedJob(job, layout_of(rest, job, rest.running_job(job)))
 
     def _placement_file(self) -> str:
         """File of the present placement, for messages."""

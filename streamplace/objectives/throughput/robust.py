@@ -105,8 +105,9 @@ def robust(problem: Problem, placements: Ints, protection: Protection) -> Floats
     """Relative throughput [B] if on every device the dearest operators cost more."""
     from streamsim.robust import robust_throughput
 
+    units = problem.cached("units of robust operators", _units)
     return robust_throughput(
-        problem.instance, placements, protection.number, protection.error, _units(problem)
+        problem.instance, placements, protection.number, protection.error, units
     )
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import hypot
 from pathlib import Path
-from urllib.parse import quote
 
 from streamplace.engines.flink.decide.candidates import (
     Question,
@@ -27,10 +26,10 @@ from streamplace.engines.flink.move.pause import expected_pause
 from streamplace.engines.flink.move.settling import SourceFlow, source_flow
 from streamplace.engines.flink.program.chains import unfused
 from streamplace.engines.flink.program.submission import chain_states
-from streamplace.engines.flink.rest.tasks import job_operators
+from streamplace.engines.flink.rest.tasks import layout_of
 from streamplace.engines.live import Measurement
-from streamplace.errors import FormatError, StreamplaceError
-from streamplace.io.ledger import LedgerEntry, append_entries, errors_for
+from streamplace.errors import StreamplaceError
+from streamplace.io.ledger import LedgerEntry, errors_for, note_run
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import PROFILE_DRIFT
 from streamplace.model.trust import check_trust
@@ -166,14 +165,7 @@ class JobImprover:
     def _present(self, job: str) -> Layout:
         """Operator → device of each of its subtasks, in order."""
         rest = self.engine.rest
-        document = rest.running_job(job)
-        present: Layout = {}
-        for vertex, operators in zip(document["vertices"], job_operators(document), strict=True):
-            path = f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex['id'], safe='')}"
-            rows = rest.get(path)["subtasks"]
-            devices = [str(row.get("taskmanager-id") or "") for row in rows]
-            present.update(dict.fromkeys(operators.names, devices))
-        return present
+        return layout_of(rest, job, rest.running_job(job))
 
     def _moved(self, proposal: Proposal) -> FlinkMoved:
         if proposal.plan is None or self.move is None:
@@ -198,10 +190,7 @@ class JobImprover:
                 None if errors is None else errors.supported,
                 BY,
             )
-            try:
-                append_entries(self.ledger, [entry])
-            except FormatError as error:  # the job runs nevertheless
-                self.tell(f"warning: {error}")
+            note_run(self.ledger, entry, self.tell)
         return flow
 
     def _falls_short(self, proposal: Proposal, flow: SourceFlow) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from streamplace.engines.flink.program.identity import TaskOperators, operators_of
-from streamplace.engines.flink.rest.answer_shapes import Job
+from streamplace.engines.flink.rest.answer_shapes import Job, Subtask
 from streamplace.engines.flink.rest.client import Rest
 
 
@@ -57,12 +57,25 @@ def job_operators(document: Job, expected: Iterable[str] = ()) -> list[TaskOpera
     return operators_of(document["vertices"], plan["nodes"], expected)
 
 
+def layout_of(rest: Rest, job: str, document: Job) -> dict[str, list[str]]:
+    """Operator → device of each of its subtasks, in order."""
+    layout: dict[str, list[str]] = {}
+    for vertex, operators in zip(document["vertices"], job_operators(document), strict=True):
+        rows = _subtasks(rest, job, vertex["id"])
+        devices = [str(row.get("taskmanager-id") or "") for row in rows]
+        layout.update(dict.fromkeys(operators.names, devices))
+    return layout
+
+
+def _subtasks(rest: Rest, job: str, vertex: str) -> list[Subtask]:
+    path = f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex, safe='')}"
+    subtasks: list[Subtask] = rest.get(path)["subtasks"]
+    return subtasks
+
+
 def _devices(rest: Rest, job: str, vertex: str) -> dict[str, int]:
-    subtasks = rest.get(f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex, safe='')}")[
-        "subtasks"
-    ]
     devices: dict[str, int] = {}
-    for subtask in subtasks:
+    for subtask in _subtasks(rest, job, vertex):
         device = str(subtask.get("taskmanager-id") or "(unassigned)")
         devices[device] = devices.get(device, 0) + 1
     return dict(sorted(devices.items()))

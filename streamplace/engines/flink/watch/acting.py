@@ -21,8 +21,8 @@ from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, R
 from streamplace.engines.flink.rest.job_ids import chain_of, successor
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
-from streamplace.errors import FormatError, StreamplaceError
-from streamplace.io.ledger import LedgerEntry, append_entries
+from streamplace.errors import StreamplaceError
+from streamplace.io.ledger import LedgerEntry, note_run
 from streamplace.io.watch_store import (
     FAILED,
     MOVED,
@@ -179,10 +179,7 @@ class WatchMover:
                 self.confidence,
                 BY,
             )
-            try:
-                append_entries(self.ledger, [entry])
-            except FormatError as error:
-                self.tell(f"warning: {error}")
+            note_run(self.ledger, entry, self.tell)
         return moved.job
 
     def _looked_up(self, number: int, decision: WatchDecision, why: str) -> str | None:

@@ -11,7 +11,7 @@ from streamplace.engines.flink.move.settling import source_flow
 from streamplace.engines.flink.move.state import CheckpointTotals, checkpoint_counts
 from streamplace.engines.flink.rest.answer_shapes import Job, Metric
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Refusal, Rest
-from streamplace.engines.flink.rest.tasks import job_operators
+from streamplace.engines.flink.rest.tasks import layout_of
 from streamplace.model.messages import listed, quoted
 
 
@@ -79,17 +79,6 @@ def look_at(rest: Rest, job: str) -> JobLook:
 def shape_of(document: Job) -> dict[str, int]:
     """Task → parallelism."""
     return {vertex["name"]: vertex["parallelism"] for vertex in document["vertices"]}
-
-
-def layout_of(rest: Rest, job: str, document: Job) -> Layout:
-    """Operator → device of each of its subtasks, in order."""
-    layout: Layout = {}
-    for vertex, operators in zip(document["vertices"], job_operators(document), strict=True):
-        path = f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex['id'], safe='')}"
-        rows = rest.get(path)["subtasks"]
-        devices = [str(row.get("taskmanager-id") or "") for row in rows]
-        layout.update(dict.fromkeys(operators.names, devices))
-    return layout
 
 
 def running_layout(rest: Rest, job: str) -> Layout:

@@ -79,11 +79,6 @@ class JobModel:
     present: WatchPlan
     limit: str
 
-    @property
-    def is_improvable(self) -> bool:
-        """Whether a better layout is known on as many TaskManagers as now."""
-        return self.plans[self.level].layout != self.present.layout
-
 
 def job_model(
     job: str,
