@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field, replace
 from datetime import datetime, time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from streamplace import Cluster, Operator, Stream, StreamGraph
 from streamplace.control.policy import POLICIES
 from streamplace.engines.flink.decide.candidates import Question
+from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.state import CheckpointTotals
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
@@ -17,11 +19,13 @@ from streamplace.engines.flink.watch import rounds as passing
 from streamplace.engines.flink.watch.judging import Guards, QuietHours, RateJudge
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.look import JobLook
+from streamplace.engines.flink.watch.modelling import JobModeller
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan, job_model
 from streamplace.engines.flink.watch.rounds import JobRounds
 from streamplace.engines.live import Measurement
 from streamplace.errors import SettingError
 from streamplace.io.watch_store import StoreError, WatchDecision, WatchStore, utc_now
+from streamplace.model.graph import PROFILE_DRIFT
 from streamplace.model.intervals import RateInterval
 
 DEVICES = ("dev-0", "dev-1", "dev-2")
@@ -332,6 +336,16 @@ def question(devices: list[str], limited: bool = False) -> Question:
     cluster = Cluster.uniform(3, mips=1000.0)
     measured = Measurement(graph, cluster, limited)
     return Question(measured, {"src": ["d0"], "map": devices}, {}, spreads=True)
+
+
+def test_no_layout_is_chosen_by_the_measurement_of_a_cold_job() -> None:
+    """The next round measures it again."""
+    asked = question(["d0"] * 4)
+    cold = replace(asked.measured.graph, attributes={PROFILE_DRIFT: 0.5})
+    measured = replace(asked.measured, graph=cold)
+    engine: Any = SimpleNamespace(rest=None, measure=lambda *_: measured)
+    with pytest.raises(UnsteadyJob, match="job is not warm yet"):
+        JobModeller(engine, print)(look(100))
 
 
 def is_improvable(model: JobModel) -> bool:

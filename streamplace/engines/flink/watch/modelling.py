@@ -11,9 +11,11 @@ from streamplace.engines.flink.decide.candidates import (
     slots_for,
 )
 from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.watch.look import JobLook
 from streamplace.engines.flink.watch.plans import JobModel, job_model
 from streamplace.io.ledger import errors_for
+from streamplace.model.graph import PROFILE_DRIFT
 from streamplace.model.trust import check_trust
 from streamplace.placers.registry import Budget
 
@@ -59,6 +61,8 @@ class JobModeller:
         """
         rest = self.engine.rest
         measured = self.engine.measure(look.job, self.seconds)
+        if PROFILE_DRIFT in measured.graph.attributes:
+            raise UnsteadyJob(f"job {look.job} is not warm yet")
         if (warning := check_trust(measured.graph, trusts=self.trusts_profile)) is not None:
             self.tell(f"warning: {warning}")
         question = Question(
