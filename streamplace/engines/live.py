@@ -5,8 +5,8 @@ their subtasks, to devices. The type of a program depends on the engine: a jar w
 for Flink, a stream graph for a pipeline of Ray actors.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from streamplace.model.cluster import Cluster
@@ -31,6 +31,8 @@ class Measurement:
         Sentences on missing measurements.
     drift
         Relative error of comparisons of layouts because the job was not warm; 0 if it was.
+    shares
+        Operator with skewed keys → part of its tuples that each of its subtasks reads.
     """
 
     graph: StreamGraph
@@ -38,6 +40,7 @@ class Measurement:
     is_limited: bool
     notes: tuple[str, ...] = ()
     drift: float = 0.0
+    shares: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

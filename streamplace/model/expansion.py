@@ -1,7 +1,7 @@
 """Expansion: the graph of subtasks, with p subtasks for every operator of parallelism p."""
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
@@ -24,6 +24,10 @@ from streamplace.model.streams import CHAINED, Streams
 MOST_SUBTASKS = 10_000_000
 MOST_STREAMS = 50_000_000
 MOST_PAIRS = 1_000_000
+LEAST_SHARE = 1e-9
+"""Share of a subtask that gets no tuples."""
+ROUNDING = 1e-6
+"""Maximum error of the sum of shares."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -179,7 +183,7 @@ def named_problem(problem: Problem, names: Iterable[str]) -> Problem:
     return problem
 
 
-def expand(graph: StreamGraph) -> Expansion:
+def expand(graph: StreamGraph, shares: Mapping[str, Sequence[float]] | None = None) -> Expansion:
     """Return the graph of subtasks of a graph; see `Expansion`.
 
     A "forward" or "chained" stream joins subtask i to subtask i. "rebalance" and "hash" join every
@@ -187,10 +191,28 @@ def expand(graph: StreamGraph) -> Expansion:
     the key groups of the target. "" means hash where the target has key groups, else forward
     between equal parallelisms and rebalance otherwise.
 
+    Parameters
+    ----------
+    shares
+        Operator → part of its tuples that each of its subtasks gets, instead of that of its key
+        groups; for operators with popular keys.
+
     Raises
     ------
     GraphError
-        When a forward stream joins different parallelisms, or the result would be too large.
+        When a forward stream joins different parallelisms, the result would be too large, or the
+        shares are not those of the operator's subtasks.
+
+    Examples
+    --------
+    >>> from streamplace.model import Operator, Stream
+    >>> graph = StreamGraph.of(
+    ...     "pipe",
+    ...     [Operator("src", rate=100), Operator("sum", parallelism=2)],
+    ...     [Stream("src", "sum", partitioning="hash")],
+    ... )
+    >>> expand(graph, {"sum": [0.7, 0.3]}).graph.input_rate.round(9).tolist()
+    [100.0, 70.0, 30.0]
     """
     p = graph.operators.parallelism.astype(np.int64)
     if (p == 1).all():
@@ -201,8 +223,9 @@ def expand(graph: StreamGraph) -> Expansion:
     copies = np.where(forward, sender, sender * receiver)
     _check_size(graph, int(p.sum()), float(copies.sum(dtype=np.float64)))
     operator = np.repeat(np.arange(graph.n_operators, dtype=np.int32), p)
-    subtasks = _subtasks(graph, p, operator)
-    streams = _subtask_streams(graph, subtasks, p, forward, copies)
+    parts = _parts(graph, shares)
+    subtasks = _subtasks(graph, p, operator, parts)
+    streams = _subtask_streams(graph, subtasks, p, forward, copies, parts)
     expanded = StreamGraph(graph.name, subtasks, streams, _attributes(graph))
     return Expansion(expanded, graph, frozen(operator))
 
@@ -240,9 +263,22 @@ def _forward(graph: StreamGraph, p: Longs) -> Bools:
     return np.asarray(equal & (straight | ((kind == "") & ~dealt)))
 
 
-def _parts(graph: StreamGraph) -> Floats:
+def _parts(graph: StreamGraph, shares: Mapping[str, Sequence[float]] | None = None) -> Floats:
     """Divisor of the operator's rate and memory for each subtask, [S]."""
-    return subtask_parts(graph.operators.max_parallelism, graph.operators.parallelism)
+    operators = graph.operators
+    parts = subtask_parts(operators.max_parallelism, operators.parallelism)
+    end = np.cumsum(operators.parallelism)
+    for name, given in (shares or {}).items():
+        row = operators.index(name)
+        number, known = int(operators.parallelism[row]), np.asarray(given, np.float64)
+        fine = len(known) == number and (known >= 0).all() and abs(known.sum() - 1) <= ROUNDING
+        if not fine:
+            raise GraphError(
+                f"shares of operator {quoted(name)}: give one for each of its {number} subtasks, "
+                "which add up to 1"
+            )
+        parts[end[row] - number : end[row]] = 1 / np.maximum(known, LEAST_SHARE)
+    return parts
 
 
 def _check_size(graph: StreamGraph, subtasks: int, streams: float) -> None:
@@ -253,9 +289,8 @@ def _check_size(graph: StreamGraph, subtasks: int, streams: float) -> None:
         )
 
 
-def _subtasks(graph: StreamGraph, p: Longs, operator: Ints) -> Operators:
+def _subtasks(graph: StreamGraph, p: Longs, operator: Ints, parts: Floats) -> Operators:
     operators = graph.operators
-    parts = _parts(graph)
     share = 1 / parts
     rows = operator.tolist()
     return Operators(
@@ -304,6 +339,7 @@ def _subtask_streams(
     p: Longs,
     forward: Bools,
     copies: Longs,
+    parts: Floats,
 ) -> Streams:
     streams = graph.streams
     first = np.cumsum(p) - p
@@ -314,12 +350,12 @@ def _subtask_streams(
     receiver = np.where(straight, copy, copy % receivers)
     to = first[streams.target][stream] + receiver
     even = np.array([kind == "rebalance" for kind in streams.partitioning], np.bool_)[stream]
-    parts = np.where(even, receivers, _parts(graph)[to])
+    divisor = np.where(even, receivers, parts[to])
     return Streams(
         subtasks,
         first[streams.source][stream] + sender,
         to,
-        selectivity=streams.selectivity[stream] / np.where(straight, 1, parts),
+        selectivity=streams.selectivity[stream] / np.where(straight, 1, divisor),
         payload=streams.payload[stream],
         partitioning=[streams.partitioning[e] for e in stream.tolist()],
         input=_inputs(graph, stream.tolist()),

@@ -7,7 +7,7 @@ predicted / measured for the placement of that time, minus 1.
 from typing import NamedTuple
 
 from streamplace.errors import ProblemError
-from streamplace.model.graph import CONSISTENCY_ERROR, CULPRIT, StreamGraph
+from streamplace.model.graph import CONSISTENCY_ERROR, CULPRIT, PROFILE_DRIFT, StreamGraph
 from streamplace.model.messages import quoted
 
 DOUBTFUL, WRONG = 0.15, 0.3
@@ -23,10 +23,14 @@ class Trust(NamedTuple):
         Predicted / measured for the profiled placement, minus 1.
     culprit
         Operator whose figure is the likely cause.
+    drift
+        Relative change of the CPU per tuple that was still to be expected, because the job was not
+        warm; 0 if it was.
     """
 
     error: float
     culprit: str
+    drift: float = 0.0
 
     @property
     def is_doubtful(self) -> bool:
@@ -35,8 +39,13 @@ class Trust(NamedTuple):
 
     @property
     def is_wrong(self) -> bool:
-        """Whether the profile must not be used."""
-        return abs(self.error) > WRONG
+        """Whether the profile must not be used.
+
+        The model may be off by what changes while a job warms up, because its CPU and its rate are
+        not counted at exactly the same time; intervals allow for that.
+        """
+        spread = 1 + self.drift
+        return not (1 - WRONG) / spread <= 1 + self.error <= (1 + WRONG) * spread
 
     def __str__(self) -> str:
         text = f"the model is off by {self.error:+.0%} for the placement that was profiled"
@@ -50,7 +59,9 @@ def trust_of(graph: StreamGraph) -> Trust | None:
     error = graph.attributes.get(CONSISTENCY_ERROR)
     if not isinstance(error, float | int):
         return None
-    return Trust(float(error), str(graph.attributes.get(CULPRIT, "")))
+    drift = graph.attributes.get(PROFILE_DRIFT, 0.0)
+    known = float(drift) if isinstance(drift, float | int) else 0.0
+    return Trust(float(error), str(graph.attributes.get(CULPRIT, "")), known)
 
 
 def check_trust(graph: StreamGraph, *, trusts: bool = False) -> str | None:

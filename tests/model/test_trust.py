@@ -1,13 +1,14 @@
 """Graphs whose model contradicts what was measured are doubted first, and then refused."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from streamplace.errors import ProblemError
 from streamplace.io.graphs import write_graph
-from streamplace.model.graph import CONSISTENCY_ERROR, CULPRIT, StreamGraph
+from streamplace.model.graph import CONSISTENCY_ERROR, CULPRIT, PROFILE_DRIFT, StreamGraph
 from streamplace.model.operators import Operator
 from streamplace.model.streams import Stream
 from streamplace.model.trust import check_trust, trust_of
@@ -46,6 +47,19 @@ def test_a_wrong_graph_is_refused_unless_it_is_trusted(error: float) -> None:
     trust = trust_of(measured(error).at_rate(7.0))
     assert trust is not None
     assert trust.is_wrong
+
+
+def test_what_changes_in_a_cold_job_does_not_make_its_profile_wrong() -> None:
+    """Its CPU per tuple still varied by half; intervals allow for that, and a warning says it."""
+    graph = measured(0.6)
+    cold = replace(graph, attributes={**graph.attributes, PROFILE_DRIFT: 0.5})
+    told = check_trust(cold)
+    assert told is not None
+    assert "off by +60%" in told
+    with pytest.raises(ProblemError, match="off by \\+96%"):
+        check_trust(replace(cold, attributes={**cold.attributes, CONSISTENCY_ERROR: 0.96}))
+    with pytest.raises(ProblemError, match="off by -60%"):
+        check_trust(replace(cold, attributes={**cold.attributes, CONSISTENCY_ERROR: -0.6}))
 
 
 def test_place_says_it_first_and_refuses(

@@ -42,6 +42,8 @@ class Vertex:
         Metric → change per second, or what is counted by a time; a text stays as it is.
     tree
         What the plan shows of it.
+    shares
+        Parts of its tuples that its subtasks read; empty if Flink does not say.
     """
 
     name: str
@@ -49,6 +51,7 @@ class Vertex:
     inputs: Sequence[tuple[str, str]] = ()
     parallelism: int = 2
     tree: str = ""
+    shares: Sequence[float] = ()
 
 
 @dataclass
@@ -118,10 +121,16 @@ class LazyRest(Rest):
                 "subtask": i,
                 "attempt": 0,
                 "taskmanager-id": self.devices[i % len(self.devices)],
-                "metrics": {"accumulated-busy-time": busy},
+                "metrics": {"accumulated-busy-time": busy} | self._read(vertex, i),
             }
             for i in range(vertex.parallelism)
         ]
+
+    def _read(self, vertex: Vertex, subtask: int) -> dict[str, float]:
+        rate = vertex.rates.get("numRecordsIn", 0.0)
+        if not vertex.shares or not isinstance(rate, int | float):
+            return {}
+        return {"read-records": vertex.shares[subtask] * rate * self.clock.now}
 
     def _of_process(self, device: str, wanted: str) -> list[dict[str, Any]]:
         if device not in self.process_cpu:

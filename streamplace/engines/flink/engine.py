@@ -123,7 +123,8 @@ class FlinkEngine:
             if measured.unmeasured_sending and len(graph.streams):
                 seen.doubts.append(measured.unmeasured_sending)
             cluster = measured.cluster()
-        return Measurement(graph, cluster, seen.is_limited, tuple(seen.doubts), seen.drift.mix)
+        doubts = tuple(seen.doubts)
+        return Measurement(graph, cluster, seen.is_limited, doubts, seen.drift.mix, seen.shares)
 
     def cluster(
         self, job: str | None = None, seconds: float = 10.0, *, beside: Sequence[str] = ()

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from streamplace.engines.flink.measure.warm_windows import (
     drift_over,
     judged,
 )
+from streamplace.engines.flink.measure.warm_windows import WARM as NO_DRIFT
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.io.ledger import errors_for, known_errors
 from streamplace.model.graph import PROFILE_DRIFT
@@ -132,6 +134,19 @@ def test_what_still_changes_is_part_of_the_profile(warming: Warming) -> None:
     errors, least = errors_for(graph, ledger=Path("none")), known_errors()
     assert errors is not None
     assert errors.low * (1 + seen.drift.level) == pytest.approx(least.low, rel=0.01)
+
+
+def test_a_cold_job_has_no_loads_per_second(warming: Warming) -> None:
+    """Its tuples become cheaper while it reads more of them: a line through that has a constant."""
+    warming.half_life, warming.compilers = 40.0, 0.3
+    seen = warm_profile(warming.rest, "job", Warmth(10.0, 90.0))
+    rising = [
+        window._replace(tuples={**window.tuples, "v0": (1 + i) * RATE}, cores=seen.windows[0].cores)
+        for i, window in enumerate(seen.windows)
+    ]
+    cold = replace(seen, windows=rising)
+    assert cold.constant["v0"] == 0
+    assert replace(cold, drift=NO_DRIFT).constant["v0"] > 0
 
 
 def test_parts_that_change_are_told_from_a_job_that_becomes_cheaper() -> None:

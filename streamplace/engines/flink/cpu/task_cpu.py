@@ -51,6 +51,8 @@ class RunningSubtask(NamedTuple):
         Name of its thread.
     busy
         Its busy time in milliseconds; NaN if Flink does not report it.
+    read
+        Number of tuples that it has read; NaN if Flink does not report it.
     """
 
     job: str
@@ -59,6 +61,7 @@ class RunningSubtask(NamedTuple):
     device: str
     thread: str
     busy: float
+    read: float = math.nan
 
     @property
     def key(self) -> Key:
@@ -88,7 +91,7 @@ class ClusterInterval:
     Attributes
     ----------
     subtasks
-        Subtasks of all jobs; ``busy`` is the increase of their busy time.
+        Subtasks of all jobs; ``busy`` and ``read`` are the increase of these numbers.
     loads
         TaskManager on this machine → CPU of its threads.
     received
@@ -145,9 +148,12 @@ def between(
     sources
         Vertices without input from others.
     """
-    before = {one.key: one.busy for one in first.subtasks}
+    before = {one.key: one for one in first.subtasks}
     subtasks = [
-        one._replace(busy=max(one.busy - before[one.key], 0.0))  # NaN stays NaN
+        one._replace(  # NaN stays NaN
+            busy=max(one.busy - before[one.key].busy, 0.0),
+            read=max(one.read - before[one.key].read, 0.0),
+        )
         for one in second.subtasks
         if one.key in before
     ]
@@ -172,9 +178,11 @@ def _subtasks(rest: Rest, job: str) -> list[RunningSubtask]:
             index = row.get("subtask", i)
             number = f"({index + 1}/{vertex['parallelism']})#{row.get('attempt', 0)}"
             device = str(row.get("taskmanager-id") or "")
-            busy = _number(row.get("metrics", {}).get("accumulated-busy-time"))
+            metrics = row.get("metrics", {})
+            busy = _number(metrics.get("accumulated-busy-time"))
+            read = _number(metrics.get("read-records"))
             thread = f"{vertex['name']} {number}"
-            subtasks.append(RunningSubtask(job, vertex["id"], index, device, thread, busy))
+            subtasks.append(RunningSubtask(job, vertex["id"], index, device, thread, busy, read))
     return subtasks
 
 

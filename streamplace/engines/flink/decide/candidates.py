@@ -23,6 +23,7 @@ from streamplace.engines.flink.decide.layouts import (
     even_layout,
     layouts,
 )
+from streamplace.engines.flink.measure.key_shares import possible_orders
 from streamplace.engines.flink.pin.fitting import left_without
 from streamplace.engines.flink.pin.names import index_name
 from streamplace.engines.flink.pin.pinning import Vectors, vectors_of
@@ -117,8 +118,17 @@ class Judge:
 
     def carried(self, layout: Layout) -> float:
         """Tuples/s that a layout carries, by the model without scaling."""
-        graph = self._question.measured.graph
-        return graph.source_rate * capacity(graph, self._question.measured.cluster, layout)
+        measured = self._question.measured
+        graph = measured.graph
+        return graph.source_rate * capacity(graph, measured.cluster, layout, measured.shares)
+
+    def carried_if_pinned(self, layout: Layout) -> float:
+        """Tuples/s that a layout carries at least, whichever of its subtasks Flink puts where."""
+        return min(map(self.carried, possible_orders(layout, self._question.measured.shares)))
+
+    def pinned(self, name: str, layout: Layout) -> Candidate:
+        """Return a layout that is pinned: Flink decides which subtask runs where."""
+        return self.candidate(name, *possible_orders(layout, self._question.measured.shares))
 
     def present(self) -> Candidate:
         """Return the present layout of the job."""
@@ -158,8 +168,8 @@ def decision(question: Question, seed: int = 0, budget: Budget | None = None) ->
             others.append(judge.candidate(f"Flink's own layout {mode}", *possible, mode=mode))
     if question.free:
         if question.spreads:
-            others.append(judge.candidate(EVEN, even_layout(graph, question.free)))
-        others.append(judge.candidate(FOUND, searched(question, judge, seed, budget)))
+            others.append(judge.pinned(EVEN, even_layout(graph, question.free)))
+        others.append(judge.pinned(FOUND, searched(question, judge, seed, budget)))
     return decide(judge.present(), others)
 
 
@@ -167,7 +177,7 @@ def judged(question: Question, layout: Layout) -> Decision:
     """Compare one given layout with the present one."""
     judge = Judge(question)
     given = names_of(question.measured.graph, layout)
-    return decide(judge.present(), [judge.candidate(GIVEN, given)])
+    return decide(judge.present(), [judge.pinned(GIVEN, given)])
 
 
 def searched(
@@ -181,6 +191,7 @@ def searched(
     only = dict.fromkeys(graph.operators.name, question.free) if question.occupied else None
     asked = judge.rate or graph.source_rate
     best: Layout = {}
+    carried = 0.0
     for _ in range(MOST_RAISES):
         problem = Problem(graph.at_rate(asked), cluster, Constraints(allowed=only))
         if question.spreads:
@@ -188,10 +199,11 @@ def searched(
         result = placer.place(problem, judged_by, seed=seed, budget=budget or USUAL_BUDGET)
         vectors = vectors_of(result.placement.as_dict(), graph.operators.parallel)
         places = names_of(graph, vectors)
-        if not best or judge.carried(places) > judge.carried(best):
-            best = places
-        more = SATURATING * judge.carried(best)
-        if judge.rate is not None or judge.carried(best) < asked or more > LARGEST:
+        found = judge.carried_if_pinned(places)
+        if not best or found > carried:
+            best, carried = places, found
+        more = SATURATING * carried
+        if judge.rate is not None or carried < asked or more > LARGEST:
             break
         asked = more
     return best

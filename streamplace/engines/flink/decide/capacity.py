@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streamplace.engines.flink.measure.key_shares import Shares
 from streamplace.engines.flink.program.chains import unfused
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.model.arrays import Floats
@@ -30,20 +31,35 @@ class Limit(NamedTuple):
     cpu: Floats
 
 
-def capacity(graph: StreamGraph, cluster: Cluster, devices: dict[str, list[str]]) -> float:
+def capacity(
+    graph: StreamGraph,
+    cluster: Cluster,
+    devices: dict[str, list[str]],
+    shares: Shares | None = None,
+) -> float:
     """Multiple of the source rates that a placement of subtasks carries.
 
     Operators that Flink fused run on the device of the first of them.
+
+    Parameters
+    ----------
+    shares
+        Shares of the subtasks in the tuples of operators with skewed keys.
     """
-    load = first_limit(graph, cluster, devices).load
+    load = first_limit(graph, cluster, devices, shares).load
     return 1 / load if load else np.inf
 
 
-def first_limit(graph: StreamGraph, cluster: Cluster, devices: dict[str, list[str]]) -> Limit:
+def first_limit(
+    graph: StreamGraph,
+    cluster: Cluster,
+    devices: dict[str, list[str]],
+    shares: Shares | None = None,
+) -> Limit:
     """Return the resource that limits a placement of subtasks first."""
     from streamsim import bottleneck, resource_loads
 
-    expansion = expand(graph)
+    expansion = expand(graph, shares)
     problem = Problem(expansion.graph, cluster)
     number = {name: i for i, name in enumerate(cluster.devices.name)}
     placement = np.empty(problem.n_operators, np.int32)

@@ -9,6 +9,7 @@ from streamplace.engines.flink.decide.splitting import Splitting
 from streamplace.engines.flink.move.move import MovePlan
 from streamplace.engines.live import Measurement
 from streamplace.model.intervals import PredictionErrors, RateInterval
+from streamplace.model.messages import quoted
 from streamplace.model.report import duration
 
 LEAST_GAIN = 0.02
@@ -90,6 +91,11 @@ class Proposal:
 
     def _about_layouts(self) -> Iterator[str]:
         yield f"now: {self.rate:.4g} tuples/s (measured)"
+        for name, shares in self.measured.shares.items():
+            yield (
+                f"keys of {quoted(name)} are skewed: its {len(shares)} subtasks read "
+                f"{min(shares):.0%} to {max(shares):.0%} of its tuples each"
+            )
         for candidate in self.decision.candidates:
             yield f"  {candidate.name}: {candidate.carries}"
         chosen = self.decision.chosen

@@ -20,10 +20,12 @@ from streamplace.engines.flink.decide.candidates import Judge, Question, names_o
 from streamplace.engines.flink.decide.capacity import first_limit
 from streamplace.engines.flink.decide.decision import PREDICTED, Decision
 from streamplace.engines.flink.measure.chain_work import measured_work
+from streamplace.engines.flink.measure.key_shares import Shares
 from streamplace.engines.flink.measure.local_cost import ASSUMED_PER_BYTE
 from streamplace.engines.flink.measure.sending_cost import BYTES_OF_A_TUPLE
 from streamplace.engines.flink.pin.names import FUSED
 from streamplace.engines.flink.program.chains import unfused
+from streamplace.engines.live import Measurement
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted, shown
@@ -100,7 +102,7 @@ def splitting(
     most = inf if judge.rate is None else judge.rate
     enough = (1 + PREDICTED) * now
     possible = judge.scale * graph.source_rate * _at_most(graph, measured.cluster)
-    chain = _limiting_chain(graph, measured.cluster, answer.chosen.layout)
+    chain = _limiting_chain(measured, answer.chosen.layout)
     if chain is None or min(most, possible) <= enough or not question.free:
         return None
     best = None
@@ -109,11 +111,15 @@ def splitting(
         first, second = _halves(chain)
         asked = replace(
             question,
-            measured=replace(measured, graph=_split(graph, chain, cut.share)),
+            measured=replace(
+                measured,
+                graph=_split(graph, chain, cut.share),
+                shares=_split_shares(measured.shares, chain),
+            ),
             present={**names_of(graph, question.present), first: places, second: places},
         )
         apart = Judge(asked)
-        carried = apart.carried(searched(asked, apart, seed, budget))
+        carried = apart.carried_if_pinned(searched(asked, apart, seed, budget))
         carries = min(most, judge.scale * carried)
         if carries > (enough if best is None else best.carries):
             is_measured = bool(measured_work(graph, chain))
@@ -121,15 +127,14 @@ def splitting(
     return best
 
 
-def _limiting_chain(
-    graph: StreamGraph, cluster: Cluster, layout: dict[str, list[str]]
-) -> str | None:
+def _limiting_chain(measured: Measurement, layout: dict[str, list[str]]) -> str | None:
     """Chain with the most CPU where a layout is limited; None if none can be split there.
 
     The chains of SQL have no operators that a program could name.
     """
-    cpu = first_limit(graph, cluster, layout).cpu
-    rows = zip(cpu.tolist(), graph.operators.name, graph.operators.about, strict=True)
+    cpu = first_limit(measured.graph, measured.cluster, layout, measured.shares).cpu
+    operators = measured.graph.operators
+    rows = zip(cpu.tolist(), operators.name, operators.about, strict=True)
     chains = [(load, name) for load, name, about in rows if load and not about]
     chains = [(load, name) for load, name in chains if len(unfused(name)) > 1]
     return max(chains)[1] if chains else None
@@ -159,6 +164,12 @@ def _halves(chain: str) -> tuple[str, str]:
     """Names of the two tasks, which are not taken for those of chains."""
     name = chain.replace(FUSED, " + ")
     return f"{name} (first task)", f"{name} (second task)"
+
+
+def _split_shares(shares: Shares, chain: str) -> Shares:
+    """Shares of subtasks if two tasks take the place of a chain."""
+    names = {chain: _halves(chain)}
+    return {half: own for name, own in shares.items() for half in names.get(name, (name,))}
 
 
 def _split(graph: StreamGraph, chain: str, share: float) -> StreamGraph:

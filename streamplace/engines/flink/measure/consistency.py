@@ -19,6 +19,7 @@ from streamplace.engines.flink.cpu.helpers import (
 from streamplace.engines.flink.cpu.limits import FULL, cpu_limit, whole_cores
 from streamplace.engines.flink.cpu.task_cpu import ClusterInterval
 from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, slowness
+from streamplace.engines.flink.measure.key_shares import Shares
 from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.measure.sending_cost import SendingCost, sending_cost
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
@@ -138,7 +139,12 @@ class Consistency(NamedTuple):
 
 
 def consistency(
-    graph: StreamGraph, present: Present, tuples: Mapping[str, float], *, is_blocked: bool
+    graph: StreamGraph,
+    present: Present,
+    tuples: Mapping[str, float],
+    *,
+    is_blocked: bool,
+    shares: Shares | None = None,
 ) -> Consistency | None:
     """Compare the model's prediction for a placement with the measured rate.
 
@@ -150,6 +156,8 @@ def consistency(
         Operator → tuples/s that it received, or generated.
     is_blocked
         Whether a source was back-pressured.
+    shares
+        Shares of the subtasks in the tuples of operators with skewed keys.
 
     Returns
     -------
@@ -160,7 +168,7 @@ def consistency(
     needed = {device for devices in present.devices.values() for device in devices}
     if not needed <= present.usage.keys() or not graph.source_rate:
         return None
-    split = expand(graph)
+    split = expand(graph, shares)
     assignment = {
         subtask: device
         for operator, devices in present.devices.items()
@@ -173,8 +181,8 @@ def consistency(
     load = bottleneck(loads).load
     if not load:
         return None
-    shares = _shares(graph, tuples)
-    slowest, fastest = min(shares, default=1.0), max(shares, default=1.0)
+    reached = _reached(graph, tuples)
+    slowest, fastest = min(reached, default=1.0), max(reached, default=1.0)
     full = [device for device in needed if present.usage[device].is_full]
     return Consistency(
         graph.source_rate / load,
@@ -200,7 +208,7 @@ def _culprit(graph: StreamGraph, tuples: Mapping[str, float]) -> str:
     return names[int(figures.argmax())]
 
 
-def _shares(graph: StreamGraph, tuples: Mapping[str, float]) -> list[float]:
+def _reached(graph: StreamGraph, tuples: Mapping[str, float]) -> list[float]:
     """Measured input of operators, divided by their steady-state input at the source rates."""
     expected = zip(graph.operators.name, graph.input_rate.tolist(), strict=True)
     return [tuples[name] / rate for name, rate in expected if rate >= LEAST_RATE]

@@ -13,6 +13,7 @@ from streamplace.engines.flink.measure.chain_work import work_in_chains
 from streamplace.engines.flink.measure.consistency import Present, consistency, present_of
 from streamplace.engines.flink.measure.constant_loads import LoadWindow, constant_cores
 from streamplace.engines.flink.measure.job_watch import JobWatch
+from streamplace.engines.flink.measure.key_shares import Shares, key_shares
 from streamplace.engines.flink.measure.local_cost import (
     LocalCost,
     StreamLoad,
@@ -82,6 +83,8 @@ class JobProfile:
         Instruction that makes stacks available; empty if they are.
     drift
         How much may still change, because the job was not warm.
+    shares
+        Shares of the subtasks in the tuples of operators with skewed keys.
     """
 
     name: str
@@ -98,10 +101,16 @@ class JobProfile:
     windows: Sequence[LoadWindow] = ()
     unsampled: str = ""
     drift: Drift = WARM
+    shares: Shares = field(default_factory=dict)
 
     @property
     def constant(self) -> dict[str, float]:
-        """Core seconds per second of each task, by id, that do not depend on the rate."""
+        """Core seconds per second of each task, by id, that do not depend on the rate.
+
+        Windows of a job that is not warm do not tell them apart: tuples become cheaper there while
+        rates grow.
+        """
+        windows = self.windows if self.drift == WARM else ()
         sent: dict[str, float] = {}
         for edge in self.edges:
             counted = self.activity[edge.source].rates.get("numRecordsOut", 0.0)
@@ -112,7 +121,7 @@ class JobProfile:
                 self.cpu[task.id].cores,
                 self.tuples[task.id],
                 sent.get(task.id, 0.0),
-                self.windows,
+                windows,
             )
             for task in self.tasks
         }
@@ -225,7 +234,9 @@ class JobProfile:
         if self.present is None:
             return graph
         tuples = {task.name: self.tuples[task.id] for task in self.tasks}
-        agreement = consistency(graph, self.present, tuples, is_blocked=self.is_limited)
+        agreement = consistency(
+            graph, self.present, tuples, is_blocked=self.is_limited, shares=self.shares
+        )
         if agreement is None:
             text = "unchecked, for not all TaskManagers of the job run on this machine"
             return replace(graph, attributes={**graph.attributes, CONSISTENCY: text})
@@ -349,6 +360,7 @@ def profile_of(watch: JobWatch, windows: int = 1) -> JobProfile:
         watch.processes,
         seen.throttled,
     )
+    own_subtasks = (one for one in seen.interval.subtasks if one.job == watch.job)
     return JobProfile(
         watch.name,
         tasks,
@@ -362,6 +374,7 @@ def profile_of(watch: JobWatch, windows: int = 1) -> JobProfile:
         seen.stacks,
         bool(seen.stacks) and reuses_objects(watch.rest, watch.job),
         unsampled=why_unsampled(watch.processes),
+        shares=key_shares(tasks, watch.edges, own_subtasks),
     )
 
 

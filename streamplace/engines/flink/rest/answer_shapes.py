@@ -193,15 +193,21 @@ class Job(TypedDict):
     plan: NotRequired[PlanNodes | None]
 
 
-SubtaskTimes = TypedDict("SubtaskTimes", {"accumulated-busy-time": NotRequired[float | str | None]})
-with_config(ConfigDict(strict=True))(SubtaskTimes)
+SubtaskMetrics = TypedDict(
+    "SubtaskMetrics",
+    {
+        "accumulated-busy-time": NotRequired[float | str | None],
+        "read-records": NotRequired[float | str | None],
+    },
+)
+with_config(ConfigDict(strict=True))(SubtaskMetrics)
 Subtask = TypedDict(
     "Subtask",
     {
         "subtask": NotRequired[Annotated[int, Field(ge=0, le=MOST_SUBTASKS)]],
         "attempt": NotRequired[Annotated[int, Field(ge=0)]],
         "taskmanager-id": NotRequired[str | None],
-        "metrics": NotRequired[SubtaskTimes],
+        "metrics": NotRequired[SubtaskMetrics],
     },
 )
 with_config(CHECKED)(Subtask)

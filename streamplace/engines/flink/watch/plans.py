@@ -13,9 +13,9 @@ import numpy as np
 from streamplace.engines.flink.decide.candidates import Judge, Question, names_of, searched
 from streamplace.engines.flink.decide.decision import MEASURED, interval
 from streamplace.engines.flink.decide.layouts import Layout, even_layout
+from streamplace.engines.live import Measurement
 from streamplace.model.cluster import Cluster
 from streamplace.model.expansion import expand
-from streamplace.model.graph import StreamGraph
 from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.problem import Problem
 from streamplace.placers.registry import Budget
@@ -108,7 +108,7 @@ def job_model(
     present = _present(judge, now, used, measured.is_limited, errors)
     ample = AMPLE * graph.source_rate
     if question.spreads and order:
-        ample = AMPLE * max(graph.source_rate, judge.carried(even_layout(graph, order)))
+        ample = AMPLE * max(graph.source_rate, judge.carried_if_pinned(even_layout(graph, order)))
     plans: list[WatchPlan] = []
     carried = 0.0
     for number in sorted({*plan_sizes(most), used}):
@@ -116,16 +116,16 @@ def job_model(
             plans.append(replace(present, machines=number))
             continue
         layout = _best(question, judge, order[:number], ample, budget)
-        if plans and judge.carried(layout) < (1 + BETTER) * carried:
+        if plans and judge.carried_if_pinned(layout) < (1 + BETTER) * carried:
             layout = plans[-1].layout
-        found = judge.scale * judge.carried(layout)
+        found = judge.scale * judge.carried_if_pinned(layout)
         if number == used and not is_better(found, judge.scale * judge.carried(now)):
             plans.append(present)
         else:
             plans.append(WatchPlan(number, layout, _predicted(found, errors)))
-        carried = max(carried, judge.carried(plans[-1].layout))
+        carried = max(carried, judge.carried_if_pinned(plans[-1].layout))
     level = next(i for i, plan in enumerate(plans) if plan.machines == used)
-    return JobModel(job, graph.name, tuple(plans), level, present, limit_of(graph, cluster, now))
+    return JobModel(job, graph.name, tuple(plans), level, present, limit_of(measured, now))
 
 
 def plan_sizes(most: int) -> list[int]:
@@ -147,13 +147,13 @@ def device_order(cluster: Cluster, free: Sequence[str], used: set[str]) -> list[
     return sorted(free, key=lambda name: (-float(f"{speed[name]:.1g}"), name not in used, name))
 
 
-def limit_of(graph: StreamGraph, cluster: Cluster, layout: Layout) -> str:
+def limit_of(measured: Measurement, layout: Layout) -> str:
     """The resource that limits a layout first, in words."""
     from streamsim import bottleneck, resource_loads
 
-    expansion = expand(graph)
-    problem = Problem(expansion.graph, cluster)
-    names = cluster.devices.name
+    graph, names = measured.graph, measured.cluster.devices.name
+    expansion = expand(graph, measured.shares)
+    problem = Problem(expansion.graph, measured.cluster)
     placement = np.empty(problem.n_operators, np.int32)
     for row, name in enumerate(graph.operators.name):
         subtasks = np.flatnonzero(expansion.operator == row)
@@ -181,7 +181,7 @@ def _best(
     layouts = [searched(asked, Judge(asked), budget=budget)]
     if question.spreads:
         layouts.append(even_layout(graph, devices))
-    return max(layouts, key=judge.carried)
+    return max(layouts, key=judge.carried_if_pinned)
 
 
 def _predicted(rate: float, errors: PredictionErrors | None) -> RateInterval:

@@ -1,0 +1,176 @@
+"""Keys that are more frequent than others: what subtasks read, and what that does to layouts."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lazy_flink import MIPS, Clock, LazyRest, Vertex, rates
+
+from streamplace import Cluster, Device, Operator, Stream, StreamGraph
+from streamplace.engines.flink.cpu.task_cpu import RunningSubtask
+from streamplace.engines.flink.decide.candidates import EVEN, FOUND, Question, decision, judged
+from streamplace.engines.flink.decide.capacity import capacity
+from streamplace.engines.flink.measure.consistency import Present, Usage, consistency
+from streamplace.engines.flink.measure.key_shares import ORDERS, key_shares, possible_orders
+from streamplace.engines.flink.measure.profile import profile
+from streamplace.engines.flink.rest.plan import Edge, FlinkTask
+from streamplace.engines.live import Measurement
+from streamplace.errors import GraphError
+from streamplace.model.expansion import expand
+from streamplace.placers.registry import Budget
+
+SRC = FlinkTask("v0", "src", "src", 1, ("src",))
+SUM = FlinkTask("v1", "sum", "sum", 2, ("sum",))
+HASH = Edge("v0", "v1", "hash", 1)
+SKEWED = (0.8, 0.2)
+
+
+def counted(*read: float) -> list[RunningSubtask]:
+    """Subtasks of the sum that read these numbers of tuples."""
+    return [RunningSubtask("job", "v1", i, "d0", "sum", 0.0, n) for i, n in enumerate(read)]
+
+
+def shares(*read: float, edges: Sequence[Edge] = (HASH,)) -> dict[str, tuple[float, ...]]:
+    return key_shares([SRC, SUM], edges, counted(*read))
+
+
+def test_shares_are_the_parts_of_the_tuples_that_were_read() -> None:
+    assert shares(8000.0, 2000.0) == {"sum": (0.8, 0.2)}
+
+
+@pytest.mark.parametrize(
+    "read",
+    [(5000.0, 5000.0), (5100.0, 4900.0), (500.0, 200.0), (math.nan, 5000.0), (9000.0,)],
+    ids=["even", "noise", "few", "unknown", "missing"],
+)
+def test_shares_that_are_even_or_unknown_are_left_out(read: tuple[float, ...]) -> None:
+    """A difference of five percent, or of four standard deviations, may be chance."""
+    assert shares(*read) == {}
+
+
+def test_other_inputs_than_keyed_ones_make_shares_unknown() -> None:
+    """Sources have none, and what is sent around in turn is even whatever was counted."""
+    turn = Edge("v0", "v1", "rebalance", 1)
+    assert shares(8000.0, 2000.0, edges=(turn,)) == {}
+    assert shares(8000.0, 2000.0, edges=(HASH, turn)) == {}
+    assert shares(8000.0, 2000.0, edges=()) == {}
+
+
+def test_key_groups_that_do_not_divide_evenly_are_not_skewed_keys() -> None:
+    """Three groups on two subtasks: one has two of them."""
+    groups = replace(SUM, max_parallelism=3)
+    assert key_shares([SRC, groups], [HASH], counted(6700.0, 3300.0)) == {}
+    assert key_shares([SRC, groups], [HASH], counted(5000.0, 5000.0)) == {"sum": (0.5, 0.5)}
+
+
+def test_a_profile_counts_what_subtasks_read_while_it_is_made(clock: Clock) -> None:
+    """And hands it to decisions with the measurement."""
+    source = rates(0, 1000, 0, 40_000, busy=0.1) | {"src.numRecordsOut": 1000}
+    vertices = {
+        "v0": Vertex("src", source, parallelism=1),
+        "v1": Vertex("sum", rates(1000, 0, 40_000, busy=0.5), [("v0", "HASH")], 2, "", SKEWED),
+    }
+    seen = profile(LazyRest(clock, vertices), "job", 10)
+    assert seen.shares == {"sum": pytest.approx(SKEWED)}
+    assert seen.graph(MIPS).operators.parallelism.tolist() == [1, 2]
+
+
+def pipe(parallelism: int = 2, rate: float = 100.0) -> StreamGraph:
+    """Each tuple costs a cheap source little, and the sum ten million instructions."""
+    operators = [
+        Operator("src", ipt=1e3, payload=1, rate=rate),
+        Operator("sum", ipt=1e7, parallelism=parallelism),
+        Operator("out", ipt=1e3, parallelism=parallelism),
+    ]
+    streams = [
+        Stream("src", "sum", partitioning="hash"),
+        Stream("sum", "out", partitioning="forward"),
+    ]
+    return StreamGraph.of("pipe", operators, streams)
+
+
+@given(st.lists(st.floats(0.0, 1.0), min_size=3, max_size=3).filter(lambda own: sum(own) > 0.01))
+def test_subtasks_get_their_shares_and_hand_them_on(own: list[float]) -> None:
+    """A forward stream joins subtask i to subtask i."""
+    parts = [one / sum(own) for one in own]
+    found = expand(pipe(3), {"sum": parts}).graph.input_rate.tolist()
+    wanted = [100.0 * part for part in parts]
+    assert found == pytest.approx([100.0, *wanted, *wanted], abs=1e-5)
+
+
+@pytest.mark.parametrize("wrong", [[0.5], [0.5, 0.6], [1.5, -0.5], [math.nan, 1.0]])
+def test_shares_that_are_none_are_refused(wrong: list[float]) -> None:
+    with pytest.raises(GraphError, match="shares of operator 'sum': give one for each of its 2"):
+        expand(pipe(), {"sum": wrong})
+
+
+def test_the_busiest_subtask_limits_a_layout() -> None:
+    """A device carries 100 tuples/s of the sum, and one of two gets four fifths of them."""
+    cluster = Cluster.of([Device(f"d{i}", mips=1000) for i in range(3)])
+    layout = {"src": ["d2"], "sum": ["d0", "d1"], "out": ["d2", "d2"]}
+    assert capacity(pipe(), cluster, layout) == pytest.approx(2.0, rel=0.01)
+    skewed = capacity(pipe(), cluster, layout, {"sum": SKEWED})
+    assert skewed == pytest.approx(1 / 0.8, rel=0.01)
+
+
+def asked(cluster: Cluster, present: dict[str, list[str]], **more: Any) -> Question:
+    """As much as possible of a job whose keys are skewed."""
+    measured = Measurement(pipe(), cluster, is_limited=True, shares={"sum": SKEWED})
+    return Question(measured, present, {}, True, None, modes=(), **more)
+
+
+UNEQUAL = Cluster.of([Device("fast", mips=2000), Device("slow", mips=500)])
+LUCKY = {"src": ["fast"], "sum": ["fast", "slow"], "out": ["fast", "slow"]}
+"""The subtask with the popular keys is on the fast device."""
+
+
+def test_a_job_whose_popular_keys_are_where_they_should_be_stays() -> None:
+    """Pins do not say which subtask goes where, so each layout may put them on the slow device."""
+    answer = decision(asked(UNEQUAL, LUCKY), budget=Budget(evaluations=500))
+    assert answer.stays
+    even = next(one for one in answer.candidates if one.name == EVEN)
+    assert even.carries.low < 0.5 * answer.present.carries.value
+
+
+def test_a_layout_is_worth_what_its_worst_order_carries() -> None:
+    """All on the fast device is certain: four fifths of the tuples cannot meet the slow one."""
+    unlucky = {**LUCKY, "sum": ["slow", "fast"], "out": ["slow", "fast"]}
+    answer = decision(asked(UNEQUAL, unlucky), budget=Budget(evaluations=500))
+    chosen = answer.chosen
+    assert chosen.name == FOUND
+    assert set(chosen.layout["sum"]) == {"fast"}
+    same = judged(asked(UNEQUAL, unlucky), LUCKY)
+    assert same.stays
+
+
+def test_orders_keep_the_numbers_on_devices_and_the_pairs_of_subtasks() -> None:
+    layout = {"sum": ["a", "b", "b"], "out": ["a", "b", "b"], "log": ["b", "b"]}
+    orders = possible_orders(layout, {"sum": (0.8, 0.1, 0.1)})
+    assert layout in orders
+    assert {tuple(one["sum"]) for one in orders} == {
+        ("a", "b", "b"),
+        ("b", "a", "b"),
+        ("b", "b", "a"),
+    }
+    assert all(one["sum"] == one["out"] for one in orders)
+    assert len(orders) <= ORDERS + 1
+    assert possible_orders(layout, {}) == [layout]
+    assert possible_orders(layout, {"log": (0.9, 0.1)}) == [layout]
+
+
+def test_the_present_placement_is_checked_with_the_shares_that_were_counted() -> None:
+    """Without them, the model believes that twice as much were carried."""
+    graph = replace(pipe(), attributes={"mips": 1000.0})
+    limit = {f"d{i}": Usage(1.0, {"tasks": 0.99}, 0.0) for i in range(3)}
+    layout = {"src": ["d2"], "sum": ["d0", "d1"], "out": ["d2", "d2"]}
+    present = Present(layout, limit, 0.0, None)
+    tuples = dict.fromkeys(layout, 100.0)
+    even = consistency(graph, present, tuples, is_blocked=True)
+    skewed = consistency(graph, present, tuples, is_blocked=True, shares={"sum": SKEWED})
+    assert even is not None
+    assert skewed is not None
+    assert skewed.predicted == pytest.approx(even.predicted * 0.5 / 0.8, rel=0.01)
