@@ -1,8 +1,8 @@
 """Programs of submitted jobs, stored on this machine, because Flink does not report them.
 
 Flink's REST interface reports neither the jar of a running job nor the class and the arguments that
-it was started with (docs/how-to/flink.md). So every program that streamplace submits is written to
-a file that only the user can read, because arguments may be secret.
+it was started with (docs/how-to/flink-moves.md). So every program that streamplace submits is
+written to a file that only the user can read, because arguments may be secret.
 """
 
 import hashlib
