@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from scripted_flink import task_manager
+from flink_documents import task_manager
 
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.rest.answers import parse_answer
@@ -18,8 +18,8 @@ START, MIPS = 100.0, 1000.0
 class Clock:
     """Time that passes only while somebody sleeps."""
 
-    def __init__(self) -> None:
-        self.now = START
+    def __init__(self, now: float = START) -> None:
+        self.now = now
 
     def monotonic(self) -> float:
         """Seconds."""

@@ -5,10 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from fake_flink import FakeFlink, InTurn
+from flink_documents import KEPT, job, jobs
 from moving_cases import (
     BACK,
     FINISHED,
-    KEPT_ALWAYS,
     NEW,
     OLD,
     RETAINED,
@@ -18,10 +19,8 @@ from moving_cases import (
     MemoryFolder,
     Started,
     answering_flink,
-    jobs,
     move_maker,
 )
-from scripted_flink import ScriptedFlink, job
 
 from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.copies import CopyRuns
@@ -34,7 +33,7 @@ from streamplace.engines.flink.rest.client import FlinkError, Rest
 
 
 @pytest.fixture
-def flink() -> Iterator[ScriptedFlink]:
+def flink() -> Iterator[FakeFlink]:
     """A cluster on which the job ends with a savepoint when it is asked to."""
     with answering_flink() as answering:
         yield answering
@@ -48,7 +47,7 @@ def started() -> Started:
 
 @pytest.fixture
 def move(
-    flink: ScriptedFlink, started: Started, monkeypatch: pytest.MonkeyPatch
+    flink: FakeFlink, started: Started, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Transaction]:
     """A move whose starts fail as told, one after the other."""
     return move_maker(flink, started, monkeypatch)
@@ -68,7 +67,7 @@ STOPPED = {
 
 def while_watched(
     moving: Transaction,
-    flink: ScriptedFlink,
+    flink: FakeFlink,
     monkeypatch: pytest.MonkeyPatch,
     state: str,
     checkpoints: dict[str, Any],
@@ -93,12 +92,12 @@ def while_watched(
 
 def test_a_job_that_a_user_cancels_while_it_is_watched_stays_cancelled(
     move: Callable[..., Transaction],
-    flink: ScriptedFlink,
+    flink: FakeFlink,
     started: Started,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Where its state is, is told, if that outlives it."""
-    moving = while_watched(move(), flink, monkeypatch, "CANCELED", RETAINED, KEPT_ALWAYS)
+    moving = while_watched(move(), flink, monkeypatch, "CANCELED", RETAINED, KEPT)
     with pytest.raises(EndedByOthers, match=r"cancelled by another user.*state is in s3://b/chk-3"):
         moving.begin()
     assert [name for name, _, _ in started] == [NEW]
@@ -106,12 +105,12 @@ def test_a_job_that_a_user_cancels_while_it_is_watched_stays_cancelled(
 
 def test_a_job_that_a_user_stops_while_it_is_watched_stays_stopped(
     move: Callable[..., Transaction],
-    flink: ScriptedFlink,
+    flink: FakeFlink,
     started: Started,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """That is no success, and the savepoint is told."""
-    moving = while_watched(move(), flink, monkeypatch, "FINISHED", STOPPED, KEPT_ALWAYS)
+    moving = while_watched(move(), flink, monkeypatch, "FINISHED", STOPPED, KEPT)
     with pytest.raises(EndedByOthers, match=r"stopped by another user.*file:/s/savepoint-9"):
         moving.begin()
     assert [name for name, _, _ in started] == [NEW]
@@ -122,7 +121,7 @@ def test_a_job_that_a_user_stops_while_it_is_watched_stays_stopped(
 )
 def test_a_job_that_fails_while_it_is_watched_goes_back_to_its_last_checkpoint(
     move: Callable[..., Transaction],
-    flink: ScriptedFlink,
+    flink: FakeFlink,
     started: Started,
     monkeypatch: pytest.MonkeyPatch,
     *,
@@ -138,7 +137,7 @@ def test_a_job_that_fails_while_it_is_watched_goes_back_to_its_last_checkpoint(
 
 
 def test_the_moved_job_is_not_started_where_another_goes_on_from_its_savepoint(
-    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
+    move: Callable[..., Transaction], flink: FakeFlink, started: Started
 ) -> None:
     """Neither there nor where it ran: that would be a second copy."""
     restored = {"restored": {"external_path": "/s/savepoint-1"}}
@@ -153,18 +152,18 @@ def test_the_moved_job_is_not_started_where_another_goes_on_from_its_savepoint(
 
 def test_the_moved_job_gives_way_to_a_copy_that_was_started_at_the_same_moment(
     move: Callable[..., Transaction],
-    flink: ScriptedFlink,
+    flink: FakeFlink,
     started: Started,
 ) -> None:
     """That bears an id which nobody could know before."""
     restored = {"restored": {"external_path": "/s/savepoint-1"}}
     flink.answers |= {
-        "GET /jobs": [
+        "GET /jobs": InTurn(
             jobs({OLD: "FINISHED"}),
             jobs({OLD: "FINISHED", NEW: "RUNNING", "other": "RUNNING"}),
-        ],
+        ),
         "GET /jobs/other/checkpoints": {"counts": {"completed": 0}, "latest": restored},
-        f"GET /jobs/{NEW}": [job(NEW, "RUNNING", {})] * 3 + [job(NEW, "CANCELED", {})],
+        f"GET /jobs/{NEW}": InTurn(*[job(NEW, "RUNNING", {})] * 3, job(NEW, "CANCELED", {})),
         f"PATCH /jobs/{NEW}": {},
     }
     with pytest.raises(CopyRuns, match=r"^job other \(RUNNING\) continues from"):
@@ -174,10 +173,14 @@ def test_the_moved_job_gives_way_to_a_copy_that_was_started_at_the_same_moment(
 
 
 def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(
-    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
+    move: Callable[..., Transaction], flink: FakeFlink, started: Started
 ) -> None:
     """It is named with the command, and nobody is said to have cancelled the job."""
-    flink.answers |= {f"GET /jobs/{OLD}": [RUNNING, UNKNOWN], STOP: UNKNOWN, "GET /jobs": jobs({})}
+    flink.answers |= {
+        f"GET /jobs/{OLD}": InTurn(RUNNING, UNKNOWN),
+        STOP: UNKNOWN,
+        "GET /jobs": jobs({}),
+    }
     moving = move()
     MemoryFolder.files |= {
         file_name(OLD, 1): "",
@@ -194,7 +197,7 @@ def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(
 
 
 def test_a_forgotten_job_goes_on_from_what_its_successor_has_saved(
-    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
+    move: Callable[..., Transaction], flink: FakeFlink, started: Started
 ) -> None:
     """The JobManager was restarted while the moved job was watched: that had gone further."""
     flink.answers["GET /jobs"] = jobs({})
@@ -208,7 +211,7 @@ def test_a_forgotten_job_goes_on_from_what_its_successor_has_saved(
 
 
 def test_a_job_of_which_nothing_is_saved_is_not_said_to_be_cancelled(
-    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
+    move: Callable[..., Transaction], flink: FakeFlink, started: Started
 ) -> None:
     """A savepoint from before the move does not count: what followed it would be told again."""
     flink.answers |= {f"GET /jobs/{OLD}": UNKNOWN, "GET /jobs": jobs({})}
@@ -220,7 +223,7 @@ def test_a_job_of_which_nothing_is_saved_is_not_said_to_be_cancelled(
 
 
 def test_a_return_that_was_begun_is_finished_and_not_taken_for_a_cancellation(
-    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
+    move: Callable[..., Transaction], flink: FakeFlink, started: Started
 ) -> None:
     """The command had cancelled the successor itself, and was killed then."""
     flink.answers |= {
@@ -238,7 +241,7 @@ def test_a_return_that_was_begun_is_finished_and_not_taken_for_a_cancellation(
 
 
 def test_a_job_that_others_stop_first_is_started_by_the_command_that_is_told(
-    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
+    move: Callable[..., Transaction], flink: FakeFlink, started: Started
 ) -> None:
     """And only by that: the journal keeps its savepoint."""
     flink.answers |= {

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_flink import ScriptedFlink, job, scripted_flink
+from fake_flink import FakeFlink, InTurn, failure
+from flink_documents import DELETED, KEPT, job, jobs
 
 from streamplace.engines.flink.move.copies import CopyRuns, free_id, refuse_copy, refuse_other
 from streamplace.engines.flink.move.endings import EndedByOthers, last_kept, refuse_ended
@@ -38,9 +39,7 @@ def cluster(
     states: Mapping[str, str], checkpoints: Mapping[str, Any], **more: Any
 ) -> dict[str, Any]:
     """Answers on jobs of these states."""
-    answers: dict[str, Any] = {
-        "GET /jobs": {"jobs": [{"id": one, "status": state} for one, state in states.items()]}
-    }
+    answers: dict[str, Any] = {"GET /jobs": jobs(states)}
     for one, state in states.items():
         answers[f"GET /jobs/{one}"] = job("shop", state, {})
         answers[f"GET /jobs/{one}/checkpoints"] = checkpoints.get(one, NONE)
@@ -48,23 +47,21 @@ def cluster(
 
 
 @pytest.fixture
-def flink() -> Iterator[ScriptedFlink]:
+def flink() -> Iterator[FakeFlink]:
     """A cluster whose answers a test gives."""
-    with scripted_flink({}) as answering:
+    with FakeFlink().served() as answering:
         yield answering
 
 
 @pytest.mark.parametrize("path", [SAVEPOINT, "file:///s/savepoint-012345-aaaaaaaaaaaa/"])
-def test_a_savepoint_from_which_a_job_runs_starts_no_second(
-    flink: ScriptedFlink, path: str
-) -> None:
+def test_a_savepoint_from_which_a_job_runs_starts_no_second(flink: FakeFlink, path: str) -> None:
     """However the path is written; the job is named."""
     flink.answers = cluster({OTHER: "RUNNING"}, {OTHER: started_from(SAVEPOINT)})
     with pytest.raises(CopyRuns, match=rf"^job {OTHER} \(RUNNING\) continues from .* already"):
         refuse_copy(Rest(flink.url), path)
 
 
-def test_a_checkpoint_of_a_job_that_runs_starts_no_second(flink: ScriptedFlink) -> None:
+def test_a_checkpoint_of_a_job_that_runs_starts_no_second(flink: FakeFlink) -> None:
     flink.answers = cluster({OLD: "RUNNING"}, {})
     with pytest.raises(CopyRuns, match=rf"^job {OLD} \(RUNNING\) has taken the checkpoint"):
         refuse_copy(Rest(flink.url), f"s3://b/{OLD}/chk-7")
@@ -72,13 +69,13 @@ def test_a_checkpoint_of_a_job_that_runs_starts_no_second(flink: ScriptedFlink) 
 
 @pytest.mark.parametrize("states", [{OTHER: "CANCELED"}, {OTHER: "FAILED"}, {}])
 def test_a_savepoint_from_which_a_job_ran_may_be_used_again(
-    flink: ScriptedFlink, states: Mapping[str, str]
+    flink: FakeFlink, states: Mapping[str, str]
 ) -> None:
     flink.answers = cluster(states, {OTHER: started_from(SAVEPOINT)})
     refuse_copy(Rest(flink.url), SAVEPOINT)
 
 
-def test_two_commands_at_once_start_one_job_from_a_savepoint(flink: ScriptedFlink) -> None:
+def test_two_commands_at_once_start_one_job_from_a_savepoint(flink: FakeFlink) -> None:
     """By the same id, which Flink takes once; the next one has another when that has ended."""
     flink.answers = cluster({}, {})
     rest = Rest(flink.url)
@@ -101,7 +98,7 @@ def test_two_commands_at_once_start_one_job_from_a_savepoint(flink: ScriptedFlin
     ],
 )
 def test_a_job_that_others_have_started_from_the_state_of_a_moved_one_is_its_copy(
-    flink: ScriptedFlink, restored: str, name: str, *, is_copy: bool
+    flink: FakeFlink, restored: str, name: str, *, is_copy: bool
 ) -> None:
     """From the savepoint, from a checkpoint, or of its name and restarted since the other ended."""
     ended = job("shop", "FINISHED", {}) | {"timestamps": {"FINISHED": 2000.0}}
@@ -126,7 +123,7 @@ def maker_is_itself(restored: str) -> bool:
 
 
 def test_where_a_job_is_forgotten_one_of_its_name_is_taken_for_a_copy(
-    flink: ScriptedFlink,
+    flink: FakeFlink,
 ) -> None:
     """Somebody has submitted it to the JobManager that was restarted."""
     flink.answers = cluster({OTHER: "RUNNING"}, {})
@@ -134,8 +131,6 @@ def test_where_a_job_is_forgotten_one_of_its_name_is_taken_for_a_copy(
         refuse_other(Rest(flink.url), SAVEPOINT, chain_of(OLD), "shop")
 
 
-KEPT_ON_FAILURE = {"externalization": {"enabled": True, "delete_on_cancellation": True}}
-KEPT = {"externalization": {"enabled": True, "delete_on_cancellation": False}}
 NOT_KEPT = {"externalization": {"enabled": False, "delete_on_cancellation": False}}
 CHECKPOINT = {"counts": {"completed": 3}, "latest": {"completed": {"external_path": "s3://b/c"}}}
 
@@ -143,14 +138,14 @@ CHECKPOINT = {"counts": {"completed": 3}, "latest": {"completed": {"external_pat
 @pytest.mark.parametrize(
     ("state", "policy", "path"),
     [
-        ("FAILED", KEPT_ON_FAILURE, "s3://b/c"),
-        ("CANCELED", KEPT_ON_FAILURE, None),
+        ("FAILED", DELETED, "s3://b/c"),
+        ("CANCELED", DELETED, None),
         ("CANCELED", KEPT, "s3://b/c"),
         ("FAILED", NOT_KEPT, None),
     ],
 )
 def test_what_outlives_a_job_depends_on_how_it_ended(
-    flink: ScriptedFlink, state: str, policy: dict[str, Any], path: str | None
+    flink: FakeFlink, state: str, policy: dict[str, Any], path: str | None
 ) -> None:
     flink.answers = cluster({OLD: state}, {OLD: CHECKPOINT}) | {
         f"GET /jobs/{OLD}/checkpoints/config": policy
@@ -160,7 +155,7 @@ def test_what_outlives_a_job_depends_on_how_it_ended(
 
 @pytest.mark.parametrize("kind", ["SYNC_SAVEPOINT", "SAVEPOINT"])
 def test_a_stop_is_told_from_a_savepoint_of_a_job_that_finished(
-    flink: ScriptedFlink, kind: str
+    flink: FakeFlink, kind: str
 ) -> None:
     """Only the first is somebody's doing."""
     row = {"id": 4, "external_path": SAVEPOINT, "checkpoint_type": kind}
@@ -174,14 +169,14 @@ def test_a_stop_is_told_from_a_savepoint_of_a_job_that_finished(
 
 
 def test_a_jar_that_a_restarted_job_manager_has_lost_is_uploaded_again(
-    flink: ScriptedFlink, tmp_path: Path
+    flink: FakeFlink, tmp_path: Path
 ) -> None:
     """And the job is submitted; both uploads are removed in the end."""
     file = tmp_path / own_name("placed-job.jar")
     file.write_bytes(b"jar")
-    lost = {"errors": ["a.RestHandlerException: Jar file /tmp/web/jar-1 does not exist"]}
+    lost = failure("a.RestHandlerException: Jar file /tmp/web/jar-1 does not exist")
     flink.answers = {
-        "POST /jars/upload": [{"filename": "/tmp/web/jar-1"}, {"filename": "/tmp/web/jar-2"}],
+        "POST /jars/upload": InTurn({"filename": "/tmp/web/jar-1"}, {"filename": "/tmp/web/jar-2"}),
         "POST /jars/jar-1/run": lost,
         "POST /jars/jar-2/run": {"jobid": "new"},
         "DELETE /jars/jar-2": {},
@@ -193,7 +188,7 @@ def test_a_jar_that_a_restarted_job_manager_has_lost_is_uploaded_again(
     assert flink.requests("DELETE") == ["/jars/jar-2", "/jars/jar-3"]
 
 
-def test_jars_of_commands_that_have_ended_are_left(flink: ScriptedFlink) -> None:
+def test_jars_of_commands_that_have_ended_are_left(flink: FakeFlink) -> None:
     """By the process in their names; those of other machines when they are a day old."""
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
@@ -226,7 +221,7 @@ def started(process: int) -> int:
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19])
 
 
-def test_the_pause_of_a_job_is_told_by_flinks_clock(flink: ScriptedFlink) -> None:
+def test_the_pause_of_a_job_is_told_by_flinks_clock(flink: FakeFlink) -> None:
     """From its savepoint until its last subtask runs, whenever the command hears of that."""
     row = {"external_path": SAVEPOINT, "trigger_timestamp": 10_000}
     moments = [{"timestamps": {"RUNNING": at, "FINISHED": 0}} for at in (12_000, 13_900)]

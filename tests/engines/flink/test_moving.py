@@ -5,12 +5,13 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from fake_flink import FakeFlink, InTurn, failure
+from flink_documents import DELETED, job, jobs
 from moving_cases import (
     AGAIN,
     BACK,
     FAILED,
     FINISHED,
-    KEPT,
     NEW,
     OLD,
     RETAINED,
@@ -22,10 +23,8 @@ from moving_cases import (
     MemoryFolder,
     Started,
     answering_flink,
-    jobs,
     move_maker,
 )
-from scripted_flink import ScriptedFlink, job
 
 from streamplace.engines.flink.move import state
 from streamplace.engines.flink.move.outcomes import Undecided
@@ -35,7 +34,7 @@ from streamplace.engines.flink.rest.client import FlinkError, Rest
 
 
 @pytest.fixture
-def flink() -> Iterator[ScriptedFlink]:
+def flink() -> Iterator[FakeFlink]:
     """A cluster on which the job ends with a savepoint when it is asked to."""
     with answering_flink() as answering:
         yield answering
@@ -49,14 +48,14 @@ def started() -> Started:
 
 @pytest.fixture
 def move(
-    flink: ScriptedFlink, started: Started, monkeypatch: pytest.MonkeyPatch
+    flink: FakeFlink, started: Started, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Transaction]:
     """A move whose starts fail as told, one after the other."""
     return move_maker(flink, started, monkeypatch)
 
 
 def test_a_job_is_started_from_its_savepoint_where_it_is_placed(
-    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
+    move: Callable[..., Transaction], flink: FakeFlink, started: Started
 ) -> None:
     """The request to stop it bears an id, and so does the job that follows."""
     moved = move().begin()
@@ -97,12 +96,12 @@ def test_an_interrupted_job_goes_back(move: Callable[..., Transaction], started:
 
 def test_a_job_that_is_being_stopped_goes_back_when_interrupted(
     move: Callable[..., Transaction],
-    flink: ScriptedFlink,
+    flink: FakeFlink,
     started: Started,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Flink stops it all the same."""
-    flink.answers[STOP] = [UNDER_WAY, UNDER_WAY, SAVED]
+    flink.answers[STOP] = InTurn(UNDER_WAY, UNDER_WAY, SAVED)
     sleep, calls = state.time.sleep, []
 
     def interrupted(seconds: float) -> None:
@@ -119,7 +118,7 @@ def test_a_job_that_is_being_stopped_goes_back_when_interrupted(
 
 
 def test_a_job_that_cannot_be_saved_goes_on(
-    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
+    move: Callable[..., Transaction], flink: FakeFlink, started: Started
 ) -> None:
     flink.answers |= {
         STOP: FAILED,
@@ -132,14 +131,14 @@ def test_a_job_that_cannot_be_saved_goes_on(
 
 
 def test_a_job_that_fails_while_it_is_stopped_goes_back_to_what_it_saved_last(
-    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
+    move: Callable[..., Transaction], flink: FakeFlink, started: Started
 ) -> None:
     """A checkpoint that was retained."""
     flink.answers |= {
         STOP: FAILED,
-        f"GET /jobs/{OLD}": [RUNNING, job(OLD, "FAILED", {})],
+        f"GET /jobs/{OLD}": InTurn(RUNNING, job(OLD, "FAILED", {})),
         f"GET /jobs/{OLD}/checkpoints": RETAINED,
-        f"GET /jobs/{OLD}/checkpoints/config": KEPT,
+        f"GET /jobs/{OLD}/checkpoints/config": DELETED,
     }
     with pytest.raises(FlinkError, match="no disk; the job runs on its previous devices again"):
         move().begin()
@@ -149,7 +148,7 @@ def test_a_job_that_fails_while_it_is_stopped_goes_back_to_what_it_saved_last(
 @pytest.mark.parametrize("saved", [RETAINED, {"counts": {"completed": 0}}])
 def test_a_job_that_comes_to_its_end_meanwhile_is_not_started_again(
     move: Callable[..., Transaction],
-    flink: ScriptedFlink,
+    flink: FakeFlink,
     started: Started,
     saved: dict[str, Any],
 ) -> None:
@@ -161,7 +160,7 @@ def test_a_job_that_comes_to_its_end_meanwhile_is_not_started_again(
 
 
 def test_a_savepoint_that_takes_too_long_is_left_to_be_resumed(
-    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
+    move: Callable[..., Transaction], flink: FakeFlink, started: Started
 ) -> None:
     """Flink cannot be told to give it up."""
     flink.answers[STOP] = UNDER_WAY
@@ -197,7 +196,7 @@ def test_a_savepoint_that_takes_too_long_is_left_to_be_resumed(
 )
 def test_a_move_is_resumed_from_whatever_is_the_case(
     move: Callable[..., Transaction],
-    flink: ScriptedFlink,
+    flink: FakeFlink,
     started: Started,
     states: dict[str, str],
     outcome: str,
@@ -211,8 +210,8 @@ def test_a_move_is_resumed_from_whatever_is_the_case(
         flink.answers[f"GET /jobs/{name}/exceptions"] = {}
     flink.answers[STOP] = SAVED
     if states.get(OLD) == "RUNNING":  # it had not been asked to stop
-        flink.answers[STOP] = [{"errors": ["no operation"]}, SAVED]
-        flink.answers[f"GET /jobs/{OLD}"] = [RUNNING, RUNNING, FINISHED]
+        flink.answers[STOP] = InTurn(failure("no operation"), SAVED)
+        flink.answers[f"GET /jobs/{OLD}"] = InTurn(RUNNING, RUNNING, FINISHED)
     moving = move()
     if outcome == "moved":
         moved = moving.conclude()
@@ -224,7 +223,7 @@ def test_a_move_is_resumed_from_whatever_is_the_case(
 
 
 def test_nothing_is_started_where_flink_does_not_answer(
-    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
+    move: Callable[..., Transaction], flink: FakeFlink, started: Started
 ) -> None:
     """The command that goes on is told, and the lock stays."""
     flink.answers[f"GET /jobs/{OLD}"] = RUNNING
