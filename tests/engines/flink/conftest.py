@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 from lazy_flink import Clock
-from shop_rest import ShopRest, shop_maker
+from shop_flink import ShopFlink, shop_maker
 
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure import job_watch, sampling, warm
@@ -23,7 +23,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def shop(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ShopRest]:
+def shop(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ShopFlink]:
     """A job of a source, a splitter and a sink on three TaskManagers of two cores each."""
     monkeypatch.setattr(clusters, "processes_of", lambda rest: {})
     return shop_maker(clock)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import pytest
 from fake_flink import FakeFlink
 from flink_documents import job
-from lazy_flink import Clock, LazyRest, Vertex, rates
+from lazy_flink import Clock, LazyFlink, Vertex, rates
 
 from streamplace.engines.flink.cpu.limits import CpuTime
 from streamplace.engines.flink.move import settling
@@ -83,7 +83,7 @@ def test_a_source_without_cpu_is_limited(clock: Clock, monkeypatch: pytest.Monke
     monkeypatch.setattr(settling.CpuTime, "of", lambda process: next(used))
     for limit, is_limited in ((0.18, True), (0.5, False)):
         monkeypatch.setattr(settling, "cpu_limit", lambda process, limit=limit: limit)
-        flow = source_flow(LazyRest(clock, vertices), "job")
+        flow = source_flow(LazyFlink(clock, vertices).rest, "job")
         assert flow is not None
         assert flow.rate == pytest.approx(100.0, rel=0.01)
         assert flow.is_limited is is_limited
