@@ -1,7 +1,7 @@
 """A move of a job on a Flink that answers what it is told to."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
@@ -81,10 +81,9 @@ def cluster_jar(rest: Rest, name: str) -> ClusterJar:
     return ClusterJar(rest, lambda: nullcontext(Path(name)), name, name)
 
 
-@contextmanager
-def answering_flink() -> Iterator[FakeFlink]:
+def answering_flink() -> FakeFlink:
     """A cluster on which the job ends with a savepoint when it is asked to."""
-    answers: dict[str, Any] = healthy("dev-0", "dev-1") | {
+    answers = healthy("dev-0", "dev-1") | {
         f"POST /jobs/{OLD}/stop": {"request-id": "t1"},
         STOP: SAVED,
         f"GET /jobs/{OLD}": InTurn(RUNNING, FINISHED),
@@ -94,8 +93,7 @@ def answering_flink() -> Iterator[FakeFlink]:
         f"GET /jobs/{AGAIN}": UNKNOWN,
         "GET /jobs": jobs({OLD: "FINISHED"}),
     }
-    with FakeFlink(answers).served() as answering:
-        yield answering
+    return FakeFlink(answers)
 
 
 def move_maker(
@@ -116,7 +114,7 @@ def move_maker(
         monkeypatch.setattr(transaction, "verify", lambda *_: Verification((), (), ()))
         monkeypatch.setattr(endings, "STEADY_SECONDS", 0.2)
         monkeypatch.setattr(Program, "run_request", lambda _, saved: {"savepointPath": saved.path})
-        rest, moment = Rest(flink.url), datetime(2020, 1, 1, tzinfo=UTC)
+        rest, moment = flink.rest, datetime(2020, 1, 1, tzinfo=UTC)
         journal = Journal(
             job=OLD,
             trigger="t1",

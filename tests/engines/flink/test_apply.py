@@ -15,7 +15,7 @@ from streamplace.engines.flink.move.state import Savepoint
 from streamplace.engines.flink.pin import apply as applying
 from streamplace.engines.flink.pin.apply import apply, check, fitted
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.errors import PlacementError, StreamplaceError
 
 VECTORS = {"map": ["dev-0"]}
@@ -50,13 +50,12 @@ def call(jar: Path, monkeypatch: pytest.MonkeyPatch) -> Apply:
         **options: Any,
     ) -> FakeFlink:
         program = Program(jar, **(more or {}))
-        with FakeFlink(answers).served() as flink:
-            home = Flink(jar.parent, "2.3.0")
-            if refused is None:
-                assert apply(Rest(flink.url), home, program, vectors, **options) == "new"
-            else:
-                with pytest.raises(refused, match=match):
-                    apply(Rest(flink.url), home, program, vectors, **options)
+        flink, home = FakeFlink(answers), Flink(jar.parent, "2.3.0")
+        if refused is None:
+            assert apply(flink.rest, home, program, vectors, **options) == "new"
+        else:
+            with pytest.raises(refused, match=match):
+                apply(flink.rest, home, program, vectors, **options)
         return flink
 
     return run
@@ -186,8 +185,7 @@ def test_jars_that_are_none_are_told(
 def test_a_job_takes_the_managed_memory_that_is_left_or_what_it_may(
     most: int | None, taken: int
 ) -> None:
-    with FakeFlink(healthy("dev-0")).served() as flink:
-        assert fitted(Rest(flink.url), VECTORS, most)[1] == {"dev-0": taken}
+    assert fitted(FakeFlink(healthy("dev-0")).rest, VECTORS, most)[1] == {"dev-0": taken}
 
 
 @pytest.mark.parametrize("text", ["pipeline.name", "=x"])
@@ -201,13 +199,11 @@ def test_a_check_submits_nothing(call: Apply, jar: Path) -> None:
     """The pinning class says that the job fits; what else it says is a fault."""
     fits = failure("java.lang.IllegalStateException: streamplace: the job fits its placement")
     broken = failure("a.B: x", "Caused by: a.C: streamplace: operator 'b' is not placed")
-    with FakeFlink(
-        healthy("dev-0") | {"POST /jars/jar-1/run": InTurn(fits, broken)}
-    ).served() as flink:
-        rest, home = Rest(flink.url), Flink(jar.parent, "2.3.0")
-        check(rest, home, Program(jar), VECTORS, "none")
-        with pytest.raises(FlinkError, match=r"^operator 'b' is not placed$"):
-            check(rest, home, Program(jar), VECTORS, "none")
+    flink = FakeFlink(healthy("dev-0") | {"POST /jars/jar-1/run": InTurn(fits, broken)})
+    home = Flink(jar.parent, "2.3.0")
+    check(flink.rest, home, Program(jar), VECTORS, "none")
+    with pytest.raises(FlinkError, match=r"^operator 'b' is not placed$"):
+        check(flink.rest, home, Program(jar), VECTORS, "none")
     request = next(document for _, document in flink.asked if document)
     assert request["flinkConfiguration"] == {"streamplace.check": "true"}
 

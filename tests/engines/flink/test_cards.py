@@ -12,7 +12,6 @@ from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure.cards import link_speed, parse_cards
 from streamplace.engines.flink.measure.cluster import measured_cluster
 from streamplace.engines.flink.measure.sending_cost import ASSUMED, SendingCost
-from streamplace.engines.flink.rest.client import Rest
 from streamplace.errors import StreamplaceError
 from streamplace.io.clusters import parse_cluster
 
@@ -20,10 +19,9 @@ from streamplace.io.clusters import parse_cluster
 def written(sending: SendingCost | None = None, **cards: str) -> str:
     """File of a cluster of two TaskManagers."""
     given = {"" if name == "all" else name: speed for name, speed in cards.items()}
-    with FakeFlink(healthy("d0", "d1")).served() as flink:
-        rest = Rest(flink.url)
-        measured = measured_cluster(rest, "2000", "1 Gbps", None, sending, cards=given)
-        assert parse_cluster(measured.as_toml().encode(), "c") == measured.cluster()
+    rest = FakeFlink(healthy("d0", "d1")).rest
+    measured = measured_cluster(rest, "2000", "1 Gbps", None, sending, cards=given)
+    assert parse_cluster(measured.as_toml().encode(), "c") == measured.cluster()
     return measured.as_toml()
 
 

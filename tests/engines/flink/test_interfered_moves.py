@@ -1,6 +1,6 @@
 """Moves of jobs that users end, that others start, and that the JobManager forgets meanwhile."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -33,10 +33,9 @@ from streamplace.engines.flink.rest.client import FlinkError, Rest
 
 
 @pytest.fixture
-def flink() -> Iterator[FakeFlink]:
+def flink() -> FakeFlink:
     """A cluster on which the job ends with a savepoint when it is asked to."""
-    with answering_flink() as answering:
-        yield answering
+    return answering_flink()
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from streamplace.engines.flink.move.pause import pause_of
 from streamplace.engines.flink.move.resuming import resume_command, resume_words, with_job
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.uploads import left_jars, own_name, uploaded
-from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import chain_of
 
 OLD = "0123456789abcdef" * 2
@@ -47,10 +46,9 @@ def cluster(
 
 
 @pytest.fixture
-def flink() -> Iterator[FakeFlink]:
+def flink() -> FakeFlink:
     """A cluster whose answers a test gives."""
-    with FakeFlink().served() as answering:
-        yield answering
+    return FakeFlink()
 
 
 @pytest.mark.parametrize("path", [SAVEPOINT, "file:///s/savepoint-012345-aaaaaaaaaaaa/"])
@@ -58,13 +56,13 @@ def test_a_savepoint_from_which_a_job_runs_starts_no_second(flink: FakeFlink, pa
     """However the path is written; the job is named."""
     flink.answers = cluster({OTHER: "RUNNING"}, {OTHER: started_from(SAVEPOINT)})
     with pytest.raises(CopyRuns, match=rf"^job {OTHER} \(RUNNING\) continues from .* already"):
-        refuse_copy(Rest(flink.url), path)
+        refuse_copy(flink.rest, path)
 
 
 def test_a_checkpoint_of_a_job_that_runs_starts_no_second(flink: FakeFlink) -> None:
     flink.answers = cluster({OLD: "RUNNING"}, {})
     with pytest.raises(CopyRuns, match=rf"^job {OLD} \(RUNNING\) has taken the checkpoint"):
-        refuse_copy(Rest(flink.url), f"s3://b/{OLD}/chk-7")
+        refuse_copy(flink.rest, f"s3://b/{OLD}/chk-7")
 
 
 @pytest.mark.parametrize("states", [{OTHER: "CANCELED"}, {OTHER: "FAILED"}, {}])
@@ -72,13 +70,13 @@ def test_a_savepoint_from_which_a_job_ran_may_be_used_again(
     flink: FakeFlink, states: Mapping[str, str]
 ) -> None:
     flink.answers = cluster(states, {OTHER: started_from(SAVEPOINT)})
-    refuse_copy(Rest(flink.url), SAVEPOINT)
+    refuse_copy(flink.rest, SAVEPOINT)
 
 
 def test_two_commands_at_once_start_one_job_from_a_savepoint(flink: FakeFlink) -> None:
     """By the same id, which Flink takes once; the next one has another when that has ended."""
     flink.answers = cluster({}, {})
-    rest = Rest(flink.url)
+    rest = flink.rest
     first = free_id(rest, SAVEPOINT)
     assert free_id(rest, "/s/savepoint-012345-aaaaaaaaaaaa") == first
     flink.answers = cluster({first: "RUNNING"}, {})
@@ -106,7 +104,7 @@ def test_a_job_that_others_have_started_from_the_state_of_a_moved_one_is_its_cop
     flink.answers = cluster(
         {OLD: "FINISHED", OTHER: "RUNNING"}, {OTHER: started_from(restored)}
     ) | {f"GET /jobs/{OLD}": ended, f"GET /jobs/{OTHER}": began}
-    asked = (Rest(flink.url), SAVEPOINT, chain_of(OLD), name)
+    asked = (flink.rest, SAVEPOINT, chain_of(OLD), name)
     if is_copy:
         with pytest.raises(CopyRuns, match=f"job {OTHER}.*othing was started"):
             refuse_other(*asked)
@@ -128,7 +126,7 @@ def test_where_a_job_is_forgotten_one_of_its_name_is_taken_for_a_copy(
     """Somebody has submitted it to the JobManager that was restarted."""
     flink.answers = cluster({OTHER: "RUNNING"}, {})
     with pytest.raises(CopyRuns, match=f"job {OTHER} .*has the same name 'shop'"):
-        refuse_other(Rest(flink.url), SAVEPOINT, chain_of(OLD), "shop")
+        refuse_other(flink.rest, SAVEPOINT, chain_of(OLD), "shop")
 
 
 NOT_KEPT = {"externalization": {"enabled": False, "delete_on_cancellation": False}}
@@ -150,7 +148,7 @@ def test_what_outlives_a_job_depends_on_how_it_ended(
     flink.answers = cluster({OLD: state}, {OLD: CHECKPOINT}) | {
         f"GET /jobs/{OLD}/checkpoints/config": policy
     }
-    assert last_kept(Rest(flink.url), OLD) == path
+    assert last_kept(flink.rest, OLD) == path
 
 
 @pytest.mark.parametrize("kind", ["SYNC_SAVEPOINT", "SAVEPOINT"])
@@ -162,10 +160,10 @@ def test_a_stop_is_told_from_a_savepoint_of_a_job_that_finished(
     saved = {"counts": {"completed": 4}, "latest": {"savepoint": row}}
     flink.answers = cluster({NEW: "FINISHED"}, {NEW: saved})
     if kind == "SAVEPOINT":
-        refuse_ended(Rest(flink.url), NEW)
+        refuse_ended(flink.rest, NEW)
         return
     with pytest.raises(EndedByOthers, match=f"was stopped by another user.*{SAVEPOINT}"):
-        refuse_ended(Rest(flink.url), NEW)
+        refuse_ended(flink.rest, NEW)
 
 
 def test_a_jar_that_a_restarted_job_manager_has_lost_is_uploaded_again(
@@ -183,7 +181,7 @@ def test_a_jar_that_a_restarted_job_manager_has_lost_is_uploaded_again(
         "DELETE /jars/jar-3": {},
         "GET /jars": {"files": [{"id": "jar-3", "name": file.name, "uploaded": 1}]},
     }
-    with uploaded(Rest(flink.url), lambda: nullcontext(file)) as jar:
+    with uploaded(flink.rest, lambda: nullcontext(file)) as jar:
         assert jar.run({"entryClass": "Job"}) == {"jobid": "new"}
     assert flink.requests("DELETE") == ["/jars/jar-2", "/jars/jar-3"]
 
@@ -212,8 +210,8 @@ def test_jars_of_commands_that_have_ended_are_left(flink: FakeFlink) -> None:
             ]
         }
     }
-    assert set(left_jars(Rest(flink.url), now)) == {"killed", "move"}
-    assert "remote" in left_jars(Rest(flink.url), now + 2 * 86_400)
+    assert set(left_jars(flink.rest, now)) == {"killed", "move"}
+    assert "remote" in left_jars(flink.rest, now + 2 * 86_400)
 
 
 def started(process: int) -> int:
@@ -232,7 +230,7 @@ def test_the_pause_of_a_job_is_told_by_flinks_clock(flink: FakeFlink) -> None:
         f"GET /jobs/{NEW}": job("shop", "RUNNING", {"v0": "RUNNING"}),
         f"GET /jobs/{NEW}/vertices/v0/subtasktimes": {"subtasks": moments},
     }
-    rest = Rest(flink.url)
+    rest = flink.rest
     assert pause_of(rest, OLD, NEW) == 3.9
     flink.answers[f"GET /jobs/{OLD}/checkpoints"] = NONE
     assert pause_of(rest, OLD, NEW) is None

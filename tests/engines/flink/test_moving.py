@@ -1,6 +1,6 @@
 """Moving, with a Flink that answers what it is told to: whatever fails, the job runs again."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -34,10 +34,9 @@ from streamplace.engines.flink.rest.client import FlinkError, Rest
 
 
 @pytest.fixture
-def flink() -> Iterator[FakeFlink]:
+def flink() -> FakeFlink:
     """A cluster on which the job ends with a savepoint when it is asked to."""
-    with answering_flink() as answering:
-        yield answering
+    return answering_flink()
 
 
 @pytest.fixture

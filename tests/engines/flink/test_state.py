@@ -38,9 +38,8 @@ def jobs(**states: str) -> dict[str, Any]:
 @pytest.fixture
 def flink() -> Iterator[FakeFlink]:
     """A cluster on which a job runs that has completed three checkpoints."""
-    with FakeFlink(
-        jobs(old="RUNNING") | {"GET /jobs/old/checkpoints": SAVED}
-    ).served() as answering:
+    answers = jobs(old="RUNNING") | {"GET /jobs/old/checkpoints": SAVED}
+    with FakeFlink(answers).served() as answering:
         yield answering
 
 
@@ -63,8 +62,7 @@ def test_the_job_that_is_replaced_is_known_by_its_operators(flink: FakeFlink) ->
 def test_only_the_youngest_job_counts() -> None:
     """What it replaced has been taken over, or given up."""
     answers = jobs(older="CANCELED", old="CANCELED") | {"GET /jobs/older/checkpoints": SAVED}
-    with FakeFlink(answers).served() as flink:
-        assert left_behind(Rest(flink.url), ["map"]) is None
+    assert left_behind(FakeFlink(answers).rest, ["map"]) is None
 
 
 @pytest.mark.parametrize(
@@ -76,8 +74,8 @@ def test_only_the_youngest_job_counts() -> None:
     ],
 )
 def test_what_can_be_done_about_it_is_told(state: str, saved: dict[str, Any], told: str) -> None:
-    with FakeFlink(jobs(old=state) | {"GET /jobs/old/checkpoints": saved}).served() as flink:
-        left = left_behind(Rest(flink.url), ["map"])
+    flink = FakeFlink(jobs(old=state) | {"GET /jobs/old/checkpoints": saved})
+    left = left_behind(flink.rest, ["map"])
     assert told in str(left)
     assert "3 checkpoints" in str(left)
 

@@ -9,7 +9,6 @@ from fake_flink import FakeFlink
 from flink_documents import healthy, job, jobs
 
 from streamplace.engines.flink.pin.verify import verify
-from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.live import Verification
 
 
@@ -30,8 +29,7 @@ def running(**devices: list[str]) -> dict[str, Any]:
 
 def verified(answers: dict[str, Any], vectors: dict[str, Any]) -> Verification:
     """What verify says of the job."""
-    with FakeFlink(answers).served() as flink:
-        return verify(Rest(flink.url), "new", vectors)
+    return verify(FakeFlink(answers).rest, "new", vectors)
 
 
 def test_operators_of_one_name_on_different_devices_are_never_fine() -> None:
