@@ -84,18 +84,24 @@ class ShopFlink(LazyFlink):
         return rows
 
 
+def shop_vertices(blocked: float = 0.0, **more: float) -> dict[str, Vertex]:
+    """A source, which may tell more, a splitter and a sink."""
+    source = rates(0, 100, 0, 100 * 400, busy=CPU["v0"], blocked=blocked)
+    split = rates(100, 250, 100 * 400, 250 * 40, busy=CPU["v1"])
+    out = {f"Source__src.{name}": rate for name, rate in {"numRecordsOut": 100.0, **more}.items()}
+    return {
+        "v0": Vertex("Source: src", {**source, **out}),
+        "v1": Vertex("split", split, [("v0", "HASH")]),
+        "v2": Vertex("out", rates(250, 0, 250 * 40, 0, busy=CPU["v2"]), [("v1", "REBALANCE")]),
+    }
+
+
 def shop_maker(clock: Clock) -> Callable[..., ShopFlink]:
     """A job of a source, a splitter and a sink on three TaskManagers of two cores each."""
 
     def make(blocked: float = 0.0, pending: float | None = None, **facts: Any) -> ShopFlink:
-        source = rates(0, 100, 0, 100 * 400, busy=CPU["v0"], blocked=blocked)
-        waiting = {} if pending is None else {"Source__src.pendingRecords": pending}
-        split = rates(100, 250, 100 * 400, 250 * 40, busy=CPU["v1"])
-        vertices = {
-            "v0": Vertex("Source: src", source | {"Source__src.numRecordsOut": 100} | waiting),
-            "v1": Vertex("split", split, [("v0", "HASH")]),
-            "v2": Vertex("out", rates(250, 0, 250 * 40, 0, busy=CPU["v2"]), [("v1", "REBALANCE")]),
-        }
+        waiting = {} if pending is None else {"pendingRecords": pending}
+        vertices = shop_vertices(blocked, **waiting)
         devices = ("dev-0", "dev-1", "dev-2")
         usual: dict[str, Any] = {
             "devices": devices,

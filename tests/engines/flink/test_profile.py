@@ -6,6 +6,7 @@ import sys
 
 import pytest
 from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, doubts, rates
+from shop_flink import CPU, shop_vertices
 
 from streamplace.engines.flink.cpu import task_cpu
 from streamplace.engines.flink.cpu import threads as processes
@@ -16,19 +17,11 @@ from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.rest.client import FlinkError
 
-CPU = {"v0": 0.01, "v1": 0.2, "v2": 0.05}
-
 
 def shop(clock: Clock, blocked: float = 0.0) -> LazyFlink:
-    """A pipeline of a source, a splitter and a sink."""
-    out = rates(250, 0, 250 * 40, busy=CPU["v2"])
-    split = rates(100, 250, 100 * 400, 250 * 40, busy=CPU["v1"])
-    source = rates(0, 100, 0, 100 * 400, busy=CPU["v0"], blocked=blocked)
-    vertices = {
-        "v0": Vertex("Source: src", source | {"Source__src.numRecordsOut": 100}),
-        "v1": Vertex("split", split, [("v0", "HASH")]),
-        "v2": Vertex("out: Writer", out, [("v1", "FORWARD")]),
-    }
+    """A pipeline of a source, a splitter and a sink that is called as sinks are."""
+    vertices = shop_vertices(blocked)
+    vertices["v2"].name, vertices["v2"].inputs = "out: Writer", [("v1", "FORWARD")]
     return LazyFlink(clock, vertices)
 
 
