@@ -1,4 +1,4 @@
-"""A clock and jobs for tests of profiles and moves; programs for other interpreters are no tests."""
+"""A clock, and jobs for tests of profiles and moves; programs of other interpreters are none."""
 
 from collections.abc import Callable
 
