@@ -169,6 +169,7 @@ class FakeFlink:
             answer.send(handler.connection)
             return
         status, content, location = _spoken(answer)
+        handler.protocol_version = "HTTP/1.1"
         handler.send_response(status)
         handler.send_header("Content-Length", str(len(content)))
         if location is not None:

@@ -25,8 +25,6 @@ def http_server(
     """
 
     class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
         def do_GET(self) -> None:
             answer(self)
 
