@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import stub_model
+from histories import history
 from stub_model import model
 
 from streamplace.io.weights import read_tensors, read_weights, write_weights
@@ -50,12 +51,6 @@ def weights(run: Callable, data: str) -> str:
     """Weights of a stub that was trained for an epoch."""
     assert run(*STUB, "--out", "made", "--epochs", "1").status == 0
     return "made/best.safetensors"
-
-
-def history(folder: Path) -> list[dict[str, float]]:
-    """Everything in a history.jsonl but the time it took."""
-    rows = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
-    return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
 
 
 def test_json_says_what_training_came_to(run: Callable, data: str, tmp_path: Path) -> None:

@@ -1,17 +1,16 @@
 """Spoiled answers of Flink: every single one, and whole conversations with a cluster."""
 
 import json
-from collections import Counter
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from random import Random
 from typing import Any
 from unittest.mock import patch
 
-from fake_flink import ANSWERS as CONVERSATION
-from fake_flink import JOB, grown
+from fake_flink import FakeFlink, said
+from flink_documents import ANSWERS as CONVERSATION
+from flink_documents import JOB
 from fuzz.documents import document_of, to_json
 from lazy_flink import Clock
 from pydantic import TypeAdapter
@@ -25,7 +24,6 @@ from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.rest import client as rest
 from streamplace.engines.flink.rest.answers import ANSWERS, parse_complaint, root_cause
 from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.flink.rest.transport import HttpAnswer
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
 
@@ -48,8 +46,7 @@ def answer_readers() -> dict[str, tuple[Read, Callable[[], Sequence[bytes]]]]:
 
 def _reader(path: str) -> Read:
     def read(content: bytes, folder: Path) -> None:
-        with patch.object(rest, "exchange", lambda *_: HttpAnswer(200, content, None)):
-            Rest("http://localhost:8081").get(path.replace("*", "a"))
+        FakeFlink(otherwise=said(content)).rest.get(path.replace("*", "a"))
 
     return read
 
@@ -75,31 +72,14 @@ def _conversation(deed: Callable[[Rest], Any]) -> Read:
             answers = json.loads(content)
         except (ValueError, RecursionError):
             answers = {}
-        paths = answers if isinstance(answers, dict) else {}
-
-        looks: Counter[str] = Counter()
-
-        def exchange(
-            address: object, context: object, method: str, path: str, *_: Any
-        ) -> HttpAnswer:
-            plain = path.partition("?")[0]
-            looks[plain] += 1
-            if plain not in paths:
-                return HttpAnswer(404, to_json({"errors": ["a.B: not found"]}), None)
-            document = paths[plain]
-            with suppress(TypeError, KeyError, AttributeError, ValueError):  # of spoiled metrics
-                document = grown(document, looks[plain])
-            return HttpAnswer(200, to_json(document), None)
-
-        clock = Clock()
+        flink, clock = FakeFlink(answers if isinstance(answers, dict) else {}), Clock()
         with (
-            patch.object(rest, "exchange", exchange),
             patch.object(sampling, "time", clock),
             patch.object(rest, "time", clock),
             patch.object(task_cpu, "time", clock),
             patch.object(cpu, "local_task_managers", list),
         ):
-            deed(Rest("http://localhost:8081"))
+            deed(flink.rest)
 
     return read
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 import stub_model
+from histories import history
 
 import streamplace
 from streamplace.families.branched import Branched, branched
@@ -130,12 +131,6 @@ def check_same(folder: Path, run: str) -> None:
         mine, whole = (read_tensors(folder / one / name)[1] for one in (run, "whole"))
         assert mine.keys() == whole.keys()
         assert all(mine[key].tobytes() == whole[key].tobytes() for key in whole)
-
-
-def history(folder: Path) -> list[dict[str, Any]]:
-    """Everything about every epoch but the time it took."""
-    rows = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
-    return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
 
 
 @pytest.mark.slow

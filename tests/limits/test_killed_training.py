@@ -1,6 +1,5 @@
 """Training that is killed at random moments, again and again, ends as if it never had been."""
 
-import json
 import os
 import signal
 import subprocess
@@ -8,9 +7,9 @@ import sys
 import time
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import pytest
+from histories import history
 from problems import chain, diamond, fork_join
 
 from streamplace.io.files import TEMPORARY
@@ -96,9 +95,3 @@ def check_same(mine: Path, other: Path) -> None:
         assert arrays.keys() == others.keys()
         assert all(arrays[key].tobytes() == others[key].tobytes() for key in others)
     assert not list(mine.glob(f"{TEMPORARY}*"))
-
-
-def history(folder: Path) -> list[dict[str, Any]]:
-    """Everything about every epoch but the time it took."""
-    rows = [json.loads(line) for line in (folder / "history.jsonl").read_text().splitlines()]
-    return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]

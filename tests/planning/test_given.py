@@ -5,15 +5,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from streamsim import throughput
+from planning_cases import carried
 
 from streamplace.errors import ProblemError
-from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.model import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.model.devices import Devices
-from streamplace.model.expansion import expand
 from streamplace.placers.registry import Budget
 from streamplace.planning.planner import planned, planned_most
-from streamplace.planning.result import PlanResult
 from streamplace.planning.settings import PlanSettings
 
 ASKED = PlanSettings(budget=Budget(None, 200_000))
@@ -35,12 +33,6 @@ def linked(n: int, wide: set[tuple[int, int]]) -> Cluster:
         bandwidth[u, v] = bandwidth[v, u] = 1e9
     devices = Devices(tuple(f"box{i}" for i in range(n)), mips=[1.0] * n)
     return Cluster(devices, bandwidth, np.zeros((n, n)))
-
-
-def carried(result: PlanResult) -> float:
-    """Share of the rate that the placement carries in the simulator, links included."""
-    instance = Problem(expand(result.graph).graph, result.cluster).instance
-    return float(throughput(instance, result.placement.index[None])[0])
 
 
 def test_a_plan_takes_the_machines_whose_links_carry_it() -> None:

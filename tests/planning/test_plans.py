@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from planning_cases import (
     all_contents,
+    carried,
     carries_by_simulation,
     catalogues,
     cheapest_by_brute_force,
@@ -27,18 +28,11 @@ from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.packed import uses
 from streamplace.planning.planner import planned
-from streamplace.planning.result import PlanResult
 from streamplace.planning.settings import PlanSettings
 
 ASKED = PlanSettings(budget=Budget(None, 10**6))
 SMALL = Offer("small", 0.1, mips=4.0, cores=2)
 LARGE = Offer("large", 0.35, mips=4.0, cores=8)
-
-
-def carried(result: PlanResult) -> float:
-    """Share of the rate that the placement carries in the simulator."""
-    instance = Problem(expand(result.graph).graph, result.cluster).instance
-    return float(throughput(instance, result.placement.index[None])[0])
 
 
 @settings(max_examples=30, deadline=None)

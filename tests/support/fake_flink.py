@@ -1,153 +1,202 @@
-"""Servers on loopback that stand where a Flink should: one that answers, and some that do harm."""
+"""The only Flink that is none: it answers as a test tells it to, and remembers what it was asked.
+
+>>> flink = FakeFlink({"GET /jobs": InTurn({"jobs": []}, failure("a.B: busy", status=503))})
+>>> flink.rest.live_jobs()
+[]
+>>> flink.rest.live_jobs()
+Traceback (most recent call last):
+streamplace.engines.flink.rest.client.NoAnswer: Flink answers 503: a.B: busy
+>>> flink.requests("GET")
+['/jobs', '/jobs']
+"""
 
 import json
 import socket
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from threading import Event, Thread
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from email.message import Message
+from http.server import BaseHTTPRequestHandler
+from typing import Any, Self
+from unittest.mock import patch
 
-JOB = "a" * 32
-TASK_MANAGER: dict[str, Any] = {
-    "id": "dev-0",
-    "path": "pekko.tcp://flink@127.0.0.1:6122/user/rpc/taskmanager_0",
-    "totalResource": {"managedMemory": 64, "extendedResources": {"dev-0": 10000.0}},
-    "freeResource": {"managedMemory": 64, "extendedResources": {"dev-0": 10000.0}},
-    "hardware": {"cpuCores": 2},
-    "memoryConfiguration": {"totalProcessMemory": 704643072},
-}
-ANSWERS: dict[str, Any] = {
-    "/taskmanagers": {"taskmanagers": [TASK_MANAGER]},
-    "/jobs": {"jobs": [{"id": JOB, "status": "RUNNING"}]},
-    f"/jobs/{JOB}": {
-        "name": "shop",
-        "state": "RUNNING",
-        "schedulerType": "Default",
-        "vertices": [
-            {"id": "v0", "name": "Source: src", "parallelism": 1, "status": "RUNNING"},
-            {"id": "v1", "name": "a -> (b, c)", "parallelism": 1, "status": "RUNNING"},
-        ],
-    },
-    f"/jobs/{JOB}/plan": {
-        "plan": {
-            "nodes": [
-                {"id": "v0", "description": "Source: src<br/>"},
-                {
-                    "id": "v1",
-                    "description": "a<br/>:- b<br/>+- c<br/>",
-                    "inputs": [{"id": "v0", "ship_strategy": "HASH"}],
-                },
-            ]
-        }
-    },
-    f"/jobs/{JOB}/exceptions": {"exceptionHistory": {"entries": [{"stacktrace": "a.B: c"}]}},
-    f"/jobs/{JOB}/vertices/v0": {"subtasks": [{"taskmanager-id": "dev-0"}]},
-    f"/jobs/{JOB}/vertices/v1": {"subtasks": [{"taskmanager-id": "dev-0"}]},
-    "/taskmanagers/dev-0/metrics": [{"id": "Status.JVM.CPU.Time", "value": "5000000"}],
-    f"/jobs/{JOB}/vertices/v0/subtasks/metrics": [
-        {"id": "Source__src.numRecordsOut", "sum": 5.0},
-        {"id": "numRecordsOut", "sum": 5.0},
-        {"id": "numBytesOut", "sum": 500.0},
-        {"id": "accumulateBusyTimeMs", "sum": "NaN"},
-    ],
-    f"/jobs/{JOB}/vertices/v1/subtasks/metrics": [
-        {"id": "numRecordsIn", "sum": 5.0},
-        {"id": "numBytesIn", "sum": 500.0},
-        {"id": "accumulateBusyTimeMs", "sum": 100},
-    ],
-    "/jobmanager/config": [{"key": "jobmanager.scheduler", "value": "default"}],
-}
-"""What a Flink with one job answers, by path; what it counts, it counts per look."""
+from http_servers import as_it_is, http_server
+
+from streamplace.engines.flink.rest import client
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.transport import HttpAnswer
 
 
-@contextmanager
-def server(answer: Callable[[socket.socket], None]) -> Iterator[str]:
-    """Address of a server that treats every connection as told; gone after the block."""
-    over = Event()
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+class InTurn:
+    """Answers that are given one after the other; the last one stays."""
 
-        def serve() -> None:
-            with suppress(OSError):  # it is closed at the end
-                while not over.is_set():
-                    connection, _ = listening.accept()
-                    Thread(target=treat, args=(connection,), daemon=True).start()
+    def __init__(self, *answers: Any) -> None:
+        self.left = [*answers]
 
-        def treat(connection: socket.socket) -> None:
-            with connection, suppress(OSError):  # the other end may have had enough
-                connection.settimeout(10)
-                answer(connection)
-
-        thread = Thread(target=serve, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
-        finally:
-            over.set()
-            listening.shutdown(socket.SHUT_RDWR)
-            thread.join()
+    def next(self) -> Any:
+        """Answer whose turn it is."""
+        return self.left.pop(0) if len(self.left) > 1 else self.left[0]
 
 
-def request(connection: socket.socket) -> bytes:
-    """First lines of a request, up to the empty one."""
-    head = b""
-    while b"\r\n\r\n" not in head and (more := connection.recv(65536)):
-        head += more
-    return head
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """Bytes that take the place of an answer, whatever they mean; none break the connection off.
+
+    Attributes
+    ----------
+    more
+        What follows again and again, until the other end has had enough.
+    every
+        Seconds between two of these.
+    """
+
+    content: bytes
+    more: bytes = b""
+    every: float = 0.0
+
+    def send(self, connection: socket.socket) -> socket.socket:
+        """Send them."""
+        connection.sendall(self.content)
+        while self.more:
+            time.sleep(self.every)
+            connection.sendall(self.more)
+        return connection
 
 
-def plainly(status: str, content: bytes, *headers: str) -> bytes:
-    """An answer as it should be."""
-    lines = [f"HTTP/1.1 {status}", f"Content-Length: {len(content)}", *headers, "", ""]
-    return "\r\n".join(lines).encode() + content
+def said(content: bytes, status: int = 200, location: str | None = None) -> HttpAnswer:
+    """An answer that is no document."""
+    return HttpAnswer(status, content, location)
 
 
-def saying(content: bytes) -> Callable[[socket.socket], None]:
-    """Answer every request with these bytes."""
-
-    def answer(connection: socket.socket) -> None:
-        request(connection)
-        connection.sendall(content)
-
-    return answer
+def failure(*errors: str, status: int = 400) -> HttpAnswer:
+    """An error that Flink answers."""
+    return said(json.dumps({"errors": errors}).encode(), status)
 
 
-def without_end(head: bytes, more: bytes, every: float = 0.0) -> Callable[[socket.socket], None]:
-    """Answer with a head, and then with more and more, until the other end has had enough."""
-    over = Event()
-
-    def answer(connection: socket.socket) -> None:
-        request(connection)
-        connection.sendall(head)
-        while not over.wait(every):
-            connection.sendall(more)
-
-    return answer
+NOT_FOUND = failure("a.B: not found\n\tat x", status=404)
 
 
-def answering(
-    answers: Mapping[str, Any], heads: list[bytes] | None = None
-) -> Callable[[socket.socket], None]:
-    """Answer with the document of a path, and keep the requests' heads."""
-    looks: Counter[str] = Counter()
+class FakeFlink:
+    """A JobManager's REST interface: over loopback while it is served, or within this process.
 
-    def answer(connection: socket.socket) -> None:
-        head = request(connection)
-        if heads is not None:
-            heads.append(head)
-        path = head.split()[1].decode().partition("?")[0]
-        looks[path] += 1
-        if path in answers:
-            document = grown(answers[path], looks[path])
-            content = plainly("200 OK", json.dumps(document).encode())
-        else:
-            content = plainly("404 Not Found", b'{"errors": ["a.B: not found\\n\\tat x"]}')
-        connection.sendall(content)
+    Where nobody listens any more, after the block in which it is served, connections are refused.
 
-    return answer
+    Parameters
+    ----------
+    answers
+        Method and path, as in ``"GET /jobs"``, → a document, an `HttpAnswer` (see `failure`),
+        `Raw` bytes, some of these `InTurn`, or a function that returns one of them. A path without
+        its query stands for all queries. Sums of metrics grow by themselves with every look.
+    otherwise
+        What everything else is answered.
+
+    Attributes
+    ----------
+    asked
+        Method and path of every request, and the document that came with it.
+    headers
+        Of every request that came over a connection.
+    url
+        Where it is served.
+    """
+
+    def __init__(self, answers: dict[str, Any] | None = None, otherwise: Any = NOT_FOUND) -> None:
+        self.answers = {} if answers is None else answers
+        self.otherwise = otherwise
+        self.asked: list[tuple[str, Any]] = []
+        self.headers: list[Message] = []
+        self.url = ""
+        self._looks: Counter[str] = Counter()
+
+    def requests(self, method: str) -> list[str]:
+        """Paths that were asked by a method."""
+        return [r.partition(" ")[2] for r, _ in self.asked if r.startswith(f"{method} ")]
+
+    def answer(self, request: str, document: Any = None) -> Any:
+        """Answer to a request by method and path, which is remembered."""
+        self.asked.append((request, document))
+        key = request if request in self.answers else request.partition("?")[0]
+        self._looks[key] += 1
+        answer = self.answers.get(key, self.otherwise)
+        if callable(answer):
+            answer = answer()
+        if isinstance(answer, InTurn):
+            answer = answer.next()
+        return _grown(answer, self._looks[key])
+
+    @contextmanager
+    def served(
+        self, connected: Callable[[socket.socket], socket.socket] = as_it_is
+    ) -> Iterator[Self]:
+        """Answer over connections to this machine while the block runs.
+
+        Parameters
+        ----------
+        connected
+            What is done with each connection first, such as to encrypt it.
+        """
+        with http_server(self._respond, connected) as self.url:
+            yield self
+
+    @property
+    def rest(self) -> Rest:
+        """A client that needs no connection."""
+        return _RestWithin(self)
+
+    def exchange(
+        self,
+        address: object,
+        context: object,
+        method: str,
+        path: str,
+        body: bytes | None,
+        kind: str,
+        seconds: float,
+    ) -> HttpAnswer:
+        """Stand in for the `exchange` of `streamplace.engines.flink.rest.transport`."""
+        document = json.loads(body) if body and kind == client.JSON else None
+        return _spoken(self.answer(f"{method} {path}", document))
+
+    def _respond(self, handler: BaseHTTPRequestHandler) -> None:
+        body = handler.rfile.read(int(handler.headers.get("Content-Length", 0)))
+        document = json.loads(body) if handler.headers["Content-Type"] == client.JSON else None
+        self.headers.append(handler.headers)
+        answer = self.answer(f"{handler.command} {handler.path}", document)
+        if isinstance(answer, Raw):
+            handler.close_connection = True
+            answer.send(handler.connection)
+            return
+        status, content, location = _spoken(answer)
+        handler.protocol_version = "HTTP/1.1"
+        handler.send_response(status)
+        handler.send_header("Content-Length", str(len(content)))
+        if location is not None:
+            handler.send_header("Location", location)
+        handler.end_headers()
+        handler.wfile.write(content)
 
 
-def grown(document: Any, looks: int) -> Any:
+class _RestWithin(Rest):
+    """A client that asks a fake Flink of this process."""
+
+    def __init__(self, flink: FakeFlink) -> None:
+        super().__init__("http://flink:8081")
+        self._flink = flink
+
+    def _ask_once(self, *request: Any) -> bytes:
+        with patch.object(client, "exchange", self._flink.exchange):
+            return super()._ask_once(*request)
+
+
+def _spoken(answer: Any) -> HttpAnswer:
+    if isinstance(answer, HttpAnswer):
+        return answer
+    return said(json.dumps(answer, ensure_ascii=False).encode(errors="surrogatepass"))
+
+
+def _grown(document: Any, looks: int) -> Any:
     """Metrics after so many looks; other documents are as they were."""
     if not isinstance(document, list):
         return document

@@ -61,7 +61,7 @@ def available_cluster(flink: Flink, devices: Sequence[str]) -> Iterator[tuple[Lo
             "high-availability.zookeeper.client.connection-timeout": 4_000,
         }
         with local_cluster(flink, devices, settings=settings) as cluster:
-            port = _free_port()
+            port = free_port()
             folder = cluster.folder / STANDBY
             folder.mkdir()
             (folder / "config.yaml").write_text(as_yaml({**_COMMON, **settings, "rest.port": port}))
@@ -79,7 +79,7 @@ def available_cluster(flink: Flink, devices: Sequence[str]) -> Iterator[tuple[Lo
 @contextmanager
 def _zookeeper(flink: Flink, folder: Path) -> Iterator[str]:
     """Address of a ZooKeeper that runs while the block does."""
-    port = _free_port()
+    port = free_port()
     (folder / "zoo.cfg").write_text(
         f"dataDir={folder / 'zookeeper'}\nclientPort={port}\nclientPortAddress=127.0.0.1\n"
         "tickTime=500\nadmin.enableServer=false\n"
@@ -114,7 +114,8 @@ def _await_devices(rest: Rest, devices: Sequence[str]) -> None:
         time.sleep(0.1)
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """A port on which nobody listens."""
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         port: int = sock.getsockname()[1]

@@ -1,16 +1,14 @@
 """A Flink that answers as lazily as the real one, with a job whose truth is known."""
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
-from scripted_flink import task_manager
+from fake_flink import FakeFlink
+from flink_documents import failed_by, jobs, task_manager
 
 from streamplace.engines.flink.measure.profile import JobProfile
-from streamplace.engines.flink.rest.answers import parse_answer
-from streamplace.engines.flink.rest.client import Rest
 
 START, MIPS = 100.0, 1000.0
 
@@ -18,8 +16,8 @@ START, MIPS = 100.0, 1000.0
 class Clock:
     """Time that passes only while somebody sleeps."""
 
-    def __init__(self) -> None:
-        self.now = START
+    def __init__(self, now: float = START) -> None:
+        self.now = now
 
     def monotonic(self) -> float:
         """Seconds."""
@@ -55,15 +53,13 @@ class Vertex:
 
 
 @dataclass
-class LazyRest(Rest):
+class LazyFlink(FakeFlink):
     """Answers with the counters of the fetch that the look before asked for.
 
     Attributes
     ----------
     states
         States of the job, one for each time that it is looked at; the last one stays.
-    asked
-        Every path that was asked for.
     devices
         TaskManagers; subtask i runs on the one of number i modulo their number.
     process_cpu
@@ -77,28 +73,31 @@ class LazyRest(Rest):
     clock: Clock
     vertices: dict[str, Vertex]
     states: list[str] = field(default_factory=lambda: ["RUNNING"])
-    asked: list[str] = field(default_factory=list)
     fetched: dict[str, float] = field(default_factory=dict)
     devices: Sequence[str] = ("dev-0",)
     process_cpu: Mapping[str, float] = field(default_factory=dict)
     counted: dict[str, dict[str, float]] = field(default_factory=dict)
     duration: int = 0
 
-    def get(self, path: str) -> Any:
-        """Answer, checked like a real one."""
-        self.asked.append(path)
-        return parse_answer(path, json.dumps(self._answer(path)).encode())
+    def __post_init__(self) -> None:
+        super().__init__(
+            {
+                "GET /jobs": jobs({"job": "RUNNING"}),
+                "GET /jobs/job/exceptions": failed_by(
+                    "java.lang.RuntimeException: the reason\n\tat somewhere"
+                ),
+                "GET /jobs/job/job/config": {"execution-config": {}},
+            }
+        )
+
+    def answer(self, request: str, document: Any = None) -> Any:
+        """Answer to a request; what no test has set follows from the job."""
+        found = super().answer(request, document)
+        return self._answer(request.partition(" ")[2]) if found is self.otherwise else found
 
     def _answer(self, path: str) -> Any:
         if path.endswith("/plan"):
             return {"plan": {"nodes": [self._node(v) for v in self.vertices]}}
-        if path.endswith("/exceptions"):
-            trace = "java.lang.RuntimeException: the reason\n\tat somewhere"
-            return {"exceptionHistory": {"entries": [{"stacktrace": trace}]}}
-        if path.endswith("/job/config"):
-            return {"execution-config": {}}
-        if path == "/jobs":
-            return {"jobs": [{"id": "job", "status": "RUNNING"}]}
         if path == "/taskmanagers":
             return {"taskmanagers": [task_manager(device, []) for device in self.devices]}
         if path.startswith("/taskmanagers/"):
@@ -107,6 +106,8 @@ class LazyRest(Rest):
             return self._metrics(path.split("/")[4], unquote(path.partition("get=")[2]))
         if "/vertices/" in path:
             return {"subtasks": self._subtasks(self.vertices[path.rpartition("/")[2]])}
+        if path != "/jobs/job":
+            return self.otherwise
         state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
         facts = {"name": "shop", "state": state, "duration": self.duration}
         return facts | {"vertices": [*map(self._vertex, self.vertices)]}

@@ -122,3 +122,14 @@ def write_spread(path: Path, rest: Rest, job: str, devices: Sequence[str], step:
     """Write such a placement; returns the file's name."""
     path.write_text(json.dumps(spread(rest, job, devices, step)))
     return str(path)
+
+
+def lines(told: Path, kind: str) -> list[list[int]]:
+    """Numbers that the job told."""
+    texts = (path.read_text() for path in told.glob(f"{kind}-*"))
+    return [[int(word) for word in line.split()] for text in texts for line in text.splitlines()]
+
+
+def settings(chaining: str, backend: str) -> dict[str, str]:
+    """Settings of a job whose operators are chained, or not, and keep their state somewhere."""
+    return {"pipeline.operator-chaining.enabled": chaining, "state.backend.type": backend}

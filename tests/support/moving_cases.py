@@ -1,13 +1,14 @@
 """A move of a job on a Flink that answers what it is told to."""
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from scripted_flink import ScriptedFlink, healthy, job, scripted_flink
+from fake_flink import FakeFlink, InTurn, failure
+from flink_documents import healthy, job, jobs
 
 from streamplace.engines.flink.move import endings, transaction
 from streamplace.engines.flink.move.folder import FileEntry, SavepointFolder
@@ -31,9 +32,7 @@ SAVED = {"status": {"id": "COMPLETED"}, "operation": {"location": "file:/s/savep
 UNDER_WAY = {"status": {"id": "IN_PROGRESS"}}
 FAILED = {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": {"stack-trace": "no disk"}}}
 RETAINED = {"counts": {"completed": 3}, "latest": {"completed": {"external_path": "s3://b/chk-3"}}}
-KEPT = {"externalization": {"enabled": True, "delete_on_cancellation": True}}
-KEPT_ALWAYS = {"externalization": {"enabled": True, "delete_on_cancellation": False}}
-UNKNOWN = {"errors": ["Could not find Flink job (…)"]}
+UNKNOWN = failure("Could not find Flink job (…)")
 Started = list[tuple[str, str, str]]
 RUNNING, FINISHED = job(OLD, "RUNNING", {}), job(OLD, "FINISHED", {})
 
@@ -77,35 +76,28 @@ class MemoryFolder(SavepointFolder):
         self.files[f"spent {job}"] = ""
 
 
-def jobs(states: Mapping[str, str]) -> dict[str, Any]:
-    """The list of all jobs."""
-    return {"jobs": [{"id": name, "status": state} for name, state in states.items()]}
-
-
 def cluster_jar(rest: Rest, name: str) -> ClusterJar:
     """A jar that is on the cluster."""
     return ClusterJar(rest, lambda: nullcontext(Path(name)), name, name)
 
 
-@contextmanager
-def answering_flink() -> Iterator[ScriptedFlink]:
+def answering_flink() -> FakeFlink:
     """A cluster on which the job ends with a savepoint when it is asked to."""
-    answers: dict[str, Any] = healthy("dev-0", "dev-1") | {
+    answers = healthy("dev-0", "dev-1") | {
         f"POST /jobs/{OLD}/stop": {"request-id": "t1"},
         STOP: SAVED,
-        f"GET /jobs/{OLD}": [RUNNING, FINISHED],
+        f"GET /jobs/{OLD}": InTurn(RUNNING, FINISHED),
         f"GET /jobs/{OLD}/checkpoints": {"counts": {"completed": 0}},
         f"GET /jobs/{NEW}": UNKNOWN,
         f"GET /jobs/{BACK}": UNKNOWN,
         f"GET /jobs/{AGAIN}": UNKNOWN,
         "GET /jobs": jobs({OLD: "FINISHED"}),
     }
-    with scripted_flink(answers) as answering:
-        yield answering
+    return FakeFlink(answers)
 
 
 def move_maker(
-    flink: ScriptedFlink, started: Started, monkeypatch: pytest.MonkeyPatch
+    flink: FakeFlink, started: Started, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Transaction]:
     """A move whose starts fail as told, one after the other."""
 
@@ -122,7 +114,7 @@ def move_maker(
         monkeypatch.setattr(transaction, "verify", lambda *_: Verification((), (), ()))
         monkeypatch.setattr(endings, "STEADY_SECONDS", 0.2)
         monkeypatch.setattr(Program, "run_request", lambda _, saved: {"savepointPath": saved.path})
-        rest, moment = Rest(flink.url), datetime(2020, 1, 1, tzinfo=UTC)
+        rest, moment = flink.rest, datetime(2020, 1, 1, tzinfo=UTC)
         journal = Journal(
             job=OLD,
             trigger="t1",

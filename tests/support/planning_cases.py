@@ -9,10 +9,11 @@ import numpy as np
 from hypothesis import strategies as st
 from streamsim import throughput
 
-from streamplace.model import Operator, Stream, StreamGraph
+from streamplace.model import Operator, Problem, Stream, StreamGraph
 from streamplace.model.arrays import Ints
 from streamplace.model.cluster import Cluster
 from streamplace.model.devices import Device
+from streamplace.model.expansion import expand
 from streamplace.model.operators import Window
 from streamplace.placers.registry import Budget
 from streamplace.planning.contents import packing_of
@@ -20,6 +21,7 @@ from streamplace.planning.demand import Demand, demand_of
 from streamplace.planning.deployment import ROUNDING, deployment_of
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.packed import uses
+from streamplace.planning.result import PlanResult
 
 MOST_MACHINES = 3
 
@@ -271,3 +273,9 @@ __all__ = [
     "plannable",
     "question",
 ]
+
+
+def carried(result: PlanResult) -> float:
+    """Share of the rate that the placement carries in the simulator, links included."""
+    instance = Problem(expand(result.graph).graph, result.cluster).instance
+    return float(throughput(instance, result.placement.index[None])[0])

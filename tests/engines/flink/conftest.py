@@ -1,13 +1,16 @@
-"""A clock and a job for tests of profiles; programs for other interpreters are no tests."""
+"""A clock, and jobs for tests of profiles and moves; programs of other interpreters are none."""
 
 from collections.abc import Callable
 
 import pytest
+from fake_flink import FakeFlink
 from lazy_flink import Clock
-from shop_rest import ShopRest, shop_maker
+from moving_cases import Started, answering_flink, move_maker
+from shop_flink import ShopFlink, shop_maker
 
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure import job_watch, sampling, warm
+from streamplace.engines.flink.move.transaction import Transaction
 
 collect_ignore = ["python"]
 
@@ -23,7 +26,27 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def shop(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ShopRest]:
+def shop(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ShopFlink]:
     """A job of a source, a splitter and a sink on three TaskManagers of two cores each."""
     monkeypatch.setattr(clusters, "processes_of", lambda rest: {})
     return shop_maker(clock)
+
+
+@pytest.fixture
+def fake() -> FakeFlink:
+    """A cluster on which the job ends with a savepoint when it is asked to."""
+    return answering_flink()
+
+
+@pytest.fixture
+def started() -> Started:
+    """Id, way and savepoint of every job that was started."""
+    return []
+
+
+@pytest.fixture
+def move(
+    fake: FakeFlink, started: Started, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Transaction]:
+    """A move whose starts fail as told, one after the other."""
+    return move_maker(fake, started, monkeypatch)

@@ -1,13 +1,14 @@
 """A secured REST interface: encrypted, with certificates at both ends, and with authorization."""
 
-import socket
 import ssl
 from base64 import b64encode
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
-from fake_flink import ANSWERS, answering, server
+from fake_flink import FakeFlink
+from flink_documents import ANSWERS
 
 from streamplace.engines.flink.rest.access import Access
 from streamplace.engines.flink.rest.client import Rest
@@ -17,49 +18,42 @@ TLS = Path(__file__).parent / "tls"
 CLIENT = ("--cert", str(TLS / "client.pem"), "--key", str(TLS / "client.key"))
 AUTHORITY = ("--cacert", str(TLS / "authority.pem"))
 COMMANDS = (["cluster"], ["cancel", "--job", "another"])
-Secured = tuple[str, list[bytes]]
 
 
 @pytest.fixture
-def secured() -> Iterator[Secured]:
-    """Address of a server that answers only those who are certified, and what it is asked."""
-    asked: list[bytes] = []
+def secured() -> Iterator[FakeFlink]:
+    """A server that answers only those who are certified."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(TLS / "server.pem")
     context.load_verify_locations(TLS / "authority.pem")
     context.verify_mode = ssl.CERT_REQUIRED
-    answer = answering(ANSWERS, asked)
-
-    def encrypted(connection: socket.socket) -> None:
-        with context.wrap_socket(connection, server_side=True) as inner:
-            answer(inner)
-
-    with server(encrypted) as url:
-        yield url.replace("http:", "https:"), asked
+    with FakeFlink(ANSWERS).served(partial(context.wrap_socket, server_side=True)) as flink:
+        flink.url = flink.url.replace("http:", "https:")
+        yield flink
 
 
-def test_certificates_are_shown_and_checked(run: Callable, secured: Secured) -> None:
+def test_certificates_are_shown_and_checked(run: Callable, secured: FakeFlink) -> None:
     """Those of an authority of one's own."""
-    answer = run("flink", "cluster", "--rest", secured[0], *AUTHORITY, *CLIENT)
+    answer = run("flink", "cluster", "--rest", secured.url, *AUTHORITY, *CLIENT)
     assert answer.status == 0, answer.err
     assert 'name = "dev-0"' in answer.out
 
 
 @pytest.mark.parametrize("options", [CLIENT, AUTHORITY], ids=["unknown server", "unknown client"])
 def test_who_is_not_certified_gets_nothing(
-    run: Callable, secured: Secured, options: tuple[str, ...]
+    run: Callable, secured: FakeFlink, options: tuple[str, ...]
 ) -> None:
-    answer = run("flink", "cluster", "--rest", secured[0], *options)
+    answer = run("flink", "cluster", "--rest", secured.url, *options)
     assert answer.status == 2
     assert "no Flink answers at https://127.0.0.1" in answer.err
-    assert secured[1] == []
+    assert secured.asked == []
 
 
 @pytest.mark.parametrize(
     ("text", "sent"),
     [
-        ("Bearer s3cret.token\n", b"Bearer s3cret.token"),
-        ("me:s3cret", b"Basic " + b64encode(b"me:s3cret")),
+        ("Bearer s3cret.token\n", "Bearer s3cret.token"),
+        ("me:s3cret", "Basic " + b64encode(b"me:s3cret").decode()),
     ],
 )
 @pytest.mark.parametrize("source", ["file", "environment"])
@@ -67,22 +61,21 @@ def test_authorization_is_sent_and_never_shown(
     run: Callable,
     source: str,
     text: str,
-    sent: bytes,
+    sent: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Neither by a command that succeeds nor by one that fails; it wins over the address."""
-    asked: list[bytes] = []
     (tmp_path / "secret").write_text(text)
     if source == "environment":
         monkeypatch.setenv("STREAMPLACE_FLINK_AUTHORIZATION", text)
     given = ("--authorization", "secret") if source == "file" else ()
-    with server(answering(ANSWERS, asked)) as url:
-        rest = url.replace("//", "//other:word@")
+    with FakeFlink(ANSWERS).served() as flink:
+        rest = flink.url.replace("//", "//other:word@")
         told = [run("flink", *what, "--rest", rest, *given) for what in COMMANDS]
     assert [answer.status for answer in told] == [0, 2], told
-    assert asked
-    assert all(b"Authorization: " + sent + b"\r\n" in head for head in asked)
+    assert flink.asked
+    assert {headers["Authorization"] for headers in flink.headers} == {sent}
     assert "s3cret" not in "".join(answer.out + answer.err for answer in told)
     assert "s3cret" not in repr(Access(authorization=text))
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shop_rest import CPU, OFFERS, ShopRest, advised
+from shop_flink import CPU, OFFERS, ShopFlink, advised
 
 from streamplace.engines.flink.advise.advise import AdviceSettings, advise
 from streamplace.engines.flink.cpu.stack_samples import StackCounts
@@ -19,7 +19,7 @@ from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
 
 
-def test_advice_is_the_truth(shop: Callable[..., ShopRest]) -> None:
+def test_advice_is_the_truth(shop: Callable[..., ShopFlink]) -> None:
     """Rate, CPU, key groups, today's cost, the plan's and its bound, and what changing takes."""
     advice = advised(shop())
     assert advice.observed == pytest.approx(100)
@@ -39,7 +39,7 @@ def test_advice_is_the_truth(shop: Callable[..., ShopRest]) -> None:
     assert advice.catch_up == pytest.approx(3 * 200 / (advice.plan.carries - 200))
 
 
-def test_a_live_job_shares_slots_within_its_groups(shop: Callable[..., ShopRest]) -> None:
+def test_a_live_job_shares_slots_within_its_groups(shop: Callable[..., ShopFlink]) -> None:
     """Whatever the offers say; TaskManagers need the slots of the plan's fullest machine."""
     offers = Catalogue.of([Offer("small", 0.1, slots=1)])
     alone = advised(shop(), machines=offers)
@@ -53,16 +53,16 @@ def test_a_live_job_shares_slots_within_its_groups(shop: Callable[..., ShopRest]
     assert advised(shop(groups=("a", "a", "b")), machines=offers).plan.slots.shared == 1
 
 
-def test_advice_reads_and_changes_nothing(shop: Callable[..., ShopRest]) -> None:
+def test_advice_reads_and_changes_nothing(shop: Callable[..., ShopFlink]) -> None:
     """Everything that is asked is asked by GET, and what does not change only once or twice."""
-    rest = shop()
-    advised(rest)
-    assert rest.asked.count("/jobs/job/plan") == 1
-    assert rest.asked.count("/jobs/job/checkpoints") == 1
-    assert rest.asked.count("/taskmanagers") <= 2
+    flink = shop()
+    advised(flink)
+    assert flink.requests("GET").count("/jobs/job/plan") == 1
+    assert flink.requests("GET").count("/jobs/job/checkpoints") == 1
+    assert flink.requests("GET").count("/taskmanagers") <= 2
 
 
-def test_the_report_says_it_in_words(shop: Callable[..., ShopRest]) -> None:
+def test_the_report_says_it_in_words(shop: Callable[..., ShopFlink]) -> None:
     """Cost, rate in both windows, what limits, gain, outage and the commands."""
     text = " ".join(str(advised(shop())).split())
     for words in (
@@ -88,7 +88,7 @@ def test_the_report_says_it_in_words(shop: Callable[..., ShopRest]) -> None:
         assert words in text
 
 
-def test_pending_records_that_grow_are_offered_too(shop: Callable[..., ShopRest]) -> None:
+def test_pending_records_that_grow_are_offered_too(shop: Callable[..., ShopFlink]) -> None:
     """What waits for the source grows by what it does not read of what arrives."""
     advice = advised(shop(blocked=1.0, pending=50.0))
     assert advice.offered == pytest.approx(150)
@@ -96,7 +96,7 @@ def test_pending_records_that_grow_are_offered_too(shop: Callable[..., ShopRest]
     assert "records are pending and grow by 50 per second" in " ".join(str(advice).split())
 
 
-def test_task_managers_are_matched_by_name_first(shop: Callable[..., ShopRest]) -> None:
+def test_task_managers_are_matched_by_name_first(shop: Callable[..., ShopFlink]) -> None:
     """The longest name of an offer counts, then cores, speed and memory; the rest is named."""
     offers = Catalogue.of([Offer("dev", 1.0, cores=8), Offer("big", 2.0, cores=4)], OFFERS.overhead)
     advice = advised(shop(), machines=offers)
@@ -110,37 +110,37 @@ def test_task_managers_are_matched_by_name_first(shop: Callable[..., ShopRest]) 
 
 
 def test_a_plan_can_catch_up_after_the_restart(
-    shop: Callable[..., ShopRest],
+    shop: Callable[..., ShopFlink],
 ) -> None:
     """An outage of 3 s that is made up for in 3 s takes machines for twice the rate."""
     settings = AdviceSettings(
         catch_up=3.0, headroom=0.0, budget=Budget(None, 20_000), confidence=0.0
     )
-    advice = advise(shop(), "job", "2x", OFFERS, settings)
+    advice = advise(shop().rest, "job", "2x", OFFERS, settings)
     assert advice.plan.headroom == pytest.approx(0.5)
     assert advice.plan.carries >= 400
     assert advice.catch_up is not None
     assert advice.catch_up <= 3.0
 
 
-def test_task_managers_without_subtasks_are_named(shop: Callable[..., ShopRest]) -> None:
+def test_task_managers_without_subtasks_are_named(shop: Callable[..., ShopFlink]) -> None:
     """They cost as much as the others."""
     advice = advised(shop())
     assert advice.current.idle == ["dev-2"]
     assert "Without subtasks of this job: 'dev-2'." in str(advice)
 
 
-def test_machines_that_are_the_plan_stay(shop: Callable[..., ShopRest]) -> None:
+def test_machines_that_are_the_plan_stay(shop: Callable[..., ShopFlink]) -> None:
     """Where today's machines carry the rate and cost no more, there is nothing to do."""
-    rest = shop(devices=("dev-0",), process_cpu={"dev-0": sum(CPU.values())})
-    advice = advised(rest, "1x", Catalogue.of([Offer("large", 0.25, cores=2)], 1e-6))
+    flink = shop(devices=("dev-0",), process_cpu={"dev-0": sum(CPU.values())})
+    advice = advised(flink, "1x", Catalogue.of([Offer("large", 0.25, cores=2)], 1e-6))
     assert advice.commands == ()
     assert "change nothing." in " ".join(str(advice).split())
 
 
 @pytest.mark.parametrize("facts", [{"schedulerType": "Adaptive"}, {"schedulerType": None}])
 def test_the_adaptive_scheduler_is_told_parallelisms(
-    shop: Callable[..., ShopRest], facts: dict[str, Any]
+    shop: Callable[..., ShopFlink], facts: dict[str, Any]
 ) -> None:
     """By vertex; versions before 2 do not name the scheduler, but their configuration does."""
     advice = advised(shop(facts=facts))
@@ -153,14 +153,14 @@ def test_the_adaptive_scheduler_is_told_parallelisms(
     assert [*planned.values()] == [operator.planned for operator in advice.operators]
 
 
-def test_the_default_scheduler_needs_a_restart(shop: Callable[..., ShopRest]) -> None:
+def test_the_default_scheduler_needs_a_restart(shop: Callable[..., ShopFlink]) -> None:
     """Where all operators run equally often, Flink's own client will do."""
     advice = advised(shop(facts={"schedulerType": "Default"}))
     assert any(line.endswith("-s SAVEPOINT -p 1 JAR ARGUMENTS") for line in advice.commands)
     assert advice.commands[-2].startswith("streamplace flink move JAR --rest http://flink:8081")
 
 
-def test_given_machines_are_counted(shop: Callable[..., ShopRest]) -> None:
+def test_given_machines_are_counted(shop: Callable[..., ShopFlink]) -> None:
     """Without offers the plan takes as few TaskManagers as possible."""
     for machines in (None, Cluster.uniform(3)):
         advice = advised(shop(), machines=machines)
@@ -171,7 +171,7 @@ def test_given_machines_are_counted(shop: Callable[..., ShopRest]) -> None:
 
 
 def test_other_jobs_are_named(
-    shop: Callable[..., ShopRest], monkeypatch: pytest.MonkeyPatch
+    shop: Callable[..., ShopFlink], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The plan leaves them out."""
     assert not any("alone" in note for note in advised(shop()).notes)
@@ -185,7 +185,7 @@ def test_other_jobs_are_named(
 
 
 def test_the_cost_of_local_tuples_is_named_where_it_is_assumed(
-    shop: Callable[..., ShopRest],
+    shop: Callable[..., ShopFlink],
 ) -> None:
     """No stacks are sampled on other machines."""
     assert any(
@@ -195,23 +195,23 @@ def test_the_cost_of_local_tuples_is_named_where_it_is_assumed(
 
 
 def test_what_chains_would_save_is_named_where_it_is_measured(
-    shop: Callable[..., ShopRest], monkeypatch: pytest.MonkeyPatch
+    shop: Callable[..., ShopFlink], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The stream to the sink is a forward one, and takes a half of the CPU of the sink."""
     monkeypatch.setattr(
         "streamplace.engines.flink.measure.job_watch.stacks_by_task",
         lambda *_: {task: StackCounts(100, written=50, read=50) for task in CPU},
     )
-    rest = shop()
-    rest.vertices["v2"].inputs = [("v1", "FORWARD")]
-    notes = [note for note in advised(rest).notes if note.startswith("if Flink chained")]
+    flink = shop()
+    flink.vertices["v2"].inputs = [("v1", "FORWARD")]
+    notes = [note for note in advised(flink).notes if note.startswith("if Flink chained")]
     assert len(notes) == 1
     assert "split→out" in notes[0]
     assert "of the CPU of the operators would be saved" in notes[0]
 
 
 def test_java_takes_its_part_of_every_offer(
-    shop: Callable[..., ShopRest], monkeypatch: pytest.MonkeyPatch
+    shop: Callable[..., ShopFlink], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An offer that Java itself fills is refused."""
     from streamplace.engines.flink.measure.profile import JobProfile
@@ -225,12 +225,12 @@ def test_java_takes_its_part_of_every_offer(
 
 
 def test_the_plan_keeps_what_the_program_fixes(
-    shop: Callable[..., ShopRest], monkeypatch: pytest.MonkeyPatch
+    shop: Callable[..., ShopFlink], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else it would take one subtask of each operator."""
     monkeypatch.setattr(fixed, "fixed_parallelism", lambda *_: {"split": 2})
     settings = AdviceSettings(budget=Budget(None, 20_000), program=Program(Path("shop.jar")))
-    advice = advise(shop(), "job", "2x", OFFERS, settings)
+    advice = advise(shop().rest, "job", "2x", OFFERS, settings)
     assert advice.plan.parallelism == {"src": 1, "split": 2, "out": 1}
     assert (
         "the program of the job sets the parallelism of 'split', so the plan keeps it"
@@ -239,7 +239,7 @@ def test_the_plan_keeps_what_the_program_fixes(
 
 
 def test_commands_name_no_program_that_is_remembered(
-    shop: Callable[..., ShopRest], monkeypatch: pytest.MonkeyPatch
+    shop: Callable[..., ShopFlink], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was submitted by streamplace on this machine."""
     monkeypatch.setattr(fixed, "fixed_parallelism", lambda *_: {"split": 2})
@@ -256,7 +256,7 @@ def test_commands_name_no_program_that_is_remembered(
 
 
 def test_a_job_whose_program_is_not_known_is_planned_all_the_same(
-    shop: Callable[..., ShopRest],
+    shop: Callable[..., ShopFlink],
 ) -> None:
     """And it is said what the plan does not know."""
     advice = advised(shop())
@@ -266,9 +266,9 @@ def test_a_job_whose_program_is_not_known_is_planned_all_the_same(
 
 
 def test_another_program_than_the_jobs_is_refused(
-    shop: Callable[..., ShopRest], monkeypatch: pytest.MonkeyPatch
+    shop: Callable[..., ShopFlink], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(fixed, "fixed_parallelism", lambda *_: {"split": 3})
     settings = AdviceSettings(budget=Budget(None, 20_000), program=Program(Path("other.jar")))
     with pytest.raises(FlinkError, match="give the jar and the arguments"):
-        advise(shop(), "job", "2x", OFFERS, settings)
+        advise(shop().rest, "job", "2x", OFFERS, settings)

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_flink import ANSWERS, answering, server
+from fake_flink import FakeFlink
+from flink_documents import ANSWERS
 from lazy_flink import Clock
 
 from streamplace.engines.flink.measure import cluster as clusters
@@ -26,8 +27,9 @@ def test_commands_name_the_folder_that_the_plan_is_written_to(
     folder: Path, run: Callable[..., Any], clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clusters, "processes_of", lambda rest: {})
-    with server(answering(ANSWERS)) as url:
-        asked = ("flink", "advise", "--rest", url, "--offers", "offers.toml", "--warm-up", "0")
+    with FakeFlink(ANSWERS).served() as flink:
+        given = ("--offers", "offers.toml", "--warm-up", "0")
+        asked = ("flink", "advise", "--rest", flink.url, *given)
         printed = run(*asked, "--rate", "1e5", "-o", "my plans/one")
     assert "with the files that -o my plans/one/ writes" in " ".join(printed.out.split())
     assert "--cluster 'my plans/one/cluster.toml'" in printed.out
@@ -41,8 +43,9 @@ def test_the_command_prints_advice_and_writes_the_plan(
 ) -> None:
     """One JSON document; the placement is one for the planned cluster."""
     monkeypatch.setattr(clusters, "processes_of", lambda rest: {})
-    with server(answering(ANSWERS)) as url:
-        asked = ("flink", "advise", "--rest", url, "--offers", "offers.toml", "--warm-up", "0")
+    with FakeFlink(ANSWERS).served() as flink:
+        given = ("--offers", "offers.toml", "--warm-up", "0")
+        asked = ("flink", "advise", "--rest", flink.url, *given)
         document = json.loads(run(*asked, "--rate", "2x", "-o", "plan", "--json").out)
         printed = run(*asked, "--rate", "1000")
     assert document["rate"] == pytest.approx(2 * document["offered"])

@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 from lazy_flink import Clock
-from shop_rest import ShopRest, advised
+from shop_flink import ShopFlink, advised
 
 from streamplace.engines.flink.measure.steady import UnsteadyJob, agree, seconds_running
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.planning.offers import Catalogue, Offer
 
 
-def test_back_pressure_hides_the_rate_that_is_multiplied(shop: Callable[..., ShopRest]) -> None:
+def test_back_pressure_hides_the_rate_that_is_multiplied(shop: Callable[..., ShopFlink]) -> None:
     """A multiple is refused; a rate is planned for, and the unknown is named."""
     with pytest.raises(SettingError, match=r"holds 'src' back.*give --rate in tuples/s"):
         advised(shop(blocked=1.0))
@@ -22,12 +22,12 @@ def test_back_pressure_hides_the_rate_that_is_multiplied(shop: Callable[..., Sho
     assert "back-pressured 50.0 % of the time, so it is offered more than that" in text
 
 
-def test_a_young_job_is_not_measured(shop: Callable[..., ShopRest]) -> None:
+def test_a_young_job_is_not_measured(shop: Callable[..., ShopFlink]) -> None:
     """It says how long to wait, before it has watched anything."""
-    rest = shop(duration=20_000)
+    flink = shop(duration=20_000)
     with pytest.raises(UnsteadyJob, match=r"has run for 20 s, .*wait 40 s, or lower --warm-up"):
-        advised(rest)
-    assert rest.asked == ["/jobs/job"]
+        advised(flink)
+    assert flink.asked == [("GET /jobs/job", None)]
 
 
 def test_a_restarted_job_is_as_old_as_its_restart() -> None:
@@ -37,7 +37,7 @@ def test_a_restarted_job_is_as_old_as_its_restart() -> None:
     assert seconds_running(document | {"timestamps": {"RUNNING": 0.0}}) == 900.0
 
 
-def test_windows_that_differ_are_refused(shop: Callable[..., ShopRest]) -> None:
+def test_windows_that_differ_are_refused(shop: Callable[..., ShopFlink]) -> None:
     """A source that begins to emit twice as much in the second window."""
     with pytest.raises(UnsteadyJob, match=r"source 'src' sent 1\d\d tuples/s and then"):
         advised(shop(bend=172.0))  # in the last of the windows
@@ -52,16 +52,16 @@ def test_windows_may_differ_by_when_they_were_counted_but_not_by_more(late: floa
 
 
 def test_counters_that_stand_still_are_no_two_windows(
-    shop: Callable[..., ShopRest], clock: Clock
+    shop: Callable[..., ShopFlink], clock: Clock
 ) -> None:
     """Two windows need three moments."""
-    rest = shop()
-    rest.vertices["v0"].rates = {name: 0.0 for name in rest.vertices["v0"].rates}  # type: ignore[misc]
+    flink = shop()
+    flink.vertices["v0"].rates = {name: 0.0 for name in flink.vertices["v0"].rates}  # type: ignore[misc]
     with pytest.raises(UnsteadyJob, match="watch for longer with --seconds"):
-        advised(rest)
+        advised(flink)
 
 
-def test_garbage_collection_that_dominates_is_refused(shop: Callable[..., ShopRest]) -> None:
+def test_garbage_collection_that_dominates_is_refused(shop: Callable[..., ShopFlink]) -> None:
     """One TaskManager of the job is enough."""
     assert advised(shop(garbage={"dev-1": 0.1})).plan.machines
     with pytest.raises(UnsteadyJob, match=r"garbage collection took 50% of the time .* 'dev-1'"):
@@ -69,15 +69,15 @@ def test_garbage_collection_that_dominates_is_refused(shop: Callable[..., ShopRe
 
 
 @pytest.mark.parametrize("rate", ["0x", "0", "-1", "fast", "2xx", "x", "1e99x", "nan"])
-def test_rates_that_are_none_are_refused(shop: Callable[..., ShopRest], rate: str) -> None:
+def test_rates_that_are_none_are_refused(shop: Callable[..., ShopFlink], rate: str) -> None:
     """Before anything is asked."""
-    rest = shop()
+    flink = shop()
     with pytest.raises(StreamplaceError):
-        advised(rest, rate)
-    assert rest.asked == []
+        advised(flink, rate)
+    assert flink.asked == []
 
 
-def test_a_rate_that_nothing_carries_is_refused(shop: Callable[..., ShopRest]) -> None:
+def test_a_rate_that_nothing_carries_is_refused(shop: Callable[..., ShopFlink]) -> None:
     """The message names the largest rate."""
     offers = Catalogue.of([Offer("small", 0.1, at_most=1)])
     with pytest.raises(StreamplaceError, match="the largest rate with a plan is"):

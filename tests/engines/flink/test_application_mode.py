@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flink_clusters import free_port
 from flink_graphs import pipeline
 
 from streamplace.engines.deployment import Deployment
@@ -36,14 +36,6 @@ LOOKUP = """\
 shift
 exec {java} org.apache.flink.runtime.taskexecutor.TaskManagerRunner --configDir {conf} "$@"
 """
-
-
-def free_port() -> int:
-    """A port on which nobody listens."""
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        port: int = sock.getsockname()[1]
-        return port
 
 
 def unpacked(folder: Path) -> dict[str, Any]:

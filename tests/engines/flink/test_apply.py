@@ -7,18 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_flink import ScriptedFlink, healthy, job, scripted_flink, task_manager
+from fake_flink import FakeFlink, InTurn, failure
+from flink_documents import failed_by, healthy, job, task_manager
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.state import Savepoint
 from streamplace.engines.flink.pin import apply as applying
 from streamplace.engines.flink.pin.apply import apply, check, fitted
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.errors import PlacementError, StreamplaceError
 
 VECTORS = {"map": ["dev-0"]}
-Apply = Callable[..., ScriptedFlink]
+Apply = Callable[..., FakeFlink]
 
 
 @pytest.fixture
@@ -47,15 +48,14 @@ def call(jar: Path, monkeypatch: pytest.MonkeyPatch) -> Apply:
         match: str = "",
         more: dict[str, Any] | None = None,
         **options: Any,
-    ) -> ScriptedFlink:
+    ) -> FakeFlink:
         program = Program(jar, **(more or {}))
-        with scripted_flink(answers) as flink:
-            home = Flink(jar.parent, "2.3.0")
-            if refused is None:
-                assert apply(Rest(flink.url), home, program, vectors, **options) == "new"
-            else:
-                with pytest.raises(refused, match=match):
-                    apply(Rest(flink.url), home, program, vectors, **options)
+        flink, home = FakeFlink(answers), Flink(jar.parent, "2.3.0")
+        if refused is None:
+            assert apply(flink.rest, home, program, vectors, **options) == "new"
+        else:
+            with pytest.raises(refused, match=match):
+                apply(flink.rest, home, program, vectors, **options)
         return flink
 
     return run
@@ -66,7 +66,7 @@ def test_an_uploaded_jar_is_removed_once_the_job_is_submitted(call: Apply) -> No
 
 
 def test_an_uploaded_jar_is_removed_when_the_job_is_refused(call: Apply) -> None:
-    broken = {"POST /jars/jar-1/run": {"errors": ["java.lang.Error: no"]}}
+    broken = {"POST /jars/jar-1/run": failure("java.lang.Error: no")}
     flink = call(healthy("dev-0") | broken, refused=FlinkError, match="no")
     assert flink.requests("DELETE") == ["/jars/jar-1"]
 
@@ -81,7 +81,7 @@ def test_an_uploaded_jar_is_removed_when_the_job_is_refused(call: Apply) -> None
 def test_a_cluster_that_ignores_placements_is_refused_before_anything_is_sent(
     call: Apply, setting: dict[str, str]
 ) -> None:
-    answers = healthy("dev-0") | {"GET /jobmanager/config": [[setting]]}
+    answers = healthy("dev-0") | {"GET /jobmanager/config": [setting]}
     flink = call(answers, refused=FlinkError, match="ignores placements; set jobmanager.scheduler")
     assert flink.requests("POST") == []
 
@@ -89,7 +89,10 @@ def test_a_cluster_that_ignores_placements_is_refused_before_anything_is_sent(
 def test_a_job_under_another_scheduler_is_cancelled_and_told(call: Apply) -> None:
     batch = job("new", "RUNNING", {"map": "RUNNING"}) | {"schedulerType": "AdaptiveBatch"}
     ended = job("new", "CANCELED", {})
-    answers = healthy("dev-0") | {"GET /jobs/new": [batch, batch, ended], "PATCH /jobs/new": {}}
+    answers = healthy("dev-0") | {
+        "GET /jobs/new": InTurn(batch, batch, ended),
+        "PATCH /jobs/new": {},
+    }
     flink = call(answers, refused=FlinkError, match="scheduler is AdaptiveBatch, which ignores")
     assert flink.requests("PATCH") == ["/jobs/new"]
 
@@ -98,10 +101,9 @@ def test_a_job_under_another_scheduler_is_cancelled_and_told(call: Apply) -> Non
 def test_a_job_that_does_not_come_up_is_told_at_once_by_its_state(call: Apply, state: str) -> None:
     """And nothing of it is left running."""
     down = job("new", state, {"map": "SCHEDULED"})
-    entries = [{"stacktrace": "a.B: first\nCaused by: c.D: the reason"}]
     answers = healthy("dev-0") | {
-        "GET /jobs/new": [down, down, job("new", "CANCELED", {})],
-        "GET /jobs/new/exceptions": {"exceptionHistory": {"entries": entries}},
+        "GET /jobs/new": InTurn(down, down, job("new", "CANCELED", {})),
+        "GET /jobs/new/exceptions": failed_by("a.B: first\nCaused by: c.D: the reason"),
         "PATCH /jobs/new": {},
     }
     call(answers, refused=FlinkError, match=f"job new is {state}: c.D: the reason", seconds=600)
@@ -109,10 +111,9 @@ def test_a_job_that_does_not_come_up_is_told_at_once_by_its_state(call: Apply, s
 
 def test_a_cause_that_flink_tells_a_moment_later_is_waited_for(call: Apply) -> None:
     down, ended = job("new", "FAILING", {"map": "FAILED"}), job("new", "CANCELED", {})
-    entries = [{"stacktrace": "c.D: the reason"}]
     answers = healthy("dev-0") | {
-        "GET /jobs/new": [down, down, down, ended],
-        "GET /jobs/new/exceptions": [{}, {"exceptionHistory": {"entries": entries}}],
+        "GET /jobs/new": InTurn(down, down, down, ended),
+        "GET /jobs/new/exceptions": InTurn({}, failed_by("c.D: the reason")),
         "PATCH /jobs/new": {},
     }
     call(answers, refused=FlinkError, match="job new is FAILING: c.D: the reason")
@@ -121,7 +122,10 @@ def test_a_cause_that_flink_tells_a_moment_later_is_waited_for(call: Apply) -> N
 def test_a_job_that_never_runs_is_told_with_what_it_waits_for(call: Apply) -> None:
     waiting = job("new", "RUNNING", {"map": "SCHEDULED"})
     ended = job("new", "CANCELED", {})
-    answers = healthy("dev-0") | {"GET /jobs/new": [waiting, waiting, ended], "PATCH /jobs/new": {}}
+    answers = healthy("dev-0") | {
+        "GET /jobs/new": InTurn(waiting, waiting, ended),
+        "PATCH /jobs/new": {},
+    }
     call(answers, refused=FlinkError, match="'map' is SCHEDULED", seconds=0)
 
 
@@ -168,7 +172,7 @@ def test_jars_that_are_none_are_told(
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "flink-dist-2.3.0.jar").touch()
     given = ("missing.jar", "--entry-class", "A") if not options else (str(jar), *options)
-    with scripted_flink(healthy("dev-0")) as flink:
+    with FakeFlink(healthy("dev-0")).served() as flink:
         apply = ("flink", "apply", *given, "--placement", "p.json", "--rest", flink.url)
         answer = run(*apply, "--flink-home", ".")
     assert answer.status == 2
@@ -181,8 +185,7 @@ def test_jars_that_are_none_are_told(
 def test_a_job_takes_the_managed_memory_that_is_left_or_what_it_may(
     most: int | None, taken: int
 ) -> None:
-    with scripted_flink(healthy("dev-0")) as flink:
-        assert fitted(Rest(flink.url), VECTORS, most)[1] == {"dev-0": taken}
+    assert fitted(FakeFlink(healthy("dev-0")).rest, VECTORS, most)[1] == {"dev-0": taken}
 
 
 @pytest.mark.parametrize("text", ["pipeline.name", "=x"])
@@ -194,20 +197,20 @@ def test_settings_that_are_none_are_refused(run: Callable, text: str) -> None:
 
 def test_a_check_submits_nothing(call: Apply, jar: Path) -> None:
     """The pinning class says that the job fits; what else it says is a fault."""
-    fits = {"errors": ["java.lang.IllegalStateException: streamplace: the job fits its placement"]}
-    broken = {"errors": ["a.B: x", "Caused by: a.C: streamplace: operator 'b' is not placed"]}
-    with scripted_flink(healthy("dev-0") | {"POST /jars/jar-1/run": [fits, broken]}) as flink:
-        rest, home = Rest(flink.url), Flink(jar.parent, "2.3.0")
-        check(rest, home, Program(jar), VECTORS, "none")
-        with pytest.raises(FlinkError, match=r"^operator 'b' is not placed$"):
-            check(rest, home, Program(jar), VECTORS, "none")
+    fits = failure("java.lang.IllegalStateException: streamplace: the job fits its placement")
+    broken = failure("a.B: x", "Caused by: a.C: streamplace: operator 'b' is not placed")
+    flink = FakeFlink(healthy("dev-0") | {"POST /jars/jar-1/run": InTurn(fits, broken)})
+    home = Flink(jar.parent, "2.3.0")
+    check(flink.rest, home, Program(jar), VECTORS, "none")
+    with pytest.raises(FlinkError, match=r"^operator 'b' is not placed$"):
+        check(flink.rest, home, Program(jar), VECTORS, "none")
     request = next(document for _, document in flink.asked if document)
     assert request["flinkConfiguration"] == {"streamplace.check": "true"}
 
 
 def test_state_that_cannot_be_mapped_is_told_with_what_can_be_done(call: Apply) -> None:
     trace = "java.lang.IllegalStateException: x. Cannot map checkpoint/savepoint state for operator"
-    answers = healthy("dev-0") | {"POST /jars/jar-1/run": {"errors": [trace]}}
+    answers = healthy("dev-0") | {"POST /jars/jar-1/run": failure(trace)}
     told = "submit the job that was saved, or drop that state with --allow-non-restored"
     call(answers, refused=FlinkError, match=told, savepoint=Savepoint("s3://b/sp-1"))
 

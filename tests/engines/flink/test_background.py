@@ -2,10 +2,11 @@
 
 import os
 import socket
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fake_flink import FakeFlink
+from flink_documents import TASK_MANAGER, jobs
 
 from streamplace.engines.flink.cpu import background
 from streamplace.engines.flink.cpu import threads as cpu
@@ -15,23 +16,17 @@ from streamplace.engines.flink.measure import cluster
 from streamplace.engines.flink.measure.cluster import HEADROOM, measured_cluster
 from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.measure.sending_cost import RemoteFlow, SendingCost, sending_cost
+from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.plan import Edge
 from streamplace.io.clusters import parse_cluster
 
-MANAGER = {
-    "id": "a",
-    "path": "pekko.tcp://flink@127.0.0.1:6122/user/rpc",
-    "hardware": {"cpuCores": 1},
-    "memoryConfiguration": {},
-    "totalResource": {},
-}
+MANAGER = TASK_MANAGER | {"id": "a", "hardware": {"cpuCores": 1}, "memoryConfiguration": {}}
 
 
-def flink(*managers: dict[str, Any]) -> Any:
+def flink(*managers: dict[str, Any]) -> Rest:
     """REST of a cluster on which no job runs."""
-    return SimpleNamespace(
-        url="http://x", task_managers=lambda: list(managers), live_jobs=lambda: []
-    )
+    answers = {"GET /taskmanagers": {"taskmanagers": managers}, "GET /jobs": jobs({})}
+    return FakeFlink(answers).rest
 
 
 def test_the_background_is_the_least_of_the_task_managers_seen_twice() -> None:

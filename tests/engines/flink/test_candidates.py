@@ -3,7 +3,8 @@
 from typing import Any
 
 import pytest
-from scripted_flink import scripted_flink
+from fake_flink import FakeFlink
+from flink_documents import config
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.decide.candidates import (
@@ -19,7 +20,6 @@ from streamplace.engines.flink.decide.candidates import (
     searched,
 )
 from streamplace.engines.flink.decide.layouts import Layout
-from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.live import Measurement
 from streamplace.placers.registry import Budget
 
@@ -213,9 +213,8 @@ def test_a_planned_layout_is_judged_as_all_others_are() -> None:
     ],
 )
 def test_the_mode_of_a_cluster_is_read(settings: dict[str, str], mode: str | None) -> None:
-    rows = [{"key": key, "value": value} for key, value in settings.items()]
-    with scripted_flink({"GET /jobmanager/config": [rows]}) as flink:
-        assert configured_mode(Rest(flink.url)) == mode
+    flink = FakeFlink({"GET /jobmanager/config": config(settings)})
+    assert configured_mode(flink.rest) == mode
 
 
 @pytest.mark.parametrize(
@@ -223,5 +222,5 @@ def test_the_mode_of_a_cluster_is_read(settings: dict[str, str], mode: str | Non
 )
 def test_only_modes_that_a_flink_knows_are_recommended(version: str, modes: set[str]) -> None:
     """A JobManager with a mode that it does not know does not start."""
-    with scripted_flink({"GET /config": {"flink-version": version}}) as flink:
-        assert set(known_modes(Rest(flink.url))) == modes
+    flink = FakeFlink({"GET /config": {"flink-version": version}})
+    assert set(known_modes(flink.rest)) == modes

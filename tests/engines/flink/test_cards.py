@@ -5,14 +5,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from fake_flink import ANSWERS, answering, server
-from scripted_flink import healthy, scripted_flink
+from fake_flink import FakeFlink
+from flink_documents import ANSWERS, healthy
 
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure.cards import link_speed, parse_cards
 from streamplace.engines.flink.measure.cluster import measured_cluster
 from streamplace.engines.flink.measure.sending_cost import ASSUMED, SendingCost
-from streamplace.engines.flink.rest.client import Rest
 from streamplace.errors import StreamplaceError
 from streamplace.io.clusters import parse_cluster
 
@@ -20,10 +19,9 @@ from streamplace.io.clusters import parse_cluster
 def written(sending: SendingCost | None = None, **cards: str) -> str:
     """File of a cluster of two TaskManagers."""
     given = {"" if name == "all" else name: speed for name, speed in cards.items()}
-    with scripted_flink(healthy("d0", "d1")) as flink:
-        rest = Rest(flink.url)
-        measured = measured_cluster(rest, "2000", "1 Gbps", None, sending, cards=given)
-        assert parse_cluster(measured.as_toml().encode(), "c") == measured.cluster()
+    rest = FakeFlink(healthy("d0", "d1")).rest
+    measured = measured_cluster(rest, "2000", "1 Gbps", None, sending, cards=given)
+    assert parse_cluster(measured.as_toml().encode(), "c") == measured.cluster()
     return measured.as_toml()
 
 
@@ -123,8 +121,8 @@ def test_bad_cards_are_one_clear_line(texts: tuple[str, ...], told: str) -> None
 
 def test_the_command_tells_what_it_assumes(run: Callable) -> None:
     """And knows no TaskManager that is not there."""
-    with server(answering(ANSWERS)) as url:
-        asked = ("flink", "cluster", "--rest", url, "--seconds", "2")
+    with FakeFlink(ANSWERS).served() as flink:
+        asked = ("flink", "cluster", "--rest", flink.url, "--seconds", "2")
         answer = run(*asked, "-o", "cluster.toml")
         given = run(*asked, "--nic", "dev-0=10 Mbps")
         unknown = run(*asked, "--nic", "tm=10 Mbps")

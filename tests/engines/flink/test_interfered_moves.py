@@ -1,14 +1,15 @@
 """Moves of jobs that users end, that others start, and that the JobManager forgets meanwhile."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from fake_flink import FakeFlink, InTurn
+from flink_documents import KEPT, job, jobs
 from moving_cases import (
     BACK,
     FINISHED,
-    KEPT_ALWAYS,
     NEW,
     OLD,
     RETAINED,
@@ -17,11 +18,7 @@ from moving_cases import (
     UNKNOWN,
     MemoryFolder,
     Started,
-    answering_flink,
-    jobs,
-    move_maker,
 )
-from scripted_flink import ScriptedFlink, job
 
 from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.copies import CopyRuns
@@ -31,28 +28,6 @@ from streamplace.engines.flink.move.outcomes import Forgotten, NotRunning
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.transaction import Transaction
 from streamplace.engines.flink.rest.client import FlinkError, Rest
-
-
-@pytest.fixture
-def flink() -> Iterator[ScriptedFlink]:
-    """A cluster on which the job ends with a savepoint when it is asked to."""
-    with answering_flink() as answering:
-        yield answering
-
-
-@pytest.fixture
-def started() -> Started:
-    """Id, way and savepoint of every job that was started."""
-    return []
-
-
-@pytest.fixture
-def move(
-    flink: ScriptedFlink, started: Started, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Transaction]:
-    """A move whose starts fail as told, one after the other."""
-    return move_maker(flink, started, monkeypatch)
-
 
 STOPPED = {
     "counts": {"completed": 4},
@@ -68,14 +43,14 @@ STOPPED = {
 
 def while_watched(
     moving: Transaction,
-    flink: ScriptedFlink,
+    fake: FakeFlink,
     monkeypatch: pytest.MonkeyPatch,
     state: str,
     checkpoints: dict[str, Any],
     policy: dict[str, Any],
 ) -> Transaction:
     """A move whose started job is in some state when it has been watched for a second."""
-    flink.answers |= {
+    fake.answers |= {
         f"GET /jobs/{NEW}": job(NEW, state, {}),
         f"GET /jobs/{NEW}/checkpoints": checkpoints,
         f"GET /jobs/{NEW}/checkpoints/config": policy,
@@ -93,12 +68,12 @@ def while_watched(
 
 def test_a_job_that_a_user_cancels_while_it_is_watched_stays_cancelled(
     move: Callable[..., Transaction],
-    flink: ScriptedFlink,
+    fake: FakeFlink,
     started: Started,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Where its state is, is told, if that outlives it."""
-    moving = while_watched(move(), flink, monkeypatch, "CANCELED", RETAINED, KEPT_ALWAYS)
+    moving = while_watched(move(), fake, monkeypatch, "CANCELED", RETAINED, KEPT)
     with pytest.raises(EndedByOthers, match=r"cancelled by another user.*state is in s3://b/chk-3"):
         moving.begin()
     assert [name for name, _, _ in started] == [NEW]
@@ -106,12 +81,12 @@ def test_a_job_that_a_user_cancels_while_it_is_watched_stays_cancelled(
 
 def test_a_job_that_a_user_stops_while_it_is_watched_stays_stopped(
     move: Callable[..., Transaction],
-    flink: ScriptedFlink,
+    fake: FakeFlink,
     started: Started,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """That is no success, and the savepoint is told."""
-    moving = while_watched(move(), flink, monkeypatch, "FINISHED", STOPPED, KEPT_ALWAYS)
+    moving = while_watched(move(), fake, monkeypatch, "FINISHED", STOPPED, KEPT)
     with pytest.raises(EndedByOthers, match=r"stopped by another user.*file:/s/savepoint-9"):
         moving.begin()
     assert [name for name, _, _ in started] == [NEW]
@@ -122,7 +97,7 @@ def test_a_job_that_a_user_stops_while_it_is_watched_stays_stopped(
 )
 def test_a_job_that_fails_while_it_is_watched_goes_back_to_its_last_checkpoint(
     move: Callable[..., Transaction],
-    flink: ScriptedFlink,
+    fake: FakeFlink,
     started: Started,
     monkeypatch: pytest.MonkeyPatch,
     *,
@@ -131,18 +106,18 @@ def test_a_job_that_fails_while_it_is_watched_goes_back_to_its_last_checkpoint(
 ) -> None:
     """If that outlives a failure, whatever becomes of it when a job is cancelled."""
     policy = {"externalization": {"enabled": enabled, "delete_on_cancellation": True}}
-    moving = while_watched(move(), flink, monkeypatch, "FAILED", RETAINED, policy)
+    moving = while_watched(move(), fake, monkeypatch, "FAILED", RETAINED, policy)
     with pytest.raises(FlinkError, match="runs on its previous devices again"):
         moving.begin()
     assert started == [(NEW, "there", "file:/s/savepoint-1"), (BACK, "here", path)]
 
 
 def test_the_moved_job_is_not_started_where_another_goes_on_from_its_savepoint(
-    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
+    move: Callable[..., Transaction], fake: FakeFlink, started: Started
 ) -> None:
     """Neither there nor where it ran: that would be a second copy."""
     restored = {"restored": {"external_path": "/s/savepoint-1"}}
-    flink.answers |= {
+    fake.answers |= {
         "GET /jobs": jobs({OLD: "FINISHED", "other": "RUNNING"}),
         "GET /jobs/other/checkpoints": {"counts": {"completed": 0}, "latest": restored},
     }
@@ -153,31 +128,35 @@ def test_the_moved_job_is_not_started_where_another_goes_on_from_its_savepoint(
 
 def test_the_moved_job_gives_way_to_a_copy_that_was_started_at_the_same_moment(
     move: Callable[..., Transaction],
-    flink: ScriptedFlink,
+    fake: FakeFlink,
     started: Started,
 ) -> None:
     """That bears an id which nobody could know before."""
     restored = {"restored": {"external_path": "/s/savepoint-1"}}
-    flink.answers |= {
-        "GET /jobs": [
+    fake.answers |= {
+        "GET /jobs": InTurn(
             jobs({OLD: "FINISHED"}),
             jobs({OLD: "FINISHED", NEW: "RUNNING", "other": "RUNNING"}),
-        ],
+        ),
         "GET /jobs/other/checkpoints": {"counts": {"completed": 0}, "latest": restored},
-        f"GET /jobs/{NEW}": [job(NEW, "RUNNING", {})] * 3 + [job(NEW, "CANCELED", {})],
+        f"GET /jobs/{NEW}": InTurn(*[job(NEW, "RUNNING", {})] * 3, job(NEW, "CANCELED", {})),
         f"PATCH /jobs/{NEW}": {},
     }
     with pytest.raises(CopyRuns, match=r"^job other \(RUNNING\) continues from"):
         move().begin()
     assert [name for name, _, _ in started] == [NEW]
-    assert flink.requests("PATCH") == [f"/jobs/{NEW}"]
+    assert fake.requests("PATCH") == [f"/jobs/{NEW}"]
 
 
 def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(
-    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
+    move: Callable[..., Transaction], fake: FakeFlink, started: Started
 ) -> None:
     """It is named with the command, and nobody is said to have cancelled the job."""
-    flink.answers |= {f"GET /jobs/{OLD}": [RUNNING, UNKNOWN], STOP: UNKNOWN, "GET /jobs": jobs({})}
+    fake.answers |= {
+        f"GET /jobs/{OLD}": InTurn(RUNNING, UNKNOWN),
+        STOP: UNKNOWN,
+        "GET /jobs": jobs({}),
+    }
     moving = move()
     MemoryFolder.files |= {
         file_name(OLD, 1): "",
@@ -194,10 +173,10 @@ def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(
 
 
 def test_a_forgotten_job_goes_on_from_what_its_successor_has_saved(
-    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
+    move: Callable[..., Transaction], fake: FakeFlink, started: Started
 ) -> None:
     """The JobManager was restarted while the moved job was watched: that had gone further."""
-    flink.answers["GET /jobs"] = jobs({})
+    fake.answers["GET /jobs"] = jobs({})
     moving = move()
     moving.lock.journal = moving.journal.model_copy(
         update={"savepoint": "file:/s/savepoint-1", "checkpoints": "file:///c"}
@@ -208,10 +187,10 @@ def test_a_forgotten_job_goes_on_from_what_its_successor_has_saved(
 
 
 def test_a_job_of_which_nothing_is_saved_is_not_said_to_be_cancelled(
-    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
+    move: Callable[..., Transaction], fake: FakeFlink, started: Started
 ) -> None:
     """A savepoint from before the move does not count: what followed it would be told again."""
-    flink.answers |= {f"GET /jobs/{OLD}": UNKNOWN, "GET /jobs": jobs({})}
+    fake.answers |= {f"GET /jobs/{OLD}": UNKNOWN, "GET /jobs": jobs({})}
     moving = move()
     MemoryFolder.files |= {file_name(OLD, 1): "", "file:///s/savepoint-old-before": "100"}
     with pytest.raises(FlinkError, match=r"restarted without high availability, and .* no comp"):
@@ -220,10 +199,10 @@ def test_a_job_of_which_nothing_is_saved_is_not_said_to_be_cancelled(
 
 
 def test_a_return_that_was_begun_is_finished_and_not_taken_for_a_cancellation(
-    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
+    move: Callable[..., Transaction], fake: FakeFlink, started: Started
 ) -> None:
     """The command had cancelled the successor itself, and was killed then."""
-    flink.answers |= {
+    fake.answers |= {
         "GET /jobs": jobs({OLD: "FINISHED", NEW: "CANCELED"}),
         f"GET /jobs/{NEW}": job(NEW, "CANCELED", {}),
         f"GET /jobs/{NEW}/checkpoints": {"counts": {"completed": 0}},
@@ -238,10 +217,10 @@ def test_a_return_that_was_begun_is_finished_and_not_taken_for_a_cancellation(
 
 
 def test_a_job_that_others_stop_first_is_started_by_the_command_that_is_told(
-    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
+    move: Callable[..., Transaction], fake: FakeFlink, started: Started
 ) -> None:
     """And only by that: the journal keeps its savepoint."""
-    flink.answers |= {
+    fake.answers |= {
         f"GET /jobs/{OLD}": FINISHED,
         f"GET /jobs/{OLD}/checkpoints": STOPPED,
         "GET /jobs": jobs({OLD: "FINISHED"}),

@@ -15,6 +15,7 @@ from urllib.request import urlopen
 import pytest
 from flink_clusters import come_back
 from flink_graphs import pipeline
+from moved_jobs import lines
 
 from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
@@ -147,12 +148,6 @@ TALLY: Vectors = {
     "Process (2)": ["dev-1", "dev-1"],
     "Writer (2)": ["dev-0", "dev-0"],
 }
-
-
-def lines(told: Path, kind: str) -> list[list[int]]:
-    """Numbers that the job told."""
-    texts = (path.read_text() for path in told.glob(f"{kind}-*"))
-    return [[int(word) for word in line.split()] for text in texts for line in text.splitlines()]
 
 
 def test_a_job_whose_checkpoints_go_with_it_is_refused_by_the_watch(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from moved_jobs import FAST, SLOW, Watched, write_spread
+from moved_jobs import FAST, SLOW, Watched, settings, write_spread
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster
@@ -15,11 +15,6 @@ from streamplace.engines.flink.rest.client import Rest
 
 pytestmark = pytest.mark.xdist_group("flink")
 Settings = dict[str, str]
-
-
-def settings(chaining: str, backend: str) -> Settings:
-    """Settings of a job whose operators are chained, or not, and keep their state somewhere."""
-    return {"pipeline.operator-chaining.enabled": chaining, "state.backend.type": backend}
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from moved_jobs import lines, settings
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.move import FlinkMove
@@ -43,11 +44,6 @@ SPREAD: dict[str, list[str]] = {
 ELSEWHERE = SPREAD | {"Map": ["dev-0"], "Process": ["dev-0"] * 2, "Process (2)": ["dev-1"] * 2}
 
 
-def settings(chaining: str, backend: str) -> Settings:
-    """Settings of a job whose operators are chained, or not, and keep their state somewhere."""
-    return {"pipeline.operator-chaining.enabled": chaining, "state.backend.type": backend}
-
-
 @pytest.fixture
 def told(tmp_path: Path) -> Path:
     """Folder of what the job tells."""
@@ -69,12 +65,6 @@ def started(rest: Rest, jobs: Path, told: Path) -> Callable[[Settings], str]:
         return job
 
     return start
-
-
-def lines(told: Path, kind: str) -> list[list[int]]:
-    """Numbers that the job told."""
-    texts = (path.read_text() for path in told.glob(f"{kind}-*"))
-    return [[int(word) for word in line.split()] for text in texts for line in text.splitlines()]
 
 
 def tells_more(told: Path) -> None:

@@ -4,13 +4,14 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_flink import ScriptedFlink, job, scripted_flink
+from fake_flink import FakeFlink, InTurn, failure
+from flink_documents import DELETED, KEPT, job, jobs
 
 from streamplace.engines.flink.move.copies import CopyRuns, free_id, refuse_copy, refuse_other
 from streamplace.engines.flink.move.endings import EndedByOthers, last_kept, refuse_ended
@@ -19,7 +20,6 @@ from streamplace.engines.flink.move.pause import pause_of
 from streamplace.engines.flink.move.resuming import resume_command, resume_words, with_job
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.uploads import left_jars, own_name, uploaded
-from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import chain_of
 
 OLD = "0123456789abcdef" * 2
@@ -38,9 +38,7 @@ def cluster(
     states: Mapping[str, str], checkpoints: Mapping[str, Any], **more: Any
 ) -> dict[str, Any]:
     """Answers on jobs of these states."""
-    answers: dict[str, Any] = {
-        "GET /jobs": {"jobs": [{"id": one, "status": state} for one, state in states.items()]}
-    }
+    answers: dict[str, Any] = {"GET /jobs": jobs(states)}
     for one, state in states.items():
         answers[f"GET /jobs/{one}"] = job("shop", state, {})
         answers[f"GET /jobs/{one}/checkpoints"] = checkpoints.get(one, NONE)
@@ -48,40 +46,37 @@ def cluster(
 
 
 @pytest.fixture
-def flink() -> Iterator[ScriptedFlink]:
+def flink() -> FakeFlink:
     """A cluster whose answers a test gives."""
-    with scripted_flink({}) as answering:
-        yield answering
+    return FakeFlink()
 
 
 @pytest.mark.parametrize("path", [SAVEPOINT, "file:///s/savepoint-012345-aaaaaaaaaaaa/"])
-def test_a_savepoint_from_which_a_job_runs_starts_no_second(
-    flink: ScriptedFlink, path: str
-) -> None:
+def test_a_savepoint_from_which_a_job_runs_starts_no_second(flink: FakeFlink, path: str) -> None:
     """However the path is written; the job is named."""
     flink.answers = cluster({OTHER: "RUNNING"}, {OTHER: started_from(SAVEPOINT)})
     with pytest.raises(CopyRuns, match=rf"^job {OTHER} \(RUNNING\) continues from .* already"):
-        refuse_copy(Rest(flink.url), path)
+        refuse_copy(flink.rest, path)
 
 
-def test_a_checkpoint_of_a_job_that_runs_starts_no_second(flink: ScriptedFlink) -> None:
+def test_a_checkpoint_of_a_job_that_runs_starts_no_second(flink: FakeFlink) -> None:
     flink.answers = cluster({OLD: "RUNNING"}, {})
     with pytest.raises(CopyRuns, match=rf"^job {OLD} \(RUNNING\) has taken the checkpoint"):
-        refuse_copy(Rest(flink.url), f"s3://b/{OLD}/chk-7")
+        refuse_copy(flink.rest, f"s3://b/{OLD}/chk-7")
 
 
 @pytest.mark.parametrize("states", [{OTHER: "CANCELED"}, {OTHER: "FAILED"}, {}])
 def test_a_savepoint_from_which_a_job_ran_may_be_used_again(
-    flink: ScriptedFlink, states: Mapping[str, str]
+    flink: FakeFlink, states: Mapping[str, str]
 ) -> None:
     flink.answers = cluster(states, {OTHER: started_from(SAVEPOINT)})
-    refuse_copy(Rest(flink.url), SAVEPOINT)
+    refuse_copy(flink.rest, SAVEPOINT)
 
 
-def test_two_commands_at_once_start_one_job_from_a_savepoint(flink: ScriptedFlink) -> None:
+def test_two_commands_at_once_start_one_job_from_a_savepoint(flink: FakeFlink) -> None:
     """By the same id, which Flink takes once; the next one has another when that has ended."""
     flink.answers = cluster({}, {})
-    rest = Rest(flink.url)
+    rest = flink.rest
     first = free_id(rest, SAVEPOINT)
     assert free_id(rest, "/s/savepoint-012345-aaaaaaaaaaaa") == first
     flink.answers = cluster({first: "RUNNING"}, {})
@@ -101,7 +96,7 @@ def test_two_commands_at_once_start_one_job_from_a_savepoint(flink: ScriptedFlin
     ],
 )
 def test_a_job_that_others_have_started_from_the_state_of_a_moved_one_is_its_copy(
-    flink: ScriptedFlink, restored: str, name: str, *, is_copy: bool
+    flink: FakeFlink, restored: str, name: str, *, is_copy: bool
 ) -> None:
     """From the savepoint, from a checkpoint, or of its name and restarted since the other ended."""
     ended = job("shop", "FINISHED", {}) | {"timestamps": {"FINISHED": 2000.0}}
@@ -109,7 +104,7 @@ def test_a_job_that_others_have_started_from_the_state_of_a_moved_one_is_its_cop
     flink.answers = cluster(
         {OLD: "FINISHED", OTHER: "RUNNING"}, {OTHER: started_from(restored)}
     ) | {f"GET /jobs/{OLD}": ended, f"GET /jobs/{OTHER}": began}
-    asked = (Rest(flink.url), SAVEPOINT, chain_of(OLD), name)
+    asked = (flink.rest, SAVEPOINT, chain_of(OLD), name)
     if is_copy:
         with pytest.raises(CopyRuns, match=f"job {OTHER}.*othing was started"):
             refuse_other(*asked)
@@ -126,16 +121,14 @@ def maker_is_itself(restored: str) -> bool:
 
 
 def test_where_a_job_is_forgotten_one_of_its_name_is_taken_for_a_copy(
-    flink: ScriptedFlink,
+    flink: FakeFlink,
 ) -> None:
     """Somebody has submitted it to the JobManager that was restarted."""
     flink.answers = cluster({OTHER: "RUNNING"}, {})
     with pytest.raises(CopyRuns, match=f"job {OTHER} .*has the same name 'shop'"):
-        refuse_other(Rest(flink.url), SAVEPOINT, chain_of(OLD), "shop")
+        refuse_other(flink.rest, SAVEPOINT, chain_of(OLD), "shop")
 
 
-KEPT_ON_FAILURE = {"externalization": {"enabled": True, "delete_on_cancellation": True}}
-KEPT = {"externalization": {"enabled": True, "delete_on_cancellation": False}}
 NOT_KEPT = {"externalization": {"enabled": False, "delete_on_cancellation": False}}
 CHECKPOINT = {"counts": {"completed": 3}, "latest": {"completed": {"external_path": "s3://b/c"}}}
 
@@ -143,57 +136,57 @@ CHECKPOINT = {"counts": {"completed": 3}, "latest": {"completed": {"external_pat
 @pytest.mark.parametrize(
     ("state", "policy", "path"),
     [
-        ("FAILED", KEPT_ON_FAILURE, "s3://b/c"),
-        ("CANCELED", KEPT_ON_FAILURE, None),
+        ("FAILED", DELETED, "s3://b/c"),
+        ("CANCELED", DELETED, None),
         ("CANCELED", KEPT, "s3://b/c"),
         ("FAILED", NOT_KEPT, None),
     ],
 )
 def test_what_outlives_a_job_depends_on_how_it_ended(
-    flink: ScriptedFlink, state: str, policy: dict[str, Any], path: str | None
+    flink: FakeFlink, state: str, policy: dict[str, Any], path: str | None
 ) -> None:
     flink.answers = cluster({OLD: state}, {OLD: CHECKPOINT}) | {
         f"GET /jobs/{OLD}/checkpoints/config": policy
     }
-    assert last_kept(Rest(flink.url), OLD) == path
+    assert last_kept(flink.rest, OLD) == path
 
 
 @pytest.mark.parametrize("kind", ["SYNC_SAVEPOINT", "SAVEPOINT"])
 def test_a_stop_is_told_from_a_savepoint_of_a_job_that_finished(
-    flink: ScriptedFlink, kind: str
+    flink: FakeFlink, kind: str
 ) -> None:
     """Only the first is somebody's doing."""
     row = {"id": 4, "external_path": SAVEPOINT, "checkpoint_type": kind}
     saved = {"counts": {"completed": 4}, "latest": {"savepoint": row}}
     flink.answers = cluster({NEW: "FINISHED"}, {NEW: saved})
     if kind == "SAVEPOINT":
-        refuse_ended(Rest(flink.url), NEW)
+        refuse_ended(flink.rest, NEW)
         return
     with pytest.raises(EndedByOthers, match=f"was stopped by another user.*{SAVEPOINT}"):
-        refuse_ended(Rest(flink.url), NEW)
+        refuse_ended(flink.rest, NEW)
 
 
 def test_a_jar_that_a_restarted_job_manager_has_lost_is_uploaded_again(
-    flink: ScriptedFlink, tmp_path: Path
+    flink: FakeFlink, tmp_path: Path
 ) -> None:
     """And the job is submitted; both uploads are removed in the end."""
     file = tmp_path / own_name("placed-job.jar")
     file.write_bytes(b"jar")
-    lost = {"errors": ["a.RestHandlerException: Jar file /tmp/web/jar-1 does not exist"]}
+    lost = failure("a.RestHandlerException: Jar file /tmp/web/jar-1 does not exist")
     flink.answers = {
-        "POST /jars/upload": [{"filename": "/tmp/web/jar-1"}, {"filename": "/tmp/web/jar-2"}],
+        "POST /jars/upload": InTurn({"filename": "/tmp/web/jar-1"}, {"filename": "/tmp/web/jar-2"}),
         "POST /jars/jar-1/run": lost,
         "POST /jars/jar-2/run": {"jobid": "new"},
         "DELETE /jars/jar-2": {},
         "DELETE /jars/jar-3": {},
         "GET /jars": {"files": [{"id": "jar-3", "name": file.name, "uploaded": 1}]},
     }
-    with uploaded(Rest(flink.url), lambda: nullcontext(file)) as jar:
+    with uploaded(flink.rest, lambda: nullcontext(file)) as jar:
         assert jar.run({"entryClass": "Job"}) == {"jobid": "new"}
     assert flink.requests("DELETE") == ["/jars/jar-2", "/jars/jar-3"]
 
 
-def test_jars_of_commands_that_have_ended_are_left(flink: ScriptedFlink) -> None:
+def test_jars_of_commands_that_have_ended_are_left(flink: FakeFlink) -> None:
     """By the process in their names; those of other machines when they are a day old."""
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
@@ -217,8 +210,8 @@ def test_jars_of_commands_that_have_ended_are_left(flink: ScriptedFlink) -> None
             ]
         }
     }
-    assert set(left_jars(Rest(flink.url), now)) == {"killed", "move"}
-    assert "remote" in left_jars(Rest(flink.url), now + 2 * 86_400)
+    assert set(left_jars(flink.rest, now)) == {"killed", "move"}
+    assert "remote" in left_jars(flink.rest, now + 2 * 86_400)
 
 
 def started(process: int) -> int:
@@ -226,7 +219,7 @@ def started(process: int) -> int:
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19])
 
 
-def test_the_pause_of_a_job_is_told_by_flinks_clock(flink: ScriptedFlink) -> None:
+def test_the_pause_of_a_job_is_told_by_flinks_clock(flink: FakeFlink) -> None:
     """From its savepoint until its last subtask runs, whenever the command hears of that."""
     row = {"external_path": SAVEPOINT, "trigger_timestamp": 10_000}
     moments = [{"timestamps": {"RUNNING": at, "FINISHED": 0}} for at in (12_000, 13_900)]
@@ -237,7 +230,7 @@ def test_the_pause_of_a_job_is_told_by_flinks_clock(flink: ScriptedFlink) -> Non
         f"GET /jobs/{NEW}": job("shop", "RUNNING", {"v0": "RUNNING"}),
         f"GET /jobs/{NEW}/vertices/v0/subtasktimes": {"subtasks": moments},
     }
-    rest = Rest(flink.url)
+    rest = flink.rest
     assert pause_of(rest, OLD, NEW) == 3.9
     flink.answers[f"GET /jobs/{OLD}/checkpoints"] = NONE
     assert pause_of(rest, OLD, NEW) is None

@@ -1,16 +1,17 @@
 """Moving, with a Flink that answers what it is told to: whatever fails, the job runs again."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from fake_flink import FakeFlink, InTurn, failure
+from flink_documents import DELETED, job, jobs
 from moving_cases import (
     AGAIN,
     BACK,
     FAILED,
     FINISHED,
-    KEPT,
     NEW,
     OLD,
     RETAINED,
@@ -21,11 +22,7 @@ from moving_cases import (
     UNKNOWN,
     MemoryFolder,
     Started,
-    answering_flink,
-    jobs,
-    move_maker,
 )
-from scripted_flink import ScriptedFlink, job
 
 from streamplace.engines.flink.move import state
 from streamplace.engines.flink.move.outcomes import Undecided
@@ -34,35 +31,14 @@ from streamplace.engines.flink.move.transaction import Transaction
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 
 
-@pytest.fixture
-def flink() -> Iterator[ScriptedFlink]:
-    """A cluster on which the job ends with a savepoint when it is asked to."""
-    with answering_flink() as answering:
-        yield answering
-
-
-@pytest.fixture
-def started() -> Started:
-    """Id, way and savepoint of every job that was started."""
-    return []
-
-
-@pytest.fixture
-def move(
-    flink: ScriptedFlink, started: Started, monkeypatch: pytest.MonkeyPatch
-) -> Callable[..., Transaction]:
-    """A move whose starts fail as told, one after the other."""
-    return move_maker(flink, started, monkeypatch)
-
-
 def test_a_job_is_started_from_its_savepoint_where_it_is_placed(
-    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
+    move: Callable[..., Transaction], fake: FakeFlink, started: Started
 ) -> None:
     """The request to stop it bears an id, and so does the job that follows."""
     moved = move().begin()
     assert started == [(NEW, "there", "file:/s/savepoint-1")]
     assert (moved.job, moved.savepoint) == (NEW, "file:/s/savepoint-1")
-    asked = dict(flink.asked)[f"POST /jobs/{OLD}/stop"]
+    asked = dict(fake.asked)[f"POST /jobs/{OLD}/stop"]
     assert (asked["triggerId"], asked["targetDirectory"]) == ("t1", "file:///s")
 
 
@@ -97,12 +73,12 @@ def test_an_interrupted_job_goes_back(move: Callable[..., Transaction], started:
 
 def test_a_job_that_is_being_stopped_goes_back_when_interrupted(
     move: Callable[..., Transaction],
-    flink: ScriptedFlink,
+    fake: FakeFlink,
     started: Started,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Flink stops it all the same."""
-    flink.answers[STOP] = [UNDER_WAY, UNDER_WAY, SAVED]
+    fake.answers[STOP] = InTurn(UNDER_WAY, UNDER_WAY, SAVED)
     sleep, calls = state.time.sleep, []
 
     def interrupted(seconds: float) -> None:
@@ -119,9 +95,9 @@ def test_a_job_that_is_being_stopped_goes_back_when_interrupted(
 
 
 def test_a_job_that_cannot_be_saved_goes_on(
-    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
+    move: Callable[..., Transaction], fake: FakeFlink, started: Started
 ) -> None:
-    flink.answers |= {
+    fake.answers |= {
         STOP: FAILED,
         f"GET /jobs/{OLD}": RUNNING,
         f"GET /jobs/{OLD}/checkpoints": RETAINED,
@@ -132,14 +108,14 @@ def test_a_job_that_cannot_be_saved_goes_on(
 
 
 def test_a_job_that_fails_while_it_is_stopped_goes_back_to_what_it_saved_last(
-    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
+    move: Callable[..., Transaction], fake: FakeFlink, started: Started
 ) -> None:
     """A checkpoint that was retained."""
-    flink.answers |= {
+    fake.answers |= {
         STOP: FAILED,
-        f"GET /jobs/{OLD}": [RUNNING, job(OLD, "FAILED", {})],
+        f"GET /jobs/{OLD}": InTurn(RUNNING, job(OLD, "FAILED", {})),
         f"GET /jobs/{OLD}/checkpoints": RETAINED,
-        f"GET /jobs/{OLD}/checkpoints/config": KEPT,
+        f"GET /jobs/{OLD}/checkpoints/config": DELETED,
     }
     with pytest.raises(FlinkError, match="no disk; the job runs on its previous devices again"):
         move().begin()
@@ -149,22 +125,22 @@ def test_a_job_that_fails_while_it_is_stopped_goes_back_to_what_it_saved_last(
 @pytest.mark.parametrize("saved", [RETAINED, {"counts": {"completed": 0}}])
 def test_a_job_that_comes_to_its_end_meanwhile_is_not_started_again(
     move: Callable[..., Transaction],
-    flink: ScriptedFlink,
+    fake: FakeFlink,
     started: Started,
     saved: dict[str, Any],
 ) -> None:
     """From its last checkpoint it would tell twice what it had told since."""
-    flink.answers |= {STOP: FAILED, f"GET /jobs/{OLD}/checkpoints": saved}
+    fake.answers |= {STOP: FAILED, f"GET /jobs/{OLD}/checkpoints": saved}
     with pytest.raises(FlinkError, match=rf"^job {OLD} finished before it could be saved; "):
         move().begin()
     assert started == []
 
 
 def test_a_savepoint_that_takes_too_long_is_left_to_be_resumed(
-    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
+    move: Callable[..., Transaction], fake: FakeFlink, started: Started
 ) -> None:
     """Flink cannot be told to give it up."""
-    flink.answers[STOP] = UNDER_WAY
+    fake.answers[STOP] = UNDER_WAY
     with pytest.raises(Undecided, match=r"not complete after 0\.2 s.*move --resume"):
         replace(move(), saving=Saving(0.2)).begin()
     assert started == []
@@ -197,22 +173,22 @@ def test_a_savepoint_that_takes_too_long_is_left_to_be_resumed(
 )
 def test_a_move_is_resumed_from_whatever_is_the_case(
     move: Callable[..., Transaction],
-    flink: ScriptedFlink,
+    fake: FakeFlink,
     started: Started,
     states: dict[str, str],
     outcome: str,
     starts: Started,
 ) -> None:
     """One copy runs afterwards, or the command that starts it is told."""
-    flink.answers["GET /jobs"] = jobs(states)
+    fake.answers["GET /jobs"] = jobs(states)
     for name in (OLD, NEW, BACK, AGAIN):
         document = job(name, states[name], {}) if name in states else UNKNOWN
-        flink.answers[f"GET /jobs/{name}"] = document
-        flink.answers[f"GET /jobs/{name}/exceptions"] = {}
-    flink.answers[STOP] = SAVED
+        fake.answers[f"GET /jobs/{name}"] = document
+        fake.answers[f"GET /jobs/{name}/exceptions"] = {}
+    fake.answers[STOP] = SAVED
     if states.get(OLD) == "RUNNING":  # it had not been asked to stop
-        flink.answers[STOP] = [{"errors": ["no operation"]}, SAVED]
-        flink.answers[f"GET /jobs/{OLD}"] = [RUNNING, RUNNING, FINISHED]
+        fake.answers[STOP] = InTurn(failure("no operation"), SAVED)
+        fake.answers[f"GET /jobs/{OLD}"] = InTurn(RUNNING, RUNNING, FINISHED)
     moving = move()
     if outcome == "moved":
         moved = moving.conclude()
@@ -224,10 +200,10 @@ def test_a_move_is_resumed_from_whatever_is_the_case(
 
 
 def test_nothing_is_started_where_flink_does_not_answer(
-    move: Callable[..., Transaction], flink: ScriptedFlink, started: Started
+    move: Callable[..., Transaction], fake: FakeFlink, started: Started
 ) -> None:
     """The command that goes on is told, and the lock stays."""
-    flink.answers[f"GET /jobs/{OLD}"] = RUNNING
+    fake.answers[f"GET /jobs/{OLD}"] = RUNNING
     moving = replace(move(), rest=Rest("http://127.0.0.1:9"))
     with pytest.raises(FlinkError, match="no Flink answers"):
         moving.begin()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from lazy_flink import MIPS, START, Clock, LazyRest, Vertex, rates
+from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates
 
 from streamplace.engines.flink.cpu import flight_recorder
 from streamplace.engines.flink.cpu.flight_recorder import EXACT, why_unsampled
@@ -16,7 +16,7 @@ from streamplace.engines.flink.rest.client import FlinkError
 OLD = 60_000
 
 
-def job(clock: Clock, **changed: Mapping[str, Any]) -> LazyRest:
+def job(clock: Clock, **changed: Mapping[str, Any]) -> LazyFlink:
     """A source and a sink, some of whose metrics differ."""
     source = rates(0, 100, 0, 4000, busy=0.1) | {"Source__src.numRecordsOut": 100}
     sink = rates(100, 0, 4000, 0, busy=0.2)
@@ -24,64 +24,64 @@ def job(clock: Clock, **changed: Mapping[str, Any]) -> LazyRest:
         "v0": Vertex("Source: src", changed.get("v0", source)),
         "v1": Vertex("out", changed.get("v1", sink), [("v0", "HASH")]),
     }
-    return LazyRest(clock, vertices, duration=OLD)
+    return LazyFlink(clock, vertices, duration=OLD)
 
 
 def test_a_flink_without_metrics_is_told_within_ten_seconds(clock: Clock) -> None:
     """A young job may have none yet."""
-    rest = job(clock, v0={}, v1={})
+    flink = job(clock, v0={}, v1={})
     with pytest.raises(FlinkError, match=r"no metrics of job job for 10 s.*update-interval"):
-        warm_profile(rest, "job", Warmth(30.0))
+        warm_profile(flink.rest, "job", Warmth(30.0))
     assert clock.now - START <= 11
-    rest.duration = 5000
+    flink.duration = 5000
     with pytest.raises(FlinkError, match="does not report how many tuples source 'src' sends"):
-        warm_profile(rest, "job", Warmth(30.0))
+        warm_profile(flink.rest, "job", Warmth(30.0))
 
 
 def test_a_source_without_counts_is_told(clock: Clock) -> None:
     """It is not silent: nobody knows."""
     silent = {name: rate for name, rate in rates(busy=0.1).items() if name != "numRecordsOut"}
     with pytest.raises(FlinkError, match="does not report how many tuples source 'src' sends"):
-        profile(job(clock, v0=silent), "job", 10).graph(MIPS)
+        profile(job(clock, v0=silent).rest, "job", 10).graph(MIPS)
 
 
 def test_a_silent_source_is_told_after_the_first_window(clock: Clock) -> None:
     """No job becomes warm that does nothing."""
     with pytest.raises(FlinkError, match="source 'src' sent nothing"):
-        warm_profile(job(clock, v0=rates()), "job", Warmth(10.0))
+        warm_profile(job(clock, v0=rates()).rest, "job", Warmth(10.0))
     assert clock.now - START <= 41
 
 
 def test_a_source_that_ends_is_told(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """While others still run."""
-    rest = job(clock)
-    usual = rest._vertex
+    flink = job(clock)
+    usual = flink._vertex
 
     def vertex(v: str) -> dict[str, Any]:
         is_over = v == "v0" and clock.now > START + 5
         return usual(v) | ({"status": "FINISHED"} if is_over else {})
 
-    monkeypatch.setattr(rest, "_vertex", vertex)
+    monkeypatch.setattr(flink, "_vertex", vertex)
     with pytest.raises(FlinkError, match="source 'src' has ended; profile the job while all"):
-        profile(rest, "job", 10)
+        profile(flink.rest, "job", 10)
 
 
 @pytest.mark.parametrize("name", ["IterationSource-3", "IterationSink-3"])
 def test_iterations_are_refused_by_name(clock: Clock, name: str) -> None:
     """Flink's plan does not show that tuples go round."""
-    rest = job(clock)
-    rest.vertices["v1"].name = name
+    flink = job(clock)
+    flink.vertices["v1"].name = name
     with pytest.raises(FlinkError, match=f"the job has an iteration, '{name}'"):
-        profile(rest, "job", 10)
+        profile(flink.rest, "job", 10)
 
 
 def test_a_job_without_exchange_is_measured(clock: Clock) -> None:
     """All of it is one chain, on one TaskManager."""
-    rest = job(clock)
-    del rest.vertices["v1"]
-    rest.vertices["v0"].name = "Source: src -> map -> out: Writer"
-    rest.vertices["v0"].rates = rates(busy=0.2) | {"Source__src.numRecordsOut": 100}
-    graph = warm_profile(rest, "job", Warmth(10.0)).graph(MIPS)
+    flink = job(clock)
+    del flink.vertices["v1"]
+    flink.vertices["v0"].name = "Source: src -> map -> out: Writer"
+    flink.vertices["v0"].rates = rates(busy=0.2) | {"Source__src.numRecordsOut": 100}
+    graph = warm_profile(flink.rest, "job", Warmth(10.0)).graph(MIPS)
     assert graph.n_operators == 1
     assert graph.source_rate == pytest.approx(100)
     assert graph.charged_ipt[0] == pytest.approx(0.2 / 100 * MIPS * 1e6)
@@ -89,7 +89,7 @@ def test_a_job_without_exchange_is_measured(clock: Clock) -> None:
 
 def test_idle_operators_cost_nothing(clock: Clock) -> None:
     """And are told."""
-    graph = profile(job(clock, v1=rates()), "job", 10).graph(MIPS)
+    graph = profile(job(clock, v1=rates()).rest, "job", 10).graph(MIPS)
     assert graph.charged_ipt[1] == 0
     assert graph.input_rate[1] == 0
     assert "ipt of out: it received no tuples" in str(graph.attributes["unmeasured"])
@@ -99,7 +99,7 @@ def test_options_of_java_are_asked_for_only_where_they_are_missing(
     clock: Clock, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
 ) -> None:
     """Else operators took too little CPU, the JDK is missing, or the machine is another one."""
-    note = str(profile(job(clock), "job", 10).graph(MIPS).attributes[LOCAL_COST])
+    note = str(profile(job(clock).rest, "job", 10).graph(MIPS).attributes[LOCAL_COST])
     assert note.endswith("to measure it, profile on the machines of the TaskManagers")
     monkeypatch.setattr(flight_recorder.shutil, "which", lambda tool: tool)
     (tmp_path / "7").mkdir()

@@ -7,6 +7,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from fake_flink import FakeFlink
+from flink_documents import healthy, jobs
 
 from streamplace import Cluster, Operator, Stream, StreamGraph
 from streamplace.engines.flink.decide import probing
@@ -162,11 +164,8 @@ def move(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[FlinkMove]:
     monkeypatch.setattr(JobImprover, "_present", lambda *_: dict(world.layout))
     monkeypatch.setattr(JobImprover, "_falls_short", lambda *_: False)
     monkeypatch.setattr("streamplace.engines.flink.decide.improving.source_flow", lambda *_: None)
-    rest = SimpleNamespace(
-        task_managers=lambda: [{"id": "a"}, {"id": "b"}],
-        jobs=lambda: {world.job: "RUNNING"},
-    )
-    return cast("Any", Moves(world, rest))
+    answers = healthy("a", "b") | {"GET /jobs": lambda: jobs({world.job: "RUNNING"})}
+    return cast("Any", Moves(world, FakeFlink(answers).rest))
 
 
 def prober(world: World, move: FlinkMove) -> Prober:

@@ -5,7 +5,8 @@ import subprocess
 import sys
 
 import pytest
-from lazy_flink import MIPS, START, Clock, LazyRest, Vertex, doubts, rates
+from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, doubts, rates
+from shop_flink import CPU, shop_vertices
 
 from streamplace.engines.flink.cpu import task_cpu
 from streamplace.engines.flink.cpu import threads as processes
@@ -16,20 +17,12 @@ from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.rest.client import FlinkError
 
-CPU = {"v0": 0.01, "v1": 0.2, "v2": 0.05}
 
-
-def shop(clock: Clock, blocked: float = 0.0) -> LazyRest:
-    """A pipeline of a source, a splitter and a sink."""
-    out = rates(250, 0, 250 * 40, busy=CPU["v2"])
-    split = rates(100, 250, 100 * 400, 250 * 40, busy=CPU["v1"])
-    source = rates(0, 100, 0, 100 * 400, busy=CPU["v0"], blocked=blocked)
-    vertices = {
-        "v0": Vertex("Source: src", source | {"Source__src.numRecordsOut": 100}),
-        "v1": Vertex("split", split, [("v0", "HASH")]),
-        "v2": Vertex("out: Writer", out, [("v1", "FORWARD")]),
-    }
-    return LazyRest(clock, vertices)
+def shop(clock: Clock, blocked: float = 0.0) -> LazyFlink:
+    """A pipeline of a source, a splitter and a sink that is called as sinks are."""
+    vertices = shop_vertices(blocked)
+    vertices["v2"].name, vertices["v2"].inputs = "out: Writer", [("v1", "FORWARD")]
+    return LazyFlink(clock, vertices)
 
 
 def made_threads(
@@ -62,7 +55,7 @@ def threads(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def test_a_profile_is_the_truth(threads: Clock) -> None:
     """Rates, selectivities, payloads, CPU per tuple, parallelism and partitioning."""
-    seen = profile(shop(threads), "job", 10)
+    seen = profile(shop(threads).rest, "job", 10)
     graph = seen.graph(MIPS)
     assert graph.operators.name == ("src", "split", "out")
     assert graph.operators.rate.tolist() == pytest.approx([100, 0, 0])
@@ -80,7 +73,7 @@ def test_a_profile_assumes_what_a_message_costs_and_contains_those_that_were_sen
     threads: Clock,
 ) -> None:
     """The splitter reads from 4 channels of 25 tuples/s and writes to 2 of 125."""
-    graph = profile(shop(threads), "job", 10).graph(MIPS)
+    graph = profile(shop(threads).rest, "job", 10).graph(MIPS)
     attributes = graph.attributes
     assert str(attributes["message cost"]).startswith("assumed to be 115 µs of a core")
     assert attributes["message ipt"] == pytest.approx(115 * MIPS)
@@ -101,7 +94,7 @@ def test_threads_that_are_not_there_are_told(
         return [one for one in whole(process) if one.name != "split (2/2)#0"]
 
     monkeypatch.setattr(task_cpu, "java_threads", fewer)
-    seen = profile(shop(threads), "job", 10)
+    seen = profile(shop(threads).rest, "job", 10)
     assert seen.cpu["v1"].cores == pytest.approx(0.2)
     (doubt,) = seen.doubts
     assert doubt.startswith("ipt of split: from busy time")
@@ -110,11 +103,11 @@ def test_threads_that_are_not_there_are_told(
     assert not {"cpu of src", "cpu of out"} & attributes.keys()
 
 
-def namesakes(clock: Clock) -> LazyRest:
+def namesakes(clock: Clock) -> LazyFlink:
     """A shop whose splitter and sink bear one name, beside each other on one TaskManager."""
-    rest = shop(clock)
-    rest.vertices["v2"].name = "split"
-    return rest
+    flink = shop(clock)
+    flink.vertices["v2"].name = "split"
+    return flink
 
 
 @pytest.fixture
@@ -137,18 +130,18 @@ def test_threads_of_one_name_are_told_apart_by_the_log(
     order += [("split (2/2)#0", "v2"), ("split (2/2)#0", "v1")]
     log = [ReceivedTask(thread, vertex, "job") for thread, vertex in order]
     monkeypatch.setattr(task_cpu, "received_tasks", lambda process: log)
-    seen = profile(namesakes(alike), "job", 10)
+    seen = profile(namesakes(alike).rest, "job", 10)
     assert [seen.cpu[v].cores for v in CPU] == pytest.approx([0.01, 0.05, 0.2])
     assert not any(one.source for one in seen.cpu.values())
 
 
 def test_threads_of_one_name_share_their_cpu_where_no_log_tells(alike: Clock) -> None:
     """What they take together is known; which of them takes it, busy time must say."""
-    rest = namesakes(alike)
-    for vertex in rest.vertices.values():  # Flink's clock goes ten times too fast
+    flink = namesakes(alike)
+    for vertex in flink.vertices.values():  # Flink's clock goes ten times too fast
         vertex.rates = {**vertex.rates}
         vertex.rates["accumulateBusyTimeMs"] *= 10
-    seen = profile(rest, "job", 10)
+    seen = profile(flink.rest, "job", 10)
     assert [seen.cpu[v].cores for v in CPU] == pytest.approx([0.01, 0.2, 0.05])
     assert [bool(seen.cpu[v].source) for v in CPU] == [False, True, True]
     assert "ipt of split (2): from the CPU of threads with the same name" in "; ".join(seen.doubts)
@@ -158,19 +151,19 @@ def test_a_namesake_on_another_device_is_no_namesake(
     threads: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nor is one of another parallelism: threads bear subtask and parallelism, too."""
-    rest = namesakes(threads)
-    rest.vertices["v2"].parallelism = 3
+    flink = namesakes(threads)
+    flink.vertices["v2"].parallelism = 3
     monkeypatch.setattr(
-        task_cpu, "java_threads", lambda process: made_threads(rest.vertices, CPU, threads.now)
+        task_cpu, "java_threads", lambda process: made_threads(flink.vertices, CPU, threads.now)
     )
-    assert not any(one.source for one in profile(rest, "job", 10).cpu.values())
+    assert not any(one.source for one in profile(flink.rest, "job", 10).cpu.values())
 
 
 def test_task_managers_elsewhere_are_measured_as_wholes(clock: Clock) -> None:
     """Their CPU is dealt out by busy time, and never exceeds it."""
-    rest = shop(clock)
-    rest.devices, rest.process_cpu = ("far-0", "far-1"), {"far-0": 0.065, "far-1": 0.9}
-    seen = profile(rest, "job", 10)
+    flink = shop(clock)
+    flink.devices, flink.process_cpu = ("far-0", "far-1"), {"far-0": 0.065, "far-1": 0.9}
+    seen = profile(flink.rest, "job", 10)
     # each has a half of every task: on far-0 a half of their busy time was CPU
     assert [seen.cpu[v].cores for v in CPU] == pytest.approx([0.0075, 0.15, 0.0375])
     assert all("whole TaskManagers" in one.source for one in seen.cpu.values())
@@ -178,9 +171,9 @@ def test_task_managers_elsewhere_are_measured_as_wholes(clock: Clock) -> None:
 
 def test_operators_of_one_name_are_told(clock: Clock) -> None:
     """Flink calls operators Map that nobody has named; here it does not tell which is which."""
-    rest = shop(clock)
-    rest.vertices["v2"].name = "split"
-    seen = profile(rest, "job", 10)
+    flink = shop(clock)
+    flink.vertices["v2"].name = "split"
+    seen = profile(flink.rest, "job", 10)
     assert seen.graph(MIPS).operators.name == ("src", "split", "split (2)")
     told = [doubt for doubt in seen.doubts if "another operator bears its name" in doubt]
     assert [doubt.partition(":")[0] for doubt in told] == ["split", "split (2)"]
@@ -199,7 +192,7 @@ def test_python_processes_are_told(
     command = [sys.executable, "-c", code, "pyflink.fn_execution.beam.beam_boot"]
     with subprocess.Popen(command) as worker:
         try:
-            seen = profile(shop(threads), "job", 10)
+            seen = profile(shop(threads).rest, "job", 10)
         finally:
             worker.kill()
     assert any("Python" in doubt for doubt in seen.doubts) == is_ours
@@ -207,7 +200,7 @@ def test_python_processes_are_told(
 
 def test_what_is_doubtful_is_told(clock: Clock) -> None:
     """Back-pressured sources, and busy time where there are no threads to look at."""
-    graph = profile(shop(clock, blocked=1.5), "job", 10).graph(MIPS)
+    graph = profile(shop(clock, blocked=1.5).rest, "job", 10).graph(MIPS)
     told = str(graph.attributes["unmeasured"])
     assert "rate of src: back-pressured 75 % of the time" in told
     assert "ipt of split: from busy time" in told
@@ -218,9 +211,9 @@ def test_a_source_whose_task_manager_is_full_may_have_more_to_emit(
     threads: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It waits for a core, not for those that it sends to, so nothing holds it back visibly."""
-    assert not profile(shop(threads), "job", 10).is_limited
+    assert not profile(shop(threads).rest, "job", 10).is_limited
     monkeypatch.setattr(consistency, "cpu_limit", lambda process: sum(CPU.values()))
-    seen = profile(shop(threads), "job", 10)
+    seen = profile(shop(threads).rest, "job", 10)
     assert seen.is_limited
     told = str(seen.graph(MIPS).attributes["unmeasured"])
     assert "rate of src: 'dev-0' has no CPU left for it, so its actual rate may be higher" in told
@@ -232,10 +225,10 @@ def test_a_backlog_says_whether_a_source_keeps_up(
 ) -> None:
     """However full its TaskManager is."""
     monkeypatch.setattr(consistency, "cpu_limit", lambda process: sum(CPU.values()))
-    rest = shop(threads)
-    rest.counted["v0"] = {"Source__src.pendingRecords": 5000.0}
-    rest.vertices["v0"].rates["Source__src.pendingRecords"] = growth
-    seen = profile(rest, "job", 10)
+    flink = shop(threads)
+    flink.counted["v0"] = {"Source__src.pendingRecords": 5000.0}
+    flink.vertices["v0"].rates["Source__src.pendingRecords"] = growth
+    seen = profile(flink.rest, "job", 10)
     assert seen.is_limited is falls_behind
     told = str(seen.graph(MIPS).attributes.get("unmeasured", ""))
     assert ("rate of src: its backlog grows" in told) is falls_behind
@@ -243,59 +236,59 @@ def test_a_backlog_says_whether_a_source_keeps_up(
 
 def test_a_silent_source_is_refused(clock: Clock) -> None:
     """A graph without rates would be no use."""
-    rest = shop(clock)
-    rest.vertices["v0"].rates = rates()
+    flink = shop(clock)
+    flink.vertices["v0"].rates = rates()
     with pytest.raises(FlinkError, match="source 'src' sent nothing"):
-        profile(rest, "job", 10).graph(MIPS)
+        profile(flink.rest, "job", 10).graph(MIPS)
 
 
 def test_a_source_that_is_silent_now_has_its_mean_since_the_start(clock: Clock) -> None:
     """Watermark alignment may hold it back for longer than it is watched."""
-    rest = shop(clock)
-    rest.vertices["v0"].rates = {**rates(), "Source__src.numRecordsOut": 0.0}
-    rest.counted["v0"] = {"Source__src.numRecordsOut": 600.0}
-    rest.duration = 20_000
-    graph = profile(rest, "job", 10).graph(MIPS)
+    flink = shop(clock)
+    flink.vertices["v0"].rates = {**rates(), "Source__src.numRecordsOut": 0.0}
+    flink.counted["v0"] = {"Source__src.numRecordsOut": 600.0}
+    flink.duration = 20_000
+    graph = profile(flink.rest, "job", 10).graph(MIPS)
     assert graph.source_rate == pytest.approx(30)
     assert "rate of src: it sent nothing during the measurement" in graph.attributes["unmeasured"]
 
 
 def test_busy_time_that_flink_does_not_know_is_told(clock: Clock) -> None:
     """It calls the busy time of old sources NaN."""
-    rest = shop(clock)
-    source = rest.vertices["v0"]
+    flink = shop(clock)
+    source = flink.vertices["v0"]
     source.rates = {**source.rates, "accumulateBusyTimeMs": "NaN"}
-    graph = profile(rest, "job", 10).graph(MIPS)
+    graph = profile(flink.rest, "job", 10).graph(MIPS)
     assert "ipt of src: unknown and counted as 0" in str(graph.attributes["unmeasured"])
     assert graph.charged_ipt[0] == 0
 
 
 def test_counts_that_flink_does_not_tell_are_told(clock: Clock) -> None:
     """And cost nothing else: Flink would answer nothing if asked for what it does not have."""
-    rest = shop(clock)
-    rest.vertices["v2"].rates = {
-        name: rate for name, rate in rest.vertices["v2"].rates.items() if name != "numBytesIn"
+    flink = shop(clock)
+    flink.vertices["v2"].rates = {
+        name: rate for name, rate in flink.vertices["v2"].rates.items() if name != "numBytesIn"
     }
-    seen = profile(rest, "job", 10)
+    seen = profile(flink.rest, "job", 10)
     assert "out: Flink does not report its numBytesIn" in seen.doubts
     assert seen.graph(MIPS).streams.selectivity.tolist() == pytest.approx([1, 2.5])
 
 
 def test_payloads_of_streams_without_tuples_are_told(clock: Clock) -> None:
     """Nothing was seen of them."""
-    rest = shop(clock)
-    rest.vertices["v1"].rates = rates(100, 0, 100 * 400)
-    rest.vertices["v2"].rates = rates()
-    assert "payload of split→out: no tuple passed" in doubts(profile(rest, "job", 10))
+    flink = shop(clock)
+    flink.vertices["v1"].rates = rates(100, 0, 100 * 400)
+    flink.vertices["v2"].rates = rates()
+    assert "payload of split→out: no tuple passed" in doubts(profile(flink.rest, "job", 10))
 
 
 def test_names_with_commas_and_arrows_are_one_name(clock: Clock) -> None:
     """Flink's own signs end where brackets begin; elsewhere the plan's tree tells."""
-    rest = shop(clock)
-    rest.vertices["v1"].name = "Calc(select=[id -> starttime], where=[a > 1, b])"
-    rest.vertices["v2"].name = "to -> fro, or not: Writer"
-    rest.vertices["v2"].tree = "to -&gt; fro, or not: Writer<br/>"
-    graph = profile(rest, "job", 10).graph(MIPS)
+    flink = shop(clock)
+    flink.vertices["v1"].name = "Calc(select=[id -> starttime], where=[a > 1, b])"
+    flink.vertices["v2"].name = "to -> fro, or not: Writer"
+    flink.vertices["v2"].tree = "to -&gt; fro, or not: Writer<br/>"
+    graph = profile(flink.rest, "job", 10).graph(MIPS)
     names = ("src", "Calc(select=[id -> starttime], where=[a > 1, b])", "to -> fro, or not")
     assert graph.operators.name == names
 
@@ -310,32 +303,32 @@ def test_names_with_commas_and_arrows_are_one_name(clock: Clock) -> None:
 )
 def test_a_job_that_does_not_run_is_told_by_its_state(clock: Clock, state: str, words: str) -> None:
     """At once: nothing is measured."""
-    rest = shop(clock)
-    rest.states = [state]
+    flink = shop(clock)
+    flink.states = [state]
     with pytest.raises(FlinkError, match=f"job job {words}"):
-        profile(rest, "job", 10)
-    assert not [path for path in rest.asked if "metrics" in path]
+        profile(flink.rest, "job", 10)
+    assert not [path for path in flink.requests("GET") if "metrics" in path]
     assert clock.now == START
 
 
 def test_a_job_that_ends_while_it_is_watched_is_told(clock: Clock) -> None:
     """With the reason, where Flink knows one."""
-    rest = shop(clock)
-    rest.states = ["RUNNING", "RUNNING", "RESTARTING"]
+    flink = shop(clock)
+    flink.states = ["RUNNING", "RUNNING", "RESTARTING"]
     with pytest.raises(FlinkError, match=r"is RESTARTING, not RUNNING; .*: .*the reason"):
-        profile(rest, "job", 10)
+        profile(flink.rest, "job", 10)
     assert clock.now < START + 1
 
 
 def test_counts_that_begin_again_are_told(clock: Clock) -> None:
     """A job can restart between two looks."""
-    rest = shop(clock)
+    flink = shop(clock)
 
     def fall() -> None:
         clock.now += 0.25
         if clock.now > START + 5:
-            rest.fetched = dict.fromkeys(rest.fetched, 1.0)
+            flink.fetched = dict.fromkeys(flink.fetched, 1.0)
 
     clock.sleep = lambda _: fall()  # type: ignore[method-assign]
     with pytest.raises(FlinkError, match="was restarted during the measurement"):
-        profile(rest, "job", 10)
+        profile(flink.rest, "job", 10)

@@ -1,12 +1,12 @@
 """Profiles of jobs whose operators Flink has chained, and of streams that meet."""
 
 import pytest
-from lazy_flink import MIPS, Clock, LazyRest, Vertex, doubts, rates
+from lazy_flink import MIPS, Clock, LazyFlink, Vertex, doubts, rates
 
 from streamplace.engines.flink.measure.profile import profile
 
 
-def chained(clock: Clock, head: str = "Source: src", **source: float) -> LazyRest:
+def chained(clock: Clock, head: str = "Source: src", **source: float) -> LazyFlink:
     """A source fused with what keeps a tenth, and with two writers of different payloads.
 
     The small ones go to a sink of their own, the big ones to one that has another input.
@@ -21,12 +21,12 @@ def chained(clock: Clock, head: str = "Source: src", **source: float) -> LazyRes
             "j", rates(150, 0, 100 * 2000.0 + 50 * 300.0), [("v", "REBALANCE"), ("w", "HASH")]
         ),
     }
-    return LazyRest(clock, vertices)
+    return LazyFlink(clock, vertices)
 
 
 def test_payloads_of_fused_senders_are_told_apart(clock: Clock) -> None:
     """Each stream has its own, and so has the other sender of the mixed input."""
-    seen = profile(chained(clock), "job", 100)
+    seen = profile(chained(clock).rest, "job", 100)
     graph = seen.graph(MIPS)
     sizes = {
         (stream.source, stream.target): stream.payload
@@ -41,14 +41,14 @@ def test_payloads_of_fused_senders_are_told_apart(clock: Clock) -> None:
 
 def test_the_rate_of_a_fused_source_is_what_enters_the_job(clock: Clock) -> None:
     """Not what leaves the chain."""
-    graph = profile(chained(clock), "job", 100).graph(MIPS)
+    graph = profile(chained(clock).rest, "job", 100).graph(MIPS)
     assert graph.operators.rate.tolist() == pytest.approx([1000, 50, 0, 0])
     assert graph.streams.selectivity.tolist() == pytest.approx([0.1, 0.1, 1])
 
 
 def test_a_fused_source_whose_own_rate_is_not_told_is_told(clock: Clock) -> None:
     """What leaves the chain stands in for it."""
-    seen = profile(chained(clock, unlike=0), "job", 100)
+    seen = profile(chained(clock, unlike=0).rest, "job", 100)
     (doubt,) = [d for d in doubts(seen) if d.startswith("rate of src -> keep -> small -> big: ")]
     assert "that of the tuples that leave the chain" in doubt
     assert "chaining off" not in doubt
@@ -57,32 +57,32 @@ def test_a_fused_source_whose_own_rate_is_not_told_is_told(clock: Clock) -> None
 
 def test_fused_operators_of_the_sources_name_do_not_pass_for_it(clock: Clock) -> None:
     """Their counts are one metric."""
-    rest = chained(clock)
-    rest.vertices["v"].name = "Source: src -> Source  src -> (small, big)"
-    assert [d for d in doubts(profile(rest, "job", 100)) if d.startswith("rate of src")]
+    flink = chained(clock)
+    flink.vertices["v"].name = "Source: src -> Source  src -> (small, big)"
+    assert [d for d in doubts(profile(flink.rest, "job", 100)) if d.startswith("rate of src")]
 
 
 def test_few_bytes_among_whole_buffers_are_told(clock: Clock) -> None:
     """Sent bytes are counted by buffers of 32 KiB."""
-    seen = profile(chained(clock), "job", 2)
+    seen = profile(chained(clock).rest, "job", 2)
     assert "payload of other→j: few bytes passed; profile for longer" in doubts(seen)
 
 
 def test_a_rest_that_drowns_in_its_sum_is_told(clock: Clock) -> None:
     """A stream of which only the difference to another is known."""
-    rest = chained(clock)
-    rest.vertices["w"].rates = rates(0, 50, 0, 50 * 600.0)
-    rest.vertices["y"] = Vertex("y", rates(50, 0, 50 * 300.0), [("w", "HASH")])
-    answer = doubts(profile(rest, "job", 100))
+    flink = chained(clock)
+    flink.vertices["w"].rates = rates(0, 50, 0, 50 * 600.0)
+    flink.vertices["y"] = Vertex("y", rates(50, 0, 50 * 300.0), [("w", "HASH")])
+    answer = doubts(profile(flink.rest, "job", 100))
     assert "payload of other→j: the small difference of large numbers" in answer
 
 
 def test_broadcast_tuples_count_for_every_receiver(clock: Clock) -> None:
     """Their sender counts them once, and their bytes as often as they are sent."""
-    rest = chained(clock)
-    rest.vertices["w"].rates = rates(0, 25, 0, 50 * 300.0)
-    rest.vertices["j"].inputs = [("v", "REBALANCE"), ("w", "BROADCAST")]
-    seen = profile(rest, "job", 100)
+    flink = chained(clock)
+    flink.vertices["w"].rates = rates(0, 25, 0, 50 * 300.0)
+    flink.vertices["j"].inputs = [("v", "REBALANCE"), ("w", "BROADCAST")]
+    seen = profile(flink.rest, "job", 100)
     graph = seen.graph(MIPS)
     assert graph.streams.selectivity.tolist() == pytest.approx([0.1, 0.1, 2])
     assert graph.operators.payload[1] == pytest.approx(300)

@@ -10,16 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_flink import (
-    ANSWERS,
-    JOB,
-    TASK_MANAGER,
-    answering,
-    plainly,
-    saying,
-    server,
-    without_end,
-)
+from fake_flink import FakeFlink, Raw, failure, said
+from flink_documents import ANSWERS, JOB, TASK_MANAGER
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lazy_flink import Clock
@@ -33,29 +25,29 @@ OK = b"HTTP/1.1 200 OK\r\n"
 CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 SPACES = b" " * 65536
 BROKEN = {
-    "no HTTP": saying(b"220 ftp.example ready\r\n\r\n"),
-    "nothing": saying(b""),
-    "a status that is not a number": saying(b"HTTP/1.1 abc OK\r\n\r\n{}"),
-    "an endless status line": without_end(b"HTTP/1.1 ", b"x" * 65536),
-    "endless headers": without_end(OK, b"a: b\r\n" * 1000),
-    "a body that breaks off": saying(OK + b'Content-Length: 100\r\n\r\n{"taskmanagers": []}'),
-    "chunks of no size": saying(CHUNKED + b"zzz\r\n{}"),
-    "a chunk of a negative size": without_end(CHUNKED + b"-1\r\n", SPACES),
-    "3 GB that are announced": without_end(OK + b"Content-Length: 3221225472\r\n\r\n", SPACES),
-    "an endless body": without_end(OK + b"\r\n", SPACES),
-    "no JSON": saying(plainly("200 OK", b"<html>")),
-    "no UTF-8": saying(plainly("200 OK", b'"\xff"')),
-    "half a surrogate": saying(plainly("200 OK", rb'{"taskmanagers": "\ud800"}')),
-    "nothing but a head": saying(plainly("200 OK", b"")),
-    "another type": saying(plainly("200 OK", b"[]")),
-    "no keys": saying(plainly("200 OK", b"{}")),
-    "NaN": saying(plainly("200 OK", b"NaN")),
-    "a number of 5000 digits": saying(plainly("200 OK", b"9" * 5000)),
-    "deep JSON": saying(plainly("200 OK", b"[" * 1_000_000)),
-    "a failure with deep JSON": saying(plainly("500 Oops", b'{"errors":' * 500_000)),
-    "a failure in binary": saying(plainly("503 Busy", bytes(range(256)))),
-    "a failure of another type": saying(plainly("400 Bad", b'{"errors": {"a": [1]}}')),
-    "a redirection to nowhere": saying(plainly("307 Elsewhere", b"")),
+    "no HTTP": Raw(b"220 ftp.example ready\r\n\r\n"),
+    "nothing": Raw(b""),
+    "a status that is not a number": Raw(b"HTTP/1.1 abc OK\r\n\r\n{}"),
+    "an endless status line": Raw(b"HTTP/1.1 ", b"x" * 65536),
+    "endless headers": Raw(OK, b"a: b\r\n" * 1000),
+    "a body that breaks off": Raw(OK + b'Content-Length: 100\r\n\r\n{"taskmanagers": []}'),
+    "chunks of no size": Raw(CHUNKED + b"zzz\r\n{}"),
+    "a chunk of a negative size": Raw(CHUNKED + b"-1\r\n", SPACES),
+    "3 GB that are announced": Raw(OK + b"Content-Length: 3221225472\r\n\r\n", SPACES),
+    "an endless body": Raw(OK + b"\r\n", SPACES),
+    "no JSON": said(b"<html>"),
+    "no UTF-8": said(b'"\xff"'),
+    "half a surrogate": said(rb'{"taskmanagers": "\ud800"}'),
+    "nothing but a head": said(b""),
+    "another type": said(b"[]"),
+    "no keys": said(b"{}"),
+    "NaN": said(b"NaN"),
+    "a number of 5000 digits": said(b"9" * 5000),
+    "deep JSON": said(b"[" * 1_000_000),
+    "a failure with deep JSON": said(b'{"errors":' * 500_000, 500),
+    "a failure in binary": said(bytes(range(256)), 503),
+    "a failure of another type": said(b'{"errors": {"a": [1]}}', 400),
+    "a redirection to nowhere": said(b"", 307),
 }
 AT_ONCE = ("--seconds", "2", "--patience", "0", "--accept-cold")
 """Options of a profile that waits for nothing."""
@@ -70,8 +62,8 @@ def _no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("how", BROKEN)
 def test_whatever_a_server_sends_ends_in_one_line(run: Callable, how: str, tmp_path: Path) -> None:
     """And writes nothing."""
-    with server(BROKEN[how]) as url:
-        answer = run("flink", "cluster", "--rest", url, "-o", "cluster.toml")
+    with FakeFlink(otherwise=BROKEN[how]).served() as flink:
+        answer = run("flink", "cluster", "--rest", flink.url, "-o", "cluster.toml")
     assert (answer.status, answer.out) == (2, "")
     assert len(answer.err.splitlines()) == 1
     assert answer.err.startswith("error: ")
@@ -93,33 +85,33 @@ def test_whatever_a_server_sends_ends_in_one_line(run: Callable, how: str, tmp_p
 def test_a_server_that_drips_is_left_after_the_time_limit(head: bytes, drop: bytes) -> None:
     """However often a byte comes."""
     with (
-        server(without_end(head, drop, every=0.02)) as url,
+        FakeFlink(otherwise=Raw(head, drop, every=0.02)).served() as flink,
         pytest.raises(FlinkError, match=r"no Flink answers at http://127.* within 0.3 s"),
     ):
-        Rest(url, timeout=0.3).get("/jobs")
+        Rest(flink.url, timeout=0.3).get("/jobs")
 
 
 def test_a_server_that_drips_while_shaking_hands_is_left_too() -> None:
     """Encryption is no way around the limit."""
-    with server(without_end(b"\x16\x03\x03\x40\x00", b"\x01", every=0.02)) as url:
-        address = url.replace("http:", "https:")
+    drips = Raw(b"\x16\x03\x03\x40\x00", b"\x01", every=0.02)
+    with FakeFlink().served(drips.send) as flink:
+        address = flink.url.replace("http:", "https:")
         with pytest.raises(FlinkError, match=r"within 0.3 s"):
             Rest(address, timeout=0.3).get("/jobs")
 
 
 def test_redirections_are_told_and_not_followed(run: Callable) -> None:
     """The other host is asked nothing; a password in its address is not shown."""
-    asked: list[bytes] = []
-    with server(answering(ANSWERS, asked)) as other:
-        there = other.replace("//", "//me:secret@")
-        moved = plainly("302 Found", b"", f"Location: {there}/taskmanagers")
-        with server(saying(moved)) as url:
-            answer = run("flink", "cluster", "--rest", url)
+    with FakeFlink(ANSWERS).served() as other:
+        there = other.url.replace("//", "//me:secret@")
+        moved = said(b"", 302, f"{there}/taskmanagers")
+        with FakeFlink(otherwise=moved).served() as flink:
+            answer = run("flink", "cluster", "--rest", flink.url)
     assert answer.status == 2
     assert "and redirects are not followed" in answer.err
-    assert other.rpartition("/")[2] in answer.err
+    assert other.url.rpartition("/")[2] in answer.err
     assert "secret" not in answer.err
-    assert asked == []
+    assert other.asked == []
 
 
 @pytest.mark.parametrize(
@@ -165,9 +157,8 @@ def test_a_password_in_an_address_is_never_shown(
     run: Callable, placement: str, address: str, meant: str, tmp_path: Path
 ) -> None:
     """Not printed, not written, whether the command succeeds or fails."""
-    how = answering(ANSWERS if meant == "well" else {})
-    with server(how) as url:
-        rest = address.format(port=url.rpartition(":")[2])
+    with FakeFlink(ANSWERS if meant == "well" else {}).served() as flink:
+        rest = address.format(port=flink.url.rpartition(":")[2])
         for command in (
             ("cluster", "-o", "cluster.toml"),
             ("profile", "--job", JOB, *AT_ONCE, "--json", "-o", "graph.json"),
@@ -198,21 +189,22 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def test_name_and_password_are_sent_to_the_address_that_holds_them() -> None:
     """As HTTP has it; what the address escapes is unescaped."""
-    heads: list[bytes] = []
-    with server(answering(ANSWERS, heads)) as url:
-        rest = Rest(url.replace("//", "//me:a%40b@"))
+    with FakeFlink(ANSWERS).served() as flink:
+        rest = Rest(flink.url.replace("//", "//me:a%40b@"))
         assert rest.live_jobs() == [JOB]
-        assert rest.url == url
+        assert rest.url == flink.url
         assert "b" not in repr(rest).partition("Rest")[2].partition(" object")[0]
-    assert b"\r\nAuthorization: Basic bWU6YUBi\r\n" in heads[0]
+    assert flink.headers[0]["Authorization"] == "Basic bWU6YUBi"
 
 
 def test_what_a_server_says_is_data_in_the_cluster_file(run: Callable, tmp_path: Path) -> None:
     """Names hold what they like, and stay names."""
     names = ['a"\nmips = 9\n[[devices]]\nname = "b', "tab\there", "back\\slash", "\x7f", "😀", "ß"]
     managers = [TASK_MANAGER | {"id": name} for name in names]
-    with server(answering({"/taskmanagers": {"taskmanagers": managers}})) as url:
-        answer = run("flink", "cluster", "--rest", url, "-o", "cluster.toml", "--mips", "10 MIPS")
+    with FakeFlink({"GET /taskmanagers": {"taskmanagers": managers}}).served() as flink:
+        answer = run(
+            "flink", "cluster", "--rest", flink.url, "-o", "cluster.toml", "--mips", "10 MIPS"
+        )
     assert answer.status == 0
     tables = tomllib.loads((tmp_path / "cluster.toml").read_text("utf-8"))
     assert [device["name"] for device in tables["devices"]] == names
@@ -225,8 +217,8 @@ def test_what_a_server_says_is_data_in_the_cluster_file(run: Callable, tmp_path:
 def test_numbers_of_a_server_are_numbers(run: Callable, memory: object, tmp_path: Path) -> None:
     """Text that stood there unquoted was read as tables of the file."""
     manager = TASK_MANAGER | {"memoryConfiguration": {"totalProcessMemory": memory}}
-    with server(answering({"/taskmanagers": {"taskmanagers": [manager]}})) as url:
-        answer = run("flink", "cluster", "--rest", url, "-o", "cluster.toml")
+    with FakeFlink({"GET /taskmanagers": {"taskmanagers": [manager]}}).served() as flink:
+        answer = run("flink", "cluster", "--rest", flink.url, "-o", "cluster.toml")
     assert answer.status == 2
     assert "taskmanagers[0].memoryConfiguration.totalProcessMemory" in answer.err
     assert not list(tmp_path.iterdir())
@@ -237,8 +229,8 @@ def test_amounts_of_a_server_are_finite_numbers(run: Callable, amount: object) -
     """A whole number beyond all floats was an OverflowError."""
     resources = TASK_MANAGER["totalResource"] | {"extendedResources": {"dev-0": amount}}
     manager = TASK_MANAGER | {"totalResource": resources}
-    with server(answering({"/taskmanagers": {"taskmanagers": [manager]}})) as url:
-        answer = run("flink", "cluster", "--rest", url, "-o", "cluster.toml")
+    with FakeFlink({"GET /taskmanagers": {"taskmanagers": [manager]}}).served() as flink:
+        answer = run("flink", "cluster", "--rest", flink.url, "-o", "cluster.toml")
     assert answer.status == 2
     assert "taskmanagers[0].totalResource.extendedResources" in answer.err
     assert answer.err.count("\n") == 1
@@ -247,8 +239,8 @@ def test_amounts_of_a_server_are_finite_numbers(run: Callable, amount: object) -
 def test_ended_jobs_are_told_where_none_is_named(run: Callable) -> None:
     """By their states."""
     jobs = {"jobs": [{"id": "x", "status": "FAILED"}, {"id": "y", "status": "FINISHED"}]}
-    with server(answering({"/jobs": jobs})) as url:
-        answer = run("flink", "profile", "--rest", url)
+    with FakeFlink({"GET /jobs": jobs}).served() as flink:
+        answer = run("flink", "profile", "--rest", flink.url)
     assert answer.status == 2
     assert "no job is running (x is FAILED; y is FINISHED)" in answer.err
 
@@ -256,10 +248,10 @@ def test_ended_jobs_are_told_where_none_is_named(run: Callable) -> None:
 def test_the_only_job_that_has_not_ended_is_the_one_that_is_meant(run: Callable) -> None:
     """Be it restarting, which is then told."""
     states = [{"id": "x", "status": "FAILED"}, {"id": JOB, "status": "RESTARTING"}]
-    job = ANSWERS[f"/jobs/{JOB}"] | {"state": "RESTARTING"}
-    answers = ANSWERS | {"/jobs": {"jobs": states}, f"/jobs/{JOB}": job}
-    with server(answering(answers)) as url:
-        answer = run("flink", "profile", "--rest", url)
+    job = ANSWERS[f"GET /jobs/{JOB}"] | {"state": "RESTARTING"}
+    answers = ANSWERS | {"GET /jobs": {"jobs": states}, f"GET /jobs/{JOB}": job}
+    with FakeFlink(answers).served() as flink:
+        answer = run("flink", "profile", "--rest", flink.url)
     assert answer.status == 2
     assert (
         f"job {JOB} is RESTARTING, not RUNNING; wait for it or start it again: a.B: c" in answer.err
@@ -332,13 +324,13 @@ def test_answers_of_any_shape_end_well_or_in_one_line(
         path = data.draw(st.sampled_from(sorted(ANSWERS)))
         arbitrary = data.draw(st.booleans())
         answers[path] = data.draw(JSON) if arbitrary else mutated(ANSWERS[path], data)
-        status, told = outcome("flink", *words, "--rest", url)
+        status, told = outcome("flink", *words, "--rest", flink.url)
         assert status in (0, 1, 2)
         if status == 2:
             assert len(told.splitlines()) == 1
             assert told.startswith("error: ")
 
-    with server(answering(answers)) as url:
+    with FakeFlink(answers).served() as flink:
         words = [placement if word == "PLACEMENT" else word for word in command]
         check()
 
@@ -346,24 +338,24 @@ def test_answers_of_any_shape_end_well_or_in_one_line(
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
 def test_the_fake_flink_is_one(command: tuple[str, ...], placement: str) -> None:
     """Every command likes its answers, so that it is what is changed in them that is refused."""
-    with server(answering(ANSWERS)) as url:
+    with FakeFlink(ANSWERS).served() as flink:
         words = [placement if word == "PLACEMENT" else word for word in command]
-        assert outcome("flink", *words, "--rest", url)[0] == 0
+        assert outcome("flink", *words, "--rest", flink.url)[0] == 0
 
 
 @pytest.mark.parametrize(
     ("status", "complaint", "error"),
     [
-        ("503 Service Unavailable", "ongoing leader election. Please refresh.", NoAnswer),
-        ("500 Internal Server Error", "x.RecipientUnreachableException: no", NoAnswer),
-        ("500 Internal Server Error", "java.lang.Error: no", Refusal),
+        (503, "ongoing leader election. Please refresh.", NoAnswer),
+        (500, "x.RecipientUnreachableException: no", NoAnswer),
+        (500, "java.lang.Error: no", Refusal),
     ],
 )
 def test_a_job_manager_without_a_leader_has_not_refused(
-    status: str, complaint: str, error: type[FlinkError]
+    status: int, complaint: str, error: type[FlinkError]
 ) -> None:
     """While another takes over, what is asked is to be asked again."""
-    content = plainly(status, json.dumps({"errors": ["Internal", complaint]}).encode())
-    with server(saying(content)) as url, pytest.raises(FlinkError) as failed:
-        Rest(url).task_managers()
+    flink = FakeFlink(otherwise=failure("Internal", complaint, status=status))
+    with flink.served(), pytest.raises(FlinkError) as failed:
+        Rest(flink.url).task_managers()
     assert type(failed.value) is error

@@ -1,17 +1,18 @@
 """Whether a job that was moved is slower than before, by what was measured of both."""
 
 from collections.abc import Callable, Iterable
-from typing import cast
 
 import pytest
-from lazy_flink import Clock, LazyRest, Vertex, rates
+from fake_flink import FakeFlink
+from flink_documents import job
+from lazy_flink import Clock, LazyFlink, Vertex, rates
 
 from streamplace.engines.flink.cpu.limits import CpuTime
 from streamplace.engines.flink.move import settling
 from streamplace.engines.flink.move.settling import Settling, SourceFlow, settle, source_flow
-from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.client import FlinkError
 
-REST = cast("Rest", object())
+REST = FakeFlink({"GET /jobs/job": job("shop", "RUNNING", {})}).rest
 BEFORE = SourceFlow(1000.0, 10.0, is_limited=True)
 
 
@@ -23,13 +24,8 @@ def measuring(monkeypatch: pytest.MonkeyPatch) -> Callable[[Iterable[float]], No
         flows = iter([SourceFlow(rate, 10.0, is_limited=True) for rate in values])
         monkeypatch.setattr(settling, "source_flow", lambda *_: next(flows))
 
-    class Running:
-        def job(self, job: str) -> dict[str, object]:
-            return {"state": "RUNNING"}
-
     monkeypatch.setattr(settling, "_check_checkpoint", lambda *_: None)
     monkeypatch.setattr(settling.time, "sleep", lambda _: None)
-    monkeypatch.setitem(globals(), "REST", cast("Rest", Running()))
     return rates
 
 
@@ -87,7 +83,7 @@ def test_a_source_without_cpu_is_limited(clock: Clock, monkeypatch: pytest.Monke
     monkeypatch.setattr(settling.CpuTime, "of", lambda process: next(used))
     for limit, is_limited in ((0.18, True), (0.5, False)):
         monkeypatch.setattr(settling, "cpu_limit", lambda process, limit=limit: limit)
-        flow = source_flow(LazyRest(clock, vertices), "job")
+        flow = source_flow(LazyFlink(clock, vertices).rest, "job")
         assert flow is not None
         assert flow.rate == pytest.approx(100.0, rel=0.01)
         assert flow.is_limited is is_limited

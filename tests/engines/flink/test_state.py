@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_flink import ScriptedFlink, healthy, job, scripted_flink
+from fake_flink import FakeFlink, InTurn
+from flink_documents import healthy, job
 
 from streamplace.engines.flink.move.state import left_behind, saved_by
 from streamplace.engines.flink.rest.client import Rest
@@ -35,13 +36,14 @@ def jobs(**states: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def flink() -> Iterator[ScriptedFlink]:
+def flink() -> Iterator[FakeFlink]:
     """A cluster on which a job runs that has completed three checkpoints."""
-    with scripted_flink(jobs(old="RUNNING") | {"GET /jobs/old/checkpoints": SAVED}) as answering:
+    answers = jobs(old="RUNNING") | {"GET /jobs/old/checkpoints": SAVED}
+    with FakeFlink(answers).served() as answering:
         yield answering
 
 
-def test_a_job_without_checkpoints_has_saved_nothing(flink: ScriptedFlink) -> None:
+def test_a_job_without_checkpoints_has_saved_nothing(flink: FakeFlink) -> None:
     """Flink answers 404, or counts none."""
     del flink.answers["GET /jobs/old/checkpoints"]
     assert saved_by(Rest(flink.url), "old") is None
@@ -49,7 +51,7 @@ def test_a_job_without_checkpoints_has_saved_nothing(flink: ScriptedFlink) -> No
     assert saved_by(Rest(flink.url), "old") is None
 
 
-def test_the_job_that_is_replaced_is_known_by_its_operators(flink: ScriptedFlink) -> None:
+def test_the_job_that_is_replaced_is_known_by_its_operators(flink: FakeFlink) -> None:
     """Those of the placement; another job on the cluster is none of its business."""
     left = left_behind(Rest(flink.url), ["map", "sink"])
     assert left is not None
@@ -60,8 +62,7 @@ def test_the_job_that_is_replaced_is_known_by_its_operators(flink: ScriptedFlink
 def test_only_the_youngest_job_counts() -> None:
     """What it replaced has been taken over, or given up."""
     answers = jobs(older="CANCELED", old="CANCELED") | {"GET /jobs/older/checkpoints": SAVED}
-    with scripted_flink(answers) as flink:
-        assert left_behind(Rest(flink.url), ["map"]) is None
+    assert left_behind(FakeFlink(answers).rest, ["map"]) is None
 
 
 @pytest.mark.parametrize(
@@ -73,13 +74,13 @@ def test_only_the_youngest_job_counts() -> None:
     ],
 )
 def test_what_can_be_done_about_it_is_told(state: str, saved: dict[str, Any], told: str) -> None:
-    with scripted_flink(jobs(old=state) | {"GET /jobs/old/checkpoints": saved}) as flink:
-        left = left_behind(Rest(flink.url), ["map"])
+    flink = FakeFlink(jobs(old=state) | {"GET /jobs/old/checkpoints": saved})
+    left = left_behind(flink.rest, ["map"])
     assert told in str(left)
     assert "3 checkpoints" in str(left)
 
 
-def test_cancel_refuses_to_drop_state_in_silence(run: Callable, flink: ScriptedFlink) -> None:
+def test_cancel_refuses_to_drop_state_in_silence(run: Callable, flink: FakeFlink) -> None:
     answer = run("flink", "cancel", "--rest", flink.url)
     assert answer.status == 2
     assert "has completed 3 checkpoints" in answer.err
@@ -87,21 +88,21 @@ def test_cancel_refuses_to_drop_state_in_silence(run: Callable, flink: ScriptedF
     assert flink.requests("PATCH") == flink.requests("POST") == []
 
 
-def test_cancel_drops_state_when_told_to(run: Callable, flink: ScriptedFlink) -> None:
+def test_cancel_drops_state_when_told_to(run: Callable, flink: FakeFlink) -> None:
     ended = job("old", "CANCELED", {})
-    flink.answers["GET /jobs/old"] = [flink.answers["GET /jobs/old"], ended]
+    flink.answers["GET /jobs/old"] = InTurn(flink.answers["GET /jobs/old"], ended)
     flink.answers["PATCH /jobs/old"] = {}
     answer = run("flink", "cancel", "--rest", flink.url, "--drop-state")
     assert (answer.status, answer.out) == (0, "old\n")
     assert flink.requests("PATCH") == ["/jobs/old"]
 
 
-def test_cancel_with_a_savepoint_prints_its_path(run: Callable, flink: ScriptedFlink) -> None:
+def test_cancel_with_a_savepoint_prints_its_path(run: Callable, flink: FakeFlink) -> None:
     saved = {"status": {"id": "COMPLETED"}, "operation": {"location": "file:/s/savepoint-1"}}
     flink.answers |= {
         "GET /jobs/old": job("old", "FINISHED", {}),
         "POST /jobs/old/stop": {"request-id": "t1"},
-        "GET /jobs/old/savepoints/t1": [{"status": {"id": "IN_PROGRESS"}}, saved],
+        "GET /jobs/old/savepoints/t1": InTurn({"status": {"id": "IN_PROGRESS"}}, saved),
     }
     answer = run("flink", "cancel", "--rest", flink.url, "--savepoint", "file:///s")
     assert (answer.status, answer.out) == (0, "file:/s/savepoint-1\n")
@@ -109,7 +110,7 @@ def test_cancel_with_a_savepoint_prints_its_path(run: Callable, flink: ScriptedF
     assert (asked["targetDirectory"], asked["drain"]) == ("file:///s", False)
 
 
-def test_a_job_that_cannot_be_saved_goes_on(run: Callable, flink: ScriptedFlink) -> None:
+def test_a_job_that_cannot_be_saved_goes_on(run: Callable, flink: FakeFlink) -> None:
     cause = {"stack-trace": "a.B: first\nCaused by: java.io.IOException: no such folder"}
     failed = {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": cause}}
     flink.answers["POST /jobs/old/stop"] = {"request-id": "t1"}
@@ -121,7 +122,7 @@ def test_a_job_that_cannot_be_saved_goes_on(run: Callable, flink: ScriptedFlink)
 
 
 def test_apply_says_that_state_is_left_behind(
-    run: Callable, flink: ScriptedFlink, tmp_path: Path
+    run: Callable, flink: FakeFlink, tmp_path: Path
 ) -> None:
     """Before anything is sent; here the job's jar has no main class, so nothing is."""
     zipfile.ZipFile(tmp_path / "job.jar", "w").close()

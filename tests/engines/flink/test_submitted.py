@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_flink import FakeFlink
+from flink_documents import config
 from flink_graphs import pipeline
-from scripted_flink import scripted_flink
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.pin.verify import verify
@@ -123,20 +124,17 @@ def uploads(*names: str, **settings: str) -> dict[str, Any]:
         "GET /jars": {
             "files": [{"id": f"1_{name}", "name": name, "uploaded": 0} for name in names]
         },
-        "GET /jobmanager/config": [
-            [{"key": key.replace("_", "."), "value": value} for key, value in settings.items()]
-        ],
+        "GET /jobmanager/config": config(
+            {key.replace("_", "."): value for key, value in settings.items()}
+        ),
     }
 
 
 def test_a_job_that_is_not_known_is_asked_for_in_one_line(folder: Path) -> None:
     """With the jars that were uploaded; those of streamplace itself are none of the job."""
     own = "streamplace-0000000000000000-000000000000.1.1_placed-job.jar"
-    with (
-        scripted_flink(uploads("shop.jar", own)) as flink,
-        pytest.raises(SettingError) as raised,
-    ):
-        known_program(Rest(flink.url), JOB)
+    with pytest.raises(SettingError) as raised:
+        known_program(FakeFlink(uploads("shop.jar", own)).rest, JOB)
     text = str(raised.value)
     assert text.endswith(
         "name its jar and arguments, as in: JAR -- ARGUMENTS. Jars that were uploaded: 'shop.jar'"
@@ -149,16 +147,14 @@ def test_an_uploaded_jar_that_lies_on_this_machine_is_named_by_its_path(folder: 
     place = folder / "flink-web-upload"
     place.mkdir()
     jar = jar_of(place / "1_shop.jar")
-    with (
-        scripted_flink(uploads("shop.jar", web_tmpdir=str(folder))) as flink,
-        pytest.raises(SettingError, match=f"uploaded lie in {jar}$"),
-    ):
-        known_program(Rest(flink.url), JOB)
+    flink = FakeFlink(uploads("shop.jar", web_tmpdir=str(folder)))
+    with pytest.raises(SettingError, match=f"uploaded lie in {jar}$"):
+        known_program(flink.rest, JOB)
 
 
 def test_a_cluster_that_takes_no_jars_names_none(folder: Path) -> None:
-    with scripted_flink({}) as flink, pytest.raises(SettingError, match=r"JAR -- ARGUMENTS$"):
-        known_program(Rest(flink.url), JOB)
+    with pytest.raises(SettingError, match=r"JAR -- ARGUMENTS$"):
+        known_program(FakeFlink().rest, JOB)
 
 
 @pytest.mark.parametrize("command", ["move", "advise", "watch"])

@@ -7,7 +7,7 @@ what it did: each message to the committer costs CPU, and was charged to every r
 import re
 
 import pytest
-from lazy_flink import MIPS, Clock, LazyRest, Vertex, doubts, rates
+from lazy_flink import MIPS, Clock, LazyFlink, Vertex, doubts, rates
 
 from streamplace.engines.flink.measure.consistency import Present, Usage
 from streamplace.engines.flink.measure.constant_loads import LoadWindow, constant_cores
@@ -17,7 +17,7 @@ RATE, COMMITTER = 3400.0, 0.41
 """Tuples/s that the writer counts, and cores of the committer, which reads a message per second."""
 
 
-def taxi(clock: Clock, messages: float = 1.0) -> LazyRest:
+def taxi(clock: Clock, messages: float = 1.0) -> LazyFlink:
     """A source, a writer that is chained to what comes before, and its committer."""
     enters = {"Source__trips.numRecordsOut": RATE}
     vertices = {
@@ -33,12 +33,12 @@ def taxi(clock: Clock, messages: float = 1.0) -> LazyRest:
             [("v1", "FORWARD")],
         ),
     }
-    return LazyRest(clock, vertices)
+    return LazyFlink(clock, vertices)
 
 
 def watched(clock: Clock, messages: float = 1.0) -> JobProfile:
     """A profile of the job on one TaskManager with one core, all of which it took."""
-    seen = profile(taxi(clock, messages), "job", 10)
+    seen = profile(taxi(clock, messages).rest, "job", 10)
     devices = {task.name: ["dev-0"] * task.parallelism for task in seen.tasks}
     usage = {"dev-0": Usage(1.0, {"tasks": 0.2 + 0.3 + COMMITTER}, 0.9)}
     object.__setattr__(seen, "present", Present(devices, usage, 0.05))
@@ -69,22 +69,22 @@ def test_a_committer_is_not_charged_to_every_tuple(clock: Clock, messages: float
 
 def test_a_queue_that_fills_does_not_lower_selectivities(clock: Clock) -> None:
     """As many bytes are missing as tuples; the sender counts what it sends."""
-    rest = taxi(clock)
-    rest.vertices["v1"].rates = rates(0.7 * RATE, 0, 0.7 * RATE * 90)
-    seen = profile(rest, "job", 10)
+    flink = taxi(clock)
+    flink.vertices["v1"].rates = rates(0.7 * RATE, 0, 0.7 * RATE * 90)
+    seen = profile(flink.rest, "job", 10)
     assert seen.graph(MIPS).streams.selectivity[0] == pytest.approx(1)
-    rest.vertices["v1"].rates = rates(0.7 * RATE, 0, RATE * 90)
-    assert profile(rest, "job", 10).graph(MIPS).streams.selectivity[0] == pytest.approx(0.7)
+    flink.vertices["v1"].rates = rates(0.7 * RATE, 0, RATE * 90)
+    assert profile(flink.rest, "job", 10).graph(MIPS).streams.selectivity[0] == pytest.approx(0.7)
 
 
 def test_what_several_senders_count_only_divides_what_is_read(clock: Clock) -> None:
     """One committer of two writers: both count records, and together they send a message each."""
-    rest = taxi(clock, 4.0)
-    rest.vertices["w"] = Vertex(
+    flink = taxi(clock, 4.0)
+    flink.vertices["w"] = Vertex(
         "late.parquet: Writer", rates(RATE, RATE, RATE * 90, 300), [("v0", "REBALANCE")]
     )
-    rest.vertices["v2"].inputs = [("v1", "REBALANCE"), ("w", "REBALANCE")]
-    seen = profile(rest, "job", 10)
+    flink.vertices["v2"].inputs = [("v1", "REBALANCE"), ("w", "REBALANCE")]
+    seen = profile(flink.rest, "job", 10)
     assert seen.graph(MIPS).input_rate.tolist()[2] == pytest.approx(4)
     assert any("several inputs mix" in doubt for doubt in doubts(seen))
 

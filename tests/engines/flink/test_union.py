@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_flink import healthy, scripted_flink
+from fake_flink import FakeFlink
+from flink_documents import healthy
 
 from streamplace.engines.flink.measure.cluster import measured_cluster
 from streamplace.engines.flink.pin.pinning import read_vectors
-from streamplace.engines.flink.rest.client import Rest
 
 
 def written(folder: Path, file: str, name: str, **facts: Any) -> None:
@@ -106,12 +106,11 @@ def test_a_placement_of_one_job_cannot_be_split(run: Callable, tmp_path: Path) -
 
 def test_what_jobs_take_that_stay_is_reserved() -> None:
     """Beside what Java takes, where that is measured."""
-    with scripted_flink(healthy("dev-0", "dev-1")) as flink:
-        rest = Rest(flink.url)
-        texts = [
-            measured_cluster(rest, "2000", "1 Gbps", java, beside={"dev-1": 0.5}).as_toml()
-            for java in (None, 0.1)
-        ]
+    rest = FakeFlink(healthy("dev-0", "dev-1")).rest
+    texts = [
+        measured_cluster(rest, "2000", "1 Gbps", java, beside={"dev-1": 0.5}).as_toml()
+        for java in (None, 0.1)
+    ]
     reserved = [[row["reserved"] for row in tomllib.loads(text)["devices"]] for text in texts]
     assert reserved == [[0, 1000], [200, 1200]]
 

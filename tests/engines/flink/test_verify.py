@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_flink import ScriptedFlink, healthy, job, scripted_flink
+from fake_flink import FakeFlink
+from flink_documents import healthy, job, jobs
 
 from streamplace.engines.flink.pin.verify import verify
-from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.live import Verification
 
 
@@ -20,7 +20,7 @@ def running(**devices: list[str]) -> dict[str, Any]:
         row["name"] = names[row["id"]].partition("__")[0]
         row["parallelism"] = len(devices[names[row["id"]]])
     answers = healthy("dev-0") | {"GET /jobs/new": document}
-    answers["GET /jobs"] = {"jobs": [{"id": "new", "status": "RUNNING"}]}
+    answers["GET /jobs"] = jobs({"new": "RUNNING"})
     for vertex, name in names.items():
         subtasks = [{"taskmanager-id": device} for device in devices[name]]
         answers[f"GET /jobs/new/vertices/{vertex}"] = {"subtasks": subtasks}
@@ -29,8 +29,7 @@ def running(**devices: list[str]) -> dict[str, Any]:
 
 def verified(answers: dict[str, Any], vectors: dict[str, Any]) -> Verification:
     """What verify says of the job."""
-    with scripted_flink(answers) as flink:
-        return verify(Rest(flink.url), "new", vectors)
+    return verify(FakeFlink(answers).rest, "new", vectors)
 
 
 def test_operators_of_one_name_on_different_devices_are_never_fine() -> None:
@@ -76,14 +75,14 @@ def test_subtasks_of_unknown_number_are_told_to_be_uncounted() -> None:
 
 
 @pytest.fixture
-def flink() -> Iterator[ScriptedFlink]:
+def flink() -> Iterator[FakeFlink]:
     """A cluster on which "new" runs with one subtask."""
-    with scripted_flink(running(map=["dev-0"])) as answering:
+    with FakeFlink(running(map=["dev-0"])).served() as answering:
         yield answering
 
 
 def test_the_command_tells_a_parallelism_that_was_not_placed(
-    run: Callable, flink: ScriptedFlink, tmp_path: Path
+    run: Callable, flink: FakeFlink, tmp_path: Path
 ) -> None:
     """By the operator's name, with exit code 1."""
     (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}, "parallelism": {"map": 4}}')
@@ -96,7 +95,7 @@ def test_the_command_tells_a_parallelism_that_was_not_placed(
 
 
 def test_the_command_does_not_claim_to_have_counted_what_it_has_not(
-    run: Callable, flink: ScriptedFlink, tmp_path: Path
+    run: Callable, flink: FakeFlink, tmp_path: Path
 ) -> None:
     (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}}')
     answer = run("flink", "verify", "--rest", flink.url, "--placement", "p.json")
@@ -105,7 +104,7 @@ def test_the_command_does_not_claim_to_have_counted_what_it_has_not(
 
 
 def test_the_command_tells_a_job_that_restarts(
-    run: Callable, flink: ScriptedFlink, tmp_path: Path
+    run: Callable, flink: FakeFlink, tmp_path: Path
 ) -> None:
     """At once, and without being given its id."""
     (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}}')

@@ -4,7 +4,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from scripted_flink import ScriptedFlink, healthy, scripted_flink
+from fake_flink import FakeFlink
+from flink_documents import healthy
+from lazy_flink import Clock
 
 from streamplace.engines.flink.rest import client as waiting
 from streamplace.engines.flink.rest.client import Rest
@@ -13,8 +15,16 @@ DEVICES = tuple(f"dev-{i}" for i in range(100))
 NOW = 1_000_000
 
 
-class Clock:
-    """A clock that goes on only when somebody sleeps.
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The clock that waiting goes by."""
+    found = Clock(0.0)
+    monkeypatch.setattr(waiting, "time", found)
+    return found
+
+
+class Busy(FakeFlink):
+    """A cluster whose TaskManagers have slots of a job that has ended, until a clock says so.
 
     Attributes
     ----------
@@ -22,47 +32,26 @@ class Clock:
         When the last slot of the job that has ended is given back.
     """
 
-    def __init__(self) -> None:
-        self.now, self.free_at = 0.0, 4.0
-
-    def monotonic(self) -> float:
-        """Seconds."""
-        return self.now
-
-    def sleep(self, seconds: float) -> None:
-        """Let time pass."""
-        self.now += seconds
-
-
-@pytest.fixture
-def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    """The clock that waiting goes by."""
-    found = Clock()
-    monkeypatch.setattr(waiting, "time", found)
-    return found
-
-
-class Busy(ScriptedFlink):
-    """A cluster whose TaskManagers have slots of a job that has ended, until a clock says so."""
-
     def __init__(self, clock: Clock, *others: str) -> None:
         super().__init__(healthy(*DEVICES))
-        self.clock, self.others = clock, others
+        self.clock, self.others, self.free_at = clock, others, 4.0
         self.times: list[float] = []
+        rows = self.answers["GET /taskmanagers"]["taskmanagers"]
+        taken = [row | {"freeResource": {"managedMemory": 0}} for row in rows]
+        self.answers["GET /taskmanagers"] = lambda: {
+            "taskmanagers": taken if self._held() else rows
+        }
+        for device in DEVICES:
+            self.answers[f"GET /taskmanagers/{device}"] = lambda: {"allocatedSlots": self._held()}
 
-    def answer(self, request: str, document: Any) -> tuple[int, Any]:
-        """Status and document, and when it was asked."""
+    def answer(self, request: str, document: Any = None) -> Any:
+        """Keep when it was asked."""
         self.times.append(self.clock.now)
-        is_free = self.clock.now >= self.clock.free_at
-        held = [{"jobId": job} for job in (*self.others, *(() if is_free else ("gone",)))]
-        status, found = super().answer(request, document)
-        if request == "GET /taskmanagers":
-            rows = found["taskmanagers"]
-            left = {"freeResource": {"managedMemory": 0}} if held else {}
-            found = {"taskmanagers": [row | left for row in rows]}
-        elif request.startswith("GET /taskmanagers/"):
-            found = {"allocatedSlots": held}
-        return status, found
+        return super().answer(request, document)
+
+    def _held(self) -> list[dict[str, str]]:
+        gone = () if self.clock.now >= self.free_at else ("gone",)
+        return [{"jobId": job} for job in (*self.others, *gone)]
 
 
 def summary(job: str, state: str, end: int) -> dict[str, Any]:
@@ -72,12 +61,11 @@ def summary(job: str, state: str, end: int) -> dict[str, Any]:
 
 
 @pytest.fixture
-def busy(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Busy]:
+def busy(clock: Clock) -> Iterator[Busy]:
     """A hundred TaskManagers with slots of a job that has just ended, and of none that runs."""
     flink = Busy(clock)
     flink.answers["GET /jobs/overview"] = {"jobs": [summary("gone", "CANCELED", NOW - 10)]}
-    monkeypatch.setattr("scripted_flink.ScriptedFlink", lambda _: flink)
-    with scripted_flink({}):
+    with flink.served():
         yield flink
 
 
@@ -89,18 +77,18 @@ def most_per_second(times: list[float]) -> int:
 def test_slots_are_awaited_by_five_requests_per_second(busy: Busy, clock: Clock) -> None:
     """However many TaskManagers there are; it ends when the slots are free, and not later."""
     Rest(busy.url).wait_released()
-    assert clock.free_at <= clock.now < clock.free_at + 0.5
+    assert busy.free_at <= clock.now < busy.free_at + 0.5
     assert most_per_second(busy.times[1:]) <= 5
 
 
 def test_beside_another_job_every_task_manager_is_asked_in_turn(busy: Busy, clock: Clock) -> None:
     """Until each was seen without the job that has ended, or ten seconds have passed."""
-    busy.others, clock.free_at = ("other",), 1.0
+    busy.others, busy.free_at = ("other",), 1.0
     busy.answers["GET /jobs/overview"]["jobs"].append(summary("other", "RUNNING", -1))
     Rest(busy.url).wait_released(60)
     assert clock.now == pytest.approx(0.2 * (len(DEVICES) + 4))
     assert most_per_second(busy.times[1:]) <= 5
-    clock.now, clock.free_at = 0.0, 100.0
+    clock.now, busy.free_at = 0.0, 100.0
     Rest(busy.url).wait_released()
     assert clock.now == pytest.approx(10, abs=0.3)
 

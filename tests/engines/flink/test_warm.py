@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from lazy_flink import MIPS, START, Clock, LazyRest, Vertex, rates
+from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates
 
 from streamplace.engines.flink.cpu import task_cpu
 from streamplace.engines.flink.cpu.threads import JavaThread
@@ -65,7 +65,7 @@ class Warming:
                 "sink", rates(RATE, 0, RATE * 90, 0, busy=0.002), [("v0", "REBALANCE")], 1
             ),
         }
-        self.rest = LazyRest(clock, vertices)
+        self.flink = LazyFlink(clock, vertices)
 
     def threads(self, _: int) -> list[JavaThread]:
         """Threads of the only TaskManager, with what they have taken so far."""
@@ -110,7 +110,7 @@ def windows(
 def test_a_cold_job_is_waited_for(warming: Warming) -> None:
     """The source's cost is that of the warm job, not four times as much; progress is told."""
     told: list[str] = []
-    seen = warm_profile(warming.rest, "job", Warmth(10.0, 300.0), tell=told.append)
+    seen = warm_profile(warming.flink.rest, "job", Warmth(10.0, 300.0), tell=told.append)
     assert 1e9 * seen.cpu["v0"].cores / RATE == pytest.approx(WARM, rel=0.05)
     assert "compilers take 49% of the CPU of the TaskManagers" in told[0]
     assert any("of operator 'trips' per tuple changed by -" in text for text in told)
@@ -122,7 +122,7 @@ def test_what_still_changes_is_part_of_the_profile(warming: Warming) -> None:
     """The patience is over while the source still becomes cheaper: its rates are less certain."""
     warming.half_life, warming.compilers = 40.0, 0.3
     told: list[str] = []
-    seen = warm_profile(warming.rest, "job", Warmth(10.0, 90.0), tell=told.append)
+    seen = warm_profile(warming.flink.rest, "job", Warmth(10.0, 90.0), tell=told.append)
     costs = [COLD * 0.5 ** (t / 40) + WARM * (1 - 0.5 ** (t / 40)) for t in (30.0, 90.0)]
     assert seen.drift.level == pytest.approx((costs[0] - costs[1]) / np.mean(costs), rel=0.3)
     assert seen.drift.mix < 0.1
@@ -169,15 +169,15 @@ def test_a_job_that_stays_cold_is_refused(warming: Warming) -> None:
     """Unless a cold profile is accepted, which is doubted."""
     warming.half_life = 1e9
     with pytest.raises(UnsteadyJob, match=r"not warm after \d+ s: compilers take .*--accept-cold"):
-        warm_profile(warming.rest, "job", Warmth(10.0, 60.0))
-    seen = warm_profile(warming.rest, "job", Warmth(10.0, 60.0, accept_cold=True))
+        warm_profile(warming.flink.rest, "job", Warmth(10.0, 60.0))
+    seen = warm_profile(warming.flink.rest, "job", Warmth(10.0, 60.0, accept_cold=True))
     assert any("the job was not warm after" in doubt for doubt in seen.doubts)
 
 
 def test_no_patience_is_one_window(warming: Warming) -> None:
     """For those who know what they do."""
     began = warming.clock.now
-    warm_profile(warming.rest, "job", Warmth(10.0, 0.0, accept_cold=True))
+    warm_profile(warming.flink.rest, "job", Warmth(10.0, 0.0, accept_cold=True))
     assert warming.clock.now - began <= 10 + PATIENCE_SECONDS
 
 
@@ -270,7 +270,7 @@ def test_windows_with_little_data_count_little() -> None:
 def test_a_job_is_not_waited_for_because_of_compilers_alone(warming: Warming) -> None:
     """They take 8 % for good; the profile is that of the warm job, and says so."""
     warming.least, warming.half_life = 0.08, 5.0
-    seen = warm_profile(warming.rest, "job", Warmth(10.0))
+    seen = warm_profile(warming.flink.rest, "job", Warmth(10.0))
     assert 1e9 * seen.cpu["v0"].cores / RATE == pytest.approx(WARM, rel=0.05)
     assert warming.clock.now - START < 120
     assert len(seen.windows) >= LEAST_BUSY_WINDOWS
@@ -279,14 +279,14 @@ def test_a_job_is_not_waited_for_because_of_compilers_alone(warming: Warming) ->
 
 def test_rates_are_those_of_all_windows_in_which_the_job_was_warm(warming: Warming) -> None:
     """A window operator that emits every 25 s, and one window of ten seconds sees it or not."""
-    emitted = dict(warming.rest.vertices["v1"].rates)
+    emitted = dict(warming.flink.vertices["v1"].rates)
     emitted["numRecordsOut"] = lambda now: 0.1 * RATE * 25 * math.floor(now / 25)
-    warming.rest.vertices["v1"].rates = emitted
-    warming.rest.vertices["v2"] = Vertex(
+    warming.flink.vertices["v1"].rates = emitted
+    warming.flink.vertices["v2"] = Vertex(
         "out", emitted | {"numRecordsIn": emitted["numRecordsOut"]}, [("v1", "HASH")], 1
     )
     warming.compilers, warming.half_life = 0.0, 1e-3
-    seen = warm_profile(warming.rest, "job", Warmth(10.0))
+    seen = warm_profile(warming.flink.rest, "job", Warmth(10.0))
     assert len(seen.windows) == LEAST_WINDOWS
     assert seen.activity["v0"].seconds >= LEAST_WINDOWS * 9.5
     assert seen.graph(MIPS).streams.selectivity[1] == pytest.approx(0.1, rel=0.1)
@@ -296,16 +296,16 @@ def test_what_is_taken_per_second_is_its_mean(warming: Warming) -> None:
     """A committer that reads three messages in the last window, and one in all others."""
     messages = rates(0.0, 0, RATE * 90, 0, busy=0.002)
     messages["numRecordsIn"] = lambda now: now + 30 * (now > START + 40)
-    warming.rest.vertices["v1"].rates = messages
+    warming.flink.vertices["v1"].rates = messages
     warming.compilers, warming.half_life = 0.0, 1e-3
-    seen = warm_profile(warming.rest, "job", Warmth(10.0))
+    seen = warm_profile(warming.flink.rest, "job", Warmth(10.0))
     assert seen.cpu["v1"].cores == pytest.approx(0.002)
     assert seen.constant["v1"] == pytest.approx(0.002)
 
 
 def test_compilers_of_an_idle_machine_are_not_waited_for(warming: Warming) -> None:
     """A hundredth of a core is much of what a small job takes, and says nothing of it."""
-    seen = profile(warming.rest, "job", 5)
+    seen = profile(warming.flink.rest, "job", 5)
     for tasks, compilers, part in ((0.05, 0.015, 0.0), (0.05, 0.03, 0.375), (0.9, 0.03, 0.032)):
         usage = {"dev-0": Usage(1.0, {"tasks": tasks, "compilers": compilers}, 0.0)}
         object.__setattr__(seen, "present", Present({}, usage, 0.0))

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_flink import ScriptedFlink, healthy, job, scripted_flink
+from fake_flink import FakeFlink, InTurn, failure
+from flink_documents import DELETED, KEPT, config, failed_by, healthy, job, jobs
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.state import Savepoint, resumable, saved_by
@@ -21,7 +22,6 @@ from streamplace.engines.live import Verification
 from streamplace.errors import StreamplaceError
 
 VECTORS: Vectors = {"map": ["dev-0", "dev-1", "dev-1"], "sink": "dev-1"}
-KEPT = {"externalization": {"enabled": True, "delete_on_cancellation": False}}
 LATEST = {
     "completed": {"id": 7, "external_path": "s3://b/chk-7"},
     "savepoint": {"id": 5, "external_path": "s3://b/sp-5"},
@@ -38,15 +38,15 @@ def lacking(answers: dict[str, Any], *devices: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def flink() -> Iterator[ScriptedFlink]:
+def flink() -> Iterator[FakeFlink]:
     """A cluster of four on which the job "old" runs and takes checkpoints."""
     answers = healthy("dev-0", "dev-1", "dev-2", "dev-3") | {
         "GET /jobs/old": job("old", "RUNNING", {"map": "RUNNING"}),
         "GET /jobs/old/checkpoints/config": KEPT,
         "GET /jobs/old/checkpoints": SAVED,
-        "GET /jobs/old/exceptions": {"exceptionHistory": {"entries": [{"stacktrace": "a.B: c"}]}},
+        "GET /jobs/old/exceptions": failed_by("a.B: c"),
     }
-    with scripted_flink(answers) as answering:
+    with FakeFlink(answers).served() as answering:
         yield answering
 
 
@@ -65,7 +65,7 @@ class Watched:
 
 
 @pytest.fixture
-def watch(flink: ScriptedFlink, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Watched]:
+def watch(flink: FakeFlink, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Watched]:
     """Watch the job until it ends."""
 
     def call(
@@ -90,15 +90,15 @@ def watch(flink: ScriptedFlink, monkeypatch: pytest.MonkeyPatch) -> Callable[...
 
 
 def test_a_spare_stands_in_everywhere_for_what_is_lost(
-    watch: Callable[..., Watched], flink: ScriptedFlink
+    watch: Callable[..., Watched], flink: FakeFlink
 ) -> None:
     """From the last checkpoint; and what was lost stands in when it is back."""
     every = flink.answers["GET /taskmanagers"]
     gone, gone_too = lacking(flink.answers, "dev-1"), lacking(flink.answers, "dev-2")
     flink.answers |= {
-        "GET /taskmanagers": [every, *[gone] * 3, *[gone_too] * 3, every],
-        "GET /jobs/old": [job("old", "FAILED", {})],
-        "GET /jobs/new": [*[job("new", "FAILED", {})] * 3, job("new", "FINISHED", {})],
+        "GET /taskmanagers": InTurn(every, *[gone] * 3, *[gone_too] * 3, every),
+        "GET /jobs/old": job("old", "FAILED", {}),
+        "GET /jobs/new": InTurn(*[job("new", "FAILED", {})] * 3, job("new", "FINISHED", {})),
         "GET /jobs/new/checkpoints": {"counts": {"completed": 0}, "latest": LATEST},
     }
     found = watch("dev-2")
@@ -111,14 +111,14 @@ def test_a_spare_stands_in_everywhere_for_what_is_lost(
 
 
 def test_without_a_spare_left_the_job_is_waited_for(
-    watch: Callable[..., Watched], flink: ScriptedFlink
+    watch: Callable[..., Watched], flink: FakeFlink
 ) -> None:
     """It is told once, and nothing is ended."""
     restarting = job("old", "RESTARTING", {})
     every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-0", "dev-1")
     flink.answers |= {
-        "GET /taskmanagers": [every, every, *[gone] * 20, every],
-        "GET /jobs/old": [*[restarting] * 30, job("old", "CANCELED", {})],
+        "GET /taskmanagers": InTurn(every, every, *[gone] * 20, every),
+        "GET /jobs/old": InTurn(*[restarting] * 30, job("old", "CANCELED", {})),
     }
     found = watch("dev-2")
     assert found.steps == [
@@ -130,7 +130,7 @@ def test_without_a_spare_left_the_job_is_waited_for(
 
 
 def test_a_job_that_fails_on_devices_that_are_there_is_told(
-    watch: Callable[..., Watched], flink: ScriptedFlink
+    watch: Callable[..., Watched], flink: FakeFlink
 ) -> None:
     """A spare would not help it."""
     flink.answers["GET /jobs/old"] = job("old", "FAILED", {})
@@ -154,12 +154,12 @@ def ended(name: str, end: int) -> dict[str, Any]:
 
 
 def test_a_failed_job_is_given_up_only_when_all_devices_were_heard_of_since(
-    watch: Callable[..., Watched], flink: ScriptedFlink
+    watch: Callable[..., Watched], flink: FakeFlink
 ) -> None:
     """Their heartbeats must be later than the failure; until then Flink may not know of a loss."""
     before, after = heard(flink.answers, dev_1=50_500), heard(flink.answers, dev_1=51_000)
     flink.answers |= {
-        "GET /taskmanagers": [before, before, before, before, before, after],
+        "GET /taskmanagers": InTurn(*[before] * 5, after),
         "GET /jobs/old": job("old", "FAILED", {}),
         "GET /jobs/overview": ended("old", 50_000),
     }
@@ -170,12 +170,12 @@ def test_a_failed_job_is_given_up_only_when_all_devices_were_heard_of_since(
 
 
 def test_a_loss_that_flink_notices_after_the_job_has_failed_is_one(
-    watch: Callable[..., Watched], flink: ScriptedFlink
+    watch: Callable[..., Watched], flink: FakeFlink
 ) -> None:
     """A spare stands in, from the last checkpoint."""
     silent, gone = heard(flink.answers, dev_1=10), lacking(flink.answers, "dev-1")
     flink.answers |= {
-        "GET /taskmanagers": [silent, silent, silent, silent, gone],
+        "GET /taskmanagers": InTurn(*[silent] * 4, gone),
         "GET /jobs/old": job("old", "FAILED", {}),
         "GET /jobs/new": job("new", "CANCELED", {}),
         "GET /jobs/overview": ended("old", 50_000),
@@ -190,14 +190,14 @@ def test_a_loss_that_flink_notices_after_the_job_has_failed_is_one(
 
 
 def test_a_job_that_failed_is_started_again_where_a_lost_device_is_back(
-    watch: Callable[..., Watched], flink: ScriptedFlink
+    watch: Callable[..., Watched], flink: FakeFlink
 ) -> None:
     """Its TaskManager is another one than when the job was started; no spare is needed."""
     every, back = flink.answers["GET /taskmanagers"], heard(flink.answers)
     back["taskmanagers"][1]["path"] = "pekko.tcp://flink@dev-1:7777/user/rpc/taskmanager_0"
     flink.answers |= {
-        "GET /taskmanagers": [every, every, back],
-        "GET /jobs/old": [job("old", "RUNNING", {}), job("old", "FAILED", {})],
+        "GET /taskmanagers": InTurn(every, every, back),
+        "GET /jobs/old": InTurn(job("old", "RUNNING", {}), job("old", "FAILED", {})),
         "GET /jobs/new": job("new", "CANCELED", {}),
         "GET /jobs/new/checkpoints/config": KEPT,
         "GET /jobs/overview": ended("old", 50_000),
@@ -213,11 +213,11 @@ def test_a_job_that_failed_is_started_again_where_a_lost_device_is_back(
 
 
 def test_a_job_that_the_job_manager_has_forgotten_is_refused_by_name(
-    watch: Callable[..., Watched], flink: ScriptedFlink
+    watch: Callable[..., Watched], flink: FakeFlink
 ) -> None:
     """It was started anew without high availability."""
-    gone = {"errors": ["org.apache.flink.x: Could not find Flink job (old)"]}
-    flink.answers["GET /jobs/old"] = [job("old", "RUNNING", {}), gone]
+    gone = failure("org.apache.flink.x: Could not find Flink job (old)")
+    flink.answers["GET /jobs/old"] = InTurn(job("old", "RUNNING", {}), gone)
     told = r"no longer knows job old.*\(high-availability.type\); start the job from"
     watch("dev-2", raises=FlinkError, match=told)
 
@@ -229,7 +229,7 @@ def test_a_job_that_the_job_manager_has_forgotten_is_refused_by_name(
         ("dev-9", {}, "spare 'dev-9' is not a TaskManager of the cluster"),
         (
             "dev-2",
-            {"externalization": {"enabled": True, "delete_on_cancellation": True}},
+            DELETED,
             "deletes its checkpoints when it ends",
         ),
         ("dev-2", KEPT | {"checkpoint_storage": "JobManagerCheckpointStorage"}, "JobManager's mem"),
@@ -237,7 +237,7 @@ def test_a_job_that_the_job_manager_has_forgotten_is_refused_by_name(
 )
 def test_what_would_hinder_a_spare_is_told_at_once(
     watch: Callable[..., Watched],
-    flink: ScriptedFlink,
+    flink: FakeFlink,
     spare: str,
     answers: dict[str, Any],
     told: str,
@@ -248,7 +248,7 @@ def test_what_would_hinder_a_spare_is_told_at_once(
     watch(spare, raises=StreamplaceError, match=told)
 
 
-def test_the_later_of_savepoint_and_checkpoint_counts(flink: ScriptedFlink) -> None:
+def test_the_later_of_savepoint_and_checkpoint_counts(flink: FakeFlink) -> None:
     """By its number; a job that has saved nothing goes on from what it began from."""
     rest = Rest(flink.url)
     saved = saved_by(rest, "old")
@@ -262,7 +262,7 @@ def test_the_later_of_savepoint_and_checkpoint_counts(flink: ScriptedFlink) -> N
 
 
 def test_a_job_that_waits_for_whole_task_managers_is_told_what_it_waits_for(
-    flink: ScriptedFlink,
+    flink: FakeFlink,
 ) -> None:
     """Only where it has no slot, and others have some of each."""
     flink.answers["GET /jobs/old"] = job("old", "RUNNING", {"map": "SCHEDULED"})
@@ -276,7 +276,7 @@ def test_a_job_that_waits_for_whole_task_managers_is_told_what_it_waits_for(
 
 
 def test_where_a_job_runs_is_written_for_verify(
-    run: Callable, flink: ScriptedFlink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Callable, flink: FakeFlink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What stands in stands in the file; the new id is printed, and why the command ends."""
     monkeypatch.setattr(watching, "apply", Watched().apply)
@@ -284,9 +284,9 @@ def test_where_a_job_runs_is_written_for_verify(
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
     every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-1")
     flink.answers |= {
-        "GET /jobs": {"jobs": [{"id": "old", "status": "RUNNING"}]},
-        "GET /taskmanagers": [every, gone],
-        "GET /jobs/old": [*[job("old", "RUNNING", {})] * 2, job("old", "FAILED", {})],
+        "GET /jobs": jobs({"old": "RUNNING"}),
+        "GET /taskmanagers": InTurn(every, gone),
+        "GET /jobs/old": InTurn(*[job("old", "RUNNING", {})] * 2, job("old", "FAILED", {})),
         "GET /jobs/new": job("new", "CANCELED", {}),
     }
     (tmp_path / "p.json").write_text('{"graph": "g", "assignment": {"a": "dev-0", "b": "dev-1"}}')
@@ -312,11 +312,10 @@ def test_a_jar_for_spread_subtasks_needs_to_know_all_devices(run: Callable, tmp_
 
 
 def test_a_cluster_that_takes_no_jars_is_told_before_anything_is_sent(
-    run: Callable, flink: ScriptedFlink, tmp_path: Path
+    run: Callable, flink: FakeFlink, tmp_path: Path
 ) -> None:
     """And what to do instead."""
-    setting = {"key": "web.submit.enable", "value": "false"}
-    flink.answers["GET /jobmanager/config"] = [[setting]]
+    flink.answers["GET /jobmanager/config"] = config({"web.submit.enable": "false"})
     (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}}')
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "flink-dist-2.3.0.jar").touch()

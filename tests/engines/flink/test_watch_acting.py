@@ -5,11 +5,11 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from scripted_flink import ScriptedFlink, healthy, job, scripted_flink, task_manager
+from fake_flink import FakeFlink, InTurn
+from flink_documents import KEPT, failed_by, healthy, job, jobs, task_manager
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.holder import Holder
@@ -61,7 +61,7 @@ class Moves:
     failure: StreamplaceError | None = None
     starts: int = 0
     journals: list[Any] = field(default_factory=list)
-    rest: Any = field(default_factory=lambda: SimpleNamespace(holders=lambda _: []))
+    rest: Any = field(default_factory=lambda: FakeFlink(healthy("a", "b")).rest)
 
     def plan(self, job: str, vectors: Vectors) -> MovePlan:
         """Whatever is placed fits."""
@@ -259,11 +259,10 @@ def test_a_store_of_another_version_or_another_file_is_refused(tmp_path: Path) -
 
 SAVED = "s3://b/chk-7"
 FINISHED = job("shop", "FINISHED", {})
-KEPT = {"externalization": {"enabled": True, "delete_on_cancellation": False}}
 
 
 @pytest.fixture
-def flink() -> Iterator[ScriptedFlink]:
+def flink() -> Iterator[FakeFlink]:
     """A cluster of three on which the job runs, and takes checkpoints."""
     answers = healthy("dev-0", "dev-1", "dev-2") | {
         f"GET /jobs/{OLD}": job("shop", "RUNNING", {"map": "RUNNING"}),
@@ -272,17 +271,17 @@ def flink() -> Iterator[ScriptedFlink]:
             "counts": {"completed": 7},
             "latest": {"completed": {"id": 7, "external_path": SAVED}},
         },
-        "GET /jobs": {"jobs": [{"id": OLD, "status": "RUNNING"}]},
+        "GET /jobs": jobs({OLD: "RUNNING"}),
         "GET /jobs/new/checkpoints": {
             "counts": {"completed": 0},
             "latest": {"restored": {"id": 7, "external_path": SAVED}},
         },
     }
-    with scripted_flink(answers) as answering:
+    with FakeFlink(answers).served() as answering:
         yield answering
 
 
-def watch_of(flink: ScriptedFlink, own: WatchLog | None, told: list[str]) -> Watch:
+def watch_of(flink: FakeFlink, own: WatchLog | None, told: list[str]) -> Watch:
     """A watch of a job on dev-0, which takes what is free for what is lost."""
     program, home = Program(Path("a.jar")), Flink(Path(), "2.3.0")
     facts: dict[str, Any] = {"log": own, "takes_free": True}
@@ -291,7 +290,7 @@ def watch_of(flink: ScriptedFlink, own: WatchLog | None, told: list[str]) -> Wat
 
 @pytest.mark.parametrize("killed", ["before", "in", "after"])
 def test_a_replacement_is_written_first_and_finished_once(
-    flink: ScriptedFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch, killed: str
+    flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch, killed: str
 ) -> None:
     """The watch is killed before it cancels the job, before it starts it, and while it starts."""
     told: list[str] = []
@@ -301,7 +300,7 @@ def test_a_replacement_is_written_first_and_finished_once(
         if killed == "in" and not started and "again" not in told:
             raise Killed
         started.append(given[3])
-        flink.answers["GET /jobs"] = {"jobs": [{"id": "new", "status": "RUNNING"}]}
+        flink.answers["GET /jobs"] = jobs({"new": "RUNNING"})
         if killed == "after" and "again" not in told:
             raise Killed
         return "new"
@@ -311,10 +310,12 @@ def test_a_replacement_is_written_first_and_finished_once(
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
     present = flink.answers["GET /taskmanagers"]
     lost = {"taskmanagers": present["taskmanagers"][1:]}
-    flink.answers["GET /taskmanagers"] = [present, lost]
+    flink.answers["GET /taskmanagers"] = InTurn(present, lost)
     ended = job("shop", "CANCELED", {})
     states = [job("shop", "RESTARTING", {})] * 3
-    flink.answers[f"GET /jobs/{OLD}"] = states if killed == "before" else [*states, ended]
+    flink.answers[f"GET /jobs/{OLD}"] = InTurn(
+        *(states if killed == "before" else [*states, ended])
+    )
     if killed == "before":
         monkeypatch.setattr(Rest, "cancel", lambda *_: (_ for _ in ()).throw(Killed()))
     own = WatchLog.claimed(store, OLD, "shop", told.append)
@@ -322,7 +323,7 @@ def test_a_replacement_is_written_first_and_finished_once(
         watch_of(flink, own, told).run(PlacedJob(OLD, {"map": "dev-0"}))
     assert outcome(store) == ("begun", "")
     if killed == "in":
-        flink.answers["GET /jobs"] = {"jobs": [{"id": OLD, "status": "CANCELED"}]}
+        flink.answers["GET /jobs"] = jobs({OLD: "CANCELED"})
     told.append("again")
     rest = Rest(flink.url)
     assert first_job(rest, store, None) == OLD
@@ -334,17 +335,17 @@ def test_a_replacement_is_written_first_and_finished_once(
     assert started == ([] if killed == "before" else [{"map": "dev-1"}])
 
 
-def lacking(flink: ScriptedFlink) -> dict[str, Any]:
+def lacking(flink: FakeFlink) -> dict[str, Any]:
     """Answer of the cluster after the loss of dev-0."""
     return {"taskmanagers": flink.answers["GET /taskmanagers"]["taskmanagers"][1:]}
 
 
-def test_a_job_that_flink_itself_starts_elsewhere_is_left_there(flink: ScriptedFlink) -> None:
+def test_a_job_that_flink_itself_starts_elsewhere_is_left_there(flink: FakeFlink) -> None:
     """It is not placed; the watch goes on, and starts nothing."""
     present = flink.answers["GET /taskmanagers"]
     flink.answers |= {
-        "GET /taskmanagers": [present, lacking(flink)],
-        f"GET /jobs/{OLD}": [*[job("shop", "RUNNING", {"map": "RUNNING"})] * 3, FINISHED],
+        "GET /taskmanagers": InTurn(present, lacking(flink)),
+        f"GET /jobs/{OLD}": InTurn(*[job("shop", "RUNNING", {"map": "RUNNING"})] * 3, FINISHED),
         f"GET /jobs/{OLD}/vertices/map": {"subtasks": [{"taskmanager-id": "dev-2"}]},
     }
     told: list[str] = []
@@ -354,7 +355,7 @@ def test_a_job_that_flink_itself_starts_elsewhere_is_left_there(flink: ScriptedF
 
 
 def test_a_job_that_fits_on_no_free_task_manager_is_not_ended(
-    flink: ScriptedFlink, monkeypatch: pytest.MonkeyPatch
+    flink: FakeFlink, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody has named them as spares, so they are tried before anything is stopped."""
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
@@ -363,8 +364,8 @@ def test_a_job_that_fits_on_no_free_task_manager_is_not_ended(
     full["freeResource"] = full["totalResource"]
     present = flink.answers["GET /taskmanagers"]
     flink.answers |= {
-        "GET /taskmanagers": [present, {"taskmanagers": [full]}],
-        f"GET /jobs/{OLD}": [*[job("shop", "RESTARTING", {})] * 5, FINISHED],
+        "GET /taskmanagers": InTurn(present, {"taskmanagers": [full]}),
+        f"GET /jobs/{OLD}": InTurn(*[job("shop", "RESTARTING", {})] * 5, FINISHED),
     }
     told: list[str] = []
     watch_of(flink, None, told).run(PlacedJob(OLD, {"map": "dev-0"}))
@@ -372,13 +373,13 @@ def test_a_job_that_fits_on_no_free_task_manager_is_not_ended(
     assert flink.requests("PATCH") == []
 
 
-def test_a_watch_that_only_looks_ends_when_the_job_has_failed(flink: ScriptedFlink) -> None:
+def test_a_watch_that_only_looks_ends_when_the_job_has_failed(flink: FakeFlink) -> None:
     """Though a TaskManager is lost: nothing of this watch could replace it."""
     present = flink.answers["GET /taskmanagers"]
     flink.answers |= {
-        "GET /taskmanagers": [present, lacking(flink)],
+        "GET /taskmanagers": InTurn(present, lacking(flink)),
         f"GET /jobs/{OLD}": job("shop", "FAILED", {}),
-        f"GET /jobs/{OLD}/exceptions": {"exceptionHistory": {"entries": [{"stacktrace": "a.B"}]}},
+        f"GET /jobs/{OLD}/exceptions": failed_by("a.B"),
     }
     looking = replace(watch_of(flink, None, []), takes_free=False)
     with pytest.raises(FlinkError, match=f"job {OLD} failed: a.B"):
@@ -389,7 +390,7 @@ def test_a_watch_that_only_looks_ends_when_the_job_has_failed(flink: ScriptedFli
     ("answers", "told"),
     [
         (
-            {"GET /jobs": {"jobs": [{"id": NEW, "status": "RUNNING"}]}},
+            {"GET /jobs": jobs({NEW: "RUNNING"})},
             f"was moved by another command, and is job {NEW} now",
         ),
         (
@@ -404,7 +405,7 @@ def test_a_watch_that_only_looks_ends_when_the_job_has_failed(flink: ScriptedFli
     ],
 )
 def test_what_others_do_to_the_job_ends_the_watch_with_an_error(
-    flink: ScriptedFlink, answers: dict[str, Any], told: str
+    flink: FakeFlink, answers: dict[str, Any], told: str
 ) -> None:
     flink.answers |= {f"GET /jobs/{OLD}": job("shop", "FINISHED", {}), **answers}
     with pytest.raises(FlinkError, match=told):
@@ -412,7 +413,7 @@ def test_what_others_do_to_the_job_ends_the_watch_with_an_error(
 
 
 def test_what_was_begun_is_finished_by_those_who_may(
-    flink: ScriptedFlink, mover: Callable[[Moves], WatchMover], store: WatchStore
+    flink: FakeFlink, mover: Callable[[Moves], WatchMover], store: WatchStore
 ) -> None:
     """A watch that only looks says what is needed, if the job does not run."""
     moves = Moves(killed="in")

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from scripted_flink import ScriptedFlink, healthy, job, scripted_flink
+from fake_flink import FakeFlink, InTurn
+from flink_documents import healthy, job, jobs
 
 from streamplace.engines.flink.move.state import CheckpointTotals
 from streamplace.engines.flink.rest.client import Rest
@@ -25,7 +26,7 @@ MODEL = JobModel(OLD, "shop", (HERE, MORE), 0, HERE, "the CPU of dev-0")
 
 
 @pytest.fixture
-def flink(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedFlink]:
+def flink(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeFlink]:
     """A job on one of two TaskManagers that may soon not carry its rate, and is cancelled then."""
     look = JobLook(
         OLD, 104.0, False, None, HERE.layout, {"map": 1}, CheckpointTotals(1, 0), frozenset()
@@ -35,17 +36,15 @@ def flink(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedFlink]:
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
     running = job("shop", "RUNNING", {"map": "RUNNING"})
     answers: dict[str, Any] = healthy("dev-0", "dev-1") | {
-        f"GET /jobs/{OLD}": [*[running] * 4, job("shop", "CANCELED", {})],
+        f"GET /jobs/{OLD}": InTurn(*[running] * 4, job("shop", "CANCELED", {})),
         f"GET /jobs/{OLD}/vertices/map": {"subtasks": [{"taskmanager-id": "dev-0"}]},
-        "GET /jobs": {"jobs": [{"id": OLD, "status": "RUNNING"}]},
+        "GET /jobs": jobs({OLD: "RUNNING"}),
     }
-    with scripted_flink(answers) as answering:
+    with FakeFlink(answers).served() as answering:
         yield answering
 
 
-def test_a_watch_without_options_looks_and_changes_nothing(
-    run: Callable, flink: ScriptedFlink
-) -> None:
+def test_a_watch_without_options_looks_and_changes_nothing(run: Callable, flink: FakeFlink) -> None:
     """It needs neither the jar nor a Flink on this machine."""
     answer = run("flink", "watch", "--rest", flink.url, "--policy", "ds2")
     assert (answer.status, answer.out) == (0, ""), answer.err
@@ -61,7 +60,7 @@ def test_a_watch_without_options_looks_and_changes_nothing(
 
 
 def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(
-    run: Callable, flink: ScriptedFlink
+    run: Callable, flink: FakeFlink
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -77,7 +76,7 @@ def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(
     assert read_records(usual_store(), 9) == [] or not read_records(usual_store(), 9)[0].rounds
 
 
-def test_a_job_is_known_by_its_ids_before_and_after_moves(flink: ScriptedFlink) -> None:
+def test_a_job_is_known_by_its_ids_before_and_after_moves(flink: FakeFlink) -> None:
     """A job that has ended leads to the later one that was watched, another one to itself."""
     store, rest = WatchStore(usual_store()), Rest(flink.url)
     flink.answers[f"GET /jobs/{OLD}"] = job("shop", "FINISHED", {})

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from lazy_flink import Clock, LazyRest, Vertex, rates
+from flink_documents import config
+from lazy_flink import Clock, LazyFlink, Vertex, rates
 
 from streamplace.engines.flink.advise.advice import Advice
 from streamplace.engines.flink.advise.advise import AdviceSettings, advise
@@ -19,7 +20,7 @@ OLD = 10 * 60_000
 
 
 @dataclass
-class ShopRest(LazyRest):
+class ShopFlink(LazyFlink):
     """A stock job of three operators, whose rates may bend.
 
     Attributes
@@ -36,7 +37,6 @@ class ShopRest(LazyRest):
         Second from which sources emit twice as much.
     """
 
-    url = "http://flink:8081"
     groups: tuple[str, ...] = ()
     pinnable: bool = True
     garbage: dict[str, float] = field(default_factory=dict)
@@ -44,14 +44,16 @@ class ShopRest(LazyRest):
     bend: float = 1e9
     reads: int = 0
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        latest = {"completed": {"end_to_end_duration": 2000}}
+        self.answers |= {
+            "GET /jobs/job/checkpoints": {"counts": {"completed": 1}, "latest": latest},
+            "GET /jars": {"files": []},
+            "GET /jobmanager/config": config({"jobmanager.scheduler": "adaptive"}),
+        }
+
     def _answer(self, path: str) -> Any:
-        if path.endswith("/checkpoints"):
-            latest = {"completed": {"end_to_end_duration": 2000}}
-            return {"counts": {"completed": 1}, "latest": latest}
-        if path == "/jars":
-            return {"files": []}
-        if path == "/jobmanager/config":
-            return [{"key": "jobmanager.scheduler", "value": "adaptive"}]
         answer = super()._answer(path)
         if path == "/taskmanagers" and not self.pinnable:
             for manager in answer["taskmanagers"]:
@@ -82,18 +84,24 @@ class ShopRest(LazyRest):
         return rows
 
 
-def shop_maker(clock: Clock) -> Callable[..., ShopRest]:
+def shop_vertices(blocked: float = 0.0, **more: float) -> dict[str, Vertex]:
+    """A source, which may tell more, a splitter and a sink."""
+    source = rates(0, 100, 0, 100 * 400, busy=CPU["v0"], blocked=blocked)
+    split = rates(100, 250, 100 * 400, 250 * 40, busy=CPU["v1"])
+    out = {f"Source__src.{name}": rate for name, rate in {"numRecordsOut": 100.0, **more}.items()}
+    return {
+        "v0": Vertex("Source: src", {**source, **out}),
+        "v1": Vertex("split", split, [("v0", "HASH")]),
+        "v2": Vertex("out", rates(250, 0, 250 * 40, 0, busy=CPU["v2"]), [("v1", "REBALANCE")]),
+    }
+
+
+def shop_maker(clock: Clock) -> Callable[..., ShopFlink]:
     """A job of a source, a splitter and a sink on three TaskManagers of two cores each."""
 
-    def make(blocked: float = 0.0, pending: float | None = None, **facts: Any) -> ShopRest:
-        source = rates(0, 100, 0, 100 * 400, busy=CPU["v0"], blocked=blocked)
-        waiting = {} if pending is None else {"Source__src.pendingRecords": pending}
-        split = rates(100, 250, 100 * 400, 250 * 40, busy=CPU["v1"])
-        vertices = {
-            "v0": Vertex("Source: src", source | {"Source__src.numRecordsOut": 100} | waiting),
-            "v1": Vertex("split", split, [("v0", "HASH")]),
-            "v2": Vertex("out", rates(250, 0, 250 * 40, 0, busy=CPU["v2"]), [("v1", "REBALANCE")]),
-        }
+    def make(blocked: float = 0.0, pending: float | None = None, **facts: Any) -> ShopFlink:
+        waiting = {} if pending is None else {"pendingRecords": pending}
+        vertices = shop_vertices(blocked, **waiting)
         devices = ("dev-0", "dev-1", "dev-2")
         usual: dict[str, Any] = {
             "devices": devices,
@@ -101,11 +109,11 @@ def shop_maker(clock: Clock) -> Callable[..., ShopRest]:
             "process_cpu": dict.fromkeys(devices, sum(CPU.values())),
             "facts": {"schedulerType": "Default"},
         }
-        return ShopRest(clock, vertices, **(usual | facts))
+        return ShopFlink(clock, vertices, **(usual | facts))
 
     return make
 
 
-def advised(rest: ShopRest, rate: str = "2x", machines: Any = OFFERS) -> Advice:
+def advised(flink: ShopFlink, rate: str = "2x", machines: Any = OFFERS) -> Advice:
     """Advice on the job of a cluster."""
-    return advise(rest, "job", rate, machines, SETTINGS)
+    return advise(flink.rest, "job", rate, machines, SETTINGS)
