@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from lazy_flink import MIPS, Clock, LazyRest, Vertex, rates
+from lazy_flink import MIPS, Clock, LazyFlink, Vertex, rates
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.cpu.task_cpu import RunningSubtask
@@ -74,7 +74,7 @@ def test_a_profile_counts_what_subtasks_read_while_it_is_made(clock: Clock) -> N
         "v0": Vertex("src", source, parallelism=1),
         "v1": Vertex("sum", rates(1000, 0, 40_000, busy=0.5), [("v0", "HASH")], 2, "", SKEWED),
     }
-    seen = profile(LazyRest(clock, vertices), "job", 10)
+    seen = profile(LazyFlink(clock, vertices).rest, "job", 10)
     assert seen.shares == {"sum": pytest.approx(SKEWED)}
     assert seen.graph(MIPS).operators.parallelism.tolist() == [1, 2]
 

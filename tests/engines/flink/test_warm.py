@@ -139,7 +139,7 @@ def test_what_still_changes_is_part_of_the_profile(warming: Warming) -> None:
 def test_a_cold_job_has_no_loads_per_second(warming: Warming) -> None:
     """Its tuples become cheaper while it reads more of them: a line through that has a constant."""
     warming.half_life, warming.compilers = 40.0, 0.3
-    seen = warm_profile(warming.rest, "job", Warmth(10.0, 90.0))
+    seen = warm_profile(warming.flink.rest, "job", Warmth(10.0, 90.0))
     rising = [
         window._replace(tuples={**window.tuples, "v0": (1 + i) * RATE}, cores=seen.windows[0].cores)
         for i, window in enumerate(seen.windows)
