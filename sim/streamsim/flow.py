@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from streamsim.arrays import Bools, Floats, Ints, Longs
 from streamsim.jit import kernel, patient
+from streamsim.platform import filled
 from streamsim.topology import group_by, topological_order
 
 #: Share of the larger rate by which the inputs of a join may differ.
@@ -56,11 +57,11 @@ class Flow(NamedTuple):
 
     sources: Ints  # [S] operators that generate tuples
     group: Ints  # [S] group of every source; sources whose tuples meet in a join share one
+    n_groups: int
 
-    @property
-    def n_groups(self) -> int:
-        """Number of groups of sources."""
-        return int(self.group.max(initial=-1)) + 1
+    parallelism: Floats  # [N] subtasks that may run at once
+    payload: Floats  # [M] bytes per tuple
+    traffic: Floats  # [M] bytes/s
 
 
 def flow_of(
@@ -72,6 +73,8 @@ def flow_of(
     windows: ArrayLike = (),
     joins: ArrayLike | None = None,
     inputs: ArrayLike | None = None,
+    parallelism: ArrayLike | None = None,
+    payload: ArrayLike | None = None,
 ) -> Flow:
     """Order a graph and compute its rates with all sources at full rate.
 
@@ -82,6 +85,10 @@ def flow_of(
     inputs
         [M] integers: streams into one join with the same number form one input; by default each
         stream is an input.
+    parallelism
+        [N] subtasks of each operator, 1 by default.
+    payload
+        [M] bytes per tuple, 0 by default.
 
     Examples
     --------
@@ -109,6 +116,7 @@ def flow_of(
     flowing = propagate_rates(rates, tail, head, per_tuple, panes, port_start, port)
     input_rate, output_rate, tuples, intake = flowing
     sources, group = _groups(rates, joining, tail, head)
+    size = filled(payload, m, 0.0)[by_source]
     return Flow(
         order=order,
         rate=rates,
@@ -130,6 +138,10 @@ def flow_of(
         intake=intake,
         sources=sources,
         group=group,
+        n_groups=int(group.max(initial=-1)) + 1,
+        parallelism=filled(parallelism, n, 1.0),
+        payload=size,
+        traffic=tuples * size,
     )
 
 

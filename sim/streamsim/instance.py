@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from streamsim.arrays import Bools, Floats, Ints
 from streamsim.equation import pressures
 from streamsim.flow import Flow, flow_of
+from streamsim.platform import Platform, floats, platform_of
 
 
 class WindowedOperator(NamedTuple):
@@ -141,7 +142,8 @@ def build_instance(
 ) -> Instance:
     """Derive rates, loads and adjacency from the plain description of a problem.
 
-    The first arguments are those of `streamsim.flow.flow_of`, the others those of `instance_of`.
+    The first arguments are those of `streamsim.flow.flow_of`, the others those of `instance_of` and
+    `streamsim.platform.platform_of`.
 
     Examples
     --------
@@ -161,14 +163,13 @@ def build_instance(
         windows=windows,
         joins=joins,
         inputs=inputs,
-    )
-    return instance_of(
-        flow,
-        seconds=seconds,
-        device_type=device_type,
-        seconds_per_byte=seconds_per_byte,
         parallelism=parallelism,
         payload=payload,
+    )
+    types = np.array(device_type, np.int32, order="C")
+    platform = platform_of(
+        len(types),
+        seconds_per_byte=seconds_per_byte,
         cores=cores,
         latency=latency,
         egress=egress,
@@ -176,6 +177,12 @@ def build_instance(
         overhead=overhead,
         overhead_per_byte=overhead_per_byte,
         gap=gap,
+    )
+    return instance_of(
+        flow,
+        platform,
+        seconds=seconds,
+        device_type=types,
         constant=constant,
         subtasks=subtasks,
     )
@@ -183,58 +190,33 @@ def build_instance(
 
 def instance_of(
     flow: Flow,
+    platform: Platform,
     *,
     seconds: ArrayLike,
     device_type: ArrayLike,
-    seconds_per_byte: ArrayLike,
-    parallelism: ArrayLike | None = None,
-    payload: ArrayLike | None = None,
-    cores: ArrayLike | None = None,
-    latency: ArrayLike | None = None,
-    egress: ArrayLike | None = None,
-    ingress: ArrayLike | None = None,
-    overhead: float = 0.0,
-    overhead_per_byte: float = 0.0,
-    gap: float = 0.0,
     constant: ArrayLike | None = None,
     subtasks: ArrayLike | None = None,
 ) -> Instance:
-    """Combine the flow of a graph with a cluster.
+    """Combine the flow of a graph with the platform of a cluster; the arrays of both are shared.
 
-    Devices of one type must have the same number of cores; payloads come in the caller's order of
-    streams. ``constant`` [N, C] is the number of cores that operators use at any rate, shared
-    equally by their ``subtasks`` (by default ``parallelism``). Values are trusted to be finite and
-    non-negative; the diagonals of the network matrices are ignored.
+    Devices of one type must have the same number of cores. ``constant`` [N, C] is the number of
+    cores that operators use at any rate, shared equally by their ``subtasks`` (by default the
+    flow's parallelism). Values are trusted to be finite and non-negative.
     """
-    cost, types = np.atleast_2d(_floats(seconds)), _ints(device_type)
-    n_cores = _filled(cores, len(types), 1.0)
-    cores_by_type = _per_type(n_cores, types, cost.shape[1])
+    cost, types = np.atleast_2d(floats(seconds)), np.array(device_type, np.int32, order="C")
+    cores_by_type = _per_type(platform.cores, types, cost.shape[1])
     held = _held(constant, cost.shape)
-    size = _filled(payload, len(flow.source), 0.0)[flow.stream_index]
-    n_subtasks = _filled(parallelism, len(flow.rate), 1.0)
-    each = n_subtasks if subtasks is None else _floats(subtasks)
+    each = flow.parallelism if subtasks is None else floats(subtasks)
     busy = flow.input_rate[:, None] * cost
-    columns = flow._asdict()  # an instance has every column of its flow
     return Instance(
-        **columns,
-        n_groups=flow.n_groups,
-        parallelism=n_subtasks,
+        **flow._asdict(),  # an instance has every column of its flow and of its platform
+        **platform._asdict(),
         seconds=cost,
         load=busy / cores_by_type,
-        core_load=busy / n_subtasks[:, None],
+        core_load=busy / flow.parallelism[:, None],
         constant=held / cores_by_type,
         core_constant=held / each[: len(held), None],
-        payload=size,
-        traffic=flow.tuples * size,
         device_type=types,
-        cores=n_cores,
-        seconds_per_byte=_hollow(seconds_per_byte, len(types)),
-        latency=_hollow(latency, len(types)),
-        egress=_filled(egress, len(types), 0.0),
-        ingress=_filled(ingress, len(types), 0.0),
-        overhead=float(overhead),
-        overhead_per_byte=float(overhead_per_byte),
-        gap=float(gap),
     )
 
 
@@ -258,7 +240,7 @@ def with_constants_as_loads(instance: Instance, level: float = 1.0) -> Instance:
 
 def _held(constant: ArrayLike | None, shape: tuple[int, ...]) -> Floats:
     """Cores that operators use at any rate; no rows if they use none."""
-    given = None if constant is None else np.atleast_2d(_floats(constant))
+    given = None if constant is None else np.atleast_2d(floats(constant))
     return given if given is not None and given.any() else np.zeros((0, shape[1]))
 
 
@@ -269,15 +251,6 @@ def _per_type(values: Floats, types: Ints, n_types: int) -> Floats:
     return column
 
 
-def _floats(values: ArrayLike) -> Floats:
-    """Copy to a writable array: kernels compile once per type, and read-only is another type."""
-    return np.array(values, np.float64, order="C")
-
-
-def _ints(values: ArrayLike) -> Ints:
-    return np.array(values, np.int32, order="C")
-
-
 def writable(placements: ArrayLike) -> Ints:
     """Convert placements to the array type of the kernels, copying only if necessary."""
     if isinstance(placements, np.ndarray) and placements.dtype == np.int32:
@@ -285,14 +258,3 @@ def writable(placements: ArrayLike) -> Ints:
         if flags.c_contiguous and flags.writeable and flags.aligned:
             return placements
     return np.array(placements, np.int32, order="C")
-
-
-def _filled(values: ArrayLike | None, size: int, default: float) -> Floats:
-    return np.full(size, default) if values is None else _floats(values)
-
-
-def _hollow(matrix: ArrayLike | None, size: int) -> Floats:
-    """Copy a device × device matrix, with zeros on the diagonal (local streams are free)."""
-    full = np.zeros((size, size)) if matrix is None else np.array(matrix, np.float64)
-    np.fill_diagonal(full, 0.0)
-    return full

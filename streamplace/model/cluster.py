@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamplace.errors import ClusterError
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import Bools, Floats, Ints
+from streamplace.model.caching import Caching
 from streamplace.model.columns import frozen, same_fields
 from streamplace.model.devices import SLOWEST, Device, Devices
 from streamplace.model.display import Displayed, data_frame
@@ -22,12 +23,13 @@ from streamplace.model.units import LARGEST, Quantity, bandwidth_bps, seconds
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from streamsim.platform import Platform
 
 MOST_DEVICES = 4096
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
-class Cluster(Displayed):
+class Cluster(Caching, Displayed):
     """Devices, and for every ordered pair of them a bandwidth and a latency.
 
     Attributes
@@ -137,6 +139,21 @@ class Cluster(Displayed):
         """Number of devices, D."""
         return len(self.devices)
 
+    def offering(self, tags: frozenset[str]) -> Bools:
+        """Whether each device has all of these tags, [D]."""
+        known = self.cached("offering", Cluster._no_tags)
+        if tags not in known:
+            known[tags] = frozen(np.array([tags <= offered for offered in self.devices.tags]))
+        return known[tags]
+
+    def _no_tags(self) -> dict[frozenset[str], Bools]:
+        return {}
+
+    @property
+    def platform(self) -> "Platform":
+        """Devices and links as arrays, compiled on first use."""
+        return self.cached("platform", Cluster._platform)
+
     def report(self) -> Report:
         """Devices, and the links between them."""
         parts = (device_sheet(self.devices), network_words(self.bandwidth_bps, self.latency_s))
@@ -157,6 +174,22 @@ class Cluster(Displayed):
 
     def __hash__(self) -> int:
         return hash((self.devices, self.bandwidth_bps.tobytes()))
+
+    def _platform(self) -> "Platform":
+        from streamsim.platform import platform_of
+
+        devices = self.devices
+        return platform_of(
+            self.n_devices,
+            seconds_per_byte=8 / self.bandwidth_bps,
+            cores=devices.cores,
+            latency=self.latency_s,
+            egress=8 / devices.egress_bps,
+            ingress=8 / devices.ingress_bps,
+            overhead=self.overhead_s,
+            overhead_per_byte=self.overhead_s_per_byte,
+            gap=self.gap_s,
+        )
 
     def _checked(self, column: str, values: ArrayLike, *, least: float, diagonal: float) -> Floats:
         size = len(self.devices)

@@ -12,6 +12,7 @@ import numpy as np
 from streamplace.errors import GraphError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.buffers import MessageLoads, check_messages
+from streamplace.model.caching import Caching
 from streamplace.model.columns import frozen, is_text, same_fields
 from streamplace.model.display import Pictured, data_frame
 from streamplace.model.messages import counted, quoted, shown
@@ -53,7 +54,7 @@ CULPRIT = "consistency culprit"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class StreamGraph(Pictured):
+class StreamGraph(Caching, Pictured):
     """A stream-processing application.
 
     Several sources and sinks and parallel streams are allowed; cycles and operators that no source
@@ -166,6 +167,9 @@ class StreamGraph(Pictured):
     @property
     def charged_ipt(self) -> Floats:
         """Instructions per input tuple of each operator, with its part of the streams' ``ipt``."""
+        return self.cached("charged_ipt", StreamGraph._charged_ipt)
+
+    def _charged_ipt(self) -> Floats:
         streams, flow, ipt = self.streams, self.flow, self.operators.ipt
         if not streams.ipt.any():
             return ipt
@@ -190,6 +194,9 @@ class StreamGraph(Pictured):
         Messages are those at the graph's rate and parallelism that the operator's ``ipt`` does not
         contain; see `streamplace.model.buffers`.
         """
+        return self.cached("charged_constant", StreamGraph._charged_constant)
+
+    def _charged_constant(self) -> Floats:
         messages, constant = self.message_loads, self.operators.constant
         if messages is None:
             return constant
@@ -287,6 +294,8 @@ class StreamGraph(Pictured):
                 windows=self.window_rows(),
                 joins=operators.fires_all,
                 inputs=streams.inputs(),
+                parallelism=operators.balanced_parallelism,
+                payload=streams.bytes_per_tuple(),
             )
         except CycleError as error:
             raise self._cyclic(error.order) from None

@@ -55,6 +55,8 @@ def busiest_parts(groups: ArrayLike, parallelism: ArrayLike) -> Floats:
     [64.0, 64.0, 100.0]
     """
     m, p = np.asarray(groups, np.int64), np.asarray(parallelism, np.int64)
+    if not m.any():
+        return p.astype(np.float64)
     return np.where(m > 0, m / np.maximum(-(-m // p), 1), p)
 
 

@@ -1,17 +1,17 @@
 """Problem: a graph to place on a cluster, under constraints; compiled once to arrays."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from streamplace.errors import PlacementError, ProblemError
 from streamplace.model.arrays import Bools, Floats, Ints
+from streamplace.model.caching import Caching
 from streamplace.model.cluster import Cluster
-from streamplace.model.columns import distinct_rows, frozen
+from streamplace.model.columns import frozen
 from streamplace.model.constraints import Constraints
 from streamplace.model.display import Pictured
 from streamplace.model.graph import StreamGraph
@@ -25,13 +25,12 @@ from streamplace.model.units import LARGEST, Quantity, format_bytes
 
 if TYPE_CHECKING:
     from streamsim import Instance
+    from streamsim.arrays import Records
     from streamsim.passes import Pass
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
-class Problem(Pictured):
+class Problem(Caching, Pictured):
     """The input of a placer: a graph, a cluster, constraints and costs.
 
     Attributes
@@ -60,7 +59,6 @@ class Problem(Pictured):
     seconds: Floats | None
     moving: Moving | None
     rules: PlacementRules | None = field(init=False, repr=False)
-    _compiled: dict[str, Any] = field(init=False, repr=False)
 
     def __init__(
         self,
@@ -78,7 +76,6 @@ class Problem(Pictured):
         size = self.n_operators, self.n_devices
         put("moving", None if moving is None else moving.fitting(*size))
         put("rules", compile_rules(graph, cluster, self.constraints))
-        put("_compiled", {})
 
     @property
     def instance(self) -> "Instance":
@@ -133,17 +130,6 @@ class Problem(Pictured):
 
     def __repr__(self) -> str:
         return f"<Problem {self.graph.title}; {counted(self.n_devices, 'device')}>"
-
-    def cached(self, name: str, make: Callable[["Problem"], T]) -> T:
-        """Return a value that depends only on the problem, computed on first use.
-
-        All callers share the object. It must not change, unless that is what it is for.
-        """
-        try:
-            value: T = self._compiled[name]
-        except KeyError:
-            value = self._compiled[name] = make(self)
-        return value
 
     def at_rate(self, total: Quantity) -> "Problem":
         """Return the same problem at another total rate of the sources; see `StreamGraph`."""
@@ -246,40 +232,30 @@ class Problem(Pictured):
     def _arrays(self) -> "Instance":
         from streamsim.instance import instance_of
 
-        operators, streams = self.graph.operators, self.graph.streams
-        cluster, devices = self.cluster, self.cluster.devices
         per_tuple, device_type = self._costs()
         return instance_of(
             self.graph.flow,
+            self.cluster.platform,
             seconds=per_tuple,
-            payload=streams.bytes_per_tuple(),
-            parallelism=operators.balanced_parallelism,
             device_type=device_type,
-            cores=devices.cores,
-            seconds_per_byte=8 / cluster.bandwidth_bps,
-            latency=cluster.latency_s,
-            egress=8 / devices.egress_bps,
-            ingress=8 / devices.ingress_bps,
-            overhead=cluster.overhead_s,
-            overhead_per_byte=cluster.overhead_s_per_byte,
-            gap=cluster.gap_s,
             constant=self._constants(),
-            subtasks=operators.parallelism,
+            subtasks=self.graph.operators.parallelism,
         )
 
     def _load(self) -> Floats:
         return frozen(self.instance.full_load[:, self.instance.device_type])
 
     def _pass(self) -> "Pass":
-        from streamsim.passes import compile_pass
+        from streamsim.passes import compile_pass, link_records
 
-        streams = self.graph.streams
-        inherits = np.flatnonzero(np.isnan(streams.payload))
-        message = np.arange(len(streams))
-        if len(inherits):
-            shared = distinct_rows(streams.source[inherits], streams.selectivity[inherits])[1]
-            message[inherits] = len(streams) + shared
-        return compile_pass(self.instance, message=message)
+        links = self.cluster.cached("links", lambda cluster: link_records(cluster.platform))
+        streams = self.graph.cached("streams of a pass", self._pass_streams)
+        return compile_pass(self.instance, streams=streams, links=links)
+
+    def _pass_streams(self, graph: StreamGraph) -> "Records":
+        from streamsim.passes import stream_records
+
+        return stream_records(self.instance, message=graph.streams.messages())
 
     def _costs(self) -> tuple[Floats, Ints]:
         """Core seconds per tuple, operators × device types, and the type of each device."""

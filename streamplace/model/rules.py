@@ -19,6 +19,7 @@ from streamplace.model.keep_apart import keep_apart, rivals_of
 from streamplace.model.memory import left_over, made_room, most, needed, packed, used
 from streamplace.model.messages import listed, quoted
 from streamplace.model.streams import CHAINED
+from streamplace.model.tags import RequiredTags, required_tags
 from streamplace.model.units import format_bytes
 
 
@@ -150,17 +151,15 @@ def compile_rules(
     ProblemError
         When the constraints contain unknown names or contradict each other.
     """
-    tagged = [v for v, tags in enumerate(graph.operators.requires) if tags]
-    c = constraints
-    chains = _chains(graph)
-    unruled = not (c.pin or c.colocate or c.exlocate or c.allowed or tagged or chains)
+    c, chains, required = constraints, _chains(graph), required_tags(graph)
+    unruled = not (c.pin or c.colocate or c.exlocate or c.allowed or required.sets or chains)
     if unruled and not graph.operators.memory.any():
         return None
     unit = _units(graph, [*c.colocate, *chains])
     need = needed(graph, cluster, unit)
     if unruled and need is None:
         return None
-    allowed = _allowed(graph, cluster, c, unit, tagged)
+    allowed = _allowed(graph, cluster, c, unit, required)
     apart = _apart(graph, cluster, c.exlocate, unit)
     if need is None:
         return PlacementRules(unit, allowed, apart, _witness(graph, unit, allowed, apart))
@@ -260,7 +259,7 @@ def _units(graph: StreamGraph, groups: Sequence[frozenset[str]]) -> Ints:
 
 
 def _allowed(
-    graph: StreamGraph, cluster: Cluster, c: Constraints, unit: Ints, tagged: list[int]
+    graph: StreamGraph, cluster: Cluster, c: Constraints, unit: Ints, required: RequiredTags
 ) -> Bools:
     allowed = np.ones((int(unit.max()) + 1, cluster.n_devices), bool)
     limits = [(v, frozenset({device}), "pin") for v, device in c.pin.items()]
@@ -269,25 +268,9 @@ def _allowed(
         row = _rows(graph, [name], what)
         mask = _mask(cluster, devices, f"{what} of {quoted(name)}")
         _narrow(graph, allowed, unit[row], mask, unit)
-    if tagged:
-        _narrow(graph, allowed, unit[tagged], _offers(graph, cluster, tagged), unit)
+    if required.sets:
+        _narrow(graph, allowed, unit[required.operator], required.offers(graph, cluster), unit)
     return allowed
-
-
-def _offers(graph: StreamGraph, cluster: Cluster, tagged: list[int]) -> Bools:
-    """Whether each device has the tags that these operators require, operators × devices."""
-    requires, kinds = graph.operators.requires, dict[frozenset[str], int]()
-    kind = [kinds.setdefault(requires[v], len(kinds)) for v in tagged]
-    offered = np.array([[needs <= tags for tags in cluster.devices.tags] for needs in kinds])
-    somewhere = offered.any(axis=1)
-    if not somewhere.all():
-        k = int(np.argmin(somewhere))
-        name = graph.operators.name[tagged[kind.index(k)]]
-        raise ProblemError(
-            f"operator {quoted(name)} requires {listed(sorted(list(kinds)[k]))}, "
-            "which no device offers; add the tag to a device"
-        )
-    return np.asarray(offered[kind])
 
 
 def _mask(cluster: Cluster, devices: frozenset[str], where: str) -> Bools:

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamplace.errors import GraphError
-from streamplace.model.arrays import Bools, Floats, Ints
+from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.columns import (
+    distinct_rows,
     float_column,
     int_column,
     plain_number,
@@ -202,6 +203,18 @@ class Streams:
     def chained(self) -> Bools:
         """Whether the ends of each stream run in one thread."""
         return np.array([kind == CHAINED for kind in self.partitioning], np.bool_)
+
+    def messages(self) -> Longs:
+        """Number of the message that each stream carries, equal for those with the same output.
+
+        They inherit the payload of one operator and send equally many tuples.
+        """
+        message = np.arange(len(self))
+        inherits = np.flatnonzero(np.isnan(self.payload))
+        if len(inherits):
+            shared = distinct_rows(self.source[inherits], self.selectivity[inherits])[1]
+            message[inherits] = len(self) + shared
+        return message
 
     def inputs(self) -> Ints | None:
         """Number of each stream's input, equal for equal names; None if no stream names one."""

@@ -121,17 +121,18 @@ class Placer:
         answer, seconds = self._answer(problem, objective, seed, budget)
         bound = objective.bound(problem) if answer.bound is None else answer.bound
         value, bound = verified(problem, objective, answer.placement, answer.value, bound)
-        return self._result(problem, objective, seed, seconds, replace(answer, value=value), bound)
+        return self._result(problem, objective, seed, seconds, answer, value, bound)
 
     def attempt(
         self, problem: Problem, objective: Objective, *, seed: int = 0, budget: Budget | None = None
     ) -> Result:
         """Place without the independent evaluation, as part of a larger search."""
         answer, seconds = self._answer(problem, objective, seed, budget)
-        if answer.value is None:
-            answer = replace(answer, value=objective.value(problem, answer.placement))
+        value = answer.value
+        if value is None:
+            value = objective.value(problem, answer.placement)
         bound = objective.bound(problem) if answer.bound is None else answer.bound
-        return self._result(problem, objective, seed, seconds, answer, bound)
+        return self._result(problem, objective, seed, seconds, answer, value, bound)
 
     def _answer(
         self, problem: Problem, objective: Objective, seed: int, budget: Budget | None
@@ -159,14 +160,14 @@ class Placer:
         seed: int,
         seconds: float,
         answer: Found,
+        value: float,
         bound: float | None,
     ) -> Result:
-        assert answer.value is not None
-        LOG.info("%s: %.6g in %.1f ms", self.name, answer.value, 1000 * seconds)
+        LOG.info("%s: %.6g in %.1f ms", self.name, value, 1000 * seconds)
         return Result(
             answer.placement,
             objective.name,
-            answer.value,
+            value,
             self.name,
             seed,
             seconds,

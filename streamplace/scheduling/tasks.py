@@ -59,17 +59,18 @@ def tasks_of(problem: Problem) -> Tasks:
 def _compiled_tasks(problem: Problem) -> Tasks:
     one_pass, instance, rules = problem.one_pass, problem.instance, problem.rules
     n, none = problem.n_operators, np.zeros(0)
-    work = one_pass.work[:, one_pass.devices["type"]]
-    unit, apart, memory, room = np.arange(n, dtype=np.int32), np.zeros((0, 2), np.int32), none, none
+    work = one_pass.work.take(instance.device_type, axis=1)
+    unit, n_units, memory, room = np.arange(n, dtype=np.int32), n, none, none
+    apart = np.zeros((0, 2), np.int32)
     if rules is not None:
         work = np.where(rules.allowed[rules.unit], work, np.inf)
-        unit, apart = np.array(rules.unit, np.int32), rules.apart
+        unit, n_units, apart = np.array(rules.unit, np.int32), rules.n_units, rules.apart
         if rules.memory is not None and rules.room is not None:
             memory, room = np.array(rules.memory), np.array(rules.room)
-    both = np.concatenate((apart, apart[:, ::-1])).astype(np.int32) if len(apart) else apart
-    n_units = int(unit.max()) + 1
-    rival_start, rows = group_by(np.ascontiguousarray(both[:, 0]), n_units)
+    rival_start, rivals = _rivals(apart, n_units)
     member_start, members = group_by(unit, n_units)
+    core_start = np.zeros(problem.n_devices + 1, np.int32)
+    np.cumsum(one_pass.devices["cores"], out=core_start[1:])
     return Tasks(
         work=np.ascontiguousarray(work),
         release=np.array(one_pass.operators["release"]),
@@ -84,15 +85,24 @@ def _compiled_tasks(problem: Problem) -> Tasks:
         fixed_s=fixed_times(one_pass),
         latency=np.array(one_pass.links["latency"]),
         wire=np.array(one_pass.links["seconds_per_byte"]),
-        core_start=np.concatenate(([0], np.cumsum(one_pass.devices["cores"]))).astype(np.int32),
+        core_start=core_start,
         unit=unit,
         member_start=member_start,
         members=members,
         rival_start=rival_start,
-        rivals=np.ascontiguousarray(both[rows, 1]),
+        rivals=rivals,
         memory=memory,
         room=room,
     )
+
+
+def _rivals(apart: Ints, n_units: int) -> tuple[Ints, Ints]:
+    """Rivals of every unit, as ``rival_start`` and ``rivals`` of `Tasks`."""
+    if not len(apart):
+        return np.zeros(n_units + 1, np.int32), np.zeros(0, np.int32)
+    one, other = np.concatenate((apart, apart[:, ::-1])).T
+    start, rows = group_by(np.ascontiguousarray(one, np.int32), n_units)
+    return start, np.ascontiguousarray(other[rows], np.int32)
 
 
 @inlined_kernel

@@ -19,7 +19,7 @@ from streamsim.pass_rules import DOPPLER, GIPH, PLACETO, PRESETS, Rules
 from streamsim.passes.bounds import Bounds, bounds
 from streamsim.passes.chain import Chain, Part
 from streamsim.passes.compiled import Pass
-from streamsim.passes.compiling import compile_pass
+from streamsim.passes.compiling import compile_pass, link_records, stream_records
 from streamsim.passes.line import Conflict, conflict, lines, merged_order
 from streamsim.passes.makespans import makespans
 from streamsim.passes.rank import upward_rank
@@ -41,10 +41,12 @@ __all__ = [
     "bounds",
     "compile_pass",
     "conflict",
+    "link_records",
     "lines",
     "makespans",
     "merged_order",
     "schedule",
+    "stream_records",
     "synchronous_makespans",
     "upward_rank",
 ]

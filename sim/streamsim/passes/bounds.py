@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from streamsim.arrays import Bools, Floats, Ints
+from streamsim.arrays import Bools, Floats
 from streamsim.jit import kernel
 from streamsim.passes.compiled import Pass
 from streamsim.passes.sending import fixed_seconds, sending_seconds
@@ -85,8 +85,10 @@ def _longest_path(one_pass: Pass, may: Bools, latency: Floats, wire: Floats) -> 
             size, target = one_pass.streams[e].size, one_pass.streams[e].target
             fixed_s = fixed_seconds(one_pass, e)
             soonest[:] = begin[v]
-            for a in range(d):  # where v may not run, its end is infinite
+            for a in range(d):
                 end = begin[v, a]
+                if end == np.inf:  # v may not run there
+                    continue
                 for b in range(d):
                     arrival = end + sending_seconds(latency[a, b], size, wire[a, b], fixed_s)
                     soonest[b] = arrival if arrival < soonest[b] else soonest[b]
@@ -134,17 +136,23 @@ def _longest_path_to_nearest(one_pass: Pass, may: Bools, latency: Floats, wire: 
 
 def _work_bound(one_pass: Pass, may: Bools) -> float:
     """Largest bound by work over the classes of hardware."""
-    types = one_pass.devices["type"].astype(np.int32)
-    total = one_pass.work.sum(axis=0)
-    speed = np.divide(1.0, total, out=np.ones_like(total), where=total > 0)[types]
-    return float(_over_classes(one_pass.work, types, speed, one_pass.devices["cores"] * speed, may))
+    return float(_over_classes(one_pass, one_pass.work.sum(axis=0), may))
 
 
 @kernel
-def _over_classes(work: Floats, types: Ints, speed: Floats, power: Floats, may: Bools) -> float:
-    """Largest ratio of effort to power, over all devices and each set with confined operators."""
+def _over_classes(one_pass: Pass, total: Floats, may: Bools) -> float:
+    """Largest ratio of effort to power, over all devices and each set with confined operators.
+
+    ``total`` [C] is the work of all operators on a device of each type, the inverse of its speed.
+    """
     n, d = may.shape
-    least = _least_effort(work, types, speed, may)
+    speed, power = np.ones(d), np.empty(d)
+    for a in range(d):
+        device = one_pass.devices[a]
+        if total[device.type] > 0:
+            speed[a] = 1.0 / total[device.type]
+        power[a] = device.cores * speed[a]
+    least = _least_effort(one_pass, speed, may)
     example, effort, count = np.empty(n, np.int64), np.zeros(n), 0  # operators of one class
     for v in range(n):
         k = 0
@@ -175,12 +183,12 @@ def _within(may: Bools, u: int, v: int) -> bool:
 
 
 @kernel
-def _least_effort(work: Floats, types: Ints, speed: Floats, may: Bools) -> Floats:
+def _least_effort(one_pass: Pass, speed: Floats, may: Bools) -> Floats:
     """Least w(v, d) g_d of every operator over the devices that it may run on."""
     n, d = may.shape
     least = np.full(n, np.inf)
     for v in range(n):
         for a in range(d):
             if may[v, a]:
-                least[v] = min(least[v], work[v, types[a]] * speed[a])
+                least[v] = min(least[v], one_pass.work[v, one_pass.devices[a].type] * speed[a])
     return least

@@ -15,6 +15,7 @@ from streamsim.passes.compiled import (
     records,
 )
 from streamsim.passes.rank import levels, upward_rank
+from streamsim.platform import Platform
 
 
 def compile_pass(
@@ -24,6 +25,8 @@ def compile_pass(
     message: ArrayLike | None = None,
     release: ArrayLike | None = None,
     priority: ArrayLike | None = None,
+    streams: Records | None = None,
+    links: Records | None = None,
 ) -> Pass:
     """Compile the work and bytes of σ seconds' worth of tuples.
 
@@ -42,6 +45,10 @@ def compile_pass(
     priority
         Priorities for the queue of that name, shape [N]; by default the upward rank
         (`upward_rank`).
+    streams
+        `stream_records` for the same σ, if there are any already; ``message`` is then ignored.
+    links
+        `link_records`, if there are any already.
 
     Examples
     --------
@@ -59,9 +66,9 @@ def compile_pass(
     n = instance.n_operators
     compiled = Pass(
         operators=_operators(instance),
-        streams=_streams(instance, span, message),
+        streams=stream_records(instance, span, message) if streams is None else streams,
         devices=_devices(instance),
-        links=_links(instance),
+        links=link_records(instance) if links is None else links,
         work=np.ascontiguousarray((span * instance.input_rate)[:, None] * instance.seconds),
         order=instance.order,
         stream_index=instance.stream_index,
@@ -69,7 +76,8 @@ def compile_pass(
         overhead=instance.overhead,
         overhead_per_byte=instance.overhead_per_byte,
     )
-    compiled.operators["release"] = _per_operator(release, n)
+    if release is not None:
+        compiled.operators["release"] = _per_operator(release, n)
     compiled.operators["priority"] = (
         upward_rank(compiled) if priority is None else _per_operator(priority, n)
     )
@@ -80,7 +88,7 @@ def _operators(instance: Instance) -> Records:
     return records(
         OPERATOR,
         level=levels(instance.source, instance.target, instance.n_operators),
-        inputs=np.diff(instance.in_start),
+        inputs=instance.in_start[1:] - instance.in_start[:-1],
         out_start=instance.out_start,
         out_end=instance.out_end,
     )
@@ -96,7 +104,11 @@ def _devices(instance: Instance) -> Records:
     )
 
 
-def _streams(instance: Instance, span: float, message: ArrayLike | None) -> Records:
+def stream_records(
+    instance: Instance, seconds: float | None = None, message: ArrayLike | None = None
+) -> Records:
+    """Streams of a pass of σ seconds, which do not depend on the platform."""
+    span = _span(instance) if seconds is None else seconds
     size, tuples = span * instance.traffic, span * instance.tuples
     first, more = _shared_outputs(instance, _by_source(instance, message), size, tuples)
     return records(
@@ -110,14 +122,15 @@ def _streams(instance: Instance, span: float, message: ArrayLike | None) -> Reco
     )
 
 
-def _links(instance: Instance) -> Records:
-    cards = np.maximum(instance.egress[:, None], instance.ingress[None, :])
+def link_records(platform: Platform | Instance) -> Records:
+    """Links of a pass, which depend on the platform alone."""
+    cards = np.maximum(platform.egress[:, None], platform.ingress[None, :])
     np.fill_diagonal(cards, 0.0)
     return records(
         LINK,
-        latency=instance.latency,
-        link=instance.seconds_per_byte,
-        seconds_per_byte=np.maximum(instance.seconds_per_byte, cards),
+        latency=platform.latency,
+        link=platform.seconds_per_byte,
+        seconds_per_byte=np.maximum(platform.seconds_per_byte, cards),
     )
 
 
@@ -129,8 +142,8 @@ def _span(instance: Instance) -> float:
     return 1.0 / fastest
 
 
-def _per_operator(values: ArrayLike | None, n: int) -> Floats:
-    full = np.zeros(n) if values is None else np.array(values, np.float64)
+def _per_operator(values: ArrayLike, n: int) -> Floats:
+    full = np.array(values, np.float64)
     if full.shape != (n,) or np.isnan(full).any():
         raise ValueError(f"give one number for each of the {n} operators")
     return full

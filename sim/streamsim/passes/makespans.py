@@ -76,7 +76,7 @@ def makespans(
 
 
 class _Latest(threading.local):
-    """Buffers of the latest pass of this thread, whose runs begin anew in the same ones."""
+    """Buffers of the latest pass of this thread; the next one of the same size has them too."""
 
     prepared: tuple[Pass, Rules, tuple[State, Transfers | None, Case]] | None = None
 
@@ -85,14 +85,25 @@ _latest = _Latest()
 
 
 def _prepared(one_pass: Pass, rules: Rules) -> tuple[State, Transfers | None, Case]:
-    """Buffers and rules for the kernels; on small passes, making them takes longer than a run."""
+    """Buffers and rules for the kernels; on small passes, making them takes longer than a run.
+
+    A run leaves nothing in them but the number of cores of each device.
+    """
     kept = _latest.prepared
-    if kept is not None and kept[0] is one_pass and kept[1] is rules:
+    if kept is not None and kept[1] is rules and kept[0] is one_pass:
         return kept[2]
-    made = *new_buffers(one_pass, rules), new_case(one_pass, rules)
+    if kept is not None and kept[1] is rules and _size(kept[0]) == _size(one_pass):
+        made = kept[2]
+        made[0].devices["free"] = one_pass.devices["cores"]
+    else:
+        made = *new_buffers(one_pass, rules), new_case(one_pass, rules)
     if max(one_pass.n_operators, one_pass.n_devices) <= KEPT:
         _latest.prepared = one_pass, rules, made
     return made
+
+
+def _size(one_pass: Pass) -> tuple[int, int, int]:
+    return one_pass.n_operators, one_pass.n_streams, one_pass.n_devices
 
 
 def new_buffers(one_pass: Pass, rules: Rules) -> tuple[State, Transfers | None]:

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from streamsim.arrays import Floats, Ints, Records
+from streamsim.arrays import Floats, Ints
 from streamsim.jit import kernel
 from streamsim.passes.compiled import Pass
-from streamsim.passes.sending import fixed_times, sending_times
+from streamsim.passes.sending import fixed_seconds, sending_seconds
 
 
 def upward_rank(one_pass: Pass) -> Floats:
@@ -14,24 +14,21 @@ def upward_rank(one_pass: Pass) -> Floats:
     rank(v) = w̄(v) + max over streams (v, u) of (c̄(v, u) + rank(u)), where w̄ is the mean over
     devices and c̄ the mean over ordered pairs of different devices.
     """
-    d, streams, links = one_pass.n_devices, one_pass.streams, one_pass.links
+    d, links = one_pass.n_devices, one_pass.links
     share = np.bincount(one_pass.devices["type"], minlength=one_pass.work.shape[1]) / d
     pairs = max(1, d * (d - 1))
-    transfer = sending_times(
-        links["latency"].sum() / pairs,
-        streams["size"],
-        links["seconds_per_byte"].sum() / pairs,
-        fixed_times(one_pass),
-    )
-    return _longest_to_end(streams, one_pass.work @ share, transfer)
+    latency, wire = links["latency"].sum() / pairs, links["seconds_per_byte"].sum() / pairs
+    return _longest_to_end(one_pass, one_pass.work @ share, float(latency), float(wire))
 
 
 @kernel
-def _longest_to_end(streams: Records, work: Floats, transfer: Floats) -> Floats:
+def _longest_to_end(one_pass: Pass, work: Floats, latency: float, wire: float) -> Floats:
     rank = work.copy()
-    for e in range(len(streams) - 1, -1, -1):
-        u = streams[e].source
-        rank[u] = max(rank[u], work[u] + transfer[e] + rank[streams[e].target])
+    for e in range(len(one_pass.streams) - 1, -1, -1):
+        stream = one_pass.streams[e]
+        transfer = sending_seconds(latency, stream.size, wire, fixed_seconds(one_pass, e))
+        u = stream.source
+        rank[u] = max(rank[u], work[u] + transfer + rank[stream.target])
     return rank
 
 

@@ -5,8 +5,10 @@ import pytest
 from hypothesis import assume, given, settings
 from passes_cases import Situation, situations, tasks
 from streamsim import build_instance
-from streamsim.pass_rules import Network
+from streamsim.arrays import Ints
+from streamsim.pass_rules import Network, Queue
 from streamsim.passes import (
+    Pass,
     Rules,
     bounds,
     compile_pass,
@@ -162,3 +164,27 @@ def test_the_same_buffers_serve_pass_after_pass() -> None:
             together = makespans(one, batch, rules)
             apart = [makespans(one, [place], rules)[0] for place in batch]
             assert together.tolist() == apart
+
+
+@pytest.mark.parametrize("network", NETWORKS)
+@pytest.mark.parametrize("queue", ["fifo", "priority", "order"])
+@settings(max_examples=20)
+@given(situation=situations())
+def test_passes_of_one_size_in_turn_have_their_own_makespans(
+    network: Network, queue: Queue, situation: Situation
+) -> None:
+    """They share buffers, which a schedule does not."""
+    one, rules = situation.one, Rules(queue=queue, network=network)
+    other = one._replace(devices=one.devices.copy(), work=one.work * 2)
+    other.devices["cores"] += 1
+    for each in (one, other, one):
+        alone = [makespan_alone(each, place, rules) for place in situation.placements]
+        assert makespans(each, situation.placements, rules).tolist() == alone
+
+
+def makespan_alone(one_pass: Pass, place: Ints, rules: Rules) -> float:
+    """Makespan in buffers of its own; ∞ if the order contradicts the streams."""
+    try:
+        return schedule(one_pass, place, rules).makespan
+    except ValueError:
+        return np.inf
