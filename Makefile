@@ -21,7 +21,7 @@ define install
 	--python $(1)/bin/python $(2) || $(1)/bin/pip install --quiet --disable-pip-version-check $(2); }
 endef
 
-.PHONY: demo test test-all lint docs bench bench-once fuzz page build clean pyflink extras
+.PHONY: demo test test-all lint docs bench bench-once fuzz page build sbom clean pyflink extras
 
 demo: $(READY)
 	@$(BIN)/python examples/demo.py demo
@@ -82,6 +82,14 @@ build: $(READY)
 	@rm -rf dist
 	$(BIN)/python -m build --no-isolation
 	$(BIN)/twine check --strict dist/*
+
+# What an installation of the wheel consists of, as CycloneDX beside it.
+sbom: build
+	@rm -rf dist/env && $(PYTHON) -m venv --without-pip dist/env
+	$(BIN)/uv pip install --quiet --python dist/env/bin/python -c constraints.txt dist/*.whl
+	$(BIN)/uv tool run --from cyclonedx-bom cyclonedx-py environment --pyproject pyproject.toml \
+		--output-reproducible --validate -o dist/sbom.cdx.json dist/env/bin/python
+	@rm -rf dist/env
 
 clean:
 	rm -rf $(VENV) demo dist site .coverage

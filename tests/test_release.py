@@ -5,6 +5,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml
+from packaging.requirements import Requirement
 
 import streamplace
 
@@ -64,3 +66,38 @@ def test_the_metadata_of_the_package_is_complete() -> None:
         assert f"Programming Language :: Python :: 3.{minor}" in classifiers
     for word in ("Operating System ::", "Topic ::", "Intended Audience ::"):
         assert word in classifiers
+
+
+def requirements(*texts: str) -> dict[str, set[str]]:
+    """Name → limits of its version."""
+    read = map(Requirement, texts)
+    return {one.name: {str(limit) for limit in one.specifier} for one in read}
+
+
+def test_the_conda_recipe_requires_what_the_package_does() -> None:
+    """And has its version, license and command; two packages have other names in conda-forge."""
+    recipe = yaml.safe_load((ROOT / "conda" / "recipe.yaml").read_text(encoding="utf-8"))
+    assert recipe["context"]["version"] == PROJECT["version"]
+    about = recipe["about"]
+    assert (about["license"], about["summary"]) == (PROJECT["license"], PROJECT["description"])
+    (name, target), *_ = PROJECT["scripts"].items()
+    assert recipe["build"]["python"]["entry_points"] == [f"{name} = {target}"]
+    required = requirements(*PROJECT["dependencies"], f"python{PROJECT['requires-python']}")
+    for pypi, conda in {"matplotlib": "matplotlib-base", "ortools": "ortools-python"}.items():
+        required[conda] = required.pop(pypi)
+    assert requirements(*recipe["requirements"]["run"]) == required
+    system = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["build-system"]
+    host = requirements(*recipe["requirements"]["host"][1:])
+    assert host == requirements("pip", *system["requires"])
+
+
+def test_packages_whose_private_interfaces_are_used_are_capped() -> None:
+    """A new version may change them without a word. What numba calls core is not documented."""
+    sources = [*(ROOT / "streamplace").rglob("*.py"), *(ROOT / "sim").rglob("*.py")]
+    private = re.compile(r"^\s*from (numba(?=\.core)|\w+(?=(?:\.\w+)*\._))", re.MULTILINE)
+    used = {name for file in sources for name in private.findall(file.read_text("utf-8"))}
+    used.remove("streamplace")
+    assert used == {"numba", "ray", "torch"}
+    extras = [x for part in PROJECT["optional-dependencies"].values() for x in part]
+    limits = requirements(*PROJECT["dependencies"], *extras)
+    assert {name for name in used if not any(x.startswith("<") for x in limits[name])} == set()

@@ -23,7 +23,7 @@ class File(click.Path):
         """Parse a path; addresses of the web are refused."""
         if value == "-":
             return Path("/dev/stdout" if isinstance(param, Output) else "/dev/stdin")
-        if isinstance(value, str) and value.startswith(("http://", "https://")):
+        if isinstance(value, str) and value.startswith(("http:/", "https:/")):
             raise SettingError(
                 f"{shown(value)} is an address, and streamplace reads files; download it first"
             )

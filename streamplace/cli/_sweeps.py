@@ -47,11 +47,13 @@ def dry_run(function: F) -> F:
 
 @contextmanager
 def resumable(output: Path | None) -> Iterator[None]:
-    """Say at Ctrl-C in this block that repeating the command continues, if it writes to a file."""
+    """Say at Ctrl-C in this block that repeating the command continues, or how it would."""
     try:
         yield
     except KeyboardInterrupt:
-        if output is not None:
+        if output is None:
+            say("stopped; nothing was kept, but with -o the same command continues where it ended")
+        else:
             say(f"stopped; {output} holds what is done, and the same command continues from there")
         raise
 

@@ -86,8 +86,9 @@ def _units(mips: str | None, bandwidth: str | None, cluster_file: Path | None) -
 
     if cluster_file is None:
         mips, bandwidth = mips or DEFAULTS["mips"], bandwidth or DEFAULTS["bandwidth"]
-        words = f"CPU in devices of {mips}, traffic in links of {bandwidth}"
-        return _Units(units.mips(mips), units.bandwidth_bps(bandwidth), words)
+        speed = units.mips(mips)
+        words = f"CPU in devices of {units.format_speed(speed)}, traffic in links of {bandwidth}"
+        return _Units(speed, units.bandwidth_bps(bandwidth), words)
     for name, value in {"mips": mips, "bandwidth": bandwidth}.items():
         if value is not None:
             raise SettingError(f"--{name} and --cluster exclude each other; drop one")

@@ -280,8 +280,10 @@ def profile_(
     if as_json:
         print_json(graph_to_dict(graph))
     else:
+        from streamplace.model.units import digits
+
         where = "" if output is None else f" → {output}"
-        say(f"{graph.n_operators} operators, {graph.source_rate:g} tuples/s{where}")
+        say(f"{graph.n_operators} operators, {digits(graph.source_rate, 6)} tuples/s{where}")
         print_about(graph)
     for fact in (LOCAL_COST, MESSAGE_COST, CONSISTENCY):
         if fact in graph.attributes:

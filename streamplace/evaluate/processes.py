@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from itertools import chain
 from multiprocessing.connection import Connection
 from threading import Thread
@@ -72,7 +73,8 @@ def _pooled(
         try:
             for chunk in coming:
                 try:
-                    under_way.append((chunk, pool.submit(_work, chunk)))
+                    with _interrupts_wait():  # the first call starts the processes
+                        under_way.append((chunk, pool.submit(_work, chunk)))
                 except BrokenProcessPool:
                     return [*(earlier for earlier, _ in under_way), chunk]
                 if len(under_way) == AHEAD * jobs:
@@ -94,6 +96,22 @@ def _refuse(item: Any, why: str) -> Any:
         "a worker process was killed, perhaps because memory ran out; run the command again with "
         "fewer --jobs (saved results are not computed again)"
     )
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of the block, and never meet the processes that it starts.
+
+    They inherit what is blocked; else they would print where Ctrl-C met their imports.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 _process_work: Work[Any, Any]

@@ -15,6 +15,7 @@ from streamplace.model.messages import shown
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.report import Report, duration, percent
+from streamplace.model.units import digits
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -87,11 +88,11 @@ class QueueRun(Displayed):
     def report(self) -> Report:
         """Throughput, latencies and queues, or the reasons why there are none."""
         simulated = f"  simulated: {duration(self.duration)} in steps of {duration(self.dt)}"
-        if self.relative_throughput is None:
+        if self.relative_throughput is None or self.throughput is None:
             return Report(("With queues: no result.", *self.warnings, simulated))
         title = (
             f"With queues: {percent(self.relative_throughput)} of the offered tuples, "
-            f"{self.throughput:g} source tuples/s at the sinks"
+            f"{digits(self.throughput, 6)} source tuples/s at the sinks"
         )
         steady = "never" if self.time_to_steady is None else duration(self.time_to_steady)
         longest = sorted(self.queues.items(), key=lambda item: -item[1])[:MOST_LONGEST]

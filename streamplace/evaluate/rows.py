@@ -9,6 +9,7 @@ from streamplace.evaluate.best_values import Optima, look_up
 from streamplace.evaluate.paired import compared
 from streamplace.evaluate.results import ResultColumns, ResultsTable
 from streamplace.model.arrays import Floats
+from streamplace.model.units import digits
 from streamplace.placers.result import PROVEN
 
 
@@ -62,7 +63,7 @@ Table = dict[float | None, dict[str, Row]]
 
 def heading(rate: float | None) -> str:
     """Title of the table of a rate."""
-    return "own rates" if rate is None else f"{rate:g} tuples/s"
+    return "own rates" if rate is None else f"{digits(rate, 6)} tuples/s"
 
 
 def rows_by_rate(results: ResultsTable, optima: Optima) -> Table:

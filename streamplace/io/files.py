@@ -266,6 +266,8 @@ def _reason(error: Exception) -> str:
         return "no such file or directory; correct the path"
     if isinstance(error, PermissionError):
         return "permission denied; change its permissions or name another file"
+    if type(error) is ValueError and "embedded null" in str(error):  # Pythons differ in the words
+        return "its name contains a null byte; correct the path"
     if isinstance(error, gzip.BadGzipFile | EOFError | zlib.error):
         return (
             f"it is not a complete gzip file ({shown(str(error))}); download or generate it again"

@@ -20,7 +20,7 @@ from streamplace.model.operators import ALL, EACH, Operator, Operators
 from streamplace.model.report import Report
 from streamplace.model.sheets import about_parts, operator_sheet
 from streamplace.model.streams import Stream, Streams
-from streamplace.model.units import LARGEST, Quantity, format_rate, total_rate
+from streamplace.model.units import LARGEST, Quantity, digits, format_rate, total_rate
 
 if TYPE_CHECKING:
     from networkx import MultiDiGraph
@@ -316,7 +316,8 @@ class StreamGraph(Caching, Pictured):
             name = quoted(operators.name[streams.target[e]])
             raise GraphError(
                 f"operator {name} fires once per set of one tuple from every input, but "
-                f"{streams.label(e)} brings {more:g} tuples/s and {streams.label(f)} {less:g}; "
+                f"{streams.label(e)} brings {digits(more, 6)} tuples/s and {streams.label(f)} "
+                f"{digits(less, 6)}; "
                 "give them the same rate, by their selectivities, or let it fire 'each'"
             )
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from streamplace.errors import SettingError
 from streamplace.model.messages import counted
+from streamplace.model.units import digits
 
 USUAL_CONFIDENCE = 0.9
 ROUNDING = 1e-9
@@ -43,7 +44,7 @@ class RateInterval(NamedTuple):
         return RateInterval(*(factor * one for one in self))
 
     def __str__(self) -> str:
-        return f"{self.value:.4g} tuples/s ({self.low:.4g} to {self.high:.4g})"
+        return f"{digits(self.value)} tuples/s ({digits(self.low)} to {digits(self.high)})"
 
 
 class Quantile(NamedTuple):

@@ -16,6 +16,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.report import Heading, Report, duration, percent
 from streamplace.model.sheets import about_parts
+from streamplace.model.units import digits
 from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective
 
@@ -139,7 +140,7 @@ class Result(Pictured):
         interval = self.interval
         if interval is not None and self.errors is not None:
             yield (
-                f"Throughput: {interval.low:.4g} to {interval.high:.4g} tuples/s, with "
+                f"Throughput: {digits(interval.low)} to {digits(interval.high)} tuples/s, with "
                 f"{self.errors.words}"
             )
 

@@ -2,12 +2,16 @@
 
 from dataclasses import dataclass
 from math import inf
+from typing import Final
 
 import numpy as np
 
 from streamplace.errors import SettingError
 from streamplace.model.graph import StreamGraph
 from streamplace.planning.offers import Catalogue
+
+SHORT_QUEUES: Final = "short queues"
+"""The purpose of the headroom that a latency asks for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +65,7 @@ class Headroom:
         """Multiple of the rate that each purpose adds to the plan, without those equal to 1."""
         shares = {
             "a restart": self.of_catching_up(),
-            "short queues": self.of_waiting(graph, catalogue),
+            SHORT_QUEUES: self.of_waiting(graph, catalogue),
             "the share that stays free": self.flat,
         }
         return {reason: 1 / (1 - share) for reason, share in shares.items() if share}

@@ -1,6 +1,7 @@
 """Refusals: messages on why no machines carry a rate, and which rate they do carry."""
 
 from fractions import Fraction
+from operator import itemgetter
 
 import numpy as np
 
@@ -12,10 +13,14 @@ from streamplace.planning.bounds import CostBound
 from streamplace.planning.contents import allowed
 from streamplace.planning.cuts import least_parallelism, least_subtasks, useless_offer
 from streamplace.planning.demand import Demand
+from streamplace.planning.headroom import SHORT_QUEUES
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.slots import slot_groups, slots_of
 from streamplace.planning.steps import promised_rate
+
+LARGE_RESERVE = 2
+"""Multiple of the rate from which a refusal names the reserve first."""
 
 
 def check_tags(problem: PlanProblem) -> None:
@@ -44,7 +49,7 @@ def check_offers(problem: PlanProblem) -> None:
 def refusal(problem: PlanProblem, bound: CostBound | None) -> str:
     """Say why no machines carry a rate, and which rate they do carry."""
     demand, catalogue = problem.demand, problem.catalogue
-    asked = f"{digits(problem.rate, 6)} tuples/s"
+    asked = f"{digits(problem.rate, 6)} tuples/s{_large_reserve(problem)}"
     promised = promised_rate(problem)
     carried = (
         f"the largest rate with a plan is {digits(promised, 6)} tuples/s"
@@ -61,14 +66,23 @@ def refusal(problem: PlanProblem, bound: CostBound | None) -> str:
         return f"{nothing} {asked}: {_short_resource(demand, catalogue)}; {carried}"
     if problem.cluster is not None:
         return (
-            f"no plan for {asked} was found within the budget, and none is excluded; "
+            f"no plan was found within the budget for {asked}, and none is excluded; "
             f"the machines or the links between them may be too slow; raise the budget, or lower "
             f"the rate ({carried})"
         )
     return (
-        f"no plan for {asked} was found within the budget, and none is excluded; raise "
+        f"no plan was found within the budget for {asked}, and none is excluded; raise "
         f"the budget or at_most ({carried})"
     )
+
+
+def _large_reserve(problem: PlanProblem) -> str:
+    """Say which reserve, rather than the rate, makes the plan large; an empty text if none does."""
+    reason, factor = max(problem.reserves.items(), key=itemgetter(1), default=("", 1.0))
+    if factor < LARGE_RESERVE:
+        return ""
+    less = " (a longer latency needs less)" if reason == SHORT_QUEUES else ""
+    return f", where room for {digits(factor, 3)} times as much is reserved for {reason}{less}"
 
 
 def slow_operator(problem: PlanProblem) -> str:

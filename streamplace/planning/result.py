@@ -20,6 +20,7 @@ from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.messages import counted
 from streamplace.model.placement import Placement
 from streamplace.model.report import Bar, Part, Report, Sheet, percent
+from streamplace.model.units import digits
 from streamplace.planning.hours import PlanHour, hour_parts, machines_in_words
 from streamplace.planning.slots import PlanSlots
 
@@ -206,9 +207,9 @@ class PlanResult(Pictured):
         parts: list[Part] = [
             Sheet(("machines", "number", "slots of each", "subtasks on them"), machines),
             Sheet(("resource", "", "in use"), resources),
-            f"{self.rate:g} tuples/s {self._costs()} {number} machine{'s' if number > 1 else ''}. "
-            f"{_proof(self)}",
-            f"The placement carries {self.carries:.6g} tuples/s{_likely(self)}. "
+            f"{digits(self.rate, 6)} tuples/s {self._costs()} "
+            f"{number} machine{'s' if number > 1 else ''}. {_proof(self)}",
+            f"The placement carries {digits(self.carries, 6)} tuples/s{_likely(self)}. "
             f"{_limit(self.limit)}",
             *_reserve(self),
             str(self.slots),
@@ -227,7 +228,7 @@ class PlanResult(Pictured):
         unit = "cost per hour" if self.priced else "machines"
         machines = counted(sum(self.machines.values()), "machine")
         cost = f"{self.cost:g} per hour, " if self.priced else ""
-        title = f"{self.rate:g} tuples/s: {cost}{machines}"
+        title = f"{digits(self.rate, 6)} tuples/s: {cost}{machines}"
         whole = (self.graph, self.cluster, self.placement)
         return draw_machines(PlanPicture(*whole, title, self.hours, self.cost, unit))
 
@@ -320,8 +321,8 @@ def _likely(result: PlanResult) -> str:
     if interval is None or errors is None:
         return ""
     return (
-        f" by the model; with {errors.words} it carries {interval.low:.4g} to {interval.high:.4g}, "
-        f"and at least {errors.at_least(result.carries):.4g}"
+        f" by the model; with {errors.words} it carries {digits(interval.low)} to "
+        f"{digits(interval.high)}, and at least {digits(errors.at_least(result.carries))}"
     )
 
 
@@ -375,6 +376,6 @@ def _limit(limit: PlanLimit) -> str:
 
 
 def _neighbour(word: str, step: PlanStep) -> str:
-    rate = f"a placement for {step.rate:.6g} tuples/s" if step.rate > 0 else "no placement"
+    rate = f"a placement for {digits(step.rate, 6)} tuples/s" if step.rate > 0 else "no placement"
     machines = machines_in_words(step.machines)
     return f"With one machine {word} ({machines}; {step.cost:g} per hour), {rate} was found."

@@ -16,6 +16,7 @@ from streamplace.errors import StreamplaceError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.expansion import Expansion, expand
 from streamplace.model.problem import Problem
+from streamplace.model.units import digits
 from streamplace.planning.deployment import ROUNDING
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.result import PlanResult
@@ -49,7 +50,7 @@ def contradictions(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
         full = expand(result.graph.at_rate(result.carries)).graph
         reached = float(throughput(Problem(full, result.cluster).instance, place[None])[0])
         if reached < 1 - CLOSE or result.carries < result.rate / (1 - asked.headroom) * (1 - CLOSE):
-            yield f"it says that it carries {result.carries:.6g} tuples/s, and does not"
+            yield f"it says that it carries {digits(result.carries, 6)} tuples/s, and does not"
 
 
 def _of_parallelism(asked: PlanProblem, result: PlanResult) -> Iterator[str]:

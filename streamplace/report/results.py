@@ -17,6 +17,7 @@ from streamplace.model.arrays import Floats
 from streamplace.model.expansion import named_problem
 from streamplace.model.messages import printable
 from streamplace.model.problem import Problem
+from streamplace.model.units import digits
 from streamplace.objectives.registry import DEFAULT, OBJECTIVES
 from streamplace.planning.curve import PlanCurve
 from streamplace.planning.result import PlanResult, PlanStep, contents_of
@@ -52,7 +53,7 @@ def add_results(document: ReportDocument, subject: object) -> None:
     elif isinstance(subject, Trained):
         document["training"] = training_part(subject)
     elif isinstance(subject, PlanResult):
-        document["title"] = printable(f"{subject.graph.name}: {subject.rate:g} tuples/s")
+        document["title"] = printable(f"{subject.graph.name}: {digits(subject.rate, 6)} tuples/s")
         document["plan"], document["problems"] = plan_part(subject)
     elif isinstance(subject, PlanCurve):
         document["title"] = printable(subject.results[0].graph.name)

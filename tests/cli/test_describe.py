@@ -46,6 +46,7 @@ def test_cpu_is_measured_in_devices_of_the_cluster(
     out = run("describe", graph, "--cluster", "c.toml").out
     assert "devices of 5000 MIPS, the mean of the 2 in c.toml" in out
     assert "links of 500 Mbps" in out
+    assert "CPU in devices of 12000 MIPS" in run("describe", graph, "--mips", "12e3").out
     refused = run("describe", graph, "--cluster", "c.toml", "--mips", "100")
     assert (refused.status, refused.out) == (2, "")
     assert "--mips and --cluster exclude each other" in refused.err

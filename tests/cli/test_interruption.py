@@ -1,11 +1,15 @@
 """Ctrl-C at every moment: exit code 130 and one line."""
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from problems import fork_join
+
+from streamplace.io.graphs import graph_to_dict
 
 SITE = """
 import os, signal, sys
@@ -17,6 +21,14 @@ class Interrupting:
 
 sys.meta_path.insert(0, Interrupting())
 """
+AT_A_WORKER = """
+import os, signal, sys
+
+if any("spawn_main" in word for word in sys.orig_argv) and not os.path.exists("interrupted"):
+    open("interrupted", "w").close()
+    os.killpg(0, signal.SIGINT)
+"""
+"""A terminal sends Ctrl-C to all processes of the command, here while a worker starts."""
 EARLY = ["streamplace.cli.main", "click", "streamplace.errors", "numpy"]
 LATER = ["numba", "pydantic", "rich.table"]
 
@@ -48,3 +60,46 @@ def test_a_process_that_ignores_ctrl_c_goes_on_ignoring_it(graph: str, tmp_path:
     """As shells start what runs in the background."""
     done = interrupted("click", tmp_path, "sh", "-c", 'trap "" INT; exec "$@"', "sh")
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def on_a_data_set(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command on 20 graphs by two processes, with one Ctrl-C while they start."""
+    (folder / "site").mkdir(exist_ok=True)
+    (folder / "site" / "sitecustomize.py").write_text(AT_A_WORKER)
+    graphs = [json.dumps({**graph_to_dict(fork_join()), "name": f"g{i}"}) for i in range(20)]
+    (folder / "set.jsonl").write_text("\n".join(graphs) + "\n")
+    paths = [str(folder / "site"), *filter(None, os.environ.get("PYTHONPATH", "").split(":"))]
+    environment = {**os.environ, "PYTHONPATH": ":".join(paths)}
+    command = [sys.executable, "-m", "streamplace", words[0], "set.jsonl", *words[1:], "--jobs=2"]
+    return subprocess.run(
+        command, capture_output=True, text=True, env=environment, cwd=folder, timeout=300,
+        start_new_session=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "kept"),
+    [
+        (["place", "--placer", "metis", "-o", "answers.jsonl"], "answers.jsonl"),
+        (["compare", "--placers", "metis,round-robin", "-o", "out"], "out"),
+        (["compare", "--placers", "metis,round-robin"], None),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else "",
+)
+def test_after_ctrl_c_the_same_command_continues(
+    tmp_path: Path, words: list[str], kept: str | None
+) -> None:
+    """It says so, or what to add for it; workers say nothing, and the second run is complete."""
+    stopped = on_a_data_set(tmp_path, *words)
+    told = (
+        f"stopped; {kept} holds what is done, and the same command continues from there"
+        if kept
+        else "stopped; nothing was kept, but with -o the same command continues where it ended"
+    )
+    assert stopped.stderr.split("\n") == [told, "", "error: interrupted", ""]
+    assert (stopped.returncode, stopped.stdout) == (130, "")
+    again = on_a_data_set(tmp_path, *words)
+    assert again.returncode == 0, again.stderr
+    assert (
+        "20 of 20 graphs placed" if words[0] == "place" else "20 graphs"
+    ) in again.stdout + again.stderr

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from streamplace.errors import SettingError
 from streamplace.model.intervals import (
     PredictionErrors,
+    RateInterval,
     conformal_quantile,
     least_jobs,
 )
@@ -102,3 +103,9 @@ def test_a_confidence_is_between_nothing_and_certainty(confidence: float) -> Non
 
 def test_number_of_jobs_that_a_confidence_needs() -> None:
     assert [least_jobs(c) for c in (0.5, 0.8, 0.9, 0.95, 0.99)] == [1, 4, 9, 19, 99]
+
+
+def test_rates_of_intervals_are_printed_without_exponents() -> None:
+    """Rates of Flink jobs have five digits or more."""
+    told = "123500 tuples/s (99000 to 1235000)"
+    assert str(RateInterval(99_000, 123_456, 1_234_567)) == told

@@ -4,8 +4,8 @@ import pytest
 from planning_cases import pipeline
 
 import streamplace
-from streamplace import Budget, Operator, StreamGraph
-from streamplace.errors import SettingError
+from streamplace import Budget, Operator, Stream, StreamGraph
+from streamplace.errors import ProblemError, SettingError
 from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer
 
@@ -47,6 +47,32 @@ def test_impossible_headroom_is_refused(options: dict[str, float], message: str)
     """In one line."""
     with pytest.raises(SettingError, match=message):
         Headroom(**options)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        (
+            Headroom(latency=1e-6),
+            "where room for 24000 times as much is reserved for short queues (a longer latency "
+            "needs less): with max_parallelism 8, ",
+        ),
+        (
+            Headroom(restart=1e6, catch_up=1),
+            "where room for 1000000 times as much is reserved for a restart: with max_parallelism",
+        ),
+        (Headroom(), "no offers carry 50000 tuples/s: with max_parallelism 8, the busiest subtask"),
+    ],
+)
+def test_a_refusal_names_the_reserve_that_makes_a_plan_large(asked: Headroom, told: str) -> None:
+    """Else the operator's limit seems to be the reason."""
+    source = Operator("source", ipt=8000, rate=1.0, max_parallelism=8)
+    graph = StreamGraph.of("keyed", [source, Operator("x"), Operator("y")],
+                           [Stream("source", "x"), Stream("x", "y")])  # fmt: skip
+    rate = 500 if asked.share(graph, OFFERS) else 50_000
+    with pytest.raises(ProblemError) as refused:
+        streamplace.plan(graph, rate=rate, offers=OFFERS, headroom=asked)
+    assert told in str(refused.value)
 
 
 @pytest.mark.parametrize("constant", [0.0, 0.3, 0.9, 1.3])

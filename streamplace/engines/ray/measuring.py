@@ -11,6 +11,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
 from streamplace.model.operators import Operator
 from streamplace.model.streams import Stream
+from streamplace.model.units import digits
 
 LIMITED = 0.95
 """A source that generates less than this part of its rate is held back."""
@@ -41,7 +42,7 @@ class Interval:
             if measured.rate < LIMITED * operator.rate
         ]
         notes += [
-            f"rate of {name}: held back, it generates {rate:.4g} of {full:.4g} tuples/s"
+            f"rate of {name}: held back, it generates {digits(rate)} of {digits(full)} tuples/s"
             for name, full, rate in limited
         ]
         measured = StreamGraph.of(graph.name, operators, streams)

@@ -9,7 +9,7 @@ from streamplace.model.display import Displayed, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.report import MOST_ROWS, Bar, Report, Sheet, percent, some
-from streamplace.model.units import format_bandwidth
+from streamplace.model.units import digits, format_bandwidth
 from streamplace.objectives.throughput.advice import RateAdvice, best_move
 from streamplace.objectives.throughput.loads import (
     CardLoad,
@@ -84,7 +84,7 @@ class Sustained(Displayed):
     @property
     def words(self) -> str:
         """Relative and absolute throughput."""
-        return f"{percent(self.value)} of the sources' rate, {self.throughput:g} tuples/s"
+        return f"{percent(self.value)} of the sources' rate, {digits(self.throughput, 6)} tuples/s"
 
     @property
     def verdict(self) -> str:
@@ -162,7 +162,7 @@ class Sustained(Displayed):
 
     def _title(self) -> str:
         """Sustained rate, and whether it is all of the sources' rate."""
-        offered = f"{self.offered:g} tuples/s"
+        offered = f"{digits(self.offered, 6)} tuples/s"
         if self.bottleneck.load <= 1:
             return f"sustains all {offered} of the sources"
         return f"sustains {self.throughput:g} of the sources' {offered} ({percent(self.value)})"

@@ -13,6 +13,7 @@ from streamplace.engines.flink.measure.source_rates import SourceRate, offered_r
 from streamplace.model.display import Displayed
 from streamplace.model.messages import counted, listed
 from streamplace.model.report import Part, Report, Sheet, duration, percent, some
+from streamplace.model.units import digits
 from streamplace.planning.result import PlanResult
 
 LEAST_GAIN = 0.005
@@ -168,7 +169,7 @@ def summary_of_advice(advice: Advice) -> Report:
         *_today(advice),
         *map(_rate, advice.sources),
         _operators(advice.operators),
-        f"For {advice.rate:.6g} tuples/s:",
+        f"For {digits(advice.rate, 6)} tuples/s:",
         *advice.plan.report().parts,
         *_unknown(advice.unknowns),
         *_change(advice),
@@ -206,7 +207,8 @@ def _today(advice: Advice) -> Iterator[str]:
     if current.idle:
         yield f"Without subtasks of this job: {listed(current.idle)}."
     if advice.carried is not None:
-        text = f"Where the job runs now, it can carry {advice.carried:.4g} tuples/s, by the model"
+        rate = f"{digits(advice.carried)} tuples/s"
+        text = f"Where the job runs now, it can carry {rate}, by the model"
         errors = advice.plan.errors
         yield text + (
             "."
@@ -216,7 +218,7 @@ def _today(advice: Advice) -> Iterator[str]:
 
 
 def _rate(source: SourceRate) -> str:
-    text = f"Source {source.name} emits {source.observed:.4g} tuples/s"
+    text = f"Source {source.name} emits {digits(source.observed)} tuples/s"
     if source.windows is not None:
         text += " ({:.4g} and {:.4g} in two windows)".format(*source.windows)
     if source.pending is not None:

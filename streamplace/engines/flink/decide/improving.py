@@ -33,6 +33,7 @@ from streamplace.io.ledger import LedgerEntry, errors_for, note_run
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import PROFILE_DRIFT
 from streamplace.model.trust import check_trust
+from streamplace.model.units import digits
 
 BY = "flink move"
 
@@ -178,7 +179,7 @@ class JobImprover:
         if flow is None:
             return None
         carries, errors = proposal.interval, proposal.errors
-        self.tell(f"there: {flow.rate:.4g} tuples/s (measured), predicted were {carries}")
+        self.tell(f"there: {digits(flow.rate)} tuples/s (measured), predicted were {carries}")
         if self.ledger is not None and flow.rate > 0:
             entry = LedgerEntry(
                 proposal.measured.graph.name,

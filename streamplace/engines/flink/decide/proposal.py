@@ -11,6 +11,7 @@ from streamplace.engines.live import Measurement
 from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.messages import quoted
 from streamplace.model.report import duration
+from streamplace.model.units import digits
 
 LEAST_GAIN = 0.02
 """Minimum relative gain of a move; predictions are too inexact for smaller ones."""
@@ -90,7 +91,7 @@ class Proposal:
             yield str(self.splitting)
 
     def _about_layouts(self) -> Iterator[str]:
-        yield f"now: {self.rate:.4g} tuples/s (measured)"
+        yield f"now: {digits(self.rate)} tuples/s (measured)"
         for name, shares in self.measured.shares.items():
             yield (
                 f"keys of {quoted(name)} are skewed: its {len(shares)} subtasks read "
@@ -103,17 +104,17 @@ class Proposal:
             yield f"with {self.errors.words}, {chosen.name} carries {self.interval}"
         if self.asked is None and not self.measured.is_limited and self.decision.stays:
             yield (
-                f"the job keeps up with its sources where it runs ({self.rate:.4g} tuples/s), so "
-                "moving it gains nothing; to place it for more, give --rate"
+                f"the job keeps up with its sources where it runs ({digits(self.rate)} tuples/s), "
+                "so moving it gains nothing; to place it for more, give --rate"
             )
             return
         yield from self.decision.sentences()
         if self.moves:
             lost = self.outage * self.rate
             yield (
-                f"moving it should gain at least {self.gain:.4g} tuples/s and stops it for about "
-                f"{duration(self.outage)}, in which {lost:.4g} tuples wait; that is made up for in "
-                f"{duration(lost / self.gain)}"
+                f"moving it should gain at least {digits(self.gain)} tuples/s and stops it for "
+                f"about {duration(self.outage)}, in which {digits(lost)} tuples wait; that is made "
+                f"up for in {duration(lost / self.gain)}"
             )
 
     def to_json(self) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import Operator
 from streamplace.model.streams import Stream
+from streamplace.model.units import digits
 from streamplace.placers.registry import Budget
 
 SHARES = (1 / 2, 1 / 4, 3 / 4)
@@ -66,9 +67,9 @@ class Splitting:
         names = " or ".join(map(quoted, self.before))
         which = "," if len(self.before) == 1 else ", whichever divides its CPU time best,"
         return (
-            f"the chain {shown(self.chain)} limits the job to {self.now:.4g} tuples/s; if it is "
-            f"split in front of {names}{which} the job can be placed for {about} "
-            f"{self.carries:.4g} tuples/s, {100 * (self.carries / self.now - 1):.0f} % more: "
+            f"the chain {shown(self.chain)} limits the job to {digits(self.now)} tuples/s; if it "
+            f"is split in front of {names}{which} the job can be placed for {about} "
+            f"{digits(self.carries)} tuples/s, {100 * (self.carries / self.now - 1):.0f} % more: "
             "in the program, call startNewChain() on that operator (disableChaining() on a sink), "
             "start the job again with its state, and give 'flink move' again"
         )

@@ -8,6 +8,7 @@ from streamplace.engines.flink.rest.answer_shapes import Job
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.model.messages import quoted
+from streamplace.model.units import digits
 
 
 def processed_tuples(
@@ -62,7 +63,7 @@ def _held_back(
         return 0.0
     doubts.append(
         f"rate of {task.name}: it sent nothing during the measurement, because of watermark "
-        f"alignment or missing input; {sent / age:.3g} tuples/s is its mean since the job's "
+        f"alignment or missing input; {digits(sent / age, 3)} tuples/s is its mean since the job's "
         "start, and its CPU is unknown; profile for longer"
     )
     return sent / age

@@ -9,7 +9,7 @@ from streamplace.engines.flink.measure.sampling import Activity, pending_of, sen
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.errors import SettingError
 from streamplace.model.messages import listed, quoted
-from streamplace.model.units import LARGEST, Quantity, tuple_rate
+from streamplace.model.units import LARGEST, Quantity, digits, tuple_rate
 
 _FACTOR = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*[x×]\s*", re.ASCII)
 
@@ -113,8 +113,8 @@ def asked_rate(rate: Quantity, sources: Sequence[SourceRate]) -> float:
         )
     if not 0 < factor * offered <= LARGEST:
         raise SettingError(
-            f"--rate {rate} is a multiple of {offered:.4g} tuples/s, which the sources are offered "
-            f"now; the result must be above 0 and at most {LARGEST:g}"
+            f"--rate {rate} is a multiple of {digits(offered)} tuples/s, which the sources are "
+            f"offered now; the result must be above 0 and at most {LARGEST:g}"
         )
     return factor * offered
 

@@ -9,6 +9,7 @@ from streamplace.engines.flink.measure.source_rates import emitted
 from streamplace.engines.flink.rest.answer_shapes import Job
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.model.messages import quoted, shown
+from streamplace.model.units import digits
 
 GARBAGE_TIME = "Status.JVM.GarbageCollector.All.Time"
 """Metric of a TaskManager: milliseconds that all its garbage collectors have used."""
@@ -61,9 +62,9 @@ def check_rates(seen: JobProfile) -> None:
         if not agree(*halves, activity.seconds / 2, activity.unsure):
             first, second = halves
             raise UnsteadyJob(
-                f"source {quoted(source.name)} sent {first:.4g} tuples/s and then {second:.4g}; "
-                f"wait until two windows differ by less than {ALIKE:.0%}, or watch for longer with "
-                "--seconds"
+                f"source {quoted(source.name)} sent {digits(first)} tuples/s and then "
+                f"{digits(second)}; wait until two windows differ by less than {ALIKE:.0%}, or "
+                "watch for longer with --seconds"
             )
 
 

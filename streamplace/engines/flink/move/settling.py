@@ -15,6 +15,7 @@ from streamplace.engines.flink.move.carried import PERIODIC_LIMIT_MS
 from streamplace.engines.flink.move.state import checkpoint_counts
 from streamplace.engines.flink.rest.answer_shapes import Job
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Refusal, Rest
+from streamplace.model.units import digits
 
 LOOK_SECONDS = 0.5
 RATE_SECONDS = 5.0
@@ -179,7 +180,7 @@ def _check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow) ->
     else:
         return
     raise FlinkError(
-        f"job {job} reads {flow.rate:.4g} tuples/s, {flow.rate / before.rate:.0%} of the "
+        f"job {job} reads {digits(flow.rate)} tuples/s, {flow.rate / before.rate:.0%} of the "
         f"{before.rate:.4g} before it was moved ({required})"
     )
 

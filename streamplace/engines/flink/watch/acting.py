@@ -32,6 +32,7 @@ from streamplace.io.watch_store import (
     utc_now,
 )
 from streamplace.model.messages import listed
+from streamplace.model.units import digits
 
 BY = "flink watch"
 AGAIN_SECONDS = 10.0
@@ -164,9 +165,10 @@ class WatchMover:
         if flow is None or decision.value is None:
             return moved.job
         self.log.amend(number, replace(ended, measured=flow.rate))
+        between = " to ".join(digits(x) for x in (decision.low, decision.high) if x is not None)
         self.tell(
-            f"there: {flow.rate:.4g} tuples/s (measured); it should carry {decision.value:.4g} "
-            f"({decision.low:.4g} to {decision.high:.4g})"
+            f"there: {digits(flow.rate)} tuples/s (measured); it should carry "
+            f"{digits(decision.value)} ({between})"
         )
         if self.ledger is not None and flow.rate > 0 and decision.low is not None:
             entry = LedgerEntry(

@@ -14,6 +14,7 @@ from streamplace.errors import SettingError
 from streamplace.io.watch_store import WatchRound
 from streamplace.model.messages import counted
 from streamplace.model.report import duration, percent
+from streamplace.model.units import digits
 
 HIDDEN = 1.2
 """Assumed ratio of what arrives for sources to what they emit under back-pressure."""
@@ -196,7 +197,7 @@ def state_words(seen: WatchRound, model: JobModel | None) -> str:
     """Rate of a job, and the load of what limits it, in words."""
     blocked = ", held back" if seen.is_limited else ""
     waits = f", {seen.backlog:.4g} wait" if seen.backlog else ""
-    text = f"{seen.rate:.4g} tuples/s{blocked}{waits} on {_managers(seen.machines)}"
+    text = f"{digits(seen.rate)} tuples/s{blocked}{waits} on {_managers(seen.machines)}"
     if model is None:
         return text
     carries = model.present.carries
@@ -223,7 +224,7 @@ def reason_words(model: JobModel, target: WatchPlan, seen: WatchRound) -> str:
     if model.present.carries.low >= rate:
         return f"the rate may soon exceed what is carried; {where} should carry {carries}"
     return (
-        f"the present layout may carry only {model.present.carries.low:.4g} of {rate:.4g} "
+        f"the present layout may carry only {digits(model.present.carries.low)} of {digits(rate)} "
         f"tuples/s; {where} should carry {carries}"
     )
 
