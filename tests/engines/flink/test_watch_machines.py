@@ -324,7 +324,7 @@ def test_a_watch_that_was_killed_while_it_started_starts_nothing_twice(
     if joins:
         site.slots["dev-1"] = []
     again = site.rounds(seconds=90)
-    site.passes(again, 9)
+    site.passes(again, 1 if joins else 9)
     assert site.calls == []
     assert site.decisions[0] == ("start", state)
     assert site.used == (["dev-0", "dev-1"] if joins else ["dev-0"])
@@ -439,9 +439,9 @@ def test_a_move_to_as_many_task_managers_stops_none(site: Site) -> None:
     assert (site.used, site.calls) == (["dev-0"], [])
 
 
-@pytest.mark.parametrize(("uses", "calls"), [(False, 2), (True, 1)])
-def test_a_stop_that_fails_is_told_once_and_tried_again_unless_it_is_used(
-    site: Site, uses: bool, calls: int
+@pytest.mark.parametrize(("then", "calls"), [("stays", 2), ("is used", 1), ("has gone", 1)])
+def test_a_stop_that_fails_is_told_once_and_tried_again_while_it_is_unused(
+    site: Site, then: str, calls: int
 ) -> None:
     """The job may be back there, and restart at that moment, so that it has no slot."""
     site.used = ["dev-0", "dev-1"]
@@ -452,7 +452,9 @@ def test_a_stop_that_fails_is_told_once_and_tried_again_unless_it_is_used(
     failed = [line for line in told if "'dev-1' is not stopped" in line]
     assert len(failed) == 1
     assert "exit code 5: no such machine; this is tried again after 10 min" in failed[0]
-    if uses:
+    if then == "has gone":
+        del site.slots["dev-1"]
+    if then == "is used":
         site.rate = 95
         site.passes(rounds)
         assert site.used == ["dev-0", "dev-1"]
@@ -569,7 +571,7 @@ def test_plans_for_more_task_managers_use_copies_of_the_fastest_one() -> None:
 
 @pytest.fixture
 def flink(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedFlink]:
-    """A job on the only TaskManager that carries half of its rate, and is cancelled then."""
+    """A job on the only TaskManager that may not carry its rate, and is cancelled then."""
     here, more = plan("dev-0"), plan("dev-0", "dev-0 (new)")
     new = NewDevices("dev-0", ("dev-0 (new)",))
     model = JobModel(FIRST, "shop", (here, more), 0, here, "the CPU", new)
@@ -589,20 +591,24 @@ def flink(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedFlink]:
         yield answering
 
 
+def acting_options(flink: ScriptedFlink, folder: Path) -> list[str]:
+    """Options of a watch that may move the job, and has a command with arguments."""
+    script = folder / "two words"
+    script.write_text(f"#!/bin/sh\n{CALLS}")
+    script.chmod(0o755)
+    with zipfile.ZipFile(folder / "job.jar", "w") as made:
+        made.writestr("META-INF/MANIFEST.MF", "Main-Class: Job\n")
+    (folder / "lib").mkdir()
+    (folder / "lib" / "flink-dist-2.3.0.jar").touch()
+    command = ["--machines", f"'{script}' --zone 'north east'", "--at-most", "2"]
+    where = ["--rest", flink.url, "--savepoints", folder.as_uri(), "--flink-home", str(folder)]
+    return ["--apply", "--policy", "ds2", *command, *where, str(folder / "job.jar")]
+
+
 def test_the_option_is_a_command_with_its_own_arguments(
     run: Callable, flink: ScriptedFlink, tmp_path: Path
 ) -> None:
-    script = tmp_path / "two words"
-    script.write_text(f"#!/bin/sh\n{CALLS}")
-    script.chmod(0o755)
-    with zipfile.ZipFile(tmp_path / "job.jar", "w") as made:
-        made.writestr("META-INF/MANIFEST.MF", "Main-Class: Job\n")
-    (tmp_path / "lib").mkdir()
-    (tmp_path / "lib" / "flink-dist-2.3.0.jar").touch()
-    command = f"'{script}' --zone 'north east'"
-    options = ("--apply", "--policy", "ds2", "--at-most", "2", "--machines", command)
-    saved = ("--savepoints", tmp_path.as_uri(), "--flink-home", str(tmp_path))
-    answer = run("flink", "watch", str(tmp_path / "job.jar"), "--rest", flink.url, *options, *saved)
+    answer = run("flink", "watch", *acting_options(flink, tmp_path))
     assert answer.status == 0, answer.err
     assert "1 TaskManager like dev-0 is started" in answer.err
     calls = (tmp_path / "two words.calls").read_text()
@@ -611,6 +617,25 @@ def test_the_option_is_a_command_with_its_own_arguments(
     assert [(one.kind, one.state) for one in record.decisions] == [("start", "begun")]
     shown = run("flink", "history")
     assert "start, 1 → 2" in shown.out
+
+
+def test_the_command_stops_what_is_no_spare(
+    run: Callable, flink: ScriptedFlink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job leaves two TaskManagers, of which one is named as a spare."""
+
+    def carry_out(mover: WatchMover, model: JobModel, *_: Any) -> str:
+        mover.left(model.job, ["dev-1", "dev-2"])
+        return model.job
+
+    flink.answers |= healthy("dev-0", "dev-1", "dev-2") | {"GET /jobs": flink.answers["GET /jobs"]}
+    monkeypatch.setattr(WatchMover, "carry_out", carry_out)
+    more = WatchPlan(2, {"map": ["dev-0", "dev-1"]}, plan("dev-0", "dev-1").carries)
+    model = JobModel(FIRST, "shop", (plan("dev-0"), more), 0, plan("dev-0"), "the CPU")
+    monkeypatch.setattr(modelling.JobModeller, "__call__", lambda *_: model)
+    answer = run("flink", "watch", "--spare", "dev-2", *acting_options(flink, tmp_path))
+    assert answer.status == 0, answer.err
+    assert (tmp_path / "two words.calls").read_text() == "--zone north east stop dev-1\n"
 
 
 def test_options_that_cannot_be_meant_are_refused(run: Callable, flink: ScriptedFlink) -> None:
