@@ -579,7 +579,10 @@ def flink(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedFlink]:
         FIRST, 104.0, False, None, here.layout, {}, CheckpointTotals(1, 0), frozenset(["dev-0"])
     )
     monkeypatch.setattr(passing, "look_at", lambda *_: seen)
-    monkeypatch.setattr(modelling.JobModeller, "__call__", lambda *_: model)
+    less = JobModel(FIRST, "shop", (here,), 0, here, "the CPU")
+    monkeypatch.setattr(
+        modelling.JobModeller, "__call__", lambda own, _: model if own.may_start else less
+    )
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
     running = job("shop", "RUNNING", {"map": "RUNNING"})
     answers: dict[str, Any] = healthy("dev-0") | {
