@@ -77,7 +77,8 @@ if TYPE_CHECKING:
 @click.option(
     "--at-most",
     type=click.IntRange(1),
-    help="Largest number of TaskManagers that the job is moved to.  [default: all]",
+    help="Largest number of TaskManagers that the job is moved to. --machines starts no more than "
+    "these.  [default: all that are there]",
 )
 @click.option(
     "--machines",

@@ -233,9 +233,12 @@ def test_what_does_not_join_in_time_is_told_once_and_not_tried_again_for_ten_min
     rounds = site.rounds(seconds=90)
     site.rate = 95
     told = site.passes(rounds, 11)
-    failed = [line for line in told if line.startswith("no TaskManager was started")]
+    failed = [line for line in told if line.startswith("the start of 1 TaskManager failed: ")]
     assert len(failed) == 1
-    assert "only 0 of 1 joined within 90 s after the command; the job stays where" in failed[0]
+    assert (
+        "only 0 of 1 joined within 90 s after the command; nothing is started for 10 min"
+        in failed[0]
+    )
     assert (site.calls, site.decisions) == (["start dev-0"], [("start", "failed")])
     assert "1 more TaskManager would pay, but none is started for 9 min, because that" in told[4]
     site.passes(rounds, 3)
@@ -246,9 +249,12 @@ def test_what_does_not_join_in_time_is_told_once_and_not_tried_again_for_ten_min
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        ("echo early >&2; echo no quota left >&2; exit 3", "exit code 3: no quota left; the job"),
-        ("exit 4", "ended with exit code 4; the job stays where it runs"),
-        (None, "cannot be run: No such file or directory; the job"),
+        (
+            "echo early >&2; echo no quota left >&2; exit 3",
+            "exit code 3: no quota left; nothing is",
+        ),
+        ("exit 4", "ended with exit code 4; nothing is started for 10 min"),
+        (None, "cannot be run: No such file or directory; nothing is"),
     ],
 )
 def test_a_command_that_fails_leaves_the_job_where_it_runs(
@@ -263,7 +269,8 @@ def test_a_command_that_fails_leaves_the_job_where_it_runs(
     assert told in site.passes(rounds)[-1]
     calls = site.calls
     again = site.passes(rounds, 5)
-    assert not any("was started" in line for line in again)
+    assert not any("the start of" in line for line in again)
+    assert site.used == ["dev-0"]
     site.does("")
     site.passes(site.rounds(), 5)
     assert site.calls == calls
@@ -451,7 +458,7 @@ def test_a_stop_that_fails_is_told_once_and_tried_again_while_it_is_unused(
     told = site.passes(rounds, 9)
     failed = [line for line in told if "'dev-1' is not stopped" in line]
     assert len(failed) == 1
-    assert "exit code 5: no such machine; this is tried again after 10 min" in failed[0]
+    assert "exit code 5: no such machine; tried again after 10 min, if it is unused" in failed[0]
     if then == "has gone":
         del site.slots["dev-1"]
     if then == "is used":

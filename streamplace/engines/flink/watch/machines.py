@@ -32,7 +32,7 @@ from streamplace.io.watch_store import (
     seconds_since,
     utc_now,
 )
-from streamplace.model.messages import listed, quoted, shown
+from streamplace.model.messages import counted, listed, quoted, shown
 from streamplace.model.report import duration
 
 START, STOP = "start", "stop"
@@ -238,12 +238,14 @@ class Machines:
         """Note and tell that a start or a stop has failed, and wait before the next one."""
         self._open.pop(row, None)
         self.log.end(row, decision, FAILED, why, "")
-        again = f"this is tried again after {duration(AGAIN_SECONDS)}, if it still pays"
+        pause = duration(AGAIN_SECONDS)
         if decision.kind == STOP:
-            self.tell(f"{quoted(decision.transaction)} is not stopped: {why}; {again}")
+            name = quoted(decision.transaction)
+            self.tell(f"{name} is not stopped: {why}; tried again after {pause}, if it is unused")
             return
         self._again = self.monotonic() + AGAIN_SECONDS
-        self.tell(f"no TaskManager was started: {why}; the job stays where it runs; {again}")
+        what = counted(decision.machines[1] - decision.machines[0], "TaskManager")
+        self.tell(f"the start of {what} failed: {why}; nothing is started for {pause}")
 
 
 def _joined(decision: WatchDecision, managers: Collection[str]) -> list[str]:
