@@ -77,7 +77,15 @@ if TYPE_CHECKING:
 @click.option(
     "--at-most",
     type=click.IntRange(1),
-    help="Largest number of TaskManagers that the job is moved to.  [default: all]",
+    help="Largest number of TaskManagers that the job is moved to. --machines starts no more than "
+    "these.  [default: all that are there]",
+)
+@click.option(
+    "--machines",
+    metavar="CMD",
+    help="Command that starts and stops TaskManagers, with --apply. 'CMD start LIKE' starts one of "
+    "the kind of TaskManager LIKE, if --at-most allows more than there are; 'CMD stop NAME' stops "
+    "one that the job has left for fewer others. A run that takes longer than --timeout is killed.",
 )
 @click.option(
     "--spare",
@@ -119,7 +127,8 @@ def watch_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
     moves the job as 'flink move' does, and prints its new id. It moves nothing while checkpoints
     fail, when others change the job, or without a record of its decision. Rounds, decisions and
     outcomes are kept (see: streamplace flink history). A watch that was killed continues
-    from there, and never moves the job twice.
+    from there, and never moves the job twice. With --machines, it also starts TaskManagers that
+    a plan needs, and stops those that the job has left.
 
     A placed job cannot run without its TaskManagers. When one is lost for longer than --patience,
     the command ends the job and starts it from its last checkpoint, with a spare in place of the

@@ -2,7 +2,7 @@
 
 import json
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.rest.client import Rest
     from streamplace.engines.flink.watch.judging import Guards, RateJudge
     from streamplace.engines.flink.watch.log import WatchLog
+    from streamplace.engines.flink.watch.machines import MachineCommand
     from streamplace.engines.flink.watch.placed_job import PlacedJob
     from streamplace.engines.flink.watch.rounds import JobRounds
     from streamplace.engines.flink.watch.watch import Watch
@@ -36,6 +37,7 @@ class WatchRequest:
     least_time: float
     not_between: tuple[str, ...]
     at_most: int | None
+    machines: str | None
     seconds: float
     trust_profile: bool
     confidence: float | None
@@ -60,7 +62,7 @@ class WatchRequest:
         from streamplace.engines.flink.watch.starting import first_job, settled
         from streamplace.io.watch_store import WatchStore, usual_store
 
-        guards, judge = self._guards(), self._judge()
+        guards, judge, command = self._guards(), self._judge(), self._command()
         with ExitStack() as stack:
             store = stack.enter_context(closing(WatchStore(usual_store())))
             job = first_job(rest, store, self.job)
@@ -71,7 +73,7 @@ class WatchRequest:
             if self.metrics is not None:
                 stack.enter_context(served(metrics, self.metrics))
             engine = self._engine(rest, home)
-            rounds = self._rounds(engine, program, log, guards, judge)
+            rounds = self._rounds(engine, program, log, guards, judge, command)
             rounds.observe = metrics.add
             rounds.recall()
             watch = self._watch(engine, program, rounds)
@@ -85,9 +87,11 @@ class WatchRequest:
         log: "WatchLog",
         guards: "Guards",
         judge: "RateJudge",
+        command: "MachineCommand | None",
     ) -> "JobRounds":
         """Rounds that look at the rate, and move the job if that is wanted."""
         from streamplace.engines.flink.watch.acting import WatchMover
+        from streamplace.engines.flink.watch.machines import Machines
         from streamplace.engines.flink.watch.modelling import JobModeller
         from streamplace.engines.flink.watch.rounds import JobRounds
         from streamplace.io.ledger import usual_ledger
@@ -96,6 +100,10 @@ class WatchRequest:
         mover = None
         if program is not None and self.acts:
             mover = WatchMover(engine.moving(program), log, say, ledger, self.confidence)
+        machines = None
+        if mover is not None and command is not None:
+            machines = Machines(engine.rest, log, command, say, self.spares)
+            mover = replace(mover, left=machines.leave)
         model_of = JobModeller(
             engine,
             say,
@@ -104,8 +112,10 @@ class WatchRequest:
             self.trust_profile,
             self.confidence,
             ledger,
+            may_start=machines is not None,
         )
-        return JobRounds(engine.rest, log, judge, guards, model_of, mover, say, self.every)
+        rest, every = engine.rest, self.every
+        return JobRounds(rest, log, judge, guards, model_of, mover, say, every, machines=machines)
 
     def _watch(
         self, engine: "FlinkEngine", program: "Program | None", rounds: "JobRounds"
@@ -136,6 +146,19 @@ class WatchRequest:
         from streamplace.engines.flink.watch.judging import Guards, QuietHours
 
         return Guards(self.least_time, tuple(map(QuietHours.of, self.not_between)))
+
+    def _command(self) -> "MachineCommand | None":
+        """Command that starts and stops TaskManagers."""
+        from streamplace.engines.flink.watch.machines import MachineCommand
+        from streamplace.errors import SettingError
+
+        if self.machines is None:
+            return None
+        if not self.acts:
+            raise SettingError(
+                "--machines starts and stops TaskManagers where a move pays; give --apply, too"
+            )
+        return MachineCommand.of(self.machines, self.timeout)
 
     def _judge(self) -> "RateJudge":
         from streamplace.control.policy import POLICIES

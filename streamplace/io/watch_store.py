@@ -44,6 +44,7 @@ DELETE FROM rounds WHERE watch = ? AND id <= (
 """
 
 BEGUN, MOVED, RETURNED, FAILED, UNBEGUN = "begun", "moved", "returned", "failed", "not begun"
+DONE = "done"
 """States of a decision: written before anything is done, and the outcomes."""
 
 
@@ -103,19 +104,22 @@ class WatchRound:
 
 @dataclass(frozen=True, slots=True)
 class WatchDecision:
-    """A decision to start a job elsewhere, written before it is carried out.
+    """A decision to start a job elsewhere, or a TaskManager, written before it is carried out.
 
     Attributes
     ----------
     kind
-        ``"move"`` for the rate, ``"replace"`` for lost TaskManagers.
+        ``"move"`` for the rate, ``"replace"`` for lost TaskManagers, ``"start"`` and ``"stop"`` of
+        TaskManagers.
     transaction
         What identifies the start at the engine: the id of the successor for a move, the checkpoint
-        for a replacement.
+        for a replacement, the TaskManagers that were there before a start (JSON), the one that is
+        stopped.
     layout
-        Operator → device of each of its subtasks, or of all of them, afterwards.
+        Operator → device of each of its subtasks, or of all of them, afterwards; empty if the job
+        is not touched.
     machines
-        Numbers of TaskManagers, before and afterwards.
+        Numbers of TaskManagers, before and afterwards: of the job, or those that are there.
     low, value, high
         Tuples/s that were predicted; None without a prediction.
     state, outcome
@@ -141,6 +145,11 @@ class WatchDecision:
     after: str = ""
     measured: float | None = None
 
+    @property
+    def starts_job(self) -> bool:
+        """Whether the job is started elsewhere."""
+        return self.kind in ("move", "replace")
+
 
 @dataclass(frozen=True, slots=True)
 class WatchRecord:
@@ -161,6 +170,12 @@ def usual_store() -> Path:
 def utc_now() -> str:
     """Time for display."""
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def seconds_since(at: str) -> float:
+    """Seconds since such a time, by the clock of the day; at least 0."""
+    began = datetime.fromisoformat(at)
+    return max(0.0, (datetime.now(began.tzinfo) - began).total_seconds())
 
 
 class WatchStore:
@@ -286,10 +301,10 @@ class WatchStore:
         return [job for (job,) in self._read("SELECT job FROM watches", ())]
 
     def unfinished(self) -> dict[str, WatchDecision]:
-        """Present ids of the jobs whose last decision has no outcome, with that decision."""
+        """Present ids of the jobs whose last start elsewhere has no outcome, with that decision."""
         found: dict[str, WatchDecision] = {}
         for watch, job in self._read("SELECT id, job FROM watches", ()):
-            decisions = [*self.decisions(watch).values()]
+            decisions = [one for one in self.decisions(watch).values() if one.starts_job]
             if decisions and decisions[-1].state == BEGUN:
                 found[job] = decisions[-1]
         return found

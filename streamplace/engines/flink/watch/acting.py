@@ -6,7 +6,7 @@ the jobs that Flink knows.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -39,6 +39,10 @@ AGAIN_SECONDS = 10.0
 """Seconds between two tries to finish a move while Flink does not answer."""
 
 
+def _keep(job: str, devices: Sequence[str]) -> None:
+    """Leave TaskManagers as they are."""
+
+
 @dataclass(frozen=True, slots=True)
 class WatchMover:
     """Moves a watched job.
@@ -51,6 +55,9 @@ class WatchMover:
         File to which predicted and measured rates are appended; None writes none.
     confidence
         Confidence of the predictions; None if unknown.
+    left
+        Receives the job and the TaskManagers that it has left for fewer others, and on which no job
+        has a slot any more.
     """
 
     move: FlinkMove
@@ -58,6 +65,7 @@ class WatchMover:
     tell: Callable[[str], None]
     ledger: Path | None = None
     confidence: float | None = None
+    left: Callable[[str, Sequence[str]], None] = _keep
 
     @property
     def rest(self) -> Rest:
@@ -106,15 +114,19 @@ class WatchMover:
             return self._looked_up(number, decision, str(error)) or model.job
         job = self._moved(number, decision, moved, model.name)
         if job == decision.transaction:
-            self._tell_freed({*model.present.devices} - {*target.devices})
+            freed = self._freed({*model.present.devices} - {*target.devices})
+            if freed and decision.machines[1] < decision.machines[0]:
+                self.left(job, freed)
         return job
 
-    def _tell_freed(self, left: set[str]) -> None:
-        """Tell which of the TaskManagers that a job has left run nothing any more."""
+    def _freed(self, left: set[str]) -> list[str]:
+        """Which of the TaskManagers that a job has left run nothing any more; they are told."""
+        freed: list[str] = []
         with suppress(FlinkError):  # one may have ended already
             freed = [device for device in sorted(left) if not self.rest.holders(device)]
             if freed:
                 self.tell(f"no job has a slot on {listed(freed)} any more")
+        return freed
 
     def settle(self, number: int, decision: WatchDecision, name: str) -> str | None:
         """Find out what became of a move, and finish it; return the job that runs, if one does.

@@ -1,22 +1,35 @@
 """Models of a watched job, from measurements while it runs."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import count, islice
 from pathlib import Path
+
+import numpy as np
 
 from streamplace.engines.flink.decide.candidates import (
     Question,
     can_spread,
+    names_of,
     occupied_devices,
     slots_for,
 )
-from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.engine import BANDWIDTH, FlinkEngine
 from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.watch.look import JobLook
-from streamplace.engines.flink.watch.plans import JobModel, job_model
+from streamplace.engines.flink.watch.plans import (
+    JobModel,
+    NewDevices,
+    device_order,
+    job_model,
+)
 from streamplace.io.ledger import errors_for
+from streamplace.model.arrays import Floats
+from streamplace.model.cluster import Cluster
+from streamplace.model.devices import Devices
 from streamplace.model.graph import PROFILE_DRIFT
 from streamplace.model.trust import check_trust
+from streamplace.model.units import bandwidth_bps
 from streamplace.placers.registry import Budget
 
 
@@ -38,6 +51,8 @@ class JobModeller:
         File of predicted and measured rates, from which intervals are learned.
     budget
         Budget of the search of each plan.
+    may_start
+        Whether plans may use TaskManagers that have to be started, up to ``at_most``.
     """
 
     engine: FlinkEngine
@@ -48,6 +63,7 @@ class JobModeller:
     confidence: float | None = None
     ledger: Path | None = None
     budget: Budget | None = None
+    may_start: bool = False
 
     def __call__(self, look: JobLook) -> JobModel:
         """Measure a job.
@@ -73,4 +89,57 @@ class JobModeller:
             occupied=occupied_devices(rest, look.job),
         )
         errors = errors_for(measured.graph, self.confidence, self.ledger)
-        return job_model(look.job, question, errors, self.at_most, self.budget)
+        new = NewDevices()
+        if self.may_start and self.at_most is not None:
+            question, new = with_new(question, self.at_most)
+        return job_model(look.job, question, errors, self.at_most, self.budget, new)
+
+
+def with_new(question: Question, at_most: int) -> tuple[Question, NewDevices]:
+    """Add copies of the fastest free device to a question, up to a number of free devices.
+
+    Of equally fast ones, one in use is copied. A job has use for no more devices than subtasks.
+    """
+    measured = question.measured
+    graph, cluster = measured.graph, measured.cluster
+    now = names_of(graph, question.present)
+    order = device_order(cluster, question.free, {d for vector in now.values() for d in vector})
+    number = min(at_most, int(graph.operators.parallelism.sum())) - len(order)
+    if number <= 0 or not order:
+        return question, NewDevices()
+    new = NewDevices(order[0], tuple(islice(_unused(order[0], cluster), number)))
+    return replace(question, measured=replace(measured, cluster=_extended(cluster, new))), new
+
+
+def _extended(cluster: Cluster, new: NewDevices) -> Cluster:
+    """Cluster with new devices, whose links are like those of the device that they copy."""
+    devices, at = cluster.devices, cluster.devices.index(new.like)
+    rows = [*range(len(devices)), *[at] * len(new.names)]
+    copies = [replace(devices[at], name=name) for name in new.names]
+
+    def links(values: Floats, worst: float) -> Floats:
+        """Matrix with rows and columns of the copies; ``worst`` between two that are alike."""
+        matrix = np.array(values[np.ix_(rows, rows)])
+        alike = np.equal(rows, at)
+        matrix[np.ix_(alike, alike)] = worst
+        return matrix
+
+    others = np.arange(len(devices)) != at
+    bandwidth, latency = cluster.bandwidth_bps, cluster.latency_s
+    slow = min([*bandwidth[at, others], *bandwidth[others, at]], default=bandwidth_bps(BANDWIDTH))
+    late = max([*latency[at, others], *latency[others, at]], default=0.0)
+    return Cluster(
+        Devices.of([*devices, *copies]),
+        links(bandwidth, slow),
+        links(latency, late),
+        cluster.overhead_s,
+        cluster.gap_s,
+        cluster.joules_per_byte,
+        cluster.overhead_s_per_byte,
+    )
+
+
+def _unused(like: str, cluster: Cluster) -> Iterator[str]:
+    """Names of copies that no device has."""
+    names = (f"{like} (new{f' {number}' if number > 1 else ''})" for number in count(1))
+    return (name for name in names if name not in cluster.devices)

@@ -2,11 +2,12 @@
 
 The TaskManagers are put in order, and each plan uses the first so many of them. So a job that needs
 fewer leaves the same ones free. The present layout is the plan for its number of TaskManagers,
-unless one was found there that carries more, beyond the error of comparisons.
+unless one was found there that carries more, beyond the error of comparisons. Devices that the
+cluster lacks come last, so they are used only by plans for more TaskManagers than there are.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -26,6 +27,22 @@ AMPLE = 4.0
 """Layouts are searched for this multiple of what an even spread carries, so all are too small."""
 BETTER = 0.02
 """Least gain of a plan over the one with fewer TaskManagers; below, it takes over its layout."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewDevices:
+    """Devices that the cluster lacks, as copies of one that it has.
+
+    Attributes
+    ----------
+    like
+        The device that they are copies of.
+    names
+        Their names, which no device of the cluster has.
+    """
+
+    like: str = ""
+    names: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +87,8 @@ class JobModel:
         The present layout.
     limit
         The resource that limits it first.
+    new
+        Devices that plans may use and the cluster lacks.
     """
 
     job: str
@@ -78,6 +97,16 @@ class JobModel:
     level: int
     present: WatchPlan
     limit: str
+    new: NewDevices = field(default_factory=NewDevices)
+
+    def missing(self, plan: WatchPlan) -> int:
+        """Number of TaskManagers that a plan uses and the cluster lacks."""
+        return len(set(self.new.names).intersection(plan.devices))
+
+    def level_without_new(self, level: int) -> int:
+        """Return the largest plan up to a level, from the present one, that lacks none."""
+        levels = range(self.level, level + 1)
+        return max((i for i in levels if not self.missing(self.plans[i])), default=self.level)
 
 
 def job_model(
@@ -86,6 +115,7 @@ def job_model(
     errors: PredictionErrors | None,
     at_most: int | None = None,
     budget: Budget | None = None,
+    new: NewDevices = NewDevices(),
 ) -> JobModel:
     """Find plans for a measured job.
 
@@ -97,12 +127,16 @@ def job_model(
         Errors of predictions; None regards predictions as exact.
     at_most
         Largest number of TaskManagers; None for all.
+    new
+        Those of the measured devices that the cluster lacks.
     """
     measured = question.measured
     graph, cluster = measured.graph, measured.cluster
     judge = Judge(replace(question, rate=None))
     now = names_of(graph, question.present)
-    order = device_order(cluster, question.free, {d for vector in now.values() for d in vector})
+    there = [name for name in question.free if name not in new.names]
+    order = device_order(cluster, there, {d for vector in now.values() for d in vector})
+    order += new.names
     used = len({device for vector in now.values() for device in vector})
     most = len(order) if at_most is None else min(at_most, len(order))
     present = _present(judge, now, used, measured.is_limited, errors)
@@ -125,7 +159,7 @@ def job_model(
             plans.append(WatchPlan(number, layout, _predicted(found, errors)))
         carried = max(carried, judge.carried_if_pinned(plans[-1].layout))
     level = next(i for i, plan in enumerate(plans) if plan.machines == used)
-    return JobModel(job, graph.name, tuple(plans), level, present, limit_of(measured, now))
+    return JobModel(job, graph.name, tuple(plans), level, present, limit_of(measured, now), new)
 
 
 def plan_sizes(most: int) -> list[int]:

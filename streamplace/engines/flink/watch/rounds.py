@@ -30,9 +30,11 @@ from streamplace.engines.flink.watch.look import (
     look_at,
     still_fail,
 )
+from streamplace.engines.flink.watch.machines import Machines
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.errors import StreamplaceError
-from streamplace.io.watch_store import StoreError, WatchDecision, WatchRound, utc_now
+from streamplace.io.watch_store import StoreError, WatchRound, seconds_since, utc_now
+from streamplace.model.messages import counted
 
 FRESH_SECONDS = 300.0
 """Age of a measurement above which a job is measured again before it is moved."""
@@ -64,6 +66,8 @@ class JobRounds:
         Clock for hours of the day.
     observe
         Function that receives every round.
+    machines
+        Starts and stops TaskManagers; None does neither.
     """
 
     rest: Rest
@@ -77,6 +81,7 @@ class JobRounds:
     monotonic: Callable[[], float] = time.monotonic
     local: Callable[[], datetime] = datetime.now
     observe: Callable[[WatchRound], None] = _ignore
+    machines: Machines | None = None
     _due: float = field(default=-1.0, init=False)
     _passed: float = field(default=0.0, init=False)
     _looked: float = field(default=-1.0, init=False)
@@ -95,9 +100,12 @@ class JobRounds:
         self.judge.recall(rounds)
         if rounds:
             self._passed = rounds[-1].time
-        decisions = [*self.log.store.decisions(self.log.watch).values()]
-        if decisions:
-            self._begun = self.monotonic() - _seconds_since(decisions[-1])
+        decisions = self.log.store.decisions(self.log.watch).values()
+        moves = [one for one in decisions if one.starts_job]
+        if moves:
+            self._begun = self.monotonic() - seconds_since(moves[-1].at)
+        if self.machines is not None:
+            self.machines.recall()
 
     @property
     def is_due(self) -> bool:
@@ -131,26 +139,54 @@ class JobRounds:
         if model is None:
             self._end(seen, state)
             return job
+        target, words = self._target(model, seen)
+        if target is None:
+            self._end(seen, f"{state}; {words}")
+            return job
+        return self._wanted(look, seen, state, model, target)
+
+    def _target(self, model: JobModel, seen: WatchRound) -> tuple[WatchPlan | None, str]:
+        """Plan to move to, or None and words on why the job stays.
+
+        Where nothing may be started, the job is moved to the TaskManagers that are there, if that
+        pays.
+        """
         level = self.judge.choose(seen)
+        if self.machines is not None and self.machines.waits:
+            return None, self.machines.waits
         target = target_of(model, level, seen)
         if target is None:
-            self._end(seen, f"{state}; {stay_words(model, level, seen)}")
-            return job
-        return self._wanted(seen, state, model, target)
+            return None, stay_words(model, level, seen)
+        if not model.missing(target) or not (held := self.machines.hold if self.machines else ""):
+            return target, ""
+        there = target_of(model, model.level_without_new(level), seen)
+        if there is None or model.missing(there):
+            what = counted(model.missing(target), "more TaskManager")
+            return None, f"stays; {what} would pay, but {held}"
+        return there, ""
 
-    def _wanted(self, seen: WatchRound, state: str, model: JobModel, target: WatchPlan) -> str:
-        """Deal with a move that would pay; return the id of the job."""
-        reason = reason_words(model, target, seen)
+    def _wanted(
+        self, look: JobLook, seen: WatchRound, state: str, model: JobModel, target: WatchPlan
+    ) -> str:
+        """Deal with a move, or a start of TaskManagers, that would pay; return the job's id."""
+        reason, missing = reason_words(model, target, seen), model.missing(target)
+        what = f"to start {counted(missing, 'TaskManager')}" if missing else "a move"
         if self.mover is None:
-            self._end(seen, f"{state}; a move would pay: {reason}")
+            self._end(seen, f"{state}; {what} would pay: {reason}")
             return seen.job
         is_down = target.machines < model.present.machines
         if held := self.guards.hold(self._circumstances(is_down=is_down)):
-            self._end(seen, f"{state}; a move would pay: {reason}; but {held}")
+            self._end(seen, f"{state}; {what} would pay: {reason}; but {held}")
             return seen.job
         if self.monotonic() - self._measured > FRESH_SECONDS:
-            self._end(seen, f"{state}; a move would pay: {reason}; the job is measured first")
+            self._end(seen, f"{state}; {what} would pay: {reason}; the job is measured first")
             self._model, self._due = None, self.monotonic()
+            return seen.job
+        if missing and self.machines is not None:
+            number = counted(missing, "TaskManager")
+            like = f"{number} like {model.new.like} {'is' if missing == 1 else 'are'} started"
+            self._end(seen, f"{state}; {like}: {reason}")
+            self.machines.start(look, model.new.like, missing, reason)
             return seen.job
         self._end(seen, f"{state}; the job is moved: {reason}")
         return self._carry_out(self.mover, model, target, reason)
@@ -184,6 +220,10 @@ class JobRounds:
                     f"another controller acts on job {look.job}: {self._others}; nothing is moved "
                     "from now on"
                 )
+        if self.machines is not None:
+            self.machines.notice(look)
+            if not self._others:
+                self.machines.stop_left(look.job)
 
     def _model_for(self, look: JobLook) -> JobModel | None:
         """Model of a job as it is now, measured if need be; None if it cannot be measured."""
@@ -253,9 +293,3 @@ class JobRounds:
         whole = replace(seen, words=words)
         self.log.add(whole)
         self.observe(whole)
-
-
-def _seconds_since(decision: WatchDecision) -> float:
-    """Seconds since a decision of an earlier process, by the clock of the day; at least 0."""
-    began = datetime.fromisoformat(decision.at)
-    return max(0.0, (datetime.now(began.tzinfo) - began).total_seconds())

@@ -42,7 +42,7 @@ def settled(watch: Watch, mover: WatchMover | None, log: WatchLog, job: str) -> 
         When the watch may not finish it.
     """
     for number, decision in log.store.decisions(log.watch).items():
-        if decision.state != BEGUN:
+        if decision.state != BEGUN or not decision.starts_job:
             continue
         found: str | None = job
         if decision.kind == "move" and mover is not None:
