@@ -13,7 +13,8 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from scripted_flink import ScriptedFlink, healthy, job, scripted_flink
+from fake_flink import FakeFlink, InTurn
+from flink_documents import healthy, job
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.control.policy import POLICIES
@@ -21,7 +22,7 @@ from streamplace.engines.flink.move.move import MovePlan
 from streamplace.engines.flink.move.outcomes import FlinkMoved
 from streamplace.engines.flink.move.state import CheckpointTotals
 from streamplace.engines.flink.pin.pinning import Vectors
-from streamplace.engines.flink.rest.client import NoAnswer, Rest
+from streamplace.engines.flink.rest.client import NoAnswer
 from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.engines.flink.watch import acting, modelling
 from streamplace.engines.flink.watch import rounds as passing
@@ -533,12 +534,11 @@ def test_a_start_without_an_outcome_is_no_job_that_was_interrupted() -> None:
         f"GET /jobs/{FIRST}": job("shop", "FINISHED", {}),
         "GET /jobs": {"jobs": [{"id": FIRST, "status": "FINISHED"}]},
     }
-    with scripted_flink(answers) as flink:
-        rest = Rest(flink.url)
-        with pytest.raises(SettingError, match="job"):
-            first_job(rest, store, None)
-        watch: Any = SimpleNamespace(rest=rest, replaces=False)
-        assert settled(watch, None, log, FIRST) == FIRST
+    rest = FakeFlink(answers).rest
+    with pytest.raises(SettingError, match="job"):
+        first_job(rest, store, None)
+    watch: Any = SimpleNamespace(rest=rest, replaces=False)
+    assert settled(watch, None, log, FIRST) == FIRST
 
 
 def modelled(cluster: Cluster, present: list[str], at_most: int | None) -> JobModel:
@@ -547,17 +547,13 @@ def modelled(cluster: Cluster, present: list[str], at_most: int | None) -> JobMo
     graph = StreamGraph.of("shop", operators, [Stream("src", "map")])
     measured = Measurement(graph, cluster, is_limited=False)
     names = cluster.devices.name
-    with scripted_flink(healthy(*names, *map(quote, names))) as flink:
-        rows = flink.answers["GET /taskmanagers"]["taskmanagers"][: len(names)]
-        flink.answers["GET /taskmanagers"] = {"taskmanagers": rows}
-        for row in rows:
-            row["totalResource"]["extendedResources"]["idx-0"] = 1.0
-        engine: Any = SimpleNamespace(rest=Rest(flink.url), measure=lambda *_: measured)
-        layout = {"src": present[:1], "map": present}
-        seen = JobLook(
-            FIRST, 100.0, False, None, layout, {}, CheckpointTotals(0, 0), frozenset(names)
-        )
-        return JobModeller(engine, print, at_most=at_most, confidence=0.0, may_start=True)(seen)
+    flink = FakeFlink(healthy(*names, *map(quote, names)))
+    rows = flink.answers["GET /taskmanagers"]["taskmanagers"][: len(names)]
+    flink.answers["GET /taskmanagers"] = {"taskmanagers": rows}
+    engine: Any = SimpleNamespace(rest=flink.rest, measure=lambda *_: measured)
+    layout = {"src": present[:1], "map": present}
+    seen = JobLook(FIRST, 100.0, False, None, layout, {}, CheckpointTotals(0, 0), frozenset(names))
+    return JobModeller(engine, print, at_most=at_most, confidence=0.0, may_start=True)(seen)
 
 
 def test_plans_for_more_task_managers_use_copies_of_the_fastest_one() -> None:
@@ -577,7 +573,7 @@ def test_plans_for_more_task_managers_use_copies_of_the_fastest_one() -> None:
 
 
 @pytest.fixture
-def flink(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedFlink]:
+def flink(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeFlink]:
     """A job on the only TaskManager that may not carry its rate, and is cancelled then."""
     here, more = plan("dev-0"), plan("dev-0", "dev-0 (new)")
     new = NewDevices("dev-0", ("dev-0 (new)",))
@@ -593,15 +589,15 @@ def flink(monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedFlink]:
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
     running = job("shop", "RUNNING", {"map": "RUNNING"})
     answers: dict[str, Any] = healthy("dev-0") | {
-        f"GET /jobs/{FIRST}": [*[running] * 4, job("shop", "CANCELED", {})],
+        f"GET /jobs/{FIRST}": InTurn(*[running] * 4, job("shop", "CANCELED", {})),
         f"GET /jobs/{FIRST}/vertices/map": {"subtasks": [{"taskmanager-id": "dev-0"}]},
         "GET /jobs": {"jobs": [{"id": FIRST, "status": "RUNNING"}]},
     }
-    with scripted_flink(answers) as answering:
+    with FakeFlink(answers).served() as answering:
         yield answering
 
 
-def acting_options(flink: ScriptedFlink, folder: Path) -> list[str]:
+def acting_options(flink: FakeFlink, folder: Path) -> list[str]:
     """Options of a watch that may move the job, and has a command with arguments."""
     script = folder / "two words"
     script.write_text(f"#!/bin/sh\n{CALLS}")
@@ -616,7 +612,7 @@ def acting_options(flink: ScriptedFlink, folder: Path) -> list[str]:
 
 
 def test_the_option_is_a_command_with_its_own_arguments(
-    run: Callable, flink: ScriptedFlink, tmp_path: Path
+    run: Callable, flink: FakeFlink, tmp_path: Path
 ) -> None:
     answer = run("flink", "watch", *acting_options(flink, tmp_path))
     assert answer.status == 0, answer.err
@@ -630,7 +626,7 @@ def test_the_option_is_a_command_with_its_own_arguments(
 
 
 def test_the_command_stops_what_is_no_spare(
-    run: Callable, flink: ScriptedFlink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Callable, flink: FakeFlink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The job leaves two TaskManagers, of which one is named as a spare."""
 
@@ -648,7 +644,7 @@ def test_the_command_stops_what_is_no_spare(
     assert (tmp_path / "two words.calls").read_text() == "--zone north east stop dev-1\n"
 
 
-def test_options_that_cannot_be_meant_are_refused(run: Callable, flink: ScriptedFlink) -> None:
+def test_options_that_cannot_be_meant_are_refused(run: Callable, flink: FakeFlink) -> None:
     for options, told in {
         ("--machines", "true"): "give --apply, too",
         ("--apply", "--machines", "no-such-program x"): "'no-such-program' is no program that can",
