@@ -7,8 +7,10 @@ import { join, resolve } from "node:path";
 
 const here = fileURLToPath(new URL(".", import.meta.url));
 const out = process.argv[2] ? resolve(process.argv[2]) : resolve(here, "..");
+const note = "/* Built from streamplace/report/page/src by `make page`; do not edit. */";
 const common = {
   absWorkingDir: here,
+  banner: { js: note, css: note },
   bundle: true,
   charset: "ascii",
   legalComments: "none",
