@@ -2,3 +2,5 @@
 
 USUAL_ERROR = 0.15
 """Share by which operators may cost more than measured; covers nine of ten predictions."""
+SAVEPOINT_SECONDS = 600.0
+"""Seconds within which a savepoint must be complete."""
