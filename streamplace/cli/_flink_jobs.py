@@ -96,7 +96,8 @@ def cancel_(
 
     A job that has completed checkpoints has state. Give --savepoint to save it, or --drop-state.
     """
-    from streamplace.engines.flink.move.state import saved_by, stop
+    from streamplace.engines.flink.move.state import saved_by
+    from streamplace.engines.flink.move.stopping import stop
     from streamplace.engines.flink.rest.client import FINISHED, finished
     from streamplace.engines.flink.rest.jobs import only_job
 

@@ -27,15 +27,16 @@ from streamplace.cli._flink import (
 from streamplace.cli._move_request import MoveRequest
 from streamplace.cli._options import CONFIDENCE, FILE, LEDGER, TRUST, writes
 from streamplace.cli._output import print_json, print_line, say, waiting
+from streamplace.model.defaults import SAVEPOINT_SECONDS
 from streamplace.model.messages import counted
 from streamplace.model.report import duration
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.decide.improving import JobImprover
+    from streamplace.engines.flink.move.left_savepoints import LeftSavepoint
     from streamplace.engines.flink.move.leftovers import LeftLock
     from streamplace.engines.flink.move.move import MovePlan
     from streamplace.engines.flink.move.outcomes import FlinkMoved
-    from streamplace.engines.flink.move.savepoints import LeftSavepoint
     from streamplace.engines.flink.rest.client import Rest
     from streamplace.report.moves import PlannedMoves
 
@@ -91,7 +92,7 @@ SAVEPOINTS = click.option(
 @click.option(
     "--savepoint-timeout",
     type=click.FloatRange(1),
-    default=600.0,
+    default=SAVEPOINT_SECONDS,
     show_default=True,
     help="Seconds within which the savepoint must be complete.",
 )
@@ -290,12 +291,12 @@ def savepoints_(
 
     from streamplace.engines.flink.local.dist import find_flink
     from streamplace.engines.flink.move.folder import folder_uri, savepoint_folder
-    from streamplace.engines.flink.move.leftovers import left_locks, remove_lock
-    from streamplace.engines.flink.move.savepoints import (
+    from streamplace.engines.flink.move.left_savepoints import (
         left_savepoints,
         needed_by,
         remove_savepoint,
     )
+    from streamplace.engines.flink.move.leftovers import left_locks, remove_lock
     from streamplace.engines.flink.program.uploads import left_jars, remove_left_jars
 
     with savepoint_folder(rest, find_flink(flink_home), folder_uri(rest, folder)) as access:

@@ -72,7 +72,7 @@ class MoveRequest:
         from streamplace.engines.flink.engine import FlinkEngine
         from streamplace.engines.flink.measure.cards import parse_cards
         from streamplace.engines.flink.move.settling import Settling
-        from streamplace.engines.flink.move.state import Saving
+        from streamplace.engines.flink.move.stopping import Saving
 
         return FlinkEngine(
             rest,

@@ -20,6 +20,7 @@ from streamplace.cli._types import OneOf as OneOf
 from streamplace.cli._types import Share as Share
 from streamplace.cli._verbose import verbose
 from streamplace.errors import SettingError
+from streamplace.model.defaults import PLACE_SECONDS
 
 if TYPE_CHECKING:
     from streamplace.io.datasets import DataSet
@@ -179,7 +180,7 @@ def search(function: F) -> F:
             "--budget",
             type=TIME,
             help="Search time per graph in seconds, or with a unit, as in '50 ms'.  "
-            "[default: 1; no limit where --evaluations is given]",
+            f"[default: {PLACE_SECONDS:g}; no limit where --evaluations is given]",
         ),
     )
 

@@ -12,7 +12,7 @@ from streamplace.cli._output import print_json, print_report, say_written, waiti
 from streamplace.cli._ranges import protected_of, rates_of
 from streamplace.cli._what_ifs import WhatIf, what_ifs
 from streamplace.errors import SettingError
-from streamplace.model.defaults import USUAL_ERROR
+from streamplace.model.defaults import PLAN_SECONDS, USUAL_ERROR
 
 if TYPE_CHECKING:
     from streamplace.api.plan_request import PlanRequest
@@ -150,8 +150,8 @@ NEEDED = {
     "--budget",
     "seconds",
     type=_options.TIME,
-    help="Time for each plan in seconds, or with a unit, as in '1 min'.  [default: 10; no limit "
-    "where --evaluations is given]",
+    help="Time for each plan in seconds, or with a unit, as in '1 min'.  [default: "
+    f"{PLAN_SECONDS:g}; no limit where --evaluations is given]",
 )
 @click.option(
     "--jobs",

@@ -14,7 +14,7 @@ from streamplace.io.problems import problem_to_dict, usual_cluster
 from streamplace.model.arrays import Floats, Longs, Singles
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
-from streamplace.model.devices import Devices
+from streamplace.model.devices import NUMERIC_COLUMNS, Devices
 from streamplace.model.graph import StreamGraph
 from streamplace.model.moving import Moving
 from streamplace.model.placement import Placement
@@ -30,7 +30,6 @@ EDGE_FEATURES = ("network",)
 """Columns of ``edge_attr``: load of a link by the stream at full rate, averaged over the links."""
 NODES = ("ipt", "payload", "rate", "memory", "parallelism", "max_parallelism", "constant")
 WHERE = "torch-geometric data"
-DEVICES = ("mips", "cores", "memory", "egress_bps", "ingress_bps", "watts")
 NETWORK = ("bandwidth_bps", "latency_s")
 COSTS = ("overhead_s", "gap_s", "joules_per_byte", "overhead_s_per_byte")
 REST = "rest"
@@ -148,7 +147,7 @@ def _features(problem: Problem) -> tuple[Singles, Singles]:
 def _cluster_columns(problem: Problem) -> dict[str, Any]:
     """Numbers of the devices, of the links, and of operators on devices, as columns."""
     cluster = problem.cluster
-    columns = {f"device_{name}": getattr(cluster.devices, name) for name in DEVICES}
+    columns = {f"device_{name}": getattr(cluster.devices, name) for name in NUMERIC_COLUMNS}
     columns |= {name: getattr(cluster, name).ravel() for name in NETWORK}
     return columns if problem.seconds is None else columns | {"seconds": problem.seconds.ravel()}
 
@@ -212,7 +211,7 @@ def _problem(data: "Data", graph: StreamGraph, rest: Mapping[str, Any]) -> Probl
     devices = Devices(
         rest.get("devices", [f"d{i}" for i in range(size)]),
         tags=rest.get("tags"),
-        **{name: _numbers(data, f"device_{name}", size) for name in DEVICES},
+        **{name: _numbers(data, f"device_{name}", size) for name in NUMERIC_COLUMNS},
     )
     bandwidth, latency = (_matrix(data, name, size, size) for name in NETWORK)
     cluster = Cluster(devices, bandwidth, latency, **rest.get("costs", {}))

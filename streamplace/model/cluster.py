@@ -13,7 +13,7 @@ from streamplace.errors import ClusterError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.caching import Caching
 from streamplace.model.columns import frozen, same_fields
-from streamplace.model.devices import SLOWEST, Device, Devices
+from streamplace.model.devices import NUMERIC_COLUMNS, SLOWEST, Device, Devices
 from streamplace.model.display import Displayed, data_frame
 from streamplace.model.interchange import interchangeable
 from streamplace.model.messages import counted, quoted, shown
@@ -162,7 +162,7 @@ class Cluster(Caching, Displayed):
     def to_pandas(self) -> "DataFrame":
         """Table of the devices, one row each."""
         devices = self.devices
-        columns = ("name", "mips", "cores", "memory", "egress_bps", "ingress_bps", "watts")
+        columns = ("name", *NUMERIC_COLUMNS)
         tags = [", ".join(sorted(tags)) for tags in devices.tags]
         return data_frame({**{name: getattr(devices, name) for name in columns}, "tags": tags})
 

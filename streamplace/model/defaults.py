@@ -2,3 +2,9 @@
 
 USUAL_ERROR = 0.15
 """Share by which operators may cost more than measured; covers nine of ten predictions."""
+PLACE_SECONDS = 1.0
+"""Search time for a placement."""
+PLAN_SECONDS = 10.0
+"""Search time for a plan."""
+SAVEPOINT_SECONDS = 600.0
+"""Seconds within which a savepoint must be complete."""

@@ -86,6 +86,8 @@ class Device:
 
 
 _FIELDS = fields(Device)
+NUMERIC_COLUMNS = ("mips", "cores", "memory", "egress_bps", "ingress_bps", "watts")
+"""Columns of `Devices` that are numbers."""
 
 
 def _column(name: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from streamplace.model.arrays import Floats, Ints, Words
-from streamplace.model.devices import Devices
+from streamplace.model.devices import NUMERIC_COLUMNS, Devices
 
 BLOCK = 256
 
@@ -42,15 +42,7 @@ def interchangeable(devices: Devices, matrices: Sequence[Floats]) -> Ints:
 
 
 def _facts(devices: Devices) -> Sequence[Hashable]:
-    numbers = (
-        devices.mips,
-        devices.cores,
-        devices.memory,
-        devices.egress_bps,
-        devices.ingress_bps,
-        devices.watts,
-    )
-    columns = [column.tolist() for column in numbers]
+    columns = [getattr(devices, name).tolist() for name in NUMERIC_COLUMNS]
     return list(zip(*columns, devices.tags, strict=True))
 
 

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Protocol, get_args
 
 from streamplace.errors import PlacementError, SettingError
+from streamplace.model.defaults import PLACE_SECONDS
 from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -48,7 +49,7 @@ class Budget:
             )
 
 
-USUAL_BUDGET = Budget(1.0)
+USUAL_BUDGET = Budget(PLACE_SECONDS)
 """Budget of a placer without one of its own."""
 
 

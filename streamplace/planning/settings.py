@@ -4,13 +4,13 @@ from dataclasses import dataclass
 from math import inf
 
 from streamplace.errors import SettingError
-from streamplace.model.defaults import USUAL_ERROR
+from streamplace.model.defaults import PLAN_SECONDS, USUAL_ERROR
 from streamplace.model.intervals import PredictionErrors
 from streamplace.placers.registry import Budget
 from streamplace.planning.headroom import Headroom
 
 NO_HEADROOM = Headroom()
-USUAL_BUDGET = Budget(10.0)
+USUAL_BUDGET = Budget(PLAN_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,12 +1,13 @@
 """Interchangeable devices, found by fingerprints and checked cell by cell."""
 
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.model import Devices
+from streamplace.model import Device, Devices
 from streamplace.model.interchange import interchangeable
 
 
@@ -40,3 +41,14 @@ def test_devices_of_different_tags_are_not_interchangeable() -> None:
     """Even where the network treats them alike."""
     devices = Devices("abc", tags=[("gpu",), (), ("gpu",)])
     assert interchangeable(devices, [np.ones((3, 3))]).tolist() == [0, 1, 0]
+
+
+def test_devices_that_differ_in_any_field_are_not_interchangeable() -> None:
+    """Also in one that is added."""
+    plain, other = Device("a"), Device("b", 1500, 4, frozenset({"gpu"}), 2000, 1e9, 2e9, 3)
+    for field in fields(Device):
+        if field.name != "name":
+            assert getattr(other, field.name) != field.default, field.name
+            differs = replace(plain, name="b", **{field.name: getattr(other, field.name)})
+            devices = Devices.of([plain, differs])
+            assert interchangeable(devices, [np.ones((2, 2))]).tolist() == [0, 1], field.name

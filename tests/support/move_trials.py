@@ -22,7 +22,7 @@ from moved_jobs import write_spread
 from streamplace.cli.main import main
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import JOB_MANAGER, LocalCluster
-from streamplace.engines.flink.move.state import stop
+from streamplace.engines.flink.move.stopping import stop
 from streamplace.engines.flink.program.jars import files_jar
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 

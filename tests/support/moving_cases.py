@@ -15,7 +15,7 @@ from streamplace.engines.flink.move.folder import FileEntry, SavepointFolder
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.journal import Journal, MoveLock
 from streamplace.engines.flink.move.settling import Settling
-from streamplace.engines.flink.move.state import Saving
+from streamplace.engines.flink.move.stopping import Saving
 from streamplace.engines.flink.move.transaction import Transaction, Way
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.uploads import ClusterJar

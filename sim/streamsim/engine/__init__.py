@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 from streamsim.lazy import loader
 
 if TYPE_CHECKING:
-    from streamsim.engine.capacity import capacity_warnings
     from streamsim.engine.fitting import Doubt, Fit, GivenSettings, fit, settings_for
     from streamsim.engine.generators import Burst, Constant, Generator, Ramp, Replay
     from streamsim.engine.observations import Observations, observe, observe_traced
     from streamsim.engine.runs import Runs, simulate, simulate_every_tick
     from streamsim.engine.settings import Policy, Settings
+    from streamsim.engine.small_capacities import capacity_warnings
     from streamsim.engine.tracing import Trace, trace
 
 _HOME = {
@@ -20,7 +20,7 @@ _HOME = {
     "fit": "fitting",
     "settings_for": "fitting",
     "Burst": "generators",
-    "capacity_warnings": "capacity",
+    "capacity_warnings": "small_capacities",
     "Constant": "generators",
     "Generator": "generators",
     "Observations": "observations",

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from streamsim.arrays import Floats, Ints
-from streamsim.engine.rooms import TICKS
+from streamsim.engine.capacities import TICKS
 from streamsim.engine.runs import Runs, simulate
 from streamsim.engine.settings import Policy, Settings, require_positive
 from streamsim.engine.settling import SETTLED
@@ -207,7 +207,7 @@ def time_step(instance: Instance, placement: Ints, asked: GivenSettings) -> floa
     """Choose the seconds per tick; a link's latency and a window's advance take at least a tick.
 
     The tick is longer if a window or a given duration would otherwise take very many ticks, and
-    shorter if a given capacity must hold the tuples of `streamsim.engine.rooms.TICKS` ticks.
+    shorter if a given capacity must hold the tuples of `streamsim.engine.capacities.TICKS` ticks.
     """
     dt = COARSEST
     under_way = _latencies(instance, placement)

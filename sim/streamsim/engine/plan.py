@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from streamsim.arrays import Floats, Indices, Ints
+from streamsim.engine.capacities import capacities
 from streamsim.engine.nics import Nics, nic_resources
-from streamsim.engine.rooms import rooms
 from streamsim.engine.wiring import Wiring
 from streamsim.equation import OVERFULL
 from streamsim.instance import Instance
@@ -77,7 +77,7 @@ def plan_run(instance: Instance, wiring: Wiring, placement: Ints) -> Plan:
         remote * instance.payload,
         wire,
         delay,
-        rooms(instance, wiring, remote, delay),
+        capacities(instance, wiring, remote, delay),
         link_start,
         link_streams,
         nic_resources(instance, placement, wire, link_start, link_streams),

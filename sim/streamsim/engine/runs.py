@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamsim.arrays import Floats
-from streamsim.engine.capacity import capacity_warnings
 from streamsim.engine.equivalents import measured_at_sinks, source_equivalents
 from streamsim.engine.loop import run_batch
 from streamsim.engine.settings import Settings
 from streamsim.engine.settling import drifts
+from streamsim.engine.small_capacities import capacity_warnings
 from streamsim.engine.wiring import Wiring, check_placements, wire
 from streamsim.instance import Instance
 

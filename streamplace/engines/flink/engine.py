@@ -16,7 +16,8 @@ from streamplace.engines.flink.move.move import FlinkMove, MovePlan, Tell
 from streamplace.engines.flink.move.outcomes import FlinkMoved
 from streamplace.engines.flink.move.pause import expected_pause
 from streamplace.engines.flink.move.settling import Settling
-from streamplace.engines.flink.move.state import Savepoint, Saving
+from streamplace.engines.flink.move.state import Savepoint
+from streamplace.engines.flink.move.stopping import Saving
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.pinning import Vectors, vectors_of
 from streamplace.engines.flink.pin.verify import verify

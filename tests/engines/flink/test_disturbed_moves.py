@@ -17,7 +17,7 @@ from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.settling import Settling
-from streamplace.engines.flink.move.state import stop
+from streamplace.engines.flink.move.stopping import stop
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
 from streamplace.engines.flink.rest.job_ids import successor

@@ -15,7 +15,8 @@ from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.settling import Settling
-from streamplace.engines.flink.move.state import Savepoint, left_behind, stop
+from streamplace.engines.flink.move.state import Savepoint, left_behind
+from streamplace.engines.flink.move.stopping import stop
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.pinning import pinning
 from streamplace.engines.flink.pin.spread import SpreadLimits

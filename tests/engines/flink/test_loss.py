@@ -19,7 +19,8 @@ from moved_jobs import lines
 
 from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
-from streamplace.engines.flink.move.state import resumable, stop
+from streamplace.engines.flink.move.state import resumable
+from streamplace.engines.flink.move.stopping import stop
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.pin.verify import verify

@@ -15,7 +15,7 @@ from moved_jobs import lines, settings
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.settling import Settling
-from streamplace.engines.flink.move.state import stop
+from streamplace.engines.flink.move.stopping import stop
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.identity import operators_of
 from streamplace.engines.flink.program.program import Program

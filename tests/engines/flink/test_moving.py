@@ -24,9 +24,9 @@ from moving_cases import (
     Started,
 )
 
-from streamplace.engines.flink.move import state
+from streamplace.engines.flink.move import stopping
 from streamplace.engines.flink.move.outcomes import Undecided
-from streamplace.engines.flink.move.state import Saving
+from streamplace.engines.flink.move.stopping import Saving
 from streamplace.engines.flink.move.transaction import Transaction
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 
@@ -79,7 +79,7 @@ def test_a_job_that_is_being_stopped_goes_back_when_interrupted(
 ) -> None:
     """Flink stops it all the same."""
     fake.answers[STOP] = InTurn(UNDER_WAY, UNDER_WAY, SAVED)
-    sleep, calls = state.time.sleep, []
+    sleep, calls = stopping.time.sleep, []
 
     def interrupted(seconds: float) -> None:
         calls.append(seconds)
@@ -88,7 +88,7 @@ def test_a_job_that_is_being_stopped_goes_back_when_interrupted(
         sleep(seconds)
 
     moving = move()
-    monkeypatch.setattr(state.time, "sleep", interrupted)
+    monkeypatch.setattr(stopping.time, "sleep", interrupted)
     with pytest.raises(KeyboardInterrupt):
         moving.begin()
     assert started == [(BACK, "here", "file:/s/savepoint-1")]

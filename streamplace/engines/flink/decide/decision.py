@@ -36,6 +36,11 @@ def interval(predictions: Sequence[float], width: float = PREDICTED) -> RateInte
     return RateInterval(low, middle, high)
 
 
+def is_better(found: float, now: float) -> bool:
+    """Whether a layout carries more than the present one, beyond the error of comparisons."""
+    return interval([found]).low > interval([now], MEASURED).high
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate:
     """A layout that a job may have.

@@ -11,7 +11,8 @@ from streamplace.engines.flink.move.journal import (
     is_held,
     read_journal,
 )
-from streamplace.engines.flink.move.state import stop_status, stopped_with
+from streamplace.engines.flink.move.state import stopped_with
+from streamplace.engines.flink.move.stopping import stop_status
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import ENDED, FINISHED, Rest
 

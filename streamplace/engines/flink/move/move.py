@@ -39,7 +39,7 @@ from streamplace.engines.flink.move.outcomes import (
 from streamplace.engines.flink.move.preflight import check_saving
 from streamplace.engines.flink.move.resuming import await_devices, resume_command, with_job
 from streamplace.engines.flink.move.settling import Settling, SourceFlow, source_flow
-from streamplace.engines.flink.move.state import Saving, stop_status
+from streamplace.engines.flink.move.stopping import Saving, stop_status
 from streamplace.engines.flink.move.transaction import Transaction, Way
 from streamplace.engines.flink.pin.apply import check, placed_upload
 from streamplace.engines.flink.pin.fitting import fitted, holds_whole, left_without

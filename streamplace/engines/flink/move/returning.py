@@ -6,14 +6,8 @@ from contextlib import suppress
 from streamplace.engines.flink.move.endings import last_kept
 from streamplace.engines.flink.move.folder import SavepointFolder
 from streamplace.engines.flink.move.journal import Journal
-from streamplace.engines.flink.move.state import (
-    begin_stop,
-    restored_path,
-    saved_by,
-    stop_status,
-    stopped_at,
-    stopped_with,
-)
+from streamplace.engines.flink.move.state import restored_path, saved_by, stopped_with
+from streamplace.engines.flink.move.stopping import begin_stop, stop_status, stopped_at
 from streamplace.engines.flink.program.submission import withdraw
 from streamplace.engines.flink.rest.client import ENDED, FINISHED, FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.rest.job_ids import return_trigger

@@ -1,7 +1,5 @@
 """State: checkpoints and savepoints of a job, from which another job can continue."""
 
-import secrets
-import time
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -9,24 +7,13 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from streamplace.engines.flink.rest.answer_shapes import Job
-from streamplace.engines.flink.rest.answers import root_cause
-from streamplace.engines.flink.rest.client import (
-    ENDED,
-    SUBMIT_SECONDS,
-    FlinkError,
-    NoAnswer,
-    Refusal,
-    Rest,
-)
-from streamplace.engines.flink.rest.saving_shapes import CheckpointAnswer, SavepointAnswer
+from streamplace.engines.flink.rest.client import ENDED, FlinkError, Refusal, Rest
+from streamplace.engines.flink.rest.saving_shapes import CheckpointAnswer
 from streamplace.engines.flink.rest.tasks import job_operators
 from streamplace.model.messages import quoted, shown
 
 STOPPING = "SYNC_SAVEPOINT"
 """Type of the savepoint with which a job is stopped."""
-SAVE_POLL_SECONDS = 0.05
-SAVE_SECONDS = 600.0
-"""Seconds for which requests about a savepoint are repeated while Flink does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,25 +30,6 @@ class Savepoint:
 
     path: str
     allow_non_restored: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Saving:
-    """How the state of a job is saved.
-
-    Attributes
-    ----------
-    seconds
-        Maximum number of seconds for the savepoint.
-    native
-        Whether it has the format of the state backend: faster, but usable by this backend only.
-    trial
-        Whether a trial savepoint is made and removed before the job is stopped.
-    """
-
-    seconds: float = 600.0
-    native: bool = False
-    trial: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,96 +186,6 @@ def left_behind(rest: Rest, operators: Iterable[str]) -> Saved | None:
             if _is_of(rest.job(row["jid"]), names):
                 return saved_by(rest, row["jid"])
     return None
-
-
-def stop(rest: Rest, job: str, folder: str | None) -> str:
-    """Stop a job with a savepoint and return its path.
-
-    All machines of the cluster must be able to write to the folder; None stands for the cluster's
-    own.
-
-    Raises
-    ------
-    FlinkError
-        When the savepoint fails; the job continues to run.
-    """
-    request = begin_stop(rest, job, folder, secrets.token_hex(16))
-    path = stopped_at(rest.patient(SAVE_SECONDS, rest.tell), job, request)
-    rest.wait(job, ENDED)
-    rest.wait_released()
-    return path
-
-
-def begin_stop(
-    rest: Rest,
-    job: str,
-    folder: str | None,
-    trigger: str,
-    *,
-    native: bool = False,
-    seconds: float = SUBMIT_SECONDS,
-) -> str:
-    """Request that a job be stopped with a savepoint; return the id of the request, its trigger.
-
-    Parameters
-    ----------
-    trigger
-        Id of the request, chosen in advance so that the request can be repeated.
-    native
-        Whether the savepoint has the format of the state backend.
-    seconds
-        Timeout for the answer to the request.
-    """
-    request: dict[str, object] = {"drain": False, "triggerId": trigger}
-    request["formatType"] = "NATIVE" if native else "CANONICAL"
-    if folder is not None:
-        request["targetDirectory"] = folder
-    answer = rest.post(f"/jobs/{quote(job, safe='')}/stop", request, seconds)
-    return str(answer["request-id"])
-
-
-class StillSaving(NoAnswer):
-    """A savepoint is not complete within its time limit; Flink continues with it."""
-
-
-def stop_status(rest: Rest, job: str, request: str) -> str | None:
-    """Status of a request that stops a job; None if Flink does not know the request."""
-    try:
-        answer = rest.get(f"/jobs/{quote(job, safe='')}/savepoints/{quote(request, safe='')}")
-    except Refusal:
-        return None
-    return str(answer["status"]["id"])
-
-
-def stopped_at(rest: Rest, job: str, request: str, seconds: float = 600.0) -> str:
-    """Wait for the savepoint with which a job is being stopped, and return its path.
-
-    Raises
-    ------
-    StillSaving
-        When it is not complete within ``seconds``.
-    Refusal
-        When Flink does not know the request.
-    FlinkError
-        When the job cannot be saved.
-    """
-    path = f"/jobs/{quote(job, safe='')}/savepoints/{quote(request, safe='')}"
-    deadline = time.monotonic() + seconds
-    while True:
-        answer: SavepointAnswer = rest.get(path)
-        if answer["status"]["id"] == "COMPLETED":
-            break
-        if time.monotonic() > deadline:
-            raise StillSaving(
-                f"the savepoint of job {job} is not complete after {seconds:g} s, and Flink goes "
-                "on with it"
-            )
-        time.sleep(SAVE_POLL_SECONDS)
-    operation = answer.get("operation") or {}
-    if "location" not in operation:
-        trace = str((operation.get("failure-cause") or {}).get("stack-trace", ""))
-        raise FlinkError(f"job {job} cannot be saved: {root_cause(trace)}")
-    return operation["location"]
 
 
 def _is_of(document: Job, operators: set[str]) -> bool:

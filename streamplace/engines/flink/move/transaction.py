@@ -20,6 +20,7 @@ from streamplace.engines.flink.move.endings import (
 )
 from streamplace.engines.flink.move.folder import SavepointFolder
 from streamplace.engines.flink.move.journal import Journal, MoveLock
+from streamplace.engines.flink.move.left_savepoints import record
 from streamplace.engines.flink.move.outcomes import (
     ABANDONED,
     NOT_TOUCHED,
@@ -33,16 +34,9 @@ from streamplace.engines.flink.move.outcomes import (
 from streamplace.engines.flink.move.pause import pause_of
 from streamplace.engines.flink.move.returning import latest_of, start_of
 from streamplace.engines.flink.move.saved_files import last_path
-from streamplace.engines.flink.move.savepoints import record
 from streamplace.engines.flink.move.settling import Settling, SourceFlow, settle
-from streamplace.engines.flink.move.state import (
-    Savepoint,
-    Saving,
-    begin_stop,
-    stop_status,
-    stopped_at,
-    stopped_with,
-)
+from streamplace.engines.flink.move.state import Savepoint, stopped_with
+from streamplace.engines.flink.move.stopping import Saving, begin_stop, stop_status, stopped_at
 from streamplace.engines.flink.pin.apply import wait_started
 from streamplace.engines.flink.pin.pinning import devices_of
 from streamplace.engines.flink.pin.verify import fault_of, verify

@@ -9,7 +9,8 @@ import numpy as np
 
 from streamplace.control.day import HOUR, MoveTerms
 from streamplace.control.policy import MakePolicy, PlanChoice, Policy, SlotObservation
-from streamplace.engines.flink.watch.plans import JobModel, WatchPlan, is_better
+from streamplace.engines.flink.decide.decision import is_better
+from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.errors import SettingError
 from streamplace.io.watch_store import WatchRound
 from streamplace.model.messages import counted

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from streamplace.engines.flink.decide.candidates import Judge, Question, names_of, searched
-from streamplace.engines.flink.decide.decision import MEASURED, interval
+from streamplace.engines.flink.decide.decision import MEASURED, interval, is_better
 from streamplace.engines.flink.decide.layouts import Layout, even_layout
 from streamplace.engines.live import Measurement
 from streamplace.model.cluster import Cluster
@@ -197,11 +197,6 @@ def limit_of(measured: Measurement, layout: Layout) -> str:
         return f"the link {names[worst.device]} → {names[worst.peer]}"
     what = {"device": "the CPU", "core": "a core"}.get(worst.kind, "the network card")
     return f"{what} of {names[worst.device]}"
-
-
-def is_better(found: float, now: float) -> bool:
-    """Whether a layout carries more than the present one, beyond the error of comparisons."""
-    return interval([found]).low > interval([now], MEASURED).high
 
 
 def _best(

@@ -1,4 +1,4 @@
-"""Rooms: capacities of streams in tuples, given by the user or derived from rates."""
+"""Capacities of streams in tuples, given by the user or derived from rates."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ TICKS = 4.0  # capacity in ticks of full rate without latency; two suffice witho
 
 
 @kernel
-def rooms(instance: Instance, wiring: Wiring, remote: Ints, delay: Ints) -> Floats:
+def capacities(instance: Instance, wiring: Wiring, remote: Ints, delay: Ints) -> Floats:
     """Capacity of each stream in tuples under one placement.
 
     A capacity given by the user holds for all streams. Otherwise it is the number of tuples at full

@@ -1,4 +1,4 @@
-"""Capacity: warnings about queues that are too short for their rates."""
+"""Small capacities: warnings about queues that are too short for their rates."""
 
 import numpy as np
 
