@@ -3,7 +3,7 @@
 Everything here is part of the protocol of docs/against-flink.md.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any
@@ -125,6 +125,35 @@ def _round_robin(repeat: int) -> Iterator[Cell]:
         by_kind = [[Cell(job, kind, repeat) for k, job in row if k == kind] for kind in KINDS]
         for cells_together in zip_longest(*by_kind):
             yield from (cell for cell in cells_together if cell is not None)
+
+
+def on_one_computer(rows: Iterable[Row]) -> dict[tuple[Any, ...], dict[str, list[Row]]]:
+    """Cell and measure → boot of a computer → the runs that were made there.
+
+    Only these can be compared: computers, and restarts of one, differ in speed.
+    """
+    found: dict[tuple[Any, ...], dict[str, list[Row]]] = {}
+    for row in rows:
+        is_sustained = row["measure"] == "sustained"
+        key = row["job"], row["kind"], row["repeat"], is_sustained
+        found.setdefault(key, {}).setdefault(row.get("boot", ""), []).append(row)
+    return found
+
+
+def comparable(rows: Iterable[Row]) -> list[Row]:
+    """Runs of every cell from the computer with the most arms, the last one of equals.
+
+    >>> row = {"job": "sales", "kind": "equal", "repeat": 0, "measure": "saturated"}
+    >>> rows = [row | {"arm": arm, "boot": boot} for arm, boot in (("NONE", "a"), ("SLOTS", "b"))]
+    >>> [one["boot"] for one in comparable([*rows, rows[0] | {"arm": "TASKS"}])]
+    ['a', 'a']
+    """
+    answer: list[Row] = []
+    for boots in on_one_computer(rows).values():
+        ranked = enumerate(boots.values())
+        _, own = max(ranked, key=lambda pair: (len({r["arm"] for r in pair[1]}), pair[0]))
+        answer += own
+    return answer
 
 
 def arms(random: int) -> list[str]:

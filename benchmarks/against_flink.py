@@ -28,6 +28,7 @@ from against_cells import (
     Row,
     arms,
     cells,
+    on_one_computer,
     sessions,
 )
 from against_page import results
@@ -43,6 +44,7 @@ MOST_OTHERS = 0.25
 MOST_OF_MACHINE = 0.75
 RUN_SECONDS, CLUSTER_SECONDS, BISECTION_SECONDS = 30.0, 30.0, 100.0
 """Approximate duration of a run, of starting a cluster, and of a bisection."""
+BOOT = Path("/proc/sys/kernel/random/boot_id")
 BEGIN, END = "<!-- results -->\n", "<!-- /results -->"
 
 
@@ -58,6 +60,8 @@ class Series:
         Moment after which no run begins.
     tried
         Runs that this command has begun: each once, also if it was disturbed.
+    boot
+        This start of this computer.
     """
 
     file: Path
@@ -65,6 +69,7 @@ class Series:
     measure: str
     deadline: float
     tried: set[tuple[Cell, str, str]] = field(default_factory=set)
+    boot: str = field(default_factory=lambda: BOOT.read_text().strip())
 
     @property
     def rows(self) -> list[Row]:
@@ -73,7 +78,7 @@ class Series:
 
     def pending(self, cell: Cell) -> list[tuple[str, list[str]]]:
         """Modes of the clusters that a cell still needs, with the arms that are missing."""
-        own = [row for row in self.rows if cell.has(row) and not row["disturbed"]]
+        own = self._own(cell)
         done = {row["arm"] for row in own if row["measure"] == self.measure}
         advice = next((row["mode"] for row in own if row["measure"] == "advice"), None)
         found = []
@@ -83,6 +88,18 @@ class Series:
             found.append((mode, [arm for arm in here if arm not in done]))
         left = [(m, [a for a in names if (cell, m, a) not in self.tried]) for m, names in found]
         return [(mode, names) for mode, names in left if names]
+
+    def _own(self, cell: Cell) -> list[Row]:
+        """Runs of a cell on the computer on which it is complete, otherwise on this one."""
+        rows = [row for row in self.rows if cell.has(row) and not row["disturbed"]]
+        key = cell.job, cell.kind, cell.repeat, self.measure == "sustained"
+        boots = on_one_computer(rows).get(key, {})
+        for own in boots.values():
+            if {row["arm"] for row in own if row["measure"] == self.measure}.issuperset(
+                arms(self.random)
+            ):
+                return own
+        return boots.get(self.boot, [])
 
     def run(self, made: Session, mode: str, names: Sequence[str]) -> None:
         """Make the runs of some arms on one cluster, as long as there is time."""
@@ -106,6 +123,7 @@ class Series:
 
     def _measured(self, made: Session, mode: str, arm: str) -> dict[str, Any]:
         own = [row for row in self.rows if made.cell.has(row) and row["measure"] == "saturated"]
+        own = [row for row in own if row.get("boot", "") == self.boot]
         if self.measure == "sustained":
             row = next((row for row in own if row["arm"] == arm and not row["disturbed"]), None)
             if row is None or not row["rate"]:
@@ -125,6 +143,7 @@ class Series:
     def append(self, cell: Cell, facts: dict[str, Any]) -> None:
         """Append a line to the file, and say so."""
         row = {"job": cell.job, "kind": cell.kind, "repeat": cell.repeat} | facts
+        row["boot"] = self.boot
         with self.file.open("a") as file:
             file.write(json.dumps(row) + "\n")
         told = row.get("failed") or f"{row.get('rate', 0):,.0f} tuples/s"

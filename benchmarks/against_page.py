@@ -5,7 +5,18 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import mean
 
 import numpy as np
-from against_cells import AGAIN, FLINK, KINDS, RANDOM, REPLAY, SEED, STREAMPLACE, Cell, Row
+from against_cells import (
+    AGAIN,
+    FLINK,
+    KINDS,
+    RANDOM,
+    REPLAY,
+    SEED,
+    STREAMPLACE,
+    Cell,
+    Row,
+    comparable,
+)
 
 DRAWS, LEAST_REPEATS = 10_000, 3
 FLOOR, LOSS = 0.1, 0.97
@@ -17,7 +28,7 @@ def results(rows: Sequence[Row], expected: Sequence[Cell], arms: Sequence[str]) 
     """Text of the page's second half."""
     earlier = [row for row in rows if "superseded" in row]
     rows = [row for row in rows if "superseded" not in row]
-    usable = [row for row in rows if not row["disturbed"]]
+    usable = comparable([row for row in rows if not row["disturbed"]])
     seen = _by_cell([row for row in usable if row["measure"] == "saturated"], expected)
     missing = sum(len(set(arms) - rates.keys()) for rates in seen.values())
     if not any(seen.values()):
@@ -39,12 +50,13 @@ def results(rows: Sequence[Row], expected: Sequence[Cell], arms: Sequence[str]) 
 
 
 def _superseded(rows: Sequence[Row]) -> str:
-    """Runs of earlier versions of the command, which were made again."""
-    lines = ["### Runs of earlier versions", "", "They do not count; the cells were run again."]
-    lines += ["", "| job | clusters | result | what has changed |", "|---|---|---|---|"]
+    """Runs that do not count: of earlier versions of the command, or of another computer."""
+    lines = ["### Runs that do not count", "", "Their cells are measured again."]
+    lines += ["", "| job | clusters | arm | result | why |", "|---|---|---|---|---|"]
     for row in rows:
         rate = f"{row['rate']:,.0f} tuples/s" if "rate" in row else f"recommends {row['mode']}"
-        lines.append(f"| {row['job']} | {row['kind']} | {rate} | {row['superseded']} |")
+        cell = f"{row['job']} | {row['kind']} | {row['arm']}"
+        lines.append(f"| {cell} | {rate} | {row['superseded']} |")
     return "\n".join(lines)
 
 

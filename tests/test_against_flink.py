@@ -25,12 +25,13 @@ def modules(monkeypatch: pytest.MonkeyPatch) -> Any:
 def runs(job: str, kind: str, *rates: float, **facts: Any) -> list[dict[str, Any]]:
     """Lines of the file: a rate for each arm, in their order."""
     row = {"job": job, "kind": kind, "repeat": 0, "measure": "saturated", "disturbed": False}
+    row["boot"] = "here"
     return [row | {"arm": arm, "rate": r} | facts for arm, r in zip(ARMS, rates, strict=False)]
 
 
 def series(modules: Any, file: Path, rows: list[dict[str, Any]]) -> Any:
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return modules.against_flink.Series(file, 1, "saturated", math.inf)
+    return modules.against_flink.Series(file, 1, "saturated", math.inf, boot="here")
 
 
 @pytest.mark.parametrize("cut", [4, 8, 12])
@@ -73,6 +74,25 @@ def test_a_disturbed_run_is_made_again(modules: Any, tmp_path: Path) -> None:
     rows[2]["disturbed"] = True
     cell = modules.against_cells.Cell("sales", "equal")
     assert series(modules, tmp_path / "runs", rows).pending(cell) == [("TASKS", ["TASKS"])]
+
+
+def test_a_cell_is_measured_on_one_computer(modules: Any, tmp_path: Path) -> None:
+    """What was begun elsewhere is made again as a whole; what is complete is not."""
+    rows = runs("sales", "equal", 50.0, 100.0, 80.0, 10.0, boot="elsewhere")
+    cell = modules.against_cells.Cell("sales", "equal")
+    pending = series(modules, tmp_path / "runs", rows).pending(cell)
+    assert sorted(arm for _, own in pending for arm in own) == sorted(ARMS)
+    whole = runs("sales", "equal", *[1.0] * 7, boot="elsewhere")
+    assert series(modules, tmp_path / "runs", whole).pending(cell) == []
+
+
+def test_arms_of_two_computers_are_not_compared(modules: Any) -> None:
+    """The other computer is twice as fast."""
+    rows = runs("sales", "equal", 50.0, 100.0, 80.0, 10.0, 99.0, 99.0, 100.0)
+    faster = runs("sales", "equal", *[200.0] * 5, boot="elsewhere")
+    text = results(modules, [*rows, *faster])
+    assert "0.99, no gain" in text
+    assert "280 of 287 runs are missing; 1 of 41 cells" in text
 
 
 def test_an_advised_mode_is_followed(modules: Any, tmp_path: Path) -> None:
@@ -154,4 +174,4 @@ def test_runs_of_earlier_versions_are_made_again_and_listed(modules: Any, tmp_pa
     assert series(modules, tmp_path / "runs", rows).pending(cell) == [("NONE", ["streamplace"])]
     text = results(modules, [*rows, {**rows[4], "rate": 120.0} | {"superseded": "again"}])
     assert "0 of 41 cells" in text
-    assert "| sales | equal | 150 tuples/s | it waited for longer |" in text
+    assert "| sales | equal | streamplace | 150 tuples/s | it waited for longer |" in text

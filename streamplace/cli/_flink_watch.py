@@ -60,6 +60,13 @@ if TYPE_CHECKING:
     "threshold, static.",
 )
 @click.option(
+    "--move-price",
+    default="30 min",
+    show_default=True,
+    help="A move is worth as much as running both layouts for half of this time.",
+)
+@click.option("--lag", default="1 min", show_default=True, help="Time by which tuples may be late.")
+@click.option(
     "--least-time",
     type=click.FloatRange(0, 604_800),
     default=300.0,

@@ -34,6 +34,8 @@ class WatchRequest:
     acts: bool
     every: float
     policy: str
+    move_price: str
+    lag: str
     least_time: float
     not_between: tuple[str, ...]
     at_most: int | None
@@ -161,10 +163,13 @@ class WatchRequest:
         return MachineCommand.of(self.machines, self.timeout)
 
     def _judge(self) -> "RateJudge":
+        from streamplace.control.day import MoveTerms
         from streamplace.control.policy import POLICIES
         from streamplace.engines.flink.watch.judging import RateJudge
+        from streamplace.model.units import seconds
 
-        return RateJudge(POLICIES[self.policy].make, self.every)
+        terms = MoveTerms(price=seconds(self.move_price), lag=seconds(self.lag))
+        return RateJudge(POLICIES[self.policy].make, self.every, terms)
 
     def _program(self, rest: "Rest", job: str, given: "Program | None") -> "Program | None":
         """Program that the job was submitted with; None if nothing is started."""

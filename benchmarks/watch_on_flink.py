@@ -1,0 +1,367 @@
+"""A watched day on a real Flink: a job whose rate, keys and costs change, and that loses a machine.
+
+    python benchmarks/watch_on_flink.py
+    python benchmarks/watch_on_flink.py --page
+
+The protocol is docs/watch-on-flink.md. A line of ``assets/watch-on-flink.jsonl`` is appended after
+every arm, so that a stopped command goes on; ``--page`` measures nothing and writes the page's
+results. Needs Linux with cgroups of version 1, root, a JDK and an idle computer.
+"""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import click
+from flink_jobs import ROOT, SOURCES
+from limiting import SETTINGS, limit, measured_devices, release, wait_compiled
+from watched_day import (
+    DAY,
+    LAG_SECONDS,
+    Moment,
+    Move,
+    Phase,
+    arrived,
+    outage_quantile,
+    plan_text,
+    results_of,
+)
+
+from streamplace.engines.flink.local.dist import Flink, find_flink
+from streamplace.engines.flink.local.session import LocalCluster
+from streamplace.engines.flink.program.jars import build_jar
+from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.tasks import layout_of
+from streamplace.errors import StreamplaceError
+
+DEVICES = tuple(f"tm-{i}" for i in range(4))
+CORES, BANDWIDTH, PARALLELISM = 0.18, 200e6, 4
+SATURATED = 1e6
+"""Tuples/s that no layout carries."""
+CAPACITY_SECONDS, WARM_UP_SECONDS, DRAIN_SECONDS, POLL_SECONDS = 30.0, 40.0, 60.0, 2.0
+ARMS: Mapping[str, Sequence[str] | None] = {
+    "Flink alone": None,
+    "watch": ("--policy", "work-function"),
+    "watch by the autoscaler's rule": ("--policy", "autoscaler"),
+}
+"""Arm → options of the watch; None is without one."""
+WATCH = ("--apply", "--every", "15", "--least-time", "60", "--patience", "5")
+INTERRUPTED = re.compile(r"interrupted for ([\d.]+) s")
+BEGIN, END = "<!-- results -->\n", "<!-- /results -->"
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Site:
+    """A cluster, and what its jobs are made of.
+
+    Attributes
+    ----------
+    folder
+        For plans, checkpoints, savepoints and the store of the watch.
+    """
+
+    cluster: LocalCluster
+    flink: Flink
+    jar: Path
+    folder: Path
+
+    @property
+    def rest(self) -> Rest:
+        """The cluster's interface."""
+        return Rest(self.cluster.url)
+
+    def start(self, plan: str, beginning: float) -> tuple[str, list[str]]:
+        """Start the job; return its id and its arguments."""
+        file = self.folder / f"plan-{time.monotonic_ns()}.txt"
+        file.write_text(plan)
+        arguments = [str(file), f"{beginning * 1000:.0f}"]
+        uploaded = self.rest.upload(self.jar)
+        request = {
+            "entryClass": "Day",
+            "programArgsList": arguments,
+            "parallelism": PARALLELISM,
+        }
+        job = str(self.rest.post(f"/jars/{quote(uploaded, safe='')}/run", request)["jobid"])
+        self.rest.wait_running(job, 100)
+        return job, arguments
+
+    def warm_up(self) -> None:
+        """Let the TaskManagers compile the job, without limits."""
+        release(self.cluster)
+        job, _ = self.start(f"0 {SATURATED:g} 0.2 1", time.time())
+        time.sleep(WARM_UP_SECONDS)
+        wait_compiled(self.cluster)
+        self.rest.cancel(job)
+
+    def capacity(self) -> float:
+        """Tuples/s that four TaskManagers carry under Flink's mode SLOTS."""
+        self.warm_up()
+        job, _ = self.start(f"0 {SATURATED:g} 0 1", time.time())
+        limit(self.cluster, dict.fromkeys(DEVICES, CORES))
+        time.sleep(10)
+        before, began = self.counted(job, "log", "read"), time.monotonic()
+        time.sleep(CAPACITY_SECONDS)
+        after = self.counted(job, "log", "read")
+        found = (after - before) / (time.monotonic() - began)
+        self.rest.cancel(job)
+        return found
+
+    def counted(self, job: str, task: str, metric: str) -> float:
+        """Sum of a metric of the job over the subtasks of a task."""
+        vertex = next(one for one in self.rest.job(job)["vertices"] if task in one["name"])
+        path = f"/jobs/{job}/vertices/{vertex['id']}/subtasks/metrics"
+        name = next(
+            row["id"] for row in self.rest.get(path) if row["id"].endswith(f"{task}.{metric}")
+        )
+        (row,) = self.rest.get(f"{path}?get={quote(name, safe='')}&agg=sum")
+        return float(row["sum"])
+
+    def moment(self, second: float, known: float, phases: "Phases") -> Moment:
+        """The job now; what its source has read stays the same while it does not run."""
+        read, machines = known, 0
+        with suppress(StreamplaceError, StopIteration, ValueError, KeyError):
+            (job,) = self.rest.live_jobs()
+            layout = layout_of(self.rest, job, self.rest.running_job(job))
+            read = self.counted(job, "log", "read")
+            machines = len({device for own in layout.values() for device in own})
+        return Moment(second, read, max(0.0, phases.arrived(second) - read), machines)
+
+
+@dataclass(frozen=True)
+class Phases:
+    """The day, with the length of a phase and the rate of 1."""
+
+    phases: Sequence[Phase]
+    seconds: float
+    capacity: float
+
+    def arrived(self, second: float) -> float:
+        """Tuples that have arrived."""
+        return arrived(self.phases, self.seconds, self.capacity, second)
+
+    @property
+    def end(self) -> float:
+        """Seconds of the day."""
+        return len(self.phases) * self.seconds
+
+    @property
+    def loss(self) -> float:
+        """Second at which a TaskManager is killed."""
+        return next((i * self.seconds for i, one in enumerate(self.phases) if one.is_lost), -1.0)
+
+
+def run_arm(site: Site, day: Phases, options: Sequence[str] | None) -> dict[str, Any]:
+    """Pass a day."""
+    site.warm_up()
+    beginning = time.time() + 15
+    plan = plan_text(day.phases, day.seconds, day.capacity)
+    job, arguments = site.start(plan, beginning)
+    limit(site.cluster, dict.fromkeys(DEVICES, CORES))
+    moments: list[Moment] = []
+    killed = ""
+    with _watching(site, job, arguments, options):
+        while (second := time.time() - beginning) < day.end + DRAIN_SECONDS:
+            if 0 <= day.loss <= second and not killed:
+                killed = _kill_one(site)
+            known = moments[-1].read if moments else 0.0
+            moments.append(site.moment(second, known, day))
+            if second > day.end and not moments[-1].waits and moments[-1].machines:
+                break
+            time.sleep(POLL_SECONDS)
+    history = _history(site) if options is not None else []
+    (last,) = site.rest.live_jobs() or ("",)
+    return {
+        "moments": [[round(value, 1) for value in one] for one in moments],
+        "moves": [[*one] for one in _moves(history, beginning)],
+        "decisions": history,
+        "killed": killed,
+        "arrived": round(day.arrived(day.end)),
+        "read": _settled(site, last, "log", "read"),
+        "counted": _settled(site, last, "count", "counted"),
+    }
+
+
+def _kill_one(site: Site) -> str:
+    """Kill a TaskManager that the job uses, the last one by name; return it."""
+    (job,) = site.rest.live_jobs()
+    layout = layout_of(site.rest, job, site.rest.running_job(job))
+    device = max(device for own in layout.values() for device in own)
+    site.cluster.processes[device].send_signal(signal.SIGKILL)
+    return device
+
+
+def _settled(site: Site, job: str, task: str, metric: str) -> float | None:
+    with suppress(FlinkError, StopIteration):
+        return site.counted(job, task, metric)
+    return None
+
+
+@contextmanager
+def _watching(
+    site: Site, job: str, arguments: Sequence[str], options: Sequence[str] | None
+) -> Iterator[None]:
+    """Watch the job by the command that a user types, while the block runs."""
+    if options is None:
+        yield
+        return
+    command = [sys.executable, "-m", "streamplace", "flink", "watch", *WATCH, *options]
+    command += ["--rest", site.cluster.url, "--job", job, "--entry-class", "Day"]
+    command += ["-p", str(PARALLELISM), "--savepoints", (site.folder / "saved").as_uri()]
+    command += ["--ledger", str(site.folder / "ledger.jsonl"), str(site.jar), "--", *arguments]
+    with (site.folder / "watch.log").open("wb") as told:
+        process = subprocess.Popen(command, stdout=told, stderr=told, env=_environment(site))
+        try:
+            yield
+        finally:
+            process.send_signal(signal.SIGINT)
+            try:
+                process.wait(60)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _environment(site: Site) -> dict[str, str]:
+    return {**os.environ, "XDG_STATE_HOME": str(site.folder / "state")}
+
+
+def _history(site: Site) -> list[dict[str, Any]]:
+    """Decisions of the watch."""
+    command = [sys.executable, "-m", "streamplace", "flink", "history", "--json"]
+    command += ["--ledger", str(site.folder / "ledger.jsonl")]
+    done = subprocess.run(command, capture_output=True, text=True, env=_environment(site))
+    watches = json.loads(done.stdout or "{}").get("watches", [])
+    return [decision for watch in watches for decision in watch["decisions"]]
+
+
+def _moves(decisions: Sequence[Row], beginning: float) -> list[Move]:
+    found = []
+    for one in decisions:
+        outage = INTERRUPTED.search(str(one.get("outcome", "")))
+        second = datetime.fromisoformat(one["at"]).timestamp() - beginning
+        found.append(Move(round(second, 1), one["kind"], float(outage[1]) if outage else None))
+    return found
+
+
+@contextmanager
+def opened(flink: Flink, jar: Path, folder: Path) -> Iterator[Site]:
+    """Start a cluster while the block runs."""
+    settings = {key: value for key, value in SETTINGS.items() if "chaining" not in key}
+    settings |= {
+        "taskmanager.load-balance.mode": "SLOTS",
+        "execution.checkpointing.interval": "3 s",
+        "execution.checkpointing.dir": (folder / "checkpoints").as_uri(),
+        "execution.checkpointing.externalized-checkpoint-retention": "RETAIN_ON_CANCELLATION",
+        "restart-strategy.type": "fixed-delay",
+        "restart-strategy.fixed-delay.attempts": 1000,
+        "restart-strategy.fixed-delay.delay": "1 s",
+        "heartbeat.timeout": 10_000,
+        "heartbeat.interval": 2_000,
+    }
+    (folder / "saved").mkdir(parents=True)
+    with measured_devices(
+        flink, DEVICES, cores=CORES, bandwidth_bps=BANDWIDTH, settings=settings
+    ) as cluster:
+        yield Site(cluster, flink, jar, folder)
+
+
+def read(path: Path) -> list[Row]:
+    """Lines that were measured."""
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def page_text(rows: Sequence[Row]) -> str:
+    """Results of all arms."""
+    days = [row for row in rows if "moments" in row]
+    if not days:
+        return "## Results\n\nNothing has been measured yet.\n"
+    told = ["## Results\n"]
+    for row in days:
+        phases = [Phase(**one) for one in row["phases"]]
+        moments = [Moment(*one) for one in row["moments"]]
+        moves = [Move(*one) for one in row["moves"]]
+        found = results_of(phases, row["seconds"], row["capacity"], moments, moves)
+        outage = outage_quantile(moves)
+        lost = "unknown" if row["read"] is None else f"{row['arrived'] - row['counted']:,.0f}"
+        told += [
+            f"### {row['arm']}\n",
+            f"| phase | in time ({LAG_SECONDS:g} s) | TaskManagers | moves | settled |",
+            "|---|---:|---:|---:|---|",
+            *(
+                f"| {one.name} | {one.in_time:.1%} | {one.machines:.2f} | {one.moves} | "
+                f"{'yes' if one.is_settled else 'no'} |"
+                for one in found
+            ),
+            "",
+            f"- Settled after at most one move: {sum(one.is_settled for one in found)} of "
+            f"{len(found)} phases.",
+            "- Outage, 95th percentile: " + ("no move" if outage is None else f"{outage:.1f} s."),
+            f"- Tuples that arrived and were not counted once at the end: {lost}.\n",
+        ]
+    return "\n".join(told)
+
+
+def write_page(page: Path, rows: Sequence[Row]) -> str:
+    """Put the results into the page, and return them."""
+    text = page_text(rows)
+    head, begin, rest = page.read_text("utf-8").partition(BEGIN)
+    page.write_text(head + begin + text + END + rest.partition(END)[2], "utf-8")
+    return text
+
+
+@click.command()
+@click.option("--seconds", type=click.FloatRange(30), default=200.0, show_default=True)
+@click.option("--arms", help=f"Of {', '.join(ARMS)}.")
+@click.option("--page", is_flag=True, help="Measure nothing, and write the page.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), default=ROOT / "docs")
+def main(seconds: float, arms: str | None, page: bool, output: Path) -> None:
+    """Measure the arms that are missing, or write the page."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    file = output / "assets" / "watch-on-flink.jsonl"
+    if page:
+        click.echo(write_page(output / "watch-on-flink.md", read(file)))
+        return
+    file.parent.mkdir(parents=True, exist_ok=True)
+    flink = find_flink(None)
+    with tempfile.TemporaryDirectory() as folder:
+        jar = Path(folder) / "jobs.jar"
+        build_jar(flink, sorted(java for f in SOURCES for java in f.glob("*.java")), jar)
+        rows = read(file)
+        capacity = next((row["capacity"] for row in rows), None)
+        for number, (arm, options) in enumerate(ARMS.items()):
+            is_wanted = not arms or arm in arms.split(",")
+            if not is_wanted or any(row.get("arm") == arm for row in rows):
+                continue
+            click.echo(f"{arm}: about {(len(DAY) * seconds + 150) / 60:.0f} minutes")
+            with opened(flink, jar, Path(folder) / f"arm-{number}") as site:
+                if capacity is None:
+                    capacity = site.capacity()
+                    _append(file, {"capacity": round(capacity, 1)})
+                day = Phases(DAY, seconds, capacity)
+                found = run_arm(site, day, options)
+                told = (site.folder / "watch.log").read_text() if options is not None else ""
+            phases = [{field: getattr(one, field) for field in one.__slots__} for one in DAY]
+            facts = {"arm": arm, "seconds": seconds, "capacity": capacity, "phases": phases}
+            _append(file, facts | found | {"told": told[-20_000:]})
+
+
+def _append(file: Path, row: Row) -> None:
+    with file.open("a") as lines:
+        lines.write(json.dumps(row) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,165 @@
+"""A day of a Flink job in minutes: its phases, and what became of it under a watch.
+
+Everything here is part of the protocol of docs/watch-on-flink.md.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+LAG_SECONDS = 10.0
+"""Tuples that wait no longer than this are in time."""
+LAST_SECONDS = 30.0
+"""A phase is settled if the job was in time for this long at its end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """A part of the day.
+
+    Attributes
+    ----------
+    rate
+        Tuples/s that arrive, relative to what four TaskManagers carried before.
+    share
+        Share of the tuples with one key.
+    work
+        Factor of the work of the counting operator.
+    is_lost
+        Whether a TaskManager that the job uses is killed at its beginning.
+    """
+
+    name: str
+    rate: float
+    share: float = 0.0
+    work: float = 1.0
+    is_lost: bool = False
+
+
+DAY = (
+    Phase("morning", 0.30),
+    Phase("noon", 0.70),
+    Phase("one key is popular", 0.35, share=0.3),
+    Phase("an operator is twice as slow", 0.35, work=2.0),
+    Phase("a TaskManager is lost", 0.40, is_lost=True),
+    Phase("night", 0.10),
+)
+
+
+class Moment(NamedTuple):
+    """The job at one moment.
+
+    Attributes
+    ----------
+    second
+        Since the beginning of the day.
+    read
+        Tuples that the source has read so far.
+    waits
+        Tuples that have arrived and were not read.
+    machines
+        TaskManagers that the job uses; 0 while it does not run.
+    """
+
+    second: float
+    read: float
+    waits: float
+    machines: int
+
+
+class Move(NamedTuple):
+    """A move, or a replacement of a TaskManager.
+
+    Attributes
+    ----------
+    second
+        When it was begun.
+    outage
+        Seconds for which the job did not run; None if unknown.
+    """
+
+    second: float
+    kind: str
+    outage: float | None
+
+
+class PhaseResult(NamedTuple):
+    """What became of a phase.
+
+    Attributes
+    ----------
+    in_time
+        Share of the moments at which no tuple waited too long.
+    machines
+        Mean number of TaskManagers that the job used.
+    is_settled
+        Whether the job was in time at the end of the phase, after at most one move.
+    """
+
+    name: str
+    in_time: float
+    machines: float
+    moves: int
+    is_settled: bool
+
+
+def plan_text(phases: Sequence[Phase], seconds: float, capacity: float) -> str:
+    """File that the job reads: a line for each phase, and one after which nothing arrives.
+
+    >>> print(plan_text([Phase("noon", 0.5), Phase("night", 0.1, 0.3)], 60, 1000))
+    0 500 0 1
+    60 100 0.3 1
+    120 0 0 1
+    """
+    lines = [
+        f"{i * seconds:g} {one.rate * capacity:g} {one.share:g} {one.work:g}"
+        for i, one in enumerate(phases)
+    ]
+    return "\n".join([*lines, f"{len(phases) * seconds:g} 0 0 1"])
+
+
+def arrived(phases: Sequence[Phase], seconds: float, capacity: float, now: float) -> float:
+    """Tuples that have arrived until a second of the day.
+
+    >>> arrived([Phase("noon", 0.5), Phase("night", 0.1)], 60, 1000, 70.0)
+    31000.0
+    """
+    spans = (min(max(now - i * seconds, 0.0), seconds) for i in range(len(phases)))
+    return sum(one.rate * capacity * span for one, span in zip(phases, spans, strict=True))
+
+
+def results_of(
+    phases: Sequence[Phase],
+    seconds: float,
+    capacity: float,
+    moments: Sequence[Moment],
+    moves: Sequence[Move],
+) -> list[PhaseResult]:
+    """Judge every phase of a day that was measured."""
+    found = []
+    for i, phase in enumerate(phases):
+        start, end = i * seconds, (i + 1) * seconds
+        own = [one for one in moments if start <= one.second < end]
+        most = LAG_SECONDS * phase.rate * capacity
+        timely = [one.waits <= most and one.machines > 0 for one in own]
+        pairs = zip(own, timely, strict=True)
+        last = [fine for one, fine in pairs if one.second >= end - LAST_SECONDS]
+        number = sum(start <= move.second < end for move in moves)
+        found.append(
+            PhaseResult(
+                phase.name,
+                float(np.mean(timely)) if timely else 0.0,
+                float(np.mean([one.machines for one in own])) if own else 0.0,
+                number,
+                bool(last) and all(last) and number <= 1,
+            )
+        )
+    return found
+
+
+def outage_quantile(moves: Sequence[Move], quantile: float = 0.95) -> float | None:
+    """Quantile of the known outages; None if none is known."""
+    known = [move.outage for move in moves if move.outage is not None]
+    return float(np.quantile(known, quantile)) if known else None
