@@ -58,6 +58,8 @@ ARMS: Mapping[str, Sequence[str] | None] = {
 }
 """Arm → options of the watch; None is without one."""
 WATCH = ("--apply", "--every", "15", "--least-time", "60", "--patience", "5")
+WATCH += ("--move-price", "30 s", "--lag", f"{LAG_SECONDS:g} s")
+"""Options of every watch: a day of 20 minutes is 72 times as fast as a real one."""
 INTERRUPTED = re.compile(r"interrupted for ([\d.]+) s")
 BEGIN, END = "<!-- results -->\n", "<!-- /results -->"
 Row = Mapping[str, Any]

@@ -1,0 +1,90 @@
+"""Arithmetic and page of `benchmarks/watch_on_flink.py`."""
+
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture
+def modules(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The benchmark's modules, which are no package."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    names = ("watched_day", "watch_on_flink")
+    return SimpleNamespace(**{name: import_module(name) for name in names})
+
+
+def moments(modules: Any, seconds: float, waits: float = 0.0, machines: int = 2) -> list[Any]:
+    """The job every two seconds, always alike."""
+    return [
+        modules.watched_day.Moment(2.0 * i, 0.0, waits, machines) for i in range(int(seconds / 2))
+    ]
+
+
+def test_a_day_without_lag_and_moves_is_settled(modules: Any) -> None:
+    day = modules.watched_day.DAY
+    found = modules.watched_day.results_of(day, 60.0, 100.0, moments(modules, 360), [])
+    assert [one.name for one in found] == [one.name for one in day]
+    assert all(one.is_settled and one.in_time == 1 for one in found)
+    assert {one.machines for one in found} == {2.0}
+
+
+def test_tuples_that_wait_too_long_are_not_in_time(modules: Any) -> None:
+    """At 70 tuples/s, 500 wait for 7 s, and at 10 for 50 s."""
+    day = modules.watched_day.DAY
+    found = modules.watched_day.results_of(day, 60.0, 100.0, moments(modules, 360, 500.0), [])
+    assert {one.name: one.in_time for one in found if one.name in ("noon", "night")} == {
+        "noon": 1.0,
+        "night": 0.0,
+    }
+
+
+def test_a_job_that_does_not_run_or_moves_twice_is_not_settled(modules: Any) -> None:
+    one = modules.watched_day
+    gone = one.results_of(one.DAY, 60.0, 100.0, moments(modules, 360, machines=0), [])
+    assert not any(phase.is_settled for phase in gone)
+    moves = [
+        one.Move(61.0, "move", 1.0),
+        one.Move(90.0, "move", 3.0),
+        one.Move(130.0, "move", None),
+    ]
+    found = one.results_of(one.DAY, 60.0, 100.0, moments(modules, 360), moves)
+    assert [(phase.moves, phase.is_settled) for phase in found[:3]] == [
+        (0, True),
+        (2, False),
+        (1, True),
+    ]
+    assert one.outage_quantile(moves, 0.5) == 2.0
+    assert one.outage_quantile(moves[2:]) is None
+
+
+def test_the_page_tells_what_was_lost(modules: Any) -> None:
+    row = {
+        "arm": "watch",
+        "seconds": 60.0,
+        "capacity": 100.0,
+        "phases": [{"name": "noon", "rate": 0.5}],
+        "moments": [[*one] for one in moments(modules, 60)],
+        "moves": [[1.0, "move", 1.5]],
+        "arrived": 3000,
+        "read": 3000.0,
+        "counted": 2990.0,
+    }
+    text = modules.watch_on_flink.page_text([{"capacity": 100.0}, row])
+    assert "| noon | 100.0% | 2.00 | 1 | yes |" in text
+    assert "Outage, 95th percentile: 1.5 s." in text
+    assert "not counted once at the end: 10." in text
+
+
+def test_the_protocol_names_every_phase_and_arm(modules: Any) -> None:
+    page = (ROOT / "docs" / "watch-on-flink.md").read_text()
+    protocol = page.partition(modules.watch_on_flink.BEGIN)[0]
+    for one in modules.watched_day.DAY:
+        assert f"| {one.name} | {one.rate:.2f} | {one.share:g} | {one.work:g} |" in protocol
+    assert all(f"| {arm} |" in protocol for arm in modules.watch_on_flink.ARMS)
+    told = protocol.replace("'", "")
+    assert " ".join(modules.watch_on_flink.WATCH) in told
