@@ -47,6 +47,18 @@ def _tasks() -> "StreamGraph":
     return StreamGraph.of("rehearsal", operators, [Stream(*pair) for pair in ends], fires="all")
 
 
+def _pipelines() -> "StreamGraph":
+    """Two sources whose tuples never meet, and of which three devices do not carry all."""
+    from streamplace.model.graph import StreamGraph
+    from streamplace.model.operators import Operator
+    from streamplace.model.streams import Stream
+
+    operators = [Operator(name, ipt=1e5 * (1 + i), payload=1e3) for i, name in enumerate("abcdef")]
+    operators += [Operator(name, ipt=1e4, payload=1e3, rate=1e4) for name in ("one", "two")]
+    ends = [("one", "a"), ("a", "b"), ("b", "c"), ("two", "d"), ("d", "e"), ("e", "f")]
+    return StreamGraph.of("rehearsal", operators, [Stream(*pair) for pair in ends])
+
+
 def _place(graph: "Callable[[], StreamGraph]", *placers: str, objective: str = "") -> None:
     from streamplace.api import place
     from streamplace.placers.registry import Budget
@@ -95,6 +107,7 @@ REHEARSALS: Final[dict[str, Rehearsal]] = {
     "makespan": Rehearsal(partial(_place, _branches, "auto", objective="makespan"), 28),
     "plan": Rehearsal(_plan, 16),
     "exact": Rehearsal(_prove, 8),
+    "sources": Rehearsal(partial(_place, _pipelines, "auto"), 8),
     "advice": Rehearsal(_advise, 3),
     "heft": Rehearsal(partial(_place, _tasks, "heft"), 3),
     "lists": Rehearsal(partial(_place, _tasks, *LISTS), 3),

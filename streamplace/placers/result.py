@@ -129,13 +129,13 @@ class Result(Pictured):
                 Heading(graph.name, heading),
                 *sentences,
                 *([] if bound is None else [bound]),
-                *self._likely(),
+                *self.likely(),
                 f"Verdict: {self.verdict}",
             ),
             subject=self,
         )
 
-    def _likely(self) -> Iterator[str]:
+    def likely(self) -> Iterator[str]:
         """Yield a sentence with the interval of the throughput, if the graph was measured."""
         interval = self.interval
         if interval is not None and self.errors is not None:

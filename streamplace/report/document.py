@@ -316,6 +316,14 @@ class PlacementPart(TypedDict):
     one_pass: NotRequired[PassPart]
 
 
+class ErrorsPart(TypedDict):
+    """Errors of predictions for a measured graph: ends of measured / predicted, and their origin."""
+
+    low: float
+    high: float
+    words: str
+
+
 class ProblemPart(TypedDict):
     """A graph, the devices, and placements of the graph on them.
 
@@ -333,6 +341,8 @@ class ProblemPart(TypedDict):
     command
         Shell command that simulates a placement, read from standard input; absent if there is
         none.
+    errors
+        Errors of predictions; absent if the graph was not measured.
     """
 
     name: str
@@ -349,6 +359,7 @@ class ProblemPart(TypedDict):
     seconds: NotRequired[list[Column]]
     objective: NotRequired[ObjectivePart]
     command: NotRequired[str]
+    errors: NotRequired[ErrorsPart]
     placements: list[PlacementPart]
 
 

@@ -12,7 +12,7 @@ from streamplace.placers.result import Result, bound_in_words, verdict
 from streamplace.report.document import VERSION, ReportDocument
 from streamplace.report.moves import PlannedMoves
 from streamplace.report.placements import Shown
-from streamplace.report.problems import graph_part, problem_part
+from streamplace.report.problems import errors_part, graph_part, problem_part
 from streamplace.report.results_document import MovePart
 from streamplace.report.units import MOST_OPERATORS
 from streamplace.report.words import words_part
@@ -78,6 +78,7 @@ def _words_of_result(result: Result) -> Report:
     parts = (
         *report.parts,
         *([] if bound is None else [bound]),
+        *result.likely(),
         f"Verdict: {verdict(result.value, result.bound, explanation)}",
     )
     return Report(parts, report.title)
@@ -116,6 +117,8 @@ def _add_moves(document: ReportDocument, moves: PlannedMoves) -> None:
 def _add_result(document: ReportDocument, result: Result) -> None:
     named = NamedPlacements(result.problem, ((result.placer, result.placement),), result.judge)
     _add_placements(document, named)
+    if result.errors is not None:
+        document["problems"][0]["errors"] = errors_part(result.errors)
     if result.bound is not None:
         for placement in document["problems"][0]["placements"]:
             placement["bound"] = result.bound

@@ -7,6 +7,7 @@ import numpy as np
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
+from streamplace.model.intervals import PredictionErrors
 from streamplace.model.problem import Problem
 from streamplace.model.rules import PlacementRules
 from streamplace.objectives.registry import Objective
@@ -14,6 +15,7 @@ from streamplace.report.columns import column, finite, numbers, plain, texts
 from streamplace.report.document import (
     ConstraintsPart,
     DevicesPart,
+    ErrorsPart,
     NetworkPart,
     OperatorsPart,
     ProblemPart,
@@ -66,6 +68,11 @@ def problem_part(problem: Problem, placements: Sequence[Shown], judge: Objective
         part["seconds"] = [column(seconds[:, d]) for d in range(problem.n_devices)]
     part["placements"] = [placement_part(problem, shown, judge) for shown in placements]
     return part
+
+
+def errors_part(errors: PredictionErrors) -> ErrorsPart:
+    """Describe the errors of predictions."""
+    return ErrorsPart(low=plain(errors.low), high=plain(errors.high), words=errors.words)
 
 
 def _large_part(problem: Problem, placements: Sequence[Shown], judge: Objective) -> ProblemPart:

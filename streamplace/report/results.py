@@ -24,7 +24,7 @@ from streamplace.planning.result import PlanResult, PlanStep, contents_of
 from streamplace.report.columns import column, finite, plain
 from streamplace.report.document import ProblemPart, ReportDocument
 from streamplace.report.placements import Shown
-from streamplace.report.problems import objective_part, problem_part
+from streamplace.report.problems import errors_part, objective_part, problem_part
 from streamplace.report.results_document import (
     ComparedPart,
     ComparisonPart,
@@ -173,6 +173,8 @@ def plan_part(
         curve=[] if curve is None else _curve(curve),
     )
     described = problem_part(problem, [Shown("plan", plan.placement)], judge)
+    if plan.errors is not None:
+        described["errors"] = errors_part(plan.errors)
     if plan.priced and plan.prices and "devices" in described:
         offers = [offer_of(plan, machine) for machine in plan.cluster.devices.name]
         described["devices"]["price"] = column([plan.prices.get(offer, 0.0) for offer in offers])

@@ -104,6 +104,25 @@ def test_a_drag_gives_what_python_computes(chromium: Browser, example: Any, tmp_
     assert throughput(chromium) == pytest.approx(problem["placements"][0]["throughput"], abs=5e-4)
 
 
+def test_the_interval_of_a_measured_graph_follows_a_drag(
+    chromium: Browser, example: Any, tmp_path: Path
+) -> None:
+    """What is measured is 80 to 110 % of what is predicted, and at most what is offered."""
+    problem = example["problems"][0]
+    problem["errors"] = {"low": 0.8, "high": 1.1, "words": "a confidence of 90 %"}
+    document = {key: example[key] for key in ("version", "made_by", "title", "words", "notes")}
+    shown(chromium, document | {"problems": [problem]}, tmp_path)
+    chromium.drag(*centres(chromium, "parse", 3))
+    script = "return [...document.querySelectorAll('.card')].map((card) => card.textContent)"
+    (card,) = (text for text in chromium.run(script) if text.startswith("Tuples/s, likely"))
+    offered = float(np.sum(problem["operators"]["rate"]))
+    carried = offered * _python_after(problem, operator=2, device=3)
+    low, high = card.removeprefix("Tuples/s, likely").partition("with ")[0].split(" to ")
+    assert float(low.replace(",", "")) == pytest.approx(0.8 * carried, rel=0.01)
+    assert float(high.replace(",", "")) == pytest.approx(1.1 * carried, rel=0.01)
+    assert card.endswith("with a confidence of 90 %")
+
+
 def _python_after(problem: Any, operator: int, device: int) -> float:
     place = list(problem["placements"][0]["place"])
     place[operator] = device

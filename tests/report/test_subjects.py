@@ -15,6 +15,7 @@ import streamplace
 from streamplace import Cluster, Constraints, Operator, Problem, Stream, StreamGraph
 from streamplace.cli._command import with_command
 from streamplace.drawing.named_placements import NamedPlacements
+from streamplace.model.graph import PROFILE_WINDOWS
 from streamplace.model.operators import Operators
 from streamplace.model.report import Report
 from streamplace.model.streams import Streams
@@ -202,6 +203,29 @@ name = "small"
 price = 0.2
 cores = 2
 """
+
+
+def test_reports_of_measured_graphs_have_the_errors_of_predictions(
+    run: Callable, graph: str
+) -> None:
+    """Of a placement and of a plan; other graphs have none."""
+    Path("offers.toml").write_text(OFFERS, encoding="utf-8")
+    assert run("place", graph, "--placer", "metis", "-o", "none.html").status == 0
+    assert "errors" not in read(Path("none.html"))["problems"][0]
+    measured = json.loads(Path(graph).read_text())
+    measured["attributes"] = {PROFILE_WINDOWS: 4}
+    Path("measured.json").write_text(json.dumps(measured), encoding="utf-8")
+    answer = run("place", "measured.json", "--placer", "metis", "--json", "-o", "some.html")
+    assert answer.status == 0, answer.err
+    told = json.loads(answer.out)["errors"]
+    errors = read(Path("some.html"))["problems"][0]["errors"]
+    assert (errors["low"], errors["high"]) == pytest.approx((told["low"], told["high"]), rel=1e-6)
+    assert "recorded jobs" in errors["words"]
+    words = read(Path("some.html"))["words"]["parts"]
+    assert any(str(part).endswith(f"tuples/s, with {errors['words']}") for part in words)
+    plan = ("plan", "measured.json", "--offers", "offers.toml", "--evaluations", "200")
+    assert run(*plan, "--rate", "5000", "-o", "plan").status == 0
+    assert read(Path("plan/report.html"))["problems"][0]["errors"] == errors
 
 
 def test_a_plan_and_a_frontier(run: Callable, graph: str) -> None:

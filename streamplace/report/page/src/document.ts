@@ -140,6 +140,12 @@ export interface ObjectivePart {
   unit: string;
 }
 
+export interface ErrorsPart {
+  low: number;
+  high: number;
+  words: string;
+}
+
 export interface ProblemPart {
   name: string;
   level: "operators" | "units";
@@ -155,6 +161,7 @@ export interface ProblemPart {
   seconds?: Column[];
   objective?: ObjectivePart;
   command?: string;
+  errors?: ErrorsPart;
   placements: PlacementPart[];
 }
 

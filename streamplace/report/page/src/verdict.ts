@@ -35,6 +35,7 @@ export class Verdict {
   show(placement: PlacementPart, now: Outcome, before: Outcome | undefined): void {
     const cards = [
       this.throughput(now, before),
+      this.measured(now),
       this.makespan(placement, now, before),
       this.price(now, before),
       this.objective(placement, before !== undefined),
@@ -65,6 +66,18 @@ export class Verdict {
       value: percent(reached),
       note: `${number(reached * total)} of ${number(total)} tuples/s${was}`,
     };
+  }
+
+  /** What will be measured of a graph that was measured before, with the confidence of its errors. */
+  private measured(now: Outcome): Card | undefined {
+    const { errors } = this.problem;
+    const { load } = now.situation.bottleneck;
+    const offered = this.facts.totalRate * now.rate;
+    const reached = now.situation.throughput;
+    if (!errors || isPass(this.problem) || (reached >= 1 && load <= 0)) return undefined;
+    const carried = reached < 1 ? reached * offered : offered / load;
+    const [low, high] = [errors.low, errors.high].map((factor) => Math.min(factor * carried, offered));
+    return { label: "Tuples/s, likely", value: `${number(low)} to ${number(high)}`, note: `with ${errors.words}` };
   }
 
   private makespan(
