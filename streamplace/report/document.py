@@ -317,7 +317,7 @@ class PlacementPart(TypedDict):
 
 
 class ErrorsPart(TypedDict):
-    """Errors of predictions for a measured graph: ends of measured / predicted, and their origin."""
+    """Errors of predictions for a measured graph: ends of measured / predicted, their origin."""
 
     low: float
     high: float
