@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 from fake_flink import FakeFlink, InTurn, failure
-from flink_documents import DELETED, KEPT, job, jobs
+from flink_documents import ANSWERS, DELETED, JOB, KEPT, job, jobs
 
 from streamplace.engines.flink.move.copies import CopyRuns, free_id, refuse_copy, refuse_other
 from streamplace.engines.flink.move.endings import EndedByOthers, last_kept, refuse_ended
 from streamplace.engines.flink.move.holder import Holder
-from streamplace.engines.flink.move.pause import pause_of
+from streamplace.engines.flink.move.pause import START_SECONDS, expected_pause, pause_of
+from streamplace.engines.flink.move.queues import INPUT, OUTPUT, READ, draining_seconds
 from streamplace.engines.flink.move.resuming import resume_command, resume_words, with_job
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.uploads import left_jars, own_name, uploaded
@@ -234,6 +235,31 @@ def test_the_pause_of_a_job_is_told_by_flinks_clock(flink: FakeFlink) -> None:
     assert pause_of(rest, OLD, NEW) == 3.9
     flink.answers[f"GET /jobs/{OLD}/checkpoints"] = NONE
     assert pause_of(rest, OLD, NEW) is None
+
+
+def queues(task: str, before: float, behind: float, read: float | str) -> dict[str, Any]:
+    """Bytes in the fullest queues of a task, and bytes/s that a subtask of it reads."""
+    rows = [
+        {"id": INPUT, "max": before, "avg": 0.0},
+        {"id": OUTPUT, "max": behind, "avg": 0.0},
+        {"id": READ, "max": 1e9, "avg": read},
+    ]
+    root = f"GET /jobs/{JOB}/vertices/{task}/subtasks/metrics"
+    query = ",".join((INPUT, OUTPUT, READ))
+    return {root: [{"id": row["id"]} for row in rows], f"{root}?agg=max,avg&get={query}": rows}
+
+
+def test_a_move_waits_for_the_queues_of_a_job_under_back_pressure() -> None:
+    """300 and 700 bytes wait before the second task, which reads 50 bytes/s."""
+    flink = FakeFlink(ANSWERS | queues("v0", 0, 700, 0.0) | queues("v1", 300, 0, 50.0))
+    flink.answers[f"GET /jobs/{JOB}/checkpoints"] = NONE
+    assert draining_seconds(flink.rest, JOB) == pytest.approx(20.0)
+    assert expected_pause(flink.rest, JOB) == pytest.approx(20.0 + START_SECONDS)
+    flink.answers |= queues("v1", 300, 0, "NaN")
+    assert draining_seconds(flink.rest, JOB) == 0
+    flink.answers |= {f"GET /jobs/{JOB}/vertices/v1/subtasks/metrics": []}
+    assert draining_seconds(flink.rest, JOB) == 0
+    assert draining_seconds(FakeFlink({}).rest, JOB) == 0
 
 
 def test_the_command_that_resumes_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,16 +3,17 @@
 from contextlib import suppress
 from urllib.parse import quote
 
+from streamplace.engines.flink.move.queues import draining_seconds
 from streamplace.engines.flink.move.state import last_checkpoint_seconds
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 
 START_SECONDS = 1.0
-"""Seconds from the savepoint of a small job until it runs again (docs/how-to/flink.md)."""
+"""Seconds from the savepoint of a small job until it runs again (docs/how-to/flink-moves.md)."""
 
 
 def expected_pause(rest: Rest, job: str) -> float:
     """Seconds for which a move is expected to stop a job."""
-    return START_SECONDS + last_checkpoint_seconds(rest, job)
+    return START_SECONDS + max(last_checkpoint_seconds(rest, job), draining_seconds(rest, job))
 
 
 def pause_of(rest: Rest, old: str, new: str) -> float | None:

@@ -244,6 +244,7 @@ class Metric(TypedDict):
     id: str
     sum: NotRequired[float | str]
     avg: NotRequired[float | str]
+    max: NotRequired[float | str]
     value: NotRequired[str]
 
 
