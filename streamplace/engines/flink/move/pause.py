@@ -7,7 +7,7 @@ from streamplace.engines.flink.move.state import last_checkpoint_seconds
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 
 START_SECONDS = 1.0
-"""Seconds from the savepoint of a small job until it runs again (docs/how-to/flink.md)."""
+"""Seconds from the savepoint of a small job until it runs again (docs/how-to/flink-moves.md)."""
 
 
 def expected_pause(rest: Rest, job: str) -> float:
