@@ -29,7 +29,7 @@ def test_six_lines_measure_place_and_move_a_job(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The job of the page, on a cluster of the tests."""
-    page = (ROOT / "docs" / "how-to" / "flink.md").read_text()
+    page = (ROOT / "docs" / "how-to" / "flink-moves.md").read_text()
     match = re.search(r'```py title="move.py"\n(.*?)```', page, re.DOTALL)
     assert match is not None
     imports, lines = match[1].rsplit("\n\n", 1)
