@@ -1,7 +1,7 @@
 """Lower bounds of the cost of every plan, from the cheapest relaxation to the strongest.
 
-They leave out messages between subtasks, which depend on the parallelism. These cost nothing or
-more, so the bounds remain valid.
+The bounds leave out messages between subtasks, which depend on the parallelism. Without this cost
+they are lower, so they remain valid.
 """
 
 from collections.abc import Callable, Iterable

@@ -24,7 +24,7 @@ MOST_WORK = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Prices:
-    """Prices as integer multiples of a unit."""
+    """Prices of machines as integers, the multiples of a common unit."""
 
     numbers: tuple[int, ...]
     unit: Fraction
@@ -80,7 +80,7 @@ def cheapest_counts(
     Parameters
     ----------
     above, below
-        Least cost, and the cost that must stay unreached, in units.
+        Least cost, and exclusive upper limit of the cost, in the unit of `Prices`.
     tried
         Numbers of machines to exclude.
     """
@@ -146,7 +146,8 @@ def least_cost(
 
     A depth-first search refutes all numbers of machines that cost less than the goal. It branches
     on one type after the other and prunes where a single cut shows that the rest costs too much.
-    If it needs too many steps or is stopped, the bound is that of the best single cut.
+    If it needs too many steps or is stopped, the bound is that of the best single cut, or the cost
+    of the machines that ``at_least`` requires.
     """
     prices = Prices.of(catalogue)
     singles = [_SingleCut.of(WholeCut.of(cut), prices, catalogue) for cut in cuts]
@@ -195,7 +196,7 @@ class _SingleCut:
 
 
 class _Refutation:
-    """Depth-first search for numbers of machines below a cost."""
+    """Depth-first search for numbers of machines that cost less than a goal."""
 
     def __init__(
         self,

@@ -59,7 +59,7 @@ class PlanCurve(Pictured):
         return Report((Sheet(head, rows),), subject=self)
 
     def _price(self, result: PlanResult) -> tuple[str, ...]:
-        """Share by which a plan costs more than the first one."""
+        """Percentage by which a plan costs more than the first one; no cell along rates."""
         if self.along == "rate":
             return ()
         return (percent(result.cost / self.results[0].cost - 1),)

@@ -127,7 +127,7 @@ def _dual_feasible(size: Fraction, pieces: int) -> Fraction:
 
 
 def least_subtasks(demand: Demand, catalogue: Catalogue) -> Longs:
-    """Least number of subtasks of each operator that the fastest core can run, [N]."""
+    """Least parallelism at which the fastest core runs each operator's subtasks, [N]; 0 if none."""
     may_run = allowed(demand, catalogue)
     speed = capacities(catalogue)[:, 1]
     fastest = np.where(may_run, speed[:, None], 0.0).max(axis=0)
@@ -136,10 +136,7 @@ def least_subtasks(demand: Demand, catalogue: Catalogue) -> Longs:
 
 
 def least_parallelism(demand: Demand, v: int, speed: float) -> int:
-    """Return the smallest parallelism at which a core of this speed runs the busiest subtask.
-
-    0 if no parallelism is enough.
-    """
+    """Return the least parallelism at which a core runs the busiest subtask; 0 if there is none."""
     need = float(demand.heaviest[v])
     if demand.keeps[v]:
         p = int(demand.most[v])
@@ -164,7 +161,7 @@ def least_parallelism(demand: Demand, v: int, speed: float) -> int:
 
 
 def useless_offer(demand: Demand, catalogue: Catalogue) -> Offer | None:
-    """Return an offer on which no operator fits because of core speed, memory or tags."""
+    """Return an offer too small for every operator (core speed, memory, tags); None if none is."""
     may_run = allowed(demand, catalogue)
     for offer, runs in zip(catalogue.offers, may_run, strict=True):
         if not any(

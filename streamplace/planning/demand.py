@@ -1,8 +1,8 @@
 """Demand: the resources that a graph at full rate needs of the machines that run it.
 
 Shares are the largest and smallest part of an operator's tuples that n of its p subtasks receive.
-Flink does not let a user choose the machine of a subtask, so a machine with n subtasks is charged
-for the n that have the most key groups.
+Flink does not let a user choose which of an operator's subtasks run on a machine, so a machine with
+n of them is charged for the n that have the most key groups.
 """
 
 from collections.abc import Collection
@@ -37,8 +37,8 @@ class Demand:
         [N] instructions per second that operators use at any rate. A machine is charged for them in
         proportion to the tuples of its subtasks, which is no less than their equal parts.
     messages
-        Instructions per second of messages between subtasks, which depend on the parallelism; None
-        if they cost nothing. They are in no other field, so bounds that leave them out are lower.
+        Instructions per second of messages between subtasks, which depend on the parallelism and
+        are part of no other field; None if they cost nothing.
     error_share
         Share by which the cost of an operator may be too low.
     error
@@ -267,7 +267,7 @@ def _dealing(graph: StreamGraph, joined: Ints) -> tuple[frozenset[int], ...]:
 
 
 class SubtaskShares(NamedTuple):
-    """Shares of every operator at its parallelism; P is the largest parallelism."""
+    """Largest and smallest shares of n subtasks of every operator; P is the largest parallelism."""
 
     parallelism: Ints  # [N]
     most: Floats  # [N, P + 1] of the n subtasks with the most tuples

@@ -62,7 +62,7 @@ class Headroom:
         return 1 - (1 - self.flat) * (1 - catching_up) * (1 - waiting)
 
     def factors(self, graph: StreamGraph, catalogue: Catalogue) -> dict[str, float]:
-        """Multiple of the rate that each purpose adds to the plan, without those equal to 1."""
+        """Factor by which each purpose multiplies the rate, without factors of 1."""
         shares = {
             "a restart": self.of_catching_up(),
             SHORT_QUEUES: self.of_waiting(graph, catalogue),

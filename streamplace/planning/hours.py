@@ -98,7 +98,7 @@ def clock(seconds: float) -> str:
 
 
 def moment(seconds: float) -> str:
-    """Time in words, to the minute: since the begin of the trace, or a date.
+    """Time in words, to the minute: since the start of the trace, or a date.
 
     >>> moment(5700), moment(90000), moment(1772323260)
     ('1:35', '1 d 1:00', '2026-03-01 00:01')

@@ -1,8 +1,8 @@
 """Improve a plan at its cost: fewer subtasks, then the contents that carry the largest rate.
 
-Every subtask takes threads, memory and connections that the model does not count, and every cost
-may be higher than the graph says. The search that comes before tries few subtasks only briefly and
-with one factor for all operators, and ends as soon as the rate is carried.
+Every subtask takes threads, memory and connections that the model does not count, and costs may be
+higher than the graph says. The search for the cheapest machines neglects both: it tries few
+parallelisms, with one factor for all operators, and ends as soon as the rate is carried.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Links: assigns packed machines to the devices of a cluster with limited links between pairs.
+"""Links: assign packed machines to the devices of a cluster whose links are limited.
 
 The load of a machine depends on its contents only, but the load of a link depends on two machines.
 If links are too slow, machines swap devices of their type, then subtasks move; if that is not
@@ -149,7 +149,7 @@ def placement_on(cluster: Cluster, deployment: PlannedDeployment, devices: Ints)
 
 
 def _as_one(instance: Instance) -> Instance:
-    """Slow all sources down together: the same answer on whether the rate is carried, for less."""
+    """Instance whose sources slow down together: faster, and equal where the rate is carried."""
     return instance._replace(group=np.zeros_like(instance.group), n_groups=1)
 
 

@@ -1,8 +1,9 @@
 """Packed machines: the types of the machines of a plan, and the subtasks on each.
 
 First fit by dot product gives each machine the subtask whose needs have the largest dot product
-with its free resources, until none fits (Panigrahy and others 2011). Where a machine then has too
-much, simulated annealing moves and swaps subtasks until no resource of any machine is exceeded.
+with its free resources, until none fits (Panigrahy and others 2011). Subtasks that fit nowhere go
+where they exceed resources least; then simulated annealing moves and swaps subtasks until no
+resource is exceeded.
 """
 
 from collections.abc import Callable, Sequence
@@ -163,7 +164,7 @@ def _machines(random: Words, over: Floats, total: float) -> tuple[int, int]:
 
 @inlined_kernel
 def _subtask(random: Words, row: Ints) -> int:
-    """Choose a random operator with subtasks on the machine; -1 if there is none."""
+    """Choose one of the operators with subtasks on the machine; -1 if there is none."""
     number = 0
     for v in range(len(row)):
         if row[v] > 0:

@@ -1,6 +1,6 @@
 """``plan``: the cheapest machines, parallelisms and placement for a rate, with a proven bound.
 
-It proves a bound, searches, improves what was found, and names the packed machines and subtasks.
+The planner proves a bound, searches, improves the plan that it finds, and checks the result.
 """
 
 import logging
@@ -147,7 +147,7 @@ def _limit(
 
 
 def _ends(demand: Demand, end: Ints) -> Floats:
-    """Bits per second at the ends of streams, by operator."""
+    """Bits per second of the streams at which each operator is this end, [N]."""
     return np.bincount(end, demand.bits, demand.n_operators).astype(np.float64)
 
 
@@ -169,7 +169,7 @@ PROOF = 0.4
 SEARCH = 0.85
 """Share of the time budget after which the search ends if neighbouring steps follow."""
 CHEAPEST = 0.95
-"""Share of the search for cheaper machines; the rest improves the plan on its machines."""
+"""Part of the search's time for cheaper machines; the rest improves the plan on its machines."""
 CHEAPER = 0.93
 """Share of the time budget after which the step with one machine less ends."""
 
@@ -239,7 +239,8 @@ def planned_most(
 def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> list[PackedMachines]:
     """Search for the cheapest machines; return them improved, and as they were found.
 
-    If the search finds none, pack as a refusal does, which would otherwise promise this rate.
+    If the search finds none, try the packing from which a refusal names the largest rate: it could
+    otherwise name this rate.
     """
     share = SEARCH if problem.cluster is None else 1.0
     stop, moves = _ended(meter, share * CHEAPEST), problem.settings.budget.evaluations
@@ -271,10 +272,7 @@ def _steps(problem: PlanProblem, packed: PackedMachines, meter: Meter) -> PlanSt
 def _step(
     problem: PlanProblem, counts: tuple[int, ...] | None, least: float, stop: Callable[[], bool]
 ) -> PlanStep | None:
-    """Return the step of these numbers of machines, with a rate of at least ``least``.
-
-    None if the time is over before any rate is known.
-    """
+    """Return the step of these machines, at ``least`` or more tuples/s; None if time runs out."""
     if counts is None:
         return None
     rate, packed = largest_rate(problem, counts, stop)

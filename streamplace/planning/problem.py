@@ -1,8 +1,4 @@
-"""Plan problems: a graph at a rate, the available machines, and the headroom.
-
-A problem is built once from the settings. Bounds, search, links and the final check all read the
-same demand from it.
-"""
+"""Plan problems: a graph at a rate, the available machines, and the headroom."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

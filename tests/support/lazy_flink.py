@@ -68,6 +68,8 @@ class LazyFlink(FakeFlink):
         Vertex → metric → what was counted before the clock began.
     duration
         Milliseconds since the job's start.
+    settings
+        Configuration of the JobManager, by key.
     """
 
     clock: Clock
@@ -78,6 +80,7 @@ class LazyFlink(FakeFlink):
     process_cpu: Mapping[str, float] = field(default_factory=dict)
     counted: dict[str, dict[str, float]] = field(default_factory=dict)
     duration: int = 0
+    settings: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__init__(
@@ -98,6 +101,8 @@ class LazyFlink(FakeFlink):
     def _answer(self, path: str) -> Any:
         if path.endswith("/plan"):
             return {"plan": {"nodes": [self._node(v) for v in self.vertices]}}
+        if path == "/jobmanager/config":
+            return [{"key": key, "value": value} for key, value in self.settings.items()]
         if path == "/taskmanagers":
             return {"taskmanagers": [task_manager(device, []) for device in self.devices]}
         if path.startswith("/taskmanagers/"):

@@ -27,12 +27,29 @@ def job(clock: Clock, **changed: Mapping[str, Any]) -> LazyFlink:
     return LazyFlink(clock, vertices, duration=OLD)
 
 
-def test_a_flink_without_metrics_is_told_within_ten_seconds(clock: Clock) -> None:
-    """A young job may have none yet."""
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({}, r"for up to web\.timeout, which is 10 min here.*query-service"),
+        ({"web.timeout": "60 s"}, r"for up to web\.timeout, which is 60 s here"),
+        ({"metrics.fetcher.update-interval": "0 ms"}, r"because .*update-interval is 0"),
+        ({"metrics.fetcher.update-interval": "0"}, r"because .*update-interval is 0"),
+    ],
+)
+def test_a_flink_without_metrics_is_told_within_ten_seconds(
+    clock: Clock, settings: dict[str, str], reason: str
+) -> None:
+    """With what its configuration says of the cause."""
     flink = job(clock, v0={}, v1={})
-    with pytest.raises(FlinkError, match=r"no metrics of job job for 10 s.*update-interval"):
+    flink.settings.update(settings)
+    with pytest.raises(FlinkError, match=rf"no metrics of job job for 10 s.*{reason}"):
         warm_profile(flink.rest, "job", Warmth(30.0))
     assert clock.now - START <= 11
+
+
+def test_a_young_job_may_have_no_metrics_yet(clock: Clock) -> None:
+    """Flink fetches them every ten seconds."""
+    flink = job(clock, v0={}, v1={})
     flink.duration = 5000
     with pytest.raises(FlinkError, match="does not report how many tuples source 'src' sends"):
         warm_profile(flink.rest, "job", Warmth(30.0))

@@ -67,8 +67,8 @@ _COMMON: Settings = {
     "cluster.registration.error-delay": 500,
     "cluster.registration.initial-timeout": 100,
     "resourcemanager.standalone.start-up-time": 1000,
-    # a busy machine is not a dead one; but Flink fetches no metrics for so long after a loss
-    "pekko.ask.timeout": "30 s",
+    "pekko.ask.timeout": "30 s",  # a busy machine is not a dead one
+    "web.timeout": "60 s",  # after the loss of a TaskManager, Flink fetches no metrics for so long
     "pekko.startup-timeout": "120 s",
     "heartbeat.timeout": 120_000,
     "heartbeat.interval": 2_000,

@@ -20,6 +20,7 @@ LEAST_LOOKS = 25
 """Answers without metrics that a Flink must have given by then: a busy one answers slowly."""
 YOUNG_MS = 60_000
 """Maximum age of a job without metrics, which Flink fetches every ten seconds."""
+FETCH_INTERVAL, FETCH_TIMEOUT = "metrics.fetcher.update-interval", "web.timeout"
 LATE = 0.05
 """Part of a window that may be missing because its ends were noticed late."""
 MOST_WINDOWS, ALIKE = 12, 0.1
@@ -248,13 +249,7 @@ class Sampler:
             is_silent = all(watch.previous is None for watch in self._tasks.values())
             is_silent = is_silent and looks >= LEAST_LOOKS
             if is_silent and age >= YOUNG_MS and time.monotonic() >= began + SILENCE_SECONDS:
-                raise FlinkError(
-                    f"Flink has reported no metrics of job {shown(self._job)} for "
-                    f"{SILENCE_SECONDS:g} s, so nothing can be measured; check "
-                    "metrics.fetcher.update-interval, which must not be 0, and whether the "
-                    "JobManager reaches metrics.internal.query-service.port of its TaskManagers; "
-                    "when it has lost one, it reports none for pekko.ask.timeout"
-                )
+                raise FlinkError(_why_silent(self._rest, self._job))
             time.sleep(POLL_SECONDS)
         self._marks.append([max(0, len(watch.looks) - 1) for watch in self._watches])
 
@@ -295,6 +290,24 @@ def settled_rate(rest: Rest, job: str, vertex: str, seconds: float) -> float:
         if abs(rate - before) < ALIKE * before:
             break
     return rate
+
+
+def _why_silent(rest: Rest, job: str) -> str:
+    """Reasons for which Flink reports no metrics of a job, according to its configuration.
+
+    Flink fetches the metrics of all TaskManagers together. If one of them is lost meanwhile, Flink
+    waits for its answer until ``web.timeout``, and fetches nothing in this time.
+    """
+    settings = rest.settings()
+    told = f"Flink has reported no metrics of job {shown(job)} for {SILENCE_SECONDS:g} s"
+    if re.fullmatch(r"0+\s*[a-z]*", settings.get(FETCH_INTERVAL, "").strip()):
+        return f"{told}, because {FETCH_INTERVAL} is 0: set it to 10 s"
+    return (
+        f"{told}, so nothing can be measured; after the loss of a TaskManager it reports none for "
+        f"up to {FETCH_TIMEOUT}, which is {settings.get(FETCH_TIMEOUT, '10 min')} here: wait for "
+        "so long, or set it to 1 min; otherwise check whether the JobManager reaches "
+        "metrics.internal.query-service.port of its TaskManagers"
+    )
 
 
 def _look(rest: Rest, job: str, watch: _Watch) -> None:
