@@ -272,6 +272,7 @@ def opened(flink: Flink, jar: Path, folder: Path) -> Iterator[Site]:
         "restart-strategy.fixed-delay.delay": "1 s",
         "heartbeat.timeout": 10_000,
         "heartbeat.interval": 2_000,
+        "web.timeout": "10 s",  # after the loss, Flink tells no metrics for so long
     }
     (folder / "saved").mkdir(parents=True)
     with measured_devices(
