@@ -51,12 +51,15 @@ def results(rows: Sequence[Row], expected: Sequence[Cell], arms: Sequence[str]) 
 
 def _superseded(rows: Sequence[Row]) -> str:
     """Runs that do not count: of earlier versions of the command, or of another computer."""
-    lines = ["### Runs that do not count", "", "Their cells are measured again."]
-    lines += ["", "| job | clusters | arm | result | why |", "|---|---|---|---|---|"]
+    told: dict[tuple[str, str, str], list[str]] = {}
     for row in rows:
-        rate = f"{row['rate']:,.0f} tuples/s" if "rate" in row else f"recommends {row['mode']}"
-        cell = f"{row['job']} | {row['kind']} | {row['arm']}"
-        lines.append(f"| {cell} | {rate} | {row['superseded']} |")
+        rate = f"{row['rate']:,.0f}" if "rate" in row else f"recommends {row['mode']}"
+        cell = row["job"], row["kind"], row["superseded"]
+        told.setdefault(cell, []).append(f"{row['arm']} {rate}")
+    lines = ["### Runs that do not count", "", "Their cells are measured again; rates in tuples/s."]
+    lines += ["", "| job | clusters | runs | why |", "|---|---|---|---|"]
+    for (job, kind, why), runs in told.items():
+        lines.append(f"| {job} | {kind} | {', '.join(runs)} | {why} |")
     return "\n".join(lines)
 
 

@@ -1,12 +1,15 @@
 """A profile of a real job, against its truth."""
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from flink_clusters import await_flow
 
 from streamplace.engines.flink.measure.profile import profile
+from streamplace.engines.flink.move.pause import START_SECONDS, expected_pause
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.model.graph import StreamGraph
 
@@ -70,6 +73,28 @@ def test_the_cpu_of_work_is_told_from_that_of_handing_on(graph: StreamGraph) -> 
     """Twenty times the work; tuples cost something besides, so not twenty times the CPU."""
     light, heavy = graph.operators.ipt[1:3]
     assert heavy > 5 * light
+
+
+SATURATED = {
+    "name": "saturated",
+    "operators": [
+        {"name": "src", "rate": 1_000_000, "payload": 2000},
+        {"name": "slow", "rounds": 20_000_000},
+    ],
+    "streams": [{"from": "src", "to": "slow"}],
+}
+
+
+def test_full_queues_prolong_the_expected_interruption(
+    rest: Rest, submit: Callable[..., str]
+) -> None:
+    """Hundreds of tuples wait, each of which takes some ten milliseconds."""
+    job = submit(SATURATED, {"src": ["dev-0"], "slow": ["dev-1"]})
+    await_flow(rest, job)
+    deadline = time.monotonic() + 60
+    while expected_pause(rest, job) < 2 * START_SECONDS:
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
 
 
 FUSED: dict[str, Any] = {
