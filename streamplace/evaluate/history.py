@@ -10,6 +10,7 @@ from streamplace.model.display import Displayed
 from streamplace.model.intervals import USUAL_CONFIDENCE
 from streamplace.model.messages import counted
 from streamplace.model.report import Part, Report, Sheet, percent
+from streamplace.model.units import digits
 
 HELD = {True: "yes", False: "no", None: "unknown"}
 
@@ -74,14 +75,14 @@ class PredictionHistory(Displayed):
 
 def _row(entry: LedgerEntry) -> tuple[str, ...]:
     interval = entry.interval
-    bounds = "—" if interval is None else f"{interval.low:.4g} to {interval.high:.4g}"
+    bounds = "—" if interval is None else f"{digits(interval.low)} to {digits(interval.high)}"
     more = "" if entry.is_limited else " or more"
     return (
         entry.job,
         entry.when.replace("T", " ")[:16],
-        f"{entry.predicted:.4g}",
+        digits(entry.predicted),
         bounds,
-        f"{entry.measured:.4g}{more}",
+        f"{digits(entry.measured)}{more}",
         percent(entry.measured / entry.predicted),
         HELD[entry.held],
     )

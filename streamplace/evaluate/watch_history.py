@@ -9,6 +9,7 @@ from streamplace.io.watch_store import WatchDecision, WatchRecord
 from streamplace.model.display import Pictured
 from streamplace.model.messages import counted
 from streamplace.model.report import Heading, Part, Report, Sheet
+from streamplace.model.units import digits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,8 +86,10 @@ def _decision_row(one: WatchDecision) -> tuple[str, ...]:
     return (
         _moment(one.at),
         f"{one.kind}, {before} → {after}",
-        "—" if one.value is None else f"{one.value:.4g} ({one.low:.4g} to {one.high:.4g})",
-        "—" if one.measured is None else f"{one.measured:.4g}",
+        "—"
+        if one.value is None
+        else f"{digits(one.value)} ({digits(one.low)} to {digits(one.high)})",
+        "—" if one.measured is None else digits(one.measured),
         outcome,
         one.reason,
     )
