@@ -216,7 +216,8 @@ def _read(rest: Rest, job: str, settings: AdviceSettings) -> _Reading:
     java, sending = seen.background(len(managers))
     cluster = measured_cluster(rest, settings.mips, settings.bandwidth, java, sending)
     taken = (java or 0.0) * speed
-    return _Reading(job, seen, graph, sources, cluster, taken, expected_pause(rest, job))
+    pause = expected_pause(rest, job, (seen.name, [*seen.tasks], [*seen.edges]))
+    return _Reading(job, seen, graph, sources, cluster, taken, pause)
 
 
 def _with_offered(graph: StreamGraph, sources: Sequence[SourceRate]) -> StreamGraph:

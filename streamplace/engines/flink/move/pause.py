@@ -6,14 +6,16 @@ from urllib.parse import quote
 from streamplace.engines.flink.move.queues import draining_seconds
 from streamplace.engines.flink.move.state import last_checkpoint_seconds
 from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.plan import JobPlan
 
 START_SECONDS = 1.0
 """Seconds from the savepoint of a small job until it runs again (docs/how-to/flink-moves.md)."""
 
 
-def expected_pause(rest: Rest, job: str) -> float:
-    """Seconds for which a move is expected to stop a job."""
-    return START_SECONDS + max(last_checkpoint_seconds(rest, job), draining_seconds(rest, job))
+def expected_pause(rest: Rest, job: str, plan: JobPlan | None = None) -> float:
+    """Seconds for which a move is expected to stop a job, whose plan may have been read already."""
+    stopping = max(last_checkpoint_seconds(rest, job), draining_seconds(rest, job, plan))
+    return START_SECONDS + stopping
 
 
 def pause_of(rest: Rest, old: str, new: str) -> float | None:

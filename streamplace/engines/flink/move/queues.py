@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from streamplace.engines.flink.rest.answer_shapes import Metric
 from streamplace.engines.flink.rest.client import FlinkError, Rest
-from streamplace.engines.flink.rest.plan import read_plan
+from streamplace.engines.flink.rest.plan import JobPlan, read_plan
 
 INPUT = "Shuffle.Netty.Input.Buffers.inputQueueSize"
 OUTPUT = "Shuffle.Netty.Output.Buffers.outputQueueSize"
@@ -18,13 +18,13 @@ OUTPUT = "Shuffle.Netty.Output.Buffers.outputQueueSize"
 READ = "numBytesInPerSecond"
 
 
-def draining_seconds(rest: Rest, job: str) -> float:
+def draining_seconds(rest: Rest, job: str, plan: JobPlan | None = None) -> float:
     """Seconds until what is queued now is processed, along the slowest path; 0 if unknown.
 
     Queues between two tasks hold what the fullest subtask has; other subtasks wait for it.
     """
     with suppress(FlinkError):
-        _, tasks, edges = read_plan(rest, job)
+        _, tasks, edges = plan or read_plan(rest, job)
         waiting: dict[str, float] = {}
         seen = {task.id: _largest(rest, job, task.id) for task in tasks}
         outputs = [edge.source for edge in edges]
