@@ -32,7 +32,13 @@ from streamplace.engines.flink.watch.watch import Watch
 from streamplace.engines.live import Verification
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.ledger import read_ledger
-from streamplace.io.watch_store import JobWatched, StoreError, WatchStore, read_records
+from streamplace.io.watch_store import (
+    JobWatched,
+    StoreError,
+    WatchDecision,
+    WatchStore,
+    read_records,
+)
 from streamplace.model.intervals import RateInterval
 
 OLD = "a" * 32
@@ -333,6 +339,80 @@ def test_a_replacement_is_written_first_and_finished_once(
         (OLD, ("not begun", OLD)) if killed == "before" else ("new", ("moved", "new"))
     )
     assert started == ([] if killed == "before" else [{"map": "dev-1"}])
+
+
+def test_the_other_task_managers_take_over_where_none_is_free(
+    flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Flink would use them itself: a job that is pinned must not wait for a lost one."""
+    started: list[Vectors] = []
+
+    def apply(*given: Any, **_: Any) -> str:
+        started.append(given[3])
+        return "new"
+
+    monkeypatch.setattr(watching, "apply", apply)
+    monkeypatch.setattr(watching, "verify", lambda *_: Verification((), (), ()))
+    monkeypatch.setattr(watching, "unfit", lambda *_: None)
+    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(Rest, "cancel", lambda *_: None)
+    present = flink.answers["GET /taskmanagers"]
+    flink.answers |= {
+        "GET /taskmanagers": InTurn(present, lacking(flink)),
+        f"GET /jobs/{OLD}": InTurn(*[job("shop", "RESTARTING", {})] * 5),
+        "GET /jobs/new": FINISHED,
+        "GET /jobs/new/checkpoints/config": KEPT,
+    }
+    told: list[str] = []
+    own = WatchLog.claimed(store, OLD, "shop", told.append)
+    vectors = {"map": ["dev-0", "dev-0", "dev-1", "dev-2"], "sink": "dev-0"}
+    watch_of(flink, own, told).run(PlacedJob(OLD, vectors))
+    (decision,) = store.decisions(own.watch).values()
+    assert started == [{"map": ["dev-1", "dev-2", "dev-1", "dev-2"], "sink": "dev-1"}]
+    assert decision.reason == "lost TaskManagers: none for dev-0"
+    assert decision.machines == (3, 2)
+
+
+def test_a_job_that_loses_its_device_right_after_a_move_is_replaced_there(
+    flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Flink shows no layout of a job that restarts, but the decision to move it does."""
+    started: list[Vectors] = []
+
+    def apply(*given: Any, **_: Any) -> str:
+        started.append(given[3])
+        return "new"
+
+    monkeypatch.setattr(watching, "apply", apply)
+    monkeypatch.setattr(watching, "verify", lambda *_: Verification((), (), ()))
+    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(Rest, "cancel", lambda *_: None)
+    present = flink.answers["GET /taskmanagers"]
+    told: list[str] = []
+    own = WatchLog.claimed(store, OLD, "shop", told.append)
+
+    class Moving:
+        """Rounds, the first of which moves the job to dev-0, which is lost at once."""
+
+        log, is_due = own, True
+
+        def pass_round(self, job: str) -> str:
+            decision = WatchDecision("", "move", job, "moved", {"map": ["dev-0"]}, (3, 1), "")
+            own.end(own.begin(decision), decision, "moved", "", "moved")
+            flink.answers["GET /taskmanagers"] = lacking(flink)
+            return "moved"
+
+    flink.answers |= {
+        "GET /taskmanagers": present,
+        "GET /jobs/moved": job("shop", "RESTARTING", {"map": "CREATED"}),
+        "GET /jobs/moved/checkpoints": flink.answers[f"GET /jobs/{OLD}/checkpoints"],
+        "GET /jobs/moved/checkpoints/config": KEPT,
+        "GET /jobs/new": FINISHED,
+        "GET /jobs/new/checkpoints/config": KEPT,
+    }
+    watch = replace(watch_of(flink, own, told), rounds=Moving())
+    watch.run(PlacedJob(OLD, {"map": ["dev-0", "dev-1", "dev-2"]}))
+    assert started == [{"map": ["dev-1"]}]
 
 
 def lacking(flink: FakeFlink) -> dict[str, Any]:

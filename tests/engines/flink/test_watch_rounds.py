@@ -161,6 +161,18 @@ def test_a_watch_that_has_just_begun_leaves_no_task_managers(scene: Scene) -> No
     assert scene.moves == [1]
 
 
+def test_fewer_task_managers_must_carry_what_arrives_now(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even if the policy expects less, or would let some tuples be late."""
+    rounds = scene.rounds(least_seconds=0.0)
+    monkeypatch.setattr(RateJudge, "choose", lambda *_: 0)
+    told = scene.passes(rounds, look(95, 2), look(85, 2))
+    assert told[0].endswith("stays; fewer TaskManagers may not carry what arrives now")
+    assert "the job is moved" in told[1]
+    assert scene.moves == [1]
+
+
 def test_what_back_pressure_hides_and_what_waits_counts(scene: Scene) -> None:
     """80 are carried; a fifth more may be offered, and a backlog that grows is offered."""
     assert "stays" in scene.passes(scene.rounds(), look(80))[0]

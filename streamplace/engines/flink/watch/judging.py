@@ -179,8 +179,9 @@ def contradicts(model: JobModel, rate: float, *, is_limited: bool) -> bool:
 def target_of(model: JobModel, level: int, seen: WatchRound) -> WatchPlan | None:
     """Plan to move to, given the policy's choice; None if the job should stay.
 
-    Where the policy keeps the number of TaskManagers, a better layout on as many of them is
-    taken only if the present one does not carry the rate. A plan that uses no fewer TaskManagers
+    Fewer TaskManagers must carry what arrives now, even if a policy expects less of it soon. Where
+    the policy keeps their number, a better layout on as many of them is taken only if the present
+    one does not carry the rate. A plan that uses no fewer TaskManagers
     must carry more, beyond the error with which layouts are compared: where no plan carries the
     rate, policies choose the largest one, which may be no better than the present layout.
     """
@@ -188,7 +189,7 @@ def target_of(model: JobModel, level: int, seen: WatchRound) -> WatchPlan | None
     if plan.layout == present.layout:
         return None
     if plan.machines < present.machines:
-        return plan
+        return plan if plan.carries.low >= wanted_rate(seen) else None
     if level == model.level and present.carries.low >= wanted_rate(seen):
         return None
     return plan if is_better(plan.carries.value, present.carries.value) else None
@@ -208,6 +209,8 @@ def state_words(seen: WatchRound, model: JobModel | None) -> str:
 
 def stay_words(model: JobModel, level: int, seen: WatchRound) -> str:
     """That a job stays, and why if its layout may not carry the rate."""
+    if level < model.level:
+        return "stays; fewer TaskManagers may not carry what arrives now"
     if model.present.carries.low >= wanted_rate(seen):
         return "stays"
     if level == model.level < len(model.plans) - 1:

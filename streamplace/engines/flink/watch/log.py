@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.rest.job_ids import chain_of
-from streamplace.io.watch_store import StoreError, WatchDecision, WatchRound, WatchStore
+from streamplace.io.watch_store import MOVED, StoreError, WatchDecision, WatchRound, WatchStore
 
 DEAD_SECONDS = 900.0
 """Seconds without a round after which a watch on another machine counts as ended."""
@@ -74,6 +74,12 @@ class WatchLog:
                 self.store.follow(self.watch, decision.after)
         except StoreError as error:
             self.tell(f"warning: {error}")
+
+    def placed(self, job: str) -> dict[str, list[str] | str]:
+        """Where a decision of this watch has placed a job; empty if none of them has started it."""
+        decisions = self.store.decisions(self.watch).values()
+        found = [one for one in decisions if one.after == job and one.state == MOVED]
+        return dict(found[-1].layout) if found else {}
 
     def release(self) -> None:
         """End the watch."""

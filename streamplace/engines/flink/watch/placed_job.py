@@ -1,6 +1,7 @@
 """A job and its devices, and the decision to start it with spares in place of some of them."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from streamplace.engines.flink.move.copies import same_place
@@ -44,12 +45,40 @@ class PlacedJob:
         new = {origins.get(lost, lost): spare for lost, spare in stand_ins.items()}
         return replace(self, vectors=vectors, stand_ins={**self.stand_ins, **new})
 
+    def on_the_others(self, lost: Collection[str]) -> "PlacedJob":
+        """Return the same job with the subtasks of lost devices on its others, evenly.
 
-def replacement(
-    before: PlacedJob, after: PlacedJob, stand_ins: Mapping[str, str], path: str | None
-) -> WatchDecision:
-    """Decision to start a job with spares, written before it is carried out."""
-    where = ", ".join(f"{spare} for {lost}" for lost, spare in stand_ins.items())
+        There must be others.
+        """
+        taken = Counter(d for vector in self.vectors.values() for d in devices_of(vector))
+        left = sorted(self.devices.difference(lost))
+
+        def least_taken(device: str) -> str:
+            if device not in lost:
+                return device
+            found = min(left, key=lambda one: taken[one])
+            taken[found] += 1
+            return found
+
+        vectors: dict[str, list[str] | str] = {
+            name: least_taken(vector)
+            if isinstance(vector, str)
+            else [least_taken(device) for device in vector]
+            for name, vector in self.vectors.items()
+        }
+        return replace(self, vectors=vectors)
+
+
+def replacement(before: PlacedJob, after: PlacedJob, path: str | None) -> WatchDecision:
+    """Decision to start a job on other devices than lost ones, written before it is carried out."""
+    new = {
+        before.stand_ins.get(origin, origin): spare
+        for origin, spare in after.stand_ins.items()
+        if before.stand_ins.get(origin) != spare
+    }
+    left = sorted(before.devices - after.devices - new.keys())
+    where = ", ".join(f"{spare} for {lost}" for lost, spare in new.items())
+    where += f"{where and ', '}none for {', '.join(left)}" if left else ""
     return WatchDecision(
         utc_now(),
         "replace",

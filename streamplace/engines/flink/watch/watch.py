@@ -5,7 +5,7 @@ is cancelled here and started from its last checkpoint, with a spare in place of
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 from urllib.parse import quote
@@ -15,6 +15,7 @@ from streamplace.engines.flink.move.resuming import apply_command
 from streamplace.engines.flink.move.state import Savepoint, resumable, stopped_with
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.fitting import check_upload
+from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import chain_states
@@ -154,7 +155,7 @@ class Watch:
             missing_before = missing
             losses(self._words(run, health))
             if health.is_restartable:
-                run = self._move(run, {}, shortages)
+                run = self._move(run, run, shortages)
             elif health.state == RUNNING and (there := self._elsewhere(run, health.lost)):
                 run = there
             elif health.lost and self.replaces and time.monotonic() - since > self.patience:
@@ -177,10 +178,17 @@ class Watch:
         breaks("")
         if job == run.job:
             return run
-        layout = self._ask(lambda: running_layout(self.rest, job))
-        new = self._with_addresses(PlacedJob(job, dict(layout)))
+        new = self._with_addresses(PlacedJob(job, self._vectors(run, self.rounds.log, job)))
         self.moved(new)
         return new
+
+    def _vectors(self, run: PlacedJob, log: WatchLog, job: str) -> Vectors:
+        """Where a job is placed that a round has moved, or moved back.
+
+        It may have lost a device meanwhile, so that Flink shows no layout of it.
+        """
+        layout = self._ask(lambda: running_layout(self.rest, job))
+        return dict(layout) or log.placed(job) or run.vectors
 
     def _elsewhere(self, run: PlacedJob, lost: tuple[str, ...]) -> PlacedJob | None:
         """Return a job that Flink itself has started without lost devices; None if it has not.
@@ -265,32 +273,31 @@ class Watch:
     def _replace(self, run: PlacedJob, lost: list[str], shortages: "_Notices") -> PlacedJob:
         """Restart a job with spares in place of lost devices, or wait if there are too few spares.
 
-        Devices that were lost and have returned are spares, too.
+        Devices that were lost and have returned are spares, too. A watch that places the job
+        for its rate does not wait: without a spare, the other devices of the job take over.
         """
         free = self._ask(
             lambda: free_spares(self.rest, run, self.spares, takes_free=self.takes_free)
         )
-        if len(free) < len(lost):
-            shortages(f"no spare is left for {listed(lost[len(free) :])}; waiting for it")
+        new, rest = run.without(dict(zip(lost, free, strict=False))), lost[len(free) :]
+        if rest and not (self.takes_free and new.devices.difference(rest)):
+            shortages(f"no spare is left for {listed(rest)}; waiting for it")
             return run
-        stand_ins = dict(zip(lost, free, strict=False))
-        if not self.spares:  # those that were named have been checked
-            new = run.without(stand_ins)
+        if rest:
+            new = new.on_the_others(rest)
+        if rest or not self.spares:  # those that were named have been checked
             why = self._ask(lambda: unfit(self.rest, self.program, new)) or self._unkept(run.job)
             if why is not None:
                 shortages(f"{why}; nothing replaces {listed(lost)}")
                 return run
-        return self._move(run, stand_ins, shortages)
+        return self._move(run, new, shortages)
 
-    def _move(
-        self, run: PlacedJob, stand_ins: Mapping[str, str], shortages: "_Notices"
-    ) -> PlacedJob:
-        """Cancel a job and start it from its last state, with some of its devices replaced."""
+    def _move(self, run: PlacedJob, new: PlacedJob, shortages: "_Notices") -> PlacedJob:
+        """Cancel a job and start it from its last state, on the devices of another one."""
         path = self._ask(lambda: resumable(self.rest, run.job))
-        new = run.without(stand_ins)
         if self.log is None:
             return self._started_again(run, new, path)
-        decision = replacement(run, new, stand_ins, path)
+        decision = replacement(run, new, path)
         try:
             number = self.log.begin(decision)
         except StoreError as error:
