@@ -40,6 +40,10 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.rest.client import Rest
     from streamplace.report.moves import PlannedMoves
 
+STRICT = (
+    "note: pins are strict: if the job loses one of these TaskManagers, it waits until that is "
+    "back; 'streamplace flink watch --apply' starts it on others"
+)
 UNMOVED = "every subtask is already where it is placed; nothing is moved"
 SAVEPOINTS = click.option(
     "--savepoints",
@@ -239,6 +243,8 @@ def _show(
     outage = None if moved is None else moved.outage
     if outage is not None:
         say(f"the job was interrupted for {duration(outage)}")
+    if job != before:
+        say(STRICT)
     if not as_json:
         print_line(job)
         return
