@@ -51,6 +51,7 @@ class WorkFunctionPolicy:
         self._work: Floats | None = None
         self._rule, self._rule_cost, self._cost = -1, 0.0, 0.0
         self._allowed = MOVES * float(plans.price.max())
+        self._counted: tuple[int, int, Floats] | None = None
 
     def choose(self, seen: SlotObservation) -> int:
         """The plan that the forecast advises, or that of the rule."""
@@ -61,13 +62,23 @@ class WorkFunctionPolicy:
         before, self._rule = self._rule, self._ruled(seen, cost, fits)
         moved = 0.0 if before < 0 else float(plans.price[before, self._rule])
         self._rule_cost += moved + float(cost[self._rule])
+        self._cost -= self._unspent(seen.level)
         level = self._advised(seen, needs, fits)
         spent = self._cost + plans.price[seen.level, level] + cost[level]
         if spent + plans.price[level, self._rule] > FACTOR * self._rule_cost + self._allowed:
             level = self._rule
             spent = self._cost + plans.price[seen.level, level] + cost[level]
-        self._cost = float(spent)
+        self._cost, self._counted = float(spent), (seen.level, level, cost)
         return level
+
+    def _unspent(self, level: int) -> float:
+        """What was counted for the last move, if the job did not make it, or not yet."""
+        if self._counted is None:
+            return 0.0
+        before, after, cost = self._counted
+        if level == after or level != before:
+            return 0.0
+        return float(self._plans.price[before, after] + cost[after] - cost[before])
 
     def _needs(self, seen: SlotObservation) -> Floats:
         """Tuples/s that the periods to come may bring, the first with what waits."""

@@ -101,6 +101,8 @@ def source_flow(rest: Rest, job: str) -> SourceFlow | None:
     full = _full(processes, before)
     if None in rates or not rates:
         return None
+    if any(activities[vertex].seconds == 0 for vertex in names):  # Flink fetches no metrics now
+        return None
     return SourceFlow(
         math.fsum(rate for rate in rates if rate),
         _error(activities, names),

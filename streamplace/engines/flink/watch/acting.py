@@ -108,10 +108,10 @@ class WatchMover:
             raise
         except (Undecided, NoAnswer) as error:
             self.tell(str(error))
-            return self._settled(number, decision, model.name) or model.job
+            return self._settled(number, decision, model.name, str(error)) or model.job
         except StreamplaceError as error:
             self.tell(str(error))
-            return self._looked_up(number, decision, str(error)) or model.job
+            return self._settled(number, decision, model.name, str(error)) or model.job
         job = self._moved(number, decision, moved, model.name)
         if job == decision.transaction:
             freed = self._freed({*model.present.devices} - {*target.devices})
@@ -128,7 +128,13 @@ class WatchMover:
                 self.tell(f"no job has a slot on {listed(freed)} any more")
         return freed
 
-    def settle(self, number: int, decision: WatchDecision, name: str) -> str | None:
+    def settle(
+        self,
+        number: int,
+        decision: WatchDecision,
+        name: str,
+        why: str = "the watch was ended meanwhile",
+    ) -> str | None:
         """Find out what became of a move, and finish it; return the job that runs, if one does.
 
         Raises
@@ -136,7 +142,7 @@ class WatchMover:
         MoveUnderWay
             When the command that moves it still runs.
         Undecided
-            When Flink does not answer.
+            When Flink does not answer, or no job of the move runs and it can still be finished.
         """
         journals = self.move.unfinished_moves()
         if any(decision.job in (one.job, one.successor) for one in journals):
@@ -146,17 +152,19 @@ class WatchMover:
             except (MoveUnderWay, Undecided):
                 raise
             except StreamplaceError as error:
+                if not self._alive(decision) and self.move.unfinished_moves():
+                    raise Undecided(str(error)) from None
                 self.tell(str(error))
             else:
                 return self._moved(number, decision, moved, name)
-        return self._looked_up(number, decision, "the watch was ended meanwhile")
+        return self._looked_up(number, decision, why)
 
-    def _settled(self, number: int, decision: WatchDecision, name: str) -> str | None:
+    def _settled(self, number: int, decision: WatchDecision, name: str, why: str) -> str | None:
         """Settle a move, for as long as it takes Flink to answer; every reason is told once."""
         told = ""
         while True:
             try:
-                return self.settle(number, decision, name)
+                return self.settle(number, decision, name, why)
             except (Undecided, NoAnswer) as error:
                 if str(error) != told:
                     self.tell(f"{error}; trying again")
@@ -198,12 +206,17 @@ class WatchMover:
 
     def _looked_up(self, number: int, decision: WatchDecision, why: str) -> str | None:
         """Find the job of a move that runs, and note the outcome; None if none runs."""
-        chain, states = chain_of(decision.job), chain_states(self.rest, decision.job)
-        alive = [job for job in chain if states.get(job, "FINISHED") not in ENDED]
+        alive = self._alive(decision)
         if not alive:
             self.log.end(number, decision, FAILED, f"{why}; no job of the move runs", "")
             return None
-        place = chain.index(alive[-1])
+        place = chain_of(decision.job).index(alive[-1])
         state = UNBEGUN if place == 0 else MOVED if place == 1 else RETURNED
         self.log.end(number, decision, state, why, alive[-1])
         return alive[-1]
+
+    def _alive(self, decision: WatchDecision) -> list[str]:
+        """Jobs before and after a move that have not ended, in order."""
+        states = chain_states(self.rest, decision.job)
+        chain = chain_of(decision.job)
+        return [job for job in chain if states.get(job, "FINISHED") not in ENDED]

@@ -1,6 +1,7 @@
 """Judgements of a watch, without engine and clock: what pays, and what keeps it from being done."""
 
 import math
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import time
@@ -17,6 +18,8 @@ from streamplace.model.messages import counted
 from streamplace.model.report import duration, percent
 from streamplace.model.units import digits
 
+RECALLED = 3000
+"""Rounds that are remembered for the policy."""
 HIDDEN = 1.2
 """Assumed ratio of what arrives for sources to what they emit under back-pressure."""
 EDGE = 0.05
@@ -137,31 +140,40 @@ class RateJudge:
     terms: MoveTerms = field(default_factory=MoveTerms)
     _policy: Policy | None = None
     _cost: tuple[float, ...] = ()
+    _past: deque[WatchRound] = field(default_factory=lambda: deque(maxlen=RECALLED))
 
     def choose(self, seen: WatchRound) -> int:
         """Number of the plan that the job should run from now on.
 
-        The policy begins anew when there are other plans than before, by their costs.
+        When there are other plans than before, by their costs, a new policy is made for them, and
+        shown the rates of the past.
         """
         if self._policy is None or seen.cost != self._cost:
             self._policy, self._cost = self.make(self._choice(seen.cost)), seen.cost
-        return self._policy.choose(
-            SlotObservation(
-                seen.time, wanted_rate(seen), seen.backlog, seen.level, np.array(seen.capacity)
-            )
-        )
+            for past in self._past:
+                self._policy.choose(_observation(past, seen))
+        self._past.append(seen)
+        return self._policy.choose(_observation(seen, seen))
 
     def recall(self, rounds: Sequence[WatchRound]) -> None:
-        """Show the policy the rounds that an earlier process has seen."""
-        for seen in rounds:
-            if seen.level >= 0:
-                self.choose(seen)
+        """Remember the rounds that an earlier process has seen."""
+        self._past.extend(seen for seen in rounds if seen.level >= 0)
 
     def _choice(self, cost: tuple[float, ...]) -> PlanChoice:
         terms, costs = self.terms, np.array(cost)
         price = terms.price / HOUR * (costs[:, None] + costs[None, :]) / 2
         np.fill_diagonal(price, 0.0)
         return PlanChoice(costs, price, self.seconds, terms.delay, terms.outage, terms.lag)
+
+
+def _observation(past: WatchRound, now: WatchRound) -> SlotObservation:
+    """What a policy for the plans of now would have seen in an earlier round."""
+    level, capacity = past.level, past.capacity
+    if past.cost != now.cost:
+        machines = past.cost[past.level]
+        level = min(range(len(now.cost)), key=lambda i: abs(now.cost[i] - machines))
+        capacity = now.capacity
+    return SlotObservation(past.time, wanted_rate(past), past.backlog, level, np.array(capacity))
 
 
 def wanted_rate(seen: WatchRound) -> float:

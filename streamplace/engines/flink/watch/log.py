@@ -5,7 +5,14 @@ from dataclasses import dataclass, field, replace
 
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.rest.job_ids import chain_of
-from streamplace.io.watch_store import MOVED, StoreError, WatchDecision, WatchRound, WatchStore
+from streamplace.io.watch_store import (
+    MOVED,
+    UNBEGUN,
+    StoreError,
+    WatchDecision,
+    WatchRound,
+    WatchStore,
+)
 
 DEAD_SECONDS = 900.0
 """Seconds without a round after which a watch on another machine counts as ended."""
@@ -74,6 +81,12 @@ class WatchLog:
                 self.store.follow(self.watch, decision.after)
         except StoreError as error:
             self.tell(f"warning: {error}")
+
+    @property
+    def has_started(self) -> bool:
+        """Whether a decision has started the job elsewhere, or may have."""
+        decisions = self.store.decisions(self.watch).values()
+        return any(one.starts_job and one.state != UNBEGUN for one in decisions)
 
     def placed(self, job: str) -> dict[str, list[str] | str]:
         """Where a decision of this watch has placed a job; empty if none of them has started it."""

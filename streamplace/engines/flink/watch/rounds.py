@@ -14,6 +14,7 @@ from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.watch.acting import WatchMover
 from streamplace.engines.flink.watch.judging import (
+    RECALLED,
     Circumstances,
     Guards,
     RateJudge,
@@ -33,15 +34,23 @@ from streamplace.engines.flink.watch.look import (
 from streamplace.engines.flink.watch.machines import Machines
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.errors import StreamplaceError
-from streamplace.io.watch_store import StoreError, WatchRound, seconds_since, utc_now
+from streamplace.io.watch_store import (
+    FAILED,
+    RETURNED,
+    StoreError,
+    WatchRound,
+    seconds_since,
+    utc_now,
+)
 from streamplace.model.messages import counted
+from streamplace.model.report import duration
 
 FRESH_SECONDS = 300.0
 """Age of a measurement above which a job is measured again before it is moved."""
+RETRY_SECONDS, DAY = 1800.0, 86_400.0
+"""Seconds after a move that failed until it is tried again: at first, and at most."""
 AGAIN_SECONDS = 120.0
 """Least time between two measurements of a layout whose model is contradicted."""
-RECALLED = 3000
-"""Rounds of an earlier process that are shown to the policy."""
 
 
 def _ignore(_: WatchRound) -> None:
@@ -169,6 +178,9 @@ class JobRounds:
         self, look: JobLook, seen: WatchRound, state: str, model: JobModel, target: WatchPlan
     ) -> str:
         """Deal with a move, or a start of TaskManagers, that would pay; return the job's id."""
+        if back := self._came_back(target):
+            self._end(seen, f"{state}; stays; {back}")
+            return seen.job
         reason, missing = reason_words(model, target, seen), model.missing(target)
         what = f"to start {counted(missing, 'TaskManager')}" if missing else "a move"
         if self.mover is None:
@@ -191,6 +203,21 @@ class JobRounds:
         self._end(seen, f"{state}; the job is moved: {reason}")
         return self._carry_out(self.mover, model, target, reason)
 
+    def _came_back(self, target: WatchPlan) -> str:
+        """Why a job is not moved again to so many TaskManagers, if it came back from there.
+
+        The time for which it is not doubles with each try.
+        """
+        tries, number = [], len(target.devices)
+        for one in self.log.store.decisions(self.log.watch).values():
+            if one.kind == "move" and one.machines[1] == number:
+                tries = [*tries, one] if one.state in (RETURNED, FAILED) else []
+        if not tries:
+            return ""
+        wait = min(DAY, RETRY_SECONDS * 2.0 ** (len(tries) - 1)) - seconds_since(tries[-1].at)
+        what = f"a move to {counted(number, 'TaskManager')} failed"
+        return f"{what}, and is tried again in {duration(wait)}" if wait > 0 else ""
+
     def _carry_out(self, mover: WatchMover, model: JobModel, target: WatchPlan, reason: str) -> str:
         self._begun = self.monotonic()
         try:
@@ -211,9 +238,12 @@ class JobRounds:
         return model.job
 
     def _notice(self, look: JobLook) -> None:
-        """Notice failing checkpoints, and what others have changed."""
+        """Notice failing checkpoints, and what others have changed.
+
+        Moves of this watch are no changes, although they may cut and join chains.
+        """
         self._fails = still_fail(self._last, look, self._fails)
-        if self._last is not None and not self._others:
+        if self._last is not None and self._last.job == look.job and not self._others:
             self._others = changed_shape(self._last.shape, look.shape)
             if self._others:
                 self.tell(

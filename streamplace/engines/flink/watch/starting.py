@@ -8,7 +8,7 @@ from streamplace.engines.flink.watch.look import running_layout
 from streamplace.engines.flink.watch.placed_job import PlacedJob, continues
 from streamplace.engines.flink.watch.watch import Watch
 from streamplace.errors import SettingError
-from streamplace.io.watch_store import BEGUN, WatchStore
+from streamplace.io.watch_store import BEGUN, UNBEGUN, WatchStore
 
 
 def first_job(rest: Rest, store: WatchStore, given: str | None) -> str:
@@ -41,14 +41,19 @@ def settled(watch: Watch, mover: WatchMover | None, log: WatchLog, job: str) -> 
     SettingError
         When the watch may not finish it.
     """
-    for number, decision in log.store.decisions(log.watch).items():
-        if decision.state != BEGUN or not decision.starts_job:
+    starts = {n: one for n, one in log.store.decisions(log.watch).items() if one.starts_job}
+    for number, decision in starts.items():
+        if decision.state != BEGUN:
+            continue
+        if number != max(starts):  # its outcome could not be written; a later one was carried out
+            log.end(number, decision, UNBEGUN, "unknown; a later decision was carried out", "")
             continue
         found: str | None = job
         if decision.kind == "move" and mover is not None:
             found = mover.settle(number, decision, watch.rest.job(job)["name"])
             if found is not None and found != decision.job:
-                watch.moved(PlacedJob(found, dict(running_layout(watch.rest, found))))
+                layout = running_layout(watch.rest, found)
+                watch.moved(PlacedJob(found, dict(layout or decision.layout)))
         elif decision.kind == "replace" and watch.replaces:
             found = watch.settle(log, number, decision)
         elif watch.rest.state(job) in (None, *ENDED):

@@ -41,8 +41,9 @@ from streamplace.io.watch_store import MOVED, UNBEGUN, StoreError, WatchDecision
 from streamplace.model.messages import listed, quoted
 
 RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
-LOOK_SECONDS = 1.0
-RUNNING = "RUNNING"
+LOOK_SECONDS, FAULT_SECONDS = 1.0, 120.0
+"""Seconds between two looks, and for which answers that tell of an error are tried again."""
+RUNNING, CANCELLING = "RUNNING", "CANCELLING"
 NOT_FOUND = "Could not find Flink job"
 Tell = Callable[[str], None]
 T = TypeVar("T")
@@ -95,16 +96,24 @@ class Watch:
         return bool(self.spares) or self.takes_free
 
     def check(self, run: PlacedJob) -> None:
-        """Raise an error if a spare could not replace a device."""
+        """Raise an error if a spare could not replace a device.
+
+        Spares that a job uses, or lacks, are told of only where a watch has moved it before.
+        """
         if not self.spares:
             return
         self._ask(lambda: check_upload(self.rest))
-        if taken := run.devices.intersection(self.spares):
-            raise PlacementError(f"{quoted(min(taken))} is not a spare: operators are placed on it")
-        if missing := set(self.spares).difference(self._ask(self.rest.offered)):
-            raise PlacementError(
-                f"spare {quoted(min(missing))} is not a TaskManager of the cluster"
-            )
+        faults = [
+            f"{quoted(one)} is not a spare: operators are placed on it"
+            for one in sorted(run.devices.intersection(self.spares))
+        ] + [
+            f"spare {quoted(one)} is not a TaskManager of the cluster"
+            for one in sorted(set(self.spares).difference(self._ask(self.rest.offered)))
+        ]
+        for fault in faults:
+            if self.log is None or not self.log.has_started:
+                raise PlacementError(fault)
+            self.tell(f"note: {fault} now")
         if unkept := self._unkept(run.job):
             raise FlinkError(unkept)
 
@@ -228,10 +237,11 @@ class Watch:
             try:
                 return self._ask(lambda: health_of(self.rest, run.job, run.devices, run.addresses))
             except Refusal as error:
-                if NOT_FOUND not in str(error):
+                is_forgotten, waited = NOT_FOUND in str(error), time.monotonic() - since
+                if waited > (self.patience if is_forgotten else max(self.patience, FAULT_SECONDS)):
+                    if is_forgotten:
+                        raise _forgotten(run.job) from None
                     raise
-                if time.monotonic() - since > self.patience:
-                    raise _forgotten(run.job) from None
             time.sleep(LOOK_SECONDS)
 
     def _ask(self, ask: Callable[[], T]) -> T:
@@ -285,11 +295,15 @@ class Watch:
             return run
         if rest:
             new = new.on_the_others(rest)
-        if rest or not self.spares:  # those that were named have been checked
-            why = self._ask(lambda: unfit(self.rest, self.program, new)) or self._unkept(run.job)
-            if why is not None:
-                shortages(f"{why}; nothing replaces {listed(lost)}")
-                return run
+        try:
+            why = self._ask(lambda: unfit(self.rest, self.program, new))
+        except Refusal as error:  # another TaskManager has just ended
+            why = str(error)
+        if why is None and not self.spares:  # with spares, this was checked at the start
+            why = self._unkept(run.job)
+        if why is not None:
+            shortages(f"{why}; nothing replaces {listed(lost)}")
+            return run
         return self._move(run, new, shortages)
 
     def _move(self, run: PlacedJob, new: PlacedJob, shortages: "_Notices") -> PlacedJob:
@@ -309,13 +323,26 @@ class Watch:
 
     def _started_again(self, run: PlacedJob, new: PlacedJob, path: str | None) -> PlacedJob:
         self.tell(f"cancelling job {run.job}; it continues from {path or 'its beginning'}")
-        self._ask(lambda: self.rest.cancel(run.job))
+        self._cancel(run.job)
         return self._start(new, path)
+
+    def _cancel(self, job: str) -> None:
+        """End a job, however long its tasks take to end."""
+        delays = _Notices(self.tell)
+        while True:
+            try:
+                return self._ask(lambda: self.rest.cancel(job))
+            except Refusal:
+                raise
+            except FlinkError as error:
+                delays(f"{error}; waiting for its end")
 
     def settle(self, log: WatchLog, number: int, decision: WatchDecision) -> str | None:
         """Find out what became of a replacement, and finish it; return the job that runs."""
-        states = self.rest.jobs()
-        if states.get(decision.job, FINISHED) not in ENDED:
+        state = self.rest.jobs().get(decision.job, FINISHED)
+        if state == CANCELLING:
+            self._cancel(decision.job)
+        elif state not in ENDED:
             log.end(number, decision, UNBEGUN, "the watch was ended meanwhile", decision.job)
             return decision.job
         path = decision.transaction
