@@ -57,6 +57,7 @@ class Watched:
         self.steps: list[str] = []
         self.runs: list[PlacedJob] = []
         self.paths: list[str | None] = []
+        self.unfit: str | None = None
 
     def apply(self, *_: Any, savepoint: Savepoint | None, seconds: float) -> str:
         """Start a job, as ``apply`` does."""
@@ -69,12 +70,18 @@ def watch(flink: FakeFlink, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Wa
     """Watch the job until it ends."""
 
     def call(
-        *spares: str, raises: type[StreamplaceError] | None = None, match: str = ""
+        *spares: str,
+        raises: type[StreamplaceError] | None = None,
+        match: str = "",
+        unfit: str | None = None,
     ) -> Watched:
         found = Watched()
+        found.unfit = unfit
         monkeypatch.setattr(watching, "apply", found.apply)
         monkeypatch.setattr(watching, "verify", lambda *_: Verification((), (), ()))
+        monkeypatch.setattr(watching, "unfit", lambda *_: found.unfit)
         monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+        monkeypatch.setattr(watching, "FAULT_SECONDS", 0.0)
         program, home = Program(Path("a.jar")), Flink(Path(), "2.3.0")
         one = Watch(
             Rest(flink.url), home, program, spares, found.steps.append, found.runs.append, 0.0
@@ -108,6 +115,42 @@ def test_a_spare_stands_in_everywhere_for_what_is_lost(
     assert found.paths == ["s3://b/chk-7", "s3://b/chk-3"]
     assert found.steps[0] == "lost: 'dev-1'; waiting 0 s for it"
     assert found.steps[-1] == "job new has finished because it has read all of its input"
+
+
+def test_a_job_is_not_ended_for_a_spare_that_it_does_not_fit_on(
+    watch: Callable[..., Watched], flink: FakeFlink
+) -> None:
+    """The spare was free when the watch began."""
+    every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-1")
+    flink.answers |= {
+        "GET /taskmanagers": InTurn(every, every, *[gone] * 20, every),
+        "GET /jobs/old": InTurn(*[job("old", "RESTARTING", {})] * 10, job("old", "CANCELED", {})),
+    }
+    found = watch("dev-2", unfit="'dev-2' is fully occupied")
+    assert "'dev-2' is fully occupied; nothing replaces 'dev-1'" in found.steps
+    assert flink.requests("PATCH") == []
+
+
+def test_a_job_whose_tasks_end_slowly_is_waited_for_and_started(
+    watch: Callable[..., Watched], flink: FakeFlink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It must not stay ended because of that."""
+    tries = [FlinkError("job old is still CANCELLING after 60 s"), None]
+
+    def cancel(*_: Any) -> None:
+        if (error := tries.pop(0)) is not None:
+            raise error
+
+    monkeypatch.setattr(Rest, "cancel", cancel)
+    every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-1")
+    flink.answers |= {
+        "GET /taskmanagers": InTurn(every, every, *[gone] * 6, every),
+        "GET /jobs/old": job("old", "RESTARTING", {}),
+        "GET /jobs/new": job("new", "FINISHED", {}),
+    }
+    found = watch("dev-2")
+    assert "job old is still CANCELLING after 60 s; waiting for its end" in found.steps
+    assert found.paths == ["s3://b/chk-7"]
 
 
 def test_without_a_spare_left_the_job_is_waited_for(

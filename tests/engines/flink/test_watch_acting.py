@@ -30,7 +30,7 @@ from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.engines.flink.watch.starting import first_job, settled
 from streamplace.engines.flink.watch.watch import Watch
 from streamplace.engines.live import Verification
-from streamplace.errors import SettingError, StreamplaceError
+from streamplace.errors import PlacementError, SettingError, StreamplaceError
 from streamplace.io.ledger import read_ledger
 from streamplace.io.watch_store import (
     JobWatched,
@@ -207,6 +207,32 @@ def test_a_move_that_flink_does_not_answer_about_is_asked_about_until_it_does(
     one = mover(moves)
     assert one.carry_out(MODEL, THERE, "") == NEW
     assert (moves.starts, outcome(store)) == (1, ("moved", NEW))
+
+
+def test_a_move_that_lacks_a_device_is_finished_when_that_is_back(
+    mover: Callable[[Moves], WatchMover], store: WatchStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No job of it runs meanwhile, so it is not given up."""
+    moves = Moves(killed="in")
+    one = mover(moves)
+    with pytest.raises(Killed):
+        one.carry_out(MODEL, THERE, "")
+    resumed, tries = moves.resume, [FlinkError("'b' has to join the cluster, and did not")] * 2
+
+    def resume(job: str) -> FlinkMoved:
+        if tries:
+            raise tries.pop()
+        return resumed(job)
+
+    monkeypatch.setattr(acting, "AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(moves, "resume", resume)
+    moves.failure = Undecided("'b' is lost")
+    ((number, decision),) = store.decisions(one.log.watch).items()
+    with pytest.raises(Undecided, match="has to join the cluster"):
+        one.settle(number, decision, "shop")
+    assert outcome(store) == ("begun", "")
+    assert one._settled(number, decision, "shop", "") == NEW
+    assert outcome(store) == ("moved", NEW)
 
 
 def test_a_move_of_another_command_is_not_touched(
@@ -413,6 +439,65 @@ def test_a_job_that_loses_its_device_right_after_a_move_is_replaced_there(
     watch = replace(watch_of(flink, own, told), rounds=Moving())
     watch.run(PlacedJob(OLD, {"map": ["dev-0", "dev-1", "dev-2"]}))
     assert started == [{"map": ["dev-1"]}]
+
+
+def test_a_replacement_whose_job_still_ends_is_finished(
+    flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The watch was killed after it had cancelled the job, whose tasks take a while to end."""
+    monkeypatch.setattr(watching, "apply", lambda *_, **__: "new")
+    monkeypatch.setattr(watching, "verify", lambda *_: Verification((), (), ()))
+    cancelled: list[str] = []
+    monkeypatch.setattr(Rest, "cancel", lambda _, job: cancelled.append(job))
+    own = WatchLog.claimed(store, OLD, "shop", print)
+    decision = WatchDecision("", "replace", OLD, SAVED, {"map": ["dev-1"]}, (1, 1), "")
+    own.begin(decision)
+    flink.answers |= {
+        "GET /jobs": jobs({OLD: "CANCELLING"}),
+        "GET /jobs/new/checkpoints/config": KEPT,
+    }
+    assert settled(watch_of(flink, own, []), None, own, OLD) == "new"
+    assert cancelled == [OLD]
+    assert outcome(store) == ("moved", "new")
+
+
+def test_a_decision_whose_outcome_is_unknown_starts_nothing_after_a_later_one(
+    flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk was full when the outcome of the replacement was to be written."""
+    started: list[Any] = []
+    monkeypatch.setattr(watching, "apply", lambda *given, **_: started.append(given) or "copy")
+    own = WatchLog.claimed(store, OLD, "shop", print)
+    own.begin(WatchDecision("", "replace", OLD, SAVED, {"map": ["dev-1"]}, (1, 1), ""))
+    later = WatchDecision("", "move", "new", "newer", {"map": ["dev-2"]}, (1, 1), "")
+    own.end(own.begin(later), later, "moved", "", "newer")
+    flink.answers["GET /jobs"] = jobs({OLD: "CANCELED", "newer": "RUNNING"})
+    assert settled(watch_of(flink, own, []), None, own, "newer") == "newer"
+    assert started == []
+    first, second = store.records(9)[0].decisions
+    assert (first.state, second.state) == ("not begun", "moved")
+
+
+@pytest.mark.parametrize("has_moved", [False, True])
+def test_a_spare_that_a_watch_has_used_is_no_error_when_it_begins_again(
+    flink: FakeFlink, store: WatchStore, has_moved: bool
+) -> None:
+    told: list[str] = []
+    own = WatchLog.claimed(store, OLD, "shop", told.append)
+    if has_moved:
+        decision = WatchDecision("", "replace", "older", SAVED, {"map": ["dev-1"]}, (1, 1), "")
+        own.end(own.begin(decision), decision, "moved", "", OLD)
+    one = replace(watch_of(flink, own, told), spares=("dev-1", "dev-9"))
+    run = PlacedJob(OLD, {"map": "dev-1"})
+    if not has_moved:
+        with pytest.raises(PlacementError, match="'dev-1' is not a spare: operators are placed"):
+            one.check(run)
+        return
+    one.check(run)
+    assert told == [
+        "note: 'dev-1' is not a spare: operators are placed on it now",
+        "note: spare 'dev-9' is not a TaskManager of the cluster now",
+    ]
 
 
 def lacking(flink: FakeFlink) -> dict[str, Any]:

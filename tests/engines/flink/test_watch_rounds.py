@@ -173,6 +173,54 @@ def test_fewer_task_managers_must_carry_what_arrives_now(
     assert scene.moves == [1]
 
 
+def test_a_move_that_came_back_is_not_repeated_at_once(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second time it is waited for twice as long."""
+    rounds, clock = scene.rounds(least_seconds=0.0), [0.0]
+    monkeypatch.setattr(passing, "seconds_since", lambda _: clock[0])
+
+    def fails() -> None:
+        decision = WatchDecision("", "move", "job", "next", {"map": ["dev-0"]}, (1, 2), "")
+        scene.log.end(scene.log.begin(decision), decision, "returned", "it was slower", "job")
+
+    fails()
+    told = scene.passes(rounds, look(95))
+    assert told[0].endswith("a move to 2 TaskManagers failed, and is tried again in 30 min")
+    clock[0] = 1801.0
+    assert "the job is moved" in scene.passes(rounds, look(95))[0]
+    fails()
+    assert "tried again in 29 min 59 s" in scene.passes(rounds, look(95))[0]
+    clock[0] = 3601.0
+    assert "the job is moved" in scene.passes(rounds, look(95))[0]
+    assert scene.moves == [2, 2]
+
+
+def test_an_own_move_that_changes_chains_is_no_other_controller(scene: Scene) -> None:
+    rounds = scene.rounds(least_seconds=0.0)
+    scene.passes(rounds, look(95))
+    joined = {"source -> map": 1}
+    told = scene.passes(rounds, look(50, 2, "job+", shape=joined), look(190, 2, "job+", shape={}))
+    assert "another controller" not in told[0]
+    assert any("another controller acts" in line for line in told[1:])
+
+
+def test_what_arrived_before_is_remembered_when_task_managers_join(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new policy that knew one look only would leave TaskManagers in every lull."""
+    rounds = scene.rounds("work-function", least_seconds=0.0)
+    busy = [look(250, 3)] * 60
+    assert "stays" in scene.passes(rounds, *busy)[-1]
+    more = (*PLANS, plan(*DEVICES, "dev-3"))
+    monkeypatch.setitem(globals(), "PLANS", more)
+    rounds._model = None
+    assert "stays" in scene.passes(rounds, look(20, 3))[0]
+    fresh = scene.rounds("work-function", least_seconds=0.0)
+    fresh.judge = RateJudge(POLICIES["work-function"].make, 60.0)
+    assert "the job is moved" in scene.passes(fresh, look(20, 3))[0]
+
+
 def test_what_back_pressure_hides_and_what_waits_counts(scene: Scene) -> None:
     """80 are carried; a fifth more may be offered, and a backlog that grows is offered."""
     assert "stays" in scene.passes(scene.rounds(), look(80))[0]

@@ -36,7 +36,9 @@ from streamplace.model.units import digits
 
 BY = "flink watch"
 AGAIN_SECONDS = 10.0
-"""Seconds between two tries to finish a move while Flink does not answer."""
+"""Seconds between two tries to finish a move while Flink does not answer, or lacks devices."""
+GIVE_UP_SECONDS = 3600.0
+"""Seconds for which a move is tried again that Flink answers and cannot finish."""
 
 
 def _keep(job: str, devices: Sequence[str]) -> None:
@@ -161,11 +163,14 @@ class WatchMover:
 
     def _settled(self, number: int, decision: WatchDecision, name: str, why: str) -> str | None:
         """Settle a move, for as long as it takes Flink to answer; every reason is told once."""
-        told = ""
+        told, began = "", time.monotonic()
         while True:
             try:
                 return self.settle(number, decision, name, why)
             except (Undecided, NoAnswer) as error:
+                is_late = time.monotonic() - began > GIVE_UP_SECONDS
+                if is_late and isinstance(error, Undecided):
+                    return self._looked_up(number, decision, str(error))
                 if str(error) != told:
                     self.tell(f"{error}; trying again")
                 told = str(error)
