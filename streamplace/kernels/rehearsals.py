@@ -68,6 +68,20 @@ def _place(graph: "Callable[[], StreamGraph]", *placers: str, objective: str = "
         place(graph(), 3, placer=name, objective=objective, budget=budget).report()
 
 
+def _rule() -> None:
+    """Operators that share a device, that must not, and that may not run on all of them."""
+    from streamplace.api import place
+    from streamplace.model.constraints import Constraints
+    from streamplace.placers.registry import Budget
+
+    graph = _branches()
+    a, b, c, d, *_ = graph.operators.name
+    rules = Constraints(
+        colocate=[[a, b]], exlocate=[[c, d]], allowed={c: ["d0", "d1"], a: ["d0", "d2"]}
+    )
+    place(graph, 3, placer="anneal", constraints=rules, budget=Budget(evaluations=EVALUATIONS))
+
+
 def _prove() -> None:
     """A proof that has to branch; the clock ends it only on a machine that hardly runs."""
     from streamplace.api import place
@@ -108,6 +122,7 @@ REHEARSALS: Final[dict[str, Rehearsal]] = {
     "plan": Rehearsal(_plan, 16),
     "exact": Rehearsal(_prove, 8),
     "sources": Rehearsal(partial(_place, _pipelines, "auto"), 8),
+    "constraints": Rehearsal(_rule, 5),
     "advice": Rehearsal(_advise, 3),
     "heft": Rehearsal(partial(_place, _tasks, "heft"), 3),
     "lists": Rehearsal(partial(_place, _tasks, *LISTS), 3),
