@@ -122,11 +122,11 @@ REHEARSALS: Final[dict[str, Rehearsal]] = {
     "plan": Rehearsal(_plan, 16),
     "exact": Rehearsal(_prove, 8),
     "sources": Rehearsal(partial(_place, _pipelines, "auto"), 8),
-    "constraints": Rehearsal(_rule, 5),
     "advice": Rehearsal(_advise, 3),
     "heft": Rehearsal(partial(_place, _tasks, "heft"), 3),
     "lists": Rehearsal(partial(_place, _tasks, *LISTS), 3),
     "pilot": Rehearsal(partial(_place, _branches, "pilot"), 3),
     "rules": Rehearsal(partial(_place, _branches, *RULES), 3),
+    "constraints": Rehearsal(_rule, 2),
 }
 """Rehearsals by name, the longest first."""
