@@ -19,7 +19,7 @@ from streamplace.cli._flink import (
 from streamplace.cli._flink_move import SAVEPOINTS
 from streamplace.cli._options import CONFIDENCE, FILE, LEDGER, TRUST, spare_inputs, writes
 from streamplace.cli._output import say
-from streamplace.cli._watch_request import WatchRequest
+from streamplace.cli._watch_request import STOPPED, WatchRequest
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.rest.client import Rest
@@ -157,4 +157,4 @@ def watch_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
     try:
         request.run(rest, flink_home, given_program(**options))
     except KeyboardInterrupt:
-        say("stopped watching; the job keeps running")
+        say(STOPPED)

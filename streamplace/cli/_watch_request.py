@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.watch.rounds import JobRounds
     from streamplace.engines.flink.watch.watch import Watch
 
+STOPPED = "stopped watching; the job keeps running"
+INTERRUPTED = (
+    "stopped while the job was being started elsewhere; the same command again finishes that"
+)
 MEASURE_PATIENCE = 60.0
 """Seconds for which a round waits until the job is warm; losses are not noticed meanwhile."""
 
@@ -79,8 +83,11 @@ class WatchRequest:
             rounds.observe = metrics.add
             rounds.recall()
             watch = self._watch(engine, program, rounds)
-            now = settled(watch, rounds.mover, log, job)
-            watch.run(self._placed(rest, now, self.placement if now == job else None))
+            try:
+                now = settled(watch, rounds.mover, log, job)
+                watch.run(self._placed(rest, now, self.placement if now == job else None))
+            except KeyboardInterrupt:
+                say(INTERRUPTED if log.is_starting else STOPPED)
 
     def _rounds(
         self,

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.rest.job_ids import chain_of
 from streamplace.io.watch_store import (
+    BEGUN,
     MOVED,
     UNBEGUN,
     StoreError,
@@ -87,6 +88,12 @@ class WatchLog:
         """Whether a decision has started the job elsewhere, or may have."""
         decisions = self.store.decisions(self.watch).values()
         return any(one.starts_job and one.state != UNBEGUN for one in decisions)
+
+    @property
+    def is_starting(self) -> bool:
+        """Whether a decision to start the job elsewhere has no outcome yet."""
+        decisions = self.store.decisions(self.watch).values()
+        return any(one.starts_job and one.state == BEGUN for one in decisions)
 
     def placed(self, job: str) -> dict[str, list[str] | str]:
         """Where a decision of this watch has placed a job; empty if none of them has started it."""
