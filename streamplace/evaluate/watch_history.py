@@ -86,13 +86,17 @@ def _decision_row(one: WatchDecision) -> tuple[str, ...]:
     return (
         _moment(one.at),
         f"{one.kind}, {before} → {after}",
-        "—"
-        if one.value is None
-        else f"{digits(one.value)} ({digits(one.low)} to {digits(one.high)})",
+        _predicted(one),
         "—" if one.measured is None else digits(one.measured),
         outcome,
         one.reason,
     )
+
+
+def _predicted(one: WatchDecision) -> str:
+    if one.low is None or one.value is None or one.high is None:
+        return "—"
+    return f"{digits(one.value)} ({digits(one.low)} to {digits(one.high)})"
 
 
 def _draw(record: WatchRecord, rates: "Axes", machines: "Axes") -> None:

@@ -38,6 +38,7 @@ from streamplace.io.watch_store import (
     FAILED,
     RETURNED,
     StoreError,
+    WatchDecision,
     WatchRound,
     seconds_since,
     utc_now,
@@ -208,7 +209,8 @@ class JobRounds:
 
         The time for which it is not doubles with each try.
         """
-        tries, number = [], len(target.devices)
+        number = len(target.devices)
+        tries: list[WatchDecision] = []
         for one in self.log.store.decisions(self.log.watch).values():
             if one.kind == "move" and one.machines[1] == number:
                 tries = [*tries, one] if one.state in (RETURNED, FAILED) else []
