@@ -391,10 +391,20 @@ def test_the_other_task_managers_take_over_where_none_is_free(
     }
     told: list[str] = []
     own = WatchLog.claimed(store, OLD, "shop", told.append)
-    vectors = {"map": ["dev-0", "dev-0", "dev-1", "dev-2"], "sink": "dev-0"}
+    vectors = {
+        "map": ["dev-0", "dev-0", "dev-1", "dev-2"],
+        "sink": "dev-0",
+        "whole": ["dev-0", "dev-0"],
+    }
     watch_of(flink, own, told).run(PlacedJob(OLD, vectors))
     (decision,) = store.decisions(own.watch).values()
-    assert started == [{"map": ["dev-1", "dev-2", "dev-1", "dev-2"], "sink": "dev-1"}]
+    assert started == [
+        {
+            "map": ["dev-1", "dev-2", "dev-1", "dev-2"],
+            "sink": "dev-1",
+            "whole": ["dev-2", "dev-2"],
+        }
+    ]
     assert decision.reason == "lost TaskManagers: none for dev-0"
     assert decision.machines == (3, 2)
 

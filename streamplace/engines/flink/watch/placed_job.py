@@ -48,24 +48,27 @@ class PlacedJob:
     def on_the_others(self, lost: Collection[str]) -> "PlacedJob":
         """Return the same job with the subtasks of lost devices on its others, evenly.
 
-        There must be others.
+        There must be others. Operators that were on one device stay on one, as TaskManagers may be
+        configured for whole operators only.
         """
         taken = Counter(d for vector in self.vectors.values() for d in devices_of(vector))
         left = sorted(self.devices.difference(lost))
 
-        def least_taken(device: str) -> str:
+        def elsewhere(device: str, number: int = 1) -> str:
             if device not in lost:
                 return device
             found = min(left, key=lambda one: taken[one])
-            taken[found] += 1
+            taken[found] += number
             return found
 
-        vectors: dict[str, list[str] | str] = {
-            name: least_taken(vector)
-            if isinstance(vector, str)
-            else [least_taken(device) for device in vector]
-            for name, vector in self.vectors.items()
-        }
+        vectors: dict[str, list[str] | str] = {}
+        for name, vector in self.vectors.items():
+            devices = devices_of(vector)
+            if len(set(devices)) == 1:
+                found = elsewhere(devices[0], len(devices))
+                vectors[name] = found if isinstance(vector, str) else [found] * len(devices)
+            else:
+                vectors[name] = [elsewhere(device) for device in devices]
         return replace(self, vectors=vectors)
 
 
