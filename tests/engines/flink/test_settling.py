@@ -1,6 +1,7 @@
 """Whether a job that was moved is slower than before, by what was measured of both."""
 
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 
 import pytest
 from fake_flink import FakeFlink
@@ -72,6 +73,47 @@ def test_a_job_that_kept_up_may_read_what_it_is_offered(
 ) -> None:
     measuring([900.0])
     settle(REST, "job", Settling(0.1, never_slower=True), SourceFlow(1000.0, 10.0))
+
+
+@pytest.mark.parametrize(
+    ("activity", "pending", "is_behind"),
+    [
+        ({}, None, False),
+        ({"busy": 1.2}, -50.0, False),
+        ({"blocked": 1.0}, None, True),
+        ({"busy": 1.99}, None, True),  # of two subtasks: it may have more to emit
+        ({}, 100.0, True),  # more arrives than it emits
+    ],
+)
+def test_a_job_that_has_caught_up_may_read_what_it_is_offered(
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    activity: dict[str, float],
+    pending: float | None,
+    *,
+    is_behind: bool,
+) -> None:
+    """Its backlog, at which it was held back, is gone; if it is still behind, it has to go back."""
+    counts: dict[str, float | str] = {"Source__src.numRecordsOut": 600.0}
+    if pending is not None:
+        counts["Source__src.pendingRecords"] = pending
+    vertices = {"v0": Vertex("Source: src", rates(0, 600, 0, 400, **activity) | counts)}
+    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
+    flink = LazyFlink(clock, vertices)
+    for conditions in (Settling(0.1, never_slower=True), Settling(0.1)):
+        refused = pytest.raises(FlinkError, match="60% of the 1000 before")
+        with refused if is_behind else nullcontext():
+            settle(flink.rest, "job", conditions, BEFORE)
+
+
+def test_a_silent_source_has_not_caught_up(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From where it was moved to, it may not reach what it reads."""
+    counts = {"Source__src.numRecordsOut": 0.0}
+    busy = rates(0, 0, 0, 0, busy=0.1) | counts
+    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
+    flink = LazyFlink(clock, {"v0": Vertex("Source: src", busy)})
+    with pytest.raises(FlinkError, match="reads 0 tuples/s"):
+        settle(flink.rest, "job", Settling(0.1), BEFORE)
 
 
 def test_a_source_without_cpu_is_limited(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,14 +3,15 @@
 import itertools
 import math
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import stdev
 from urllib.parse import quote
 
 from streamplace.engines.flink.cpu.limits import FULL, CpuTime, cpu_limit
 from streamplace.engines.flink.cpu.threads import processes_of
-from streamplace.engines.flink.measure.sampling import Activity, sample, sent_by
+from streamplace.engines.flink.measure.profile import NOISE
+from streamplace.engines.flink.measure.sampling import Activity, pending_of, sample, sent_by
 from streamplace.engines.flink.move.carried import PERIODIC_LIMIT_MS
 from streamplace.engines.flink.move.state import checkpoint_counts
 from streamplace.engines.flink.rest.answer_shapes import Job
@@ -67,11 +68,15 @@ class SourceFlow:
         Standard error of the rate, from its variation during the measurement.
     is_limited
         Whether one of them was back-pressured, or had no CPU left on its device.
+    keeps_up
+        Whether all of them emit what arrives, as far as it is measured: none is silent, limited, or
+        busy all the time, and none has a backlog that grows.
     """
 
     rate: float
     error: float = 0.0
     is_limited: bool = False
+    keeps_up: bool = False
 
     def is_below(self, other: "SourceFlow") -> bool:
         """Whether the rate is lower than another, beyond the noise of both."""
@@ -93,22 +98,36 @@ def source_flow(rest: Rest, job: str) -> SourceFlow | None:
     processes = processes_of(rest)
     before = {device: CpuTime.of(pid) for device, pid in processes.items()}
     try:
-        counters = {vertex: (metric,) for vertex, metric in names.items()}
+        counters = {v: (sent_by(name), pending_of(name)) for v, name in names.items()}
         activities = sample(rest, job, [*names], RATE_SECONDS, counters)
     except FlinkError:  # the job has ended
         return None
-    rates = [activities[vertex].rates.get(metric) for vertex, metric in names.items()]
-    full = _full(processes, before)
-    if None in rates or not rates:
+    if not names or any(sent_by(name) not in activities[v].rates for v, name in names.items()):
         return None
     if any(activities[vertex].seconds == 0 for vertex in names):  # Flink fetches no metrics now
         return None
+    full = _full(processes, before)
+    flows = [
+        _flow(activities[v], name, number[v], has_cpu=not (full and full & _devices(rest, job, v)))
+        for v, name in names.items()
+    ]
     return SourceFlow(
-        math.fsum(rate for rate in rates if rate),
-        _error(activities, names),
-        any(activities[v].back_pressured > BLOCKED * number[v] for v in names)
-        or bool(full and full & _devices(rest, job, names)),
+        math.fsum(flow.rate for flow in flows),
+        math.hypot(*(flow.error for flow in flows)),
+        any(flow.is_limited for flow in flows),
+        all(flow.keeps_up for flow in flows),
     )
+
+
+def _flow(seen: Activity, source: str, subtasks: int, *, has_cpu: bool) -> SourceFlow:
+    """Output of one source, from the activity of its task."""
+    rate = seen.rates[sent_by(source)]
+    is_limited = seen.back_pressured > BLOCKED * subtasks or not has_cpu
+    noise = NOISE * math.sqrt(rate / max(seen.seconds, 1.0))
+    grows = (seen.growth(pending_of(source)) or 0.0) > BLOCKED * rate + noise
+    is_full = (seen.busy or 0.0) >= FULL * subtasks
+    keeps_up = rate > 0 and not (is_limited or grows or is_full)
+    return SourceFlow(rate, _error(seen, sent_by(source)), is_limited, keeps_up)
 
 
 def _full(processes: Mapping[str, int], before: Mapping[str, CpuTime]) -> set[str]:
@@ -120,21 +139,18 @@ def _full(processes: Mapping[str, int], before: Mapping[str, CpuTime]) -> set[st
     }
 
 
-def _devices(rest: Rest, job: str, vertices: Iterable[str]) -> set[str]:
-    """TaskManagers with subtasks of some vertices."""
-    answers = (rest.get(f"/jobs/{job}/vertices/{quote(v, safe='')}") for v in vertices)
-    return {str(row.get("taskmanager-id")) for one in answers for row in one["subtasks"]}
+def _devices(rest: Rest, job: str, vertex: str) -> set[str]:
+    """TaskManagers with subtasks of a vertex."""
+    answer = rest.get(f"/jobs/{job}/vertices/{quote(vertex, safe='')}")
+    return {str(row.get("taskmanager-id")) for row in answer["subtasks"]}
 
 
-def _error(activities: Mapping[str, Activity], names: Mapping[str, str]) -> float:
-    """Standard error of the sum of the rates of vertices, from the rates between updates."""
-    errors = []
-    for vertex, metric in names.items():
-        looks = [(at, row[metric]) for at, row in activities[vertex].looks if metric in row]
-        pairs = itertools.pairwise(looks)
-        rates = [(high - low) / (end - start) for (start, low), (end, high) in pairs]
-        errors.append(stdev(rates) / math.sqrt(len(rates)) if len(rates) > 1 else 0.0)
-    return math.hypot(*errors)
+def _error(seen: Activity, metric: str) -> float:
+    """Standard error of the rate of a vertex, from the rates between updates."""
+    looks = [(at, row[metric]) for at, row in seen.looks if metric in row]
+    pairs = itertools.pairwise(looks)
+    rates = [(high - low) / (end - start) for (start, low), (end, high) in pairs]
+    return stdev(rates) / math.sqrt(len(rates)) if len(rates) > 1 else 0.0
 
 
 def settle(rest: Rest, job: str, settling: Settling, before: SourceFlow | None) -> None:
@@ -164,16 +180,19 @@ def settle(rest: Rest, job: str, settling: Settling, before: SourceFlow | None) 
 
 
 def _check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow) -> None:
-    """Raise FlinkError if a job is slower than before, and does not become faster."""
+    """Raise FlinkError if a job is slower than before, and does not become faster.
+
+    A job that was held back may be slower if it keeps up now, because its backlog is gone.
+    """
     strictly = settling.never_slower and before.is_limited
     flow = source_flow(rest, job)
     for _ in range(MOST_LOOKS):
-        if flow is None or not strictly or not flow.is_below(before):
+        if flow is None or flow.keeps_up or not strictly or not flow.is_below(before):
             break
         earlier, flow = flow, source_flow(rest, job)
         if flow is not None and not earlier.is_below(flow):
             break
-    if flow is None:
+    if flow is None or (before.is_limited and flow.keeps_up):
         return
     if flow.rate < settling.least_rate * before.rate:
         required = f"at least {settling.least_rate:.0%} required"
@@ -203,11 +222,11 @@ def _check_checkpoint(rest: Rest, job: str, seconds: float) -> None:
 
 
 def _sources(document: Job) -> dict[str, str]:
-    """Vertices without inputs, with the metric that counts the output of their sources."""
+    """Vertices without inputs, with the names of their sources."""
     plan = document.get("plan") or {"nodes": []}
     fed = {node["id"] for node in plan["nodes"] if node.get("inputs")}
     return {
-        vertex["id"]: sent_by(vertex["name"].partition(" -> ")[0])
+        vertex["id"]: vertex["name"].partition(" -> ")[0]
         for vertex in document["vertices"]
         if vertex["id"] not in fed
     }
