@@ -13,7 +13,8 @@ from streamplace.engines.flink.cpu.threads import processes_of
 from streamplace.engines.flink.measure.profile import NOISE
 from streamplace.engines.flink.measure.sampling import Activity, pending_of, sample, sent_by
 from streamplace.engines.flink.move.carried import PERIODIC_LIMIT_MS
-from streamplace.engines.flink.move.state import checkpoint_counts
+from streamplace.engines.flink.move.queues import draining_seconds
+from streamplace.engines.flink.move.state import CheckpointTotals, checkpoint_counts
 from streamplace.engines.flink.rest.answer_shapes import Job
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Refusal, Rest
 from streamplace.model.units import digits
@@ -153,14 +154,28 @@ def _error(seen: Activity, metric: str) -> float:
     return stdev(rates) / math.sqrt(len(rates)) if len(rates) > 1 else 0.0
 
 
-def settle(rest: Rest, job: str, settling: Settling, before: SourceFlow | None) -> None:
+def settle(
+    rest: Rest,
+    job: str,
+    settling: Settling,
+    before: SourceFlow | None,
+    checkpoint_seconds: float = 0.0,
+) -> None:
     """Check a running job until it has settled.
+
+    Parameters
+    ----------
+    before
+        Output of its sources before it was moved; None if unknown.
+    checkpoint_seconds
+        Duration of its last checkpoint before it was moved; 0 if unknown.
 
     Raises
     ------
     FlinkError
-        When it stops running, completes no checkpoint, or is slower than before.
+        When it stops running, completes no checkpoint that was due, or is slower than before.
     """
+    failed = _checkpoints_of(rest, job).failed
     deadline = time.monotonic() + settling.seconds
     while True:
         document = rest.job(job)
@@ -174,7 +189,7 @@ def settle(rest: Rest, job: str, settling: Settling, before: SourceFlow | None) 
         if left <= 0:
             break
         time.sleep(min(LOOK_SECONDS, left))
-    _check_checkpoint(rest, job, settling.seconds)
+    _check_checkpoint(rest, job, settling.seconds, checkpoint_seconds, failed)
     if settling.compares_rates and before is not None and before.rate:
         _check_rate(rest, job, settling, before)
 
@@ -206,19 +221,43 @@ def _check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow) ->
     )
 
 
-def _check_checkpoint(rest: Rest, job: str, seconds: float) -> None:
-    """Raise FlinkError if a checkpoint was due and none has completed."""
+def _check_checkpoint(
+    rest: Rest, job: str, seconds: float, usual_seconds: float, failed_before: int
+) -> None:
+    """Raise FlinkError if none has completed, and one has failed meanwhile or was due.
+
+    One is due if twice the interval and its duration have passed: the usual duration, or that for
+    which the queues of the job delay it.
+    """
     try:
         settings = rest.get(f"/jobs/{job}/checkpoints/config")
-        interval = settings.get("interval", PERIODIC_LIMIT_MS) / 1000
-        counts = checkpoint_counts(rest, job)
     except Refusal:  # it takes none, or has ended
         return
-    if 2 * interval <= seconds and not counts.completed:
+    interval = settings.get("interval", PERIODIC_LIMIT_MS) / 1000
+    counts = _checkpoints_of(rest, job)
+    if counts.completed:
+        return
+    failed = counts.failed - failed_before
+    if failed > 0:
+        raise FlinkError(
+            f"job {job} has completed no checkpoint {seconds:g} s after its start ({failed} failed)"
+        )
+    if 2 * interval > seconds:
+        return
+    duration = max(usual_seconds, draining_seconds(rest, job))
+    if 2 * (interval + duration) <= seconds:
         raise FlinkError(
             f"job {job} has completed no checkpoint {seconds:g} s after its start, though one was "
-            f"due every {interval:g} s ({counts.failed} failed)"
+            f"due every {interval:g} s" + (f" and takes {duration:.2g} s" if duration else "")
         )
+
+
+def _checkpoints_of(rest: Rest, job: str) -> CheckpointTotals:
+    """Numbers of completed and failed checkpoints of a job; 0 if it takes none."""
+    try:
+        return checkpoint_counts(rest, job)
+    except Refusal:
+        return CheckpointTotals(0, 0)
 
 
 def _sources(document: Job) -> dict[str, str]:
