@@ -3,8 +3,8 @@
 import itertools
 import math
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from statistics import stdev
 from urllib.parse import quote
 
@@ -15,8 +15,10 @@ from streamplace.engines.flink.measure.sampling import Activity, pending_of, sam
 from streamplace.engines.flink.move.carried import PERIODIC_LIMIT_MS
 from streamplace.engines.flink.move.queues import draining_seconds
 from streamplace.engines.flink.move.state import CheckpointTotals, checkpoint_counts
+from streamplace.engines.flink.program.identity import operators_of
 from streamplace.engines.flink.rest.answer_shapes import Job
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Refusal, Rest
+from streamplace.model.messages import quoted
 from streamplace.model.units import digits
 
 LOOK_SECONDS = 0.5
@@ -72,17 +74,43 @@ class SourceFlow:
     keeps_up
         Whether all of them emit what arrives, as far as it is measured: none is silent, limited, or
         busy all the time, and none has a backlog that grows.
+    sources
+        Source → its own output, of those whose name does not depend on how a job is submitted.
     """
 
     rate: float
     error: float = 0.0
     is_limited: bool = False
     keeps_up: bool = False
+    sources: Mapping[str, "SourceFlow"] = field(default_factory=dict)
 
     def is_below(self, other: "SourceFlow") -> bool:
         """Whether the rate is lower than another, beyond the noise of both."""
         noise = ERRORS * math.hypot(self.error, other.error)
         return self.rate + max(noise, LEAST_NOISE * other.rate) < other.rate
+
+    @property
+    def parts(self) -> dict[str, "SourceFlow"]:
+        """Output of all sources together, under an empty name, and of each."""
+        return {"": self, **self.sources}
+
+    def slower(self, before: "SourceFlow") -> dict[str, tuple["SourceFlow", "SourceFlow"]]:
+        """Parts that were held back before, and are slower now although they do not keep up.
+
+        Each has its output before and now.
+        """
+        now = self.parts
+        return {
+            name: (was, now[name])
+            for name, was in before.parts.items()
+            if name in now and was.is_limited
+            if not now[name].keeps_up and now[name].is_below(was)
+        }
+
+    def rises(self, earlier: "SourceFlow", names: Iterable[str]) -> bool:
+        """Whether one of these parts is faster than earlier."""
+        now, then = self.parts, earlier.parts
+        return any(name in now and then[name].is_below(now[name]) for name in names)
 
 
 def source_rate(rest: Rest, job: str) -> float | None:
@@ -108,15 +136,18 @@ def source_flow(rest: Rest, job: str) -> SourceFlow | None:
     if any(activities[vertex].seconds == 0 for vertex in names):  # Flink fetches no metrics now
         return None
     full = _full(processes, before)
-    flows = [
-        _flow(activities[v], name, number[v], has_cpu=not (full and full & _devices(rest, job, v)))
+    flows = {
+        v: _flow(
+            activities[v], name, number[v], has_cpu=not (full and full & _devices(rest, job, v))
+        )
         for v, name in names.items()
-    ]
+    }
     return SourceFlow(
-        math.fsum(flow.rate for flow in flows),
-        math.hypot(*(flow.error for flow in flows)),
-        any(flow.is_limited for flow in flows),
-        all(flow.keeps_up for flow in flows),
+        math.fsum(flow.rate for flow in flows.values()),
+        math.hypot(*(_error(activities[v], sent_by(name)) for v, name in names.items())),
+        any(flow.is_limited for flow in flows.values()),
+        all(flow.keeps_up for flow in flows.values()),
+        {name: flows[v] for v, name in _lasting_names(document).items() if v in flows},
     )
 
 
@@ -124,11 +155,12 @@ def _flow(seen: Activity, source: str, subtasks: int, *, has_cpu: bool) -> Sourc
     """Output of one source, from the activity of its task."""
     rate = seen.rates[sent_by(source)]
     is_limited = seen.back_pressured > BLOCKED * subtasks or not has_cpu
-    noise = NOISE * math.sqrt(rate / max(seen.seconds, 1.0))
-    grows = (seen.growth(pending_of(source)) or 0.0) > BLOCKED * rate + noise
+    counting = math.sqrt(rate / max(seen.seconds, 1.0))
+    grows = (seen.growth(pending_of(source)) or 0.0) > BLOCKED * rate + NOISE * counting
     is_full = (seen.busy or 0.0) >= FULL * subtasks
     keeps_up = rate > 0 and not (is_limited or grows or is_full)
-    return SourceFlow(rate, _error(seen, sent_by(source)), is_limited, keeps_up)
+    error = math.hypot(_error(seen, sent_by(source)), counting)
+    return SourceFlow(rate, error, is_limited, keeps_up)
 
 
 def _full(processes: Mapping[str, int], before: Mapping[str, CpuTime]) -> set[str]:
@@ -199,25 +231,28 @@ def _check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow) ->
 
     A job that was held back may be slower if it keeps up now, because its backlog is gone.
     """
-    strictly = settling.never_slower and before.is_limited
     flow = source_flow(rest, job)
     for _ in range(MOST_LOOKS):
-        if flow is None or flow.keeps_up or not strictly or not flow.is_below(before):
+        if flow is None or not settling.never_slower or not (slower := flow.slower(before)):
             break
         earlier, flow = flow, source_flow(rest, job)
-        if flow is not None and not earlier.is_below(flow):
+        if flow is not None and not flow.rises(earlier, slower):
             break
     if flow is None or (before.is_limited and flow.keeps_up):
         return
+    changes = flow.slower(before) if settling.never_slower else {}
     if flow.rate < settling.least_rate * before.rate:
         required = f"at least {settling.least_rate:.0%} required"
-    elif strictly and flow.is_below(before):
+        changes = {"": (before, flow)}
+    elif changes:
         required = "it was held back there, so it must not be slower"
     else:
         return
+    name, (was, now) = next(iter(changes.items()))
     raise FlinkError(
-        f"job {job} reads {digits(flow.rate)} tuples/s, {flow.rate / before.rate:.0%} of the "
-        f"{before.rate:.4g} before it was moved ({required})"
+        f"{f'source {quoted(name)} of ' if name else ''}job {job} reads {digits(now.rate)} "
+        f"tuples/s, {now.rate / was.rate:.0%} of the {was.rate:.4g} before it was moved "
+        f"({required})"
     )
 
 
@@ -268,4 +303,15 @@ def _sources(document: Job) -> dict[str, str]:
         vertex["id"]: vertex["name"].partition(" -> ")[0]
         for vertex in document["vertices"]
         if vertex["id"] not in fed
+    }
+
+
+def _lasting_names(document: Job) -> dict[str, str]:
+    """Vertices with the names of their first operators, if these are the same after a move."""
+    nodes = (document.get("plan") or {"nodes": []})["nodes"]
+    tasks = operators_of(document["vertices"], nodes)
+    return {
+        vertex["id"]: task.names[0]
+        for vertex, task in zip(document["vertices"], tasks, strict=True)
+        if task.names and task.names[0] not in task.unsure
     }
