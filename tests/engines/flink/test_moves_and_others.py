@@ -266,6 +266,24 @@ def test_a_move_waits_for_the_queues_of_a_job_under_back_pressure() -> None:
     assert draining_seconds(FakeFlink({}).rest, JOB) == 0
 
 
+@pytest.mark.parametrize(("senders", "readers", "seconds"), [(8, 2, 62.0), (2, 8, 9.5)])
+def test_readers_share_what_their_senders_have_queued(
+    senders: int, readers: int, seconds: float
+) -> None:
+    """700 bytes of each are divided; 300 wait at the fullest reader, which reads 50 bytes/s.
+
+    So each of 2 readers gets what 4 of 8 senders have.
+    """
+    flink = FakeFlink(ANSWERS | queues("v0", 0, 700, 0.0) | queues("v1", 300, 0, 50.0))
+    document = flink.answers[f"GET /jobs/{JOB}"]
+    rows = [
+        row | {"parallelism": number}
+        for row, number in zip(document["vertices"], (senders, readers), strict=True)
+    ]
+    flink.answers[f"GET /jobs/{JOB}"] = document | {"vertices": rows}
+    assert draining_seconds(flink.rest, JOB) == pytest.approx(seconds)
+
+
 @pytest.mark.parametrize(("queued", "is_due"), [(700, False), (50, True)])
 def test_full_queues_delay_the_checkpoints_of_a_moved_job(
     monkeypatch: pytest.MonkeyPatch, queued: float, *, is_due: bool
