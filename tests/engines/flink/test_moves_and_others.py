@@ -12,15 +12,19 @@ from typing import Any
 import pytest
 from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import ANSWERS, DELETED, JOB, KEPT, job, jobs
+from lazy_flink import Clock
 
+from streamplace.engines.flink.move import settling
 from streamplace.engines.flink.move.copies import CopyRuns, free_id, refuse_copy, refuse_other
 from streamplace.engines.flink.move.endings import EndedByOthers, last_kept, refuse_ended
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.pause import START_SECONDS, expected_pause, pause_of
 from streamplace.engines.flink.move.queues import INPUT, OUTPUT, READ, draining_seconds
 from streamplace.engines.flink.move.resuming import resume_command, resume_words, with_job
+from streamplace.engines.flink.move.settling import Settling, settle
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.uploads import left_jars, own_name, uploaded
+from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.job_ids import chain_of
 
 OLD = "0123456789abcdef" * 2
@@ -260,6 +264,38 @@ def test_a_move_waits_for_the_queues_of_a_job_under_back_pressure() -> None:
     flink.answers |= {f"GET /jobs/{JOB}/vertices/v1/subtasks/metrics": []}
     assert draining_seconds(flink.rest, JOB) == 0
     assert draining_seconds(FakeFlink({}).rest, JOB) == 0
+
+
+@pytest.mark.parametrize(("senders", "readers", "seconds"), [(8, 2, 62.0), (2, 8, 9.5)])
+def test_readers_share_what_their_senders_have_queued(
+    senders: int, readers: int, seconds: float
+) -> None:
+    """700 bytes of each are divided; 300 wait at the fullest reader, which reads 50 bytes/s.
+
+    So each of 2 readers gets what 4 of 8 senders have.
+    """
+    flink = FakeFlink(ANSWERS | queues("v0", 0, 700, 0.0) | queues("v1", 300, 0, 50.0))
+    document = flink.answers[f"GET /jobs/{JOB}"]
+    rows = [
+        row | {"parallelism": number}
+        for row, number in zip(document["vertices"], (senders, readers), strict=True)
+    ]
+    flink.answers[f"GET /jobs/{JOB}"] = document | {"vertices": rows}
+    assert draining_seconds(flink.rest, JOB) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(("queued", "is_due"), [(700, False), (50, True)])
+def test_full_queues_delay_the_checkpoints_of_a_moved_job(
+    monkeypatch: pytest.MonkeyPatch, queued: float, *, is_due: bool
+) -> None:
+    """A second or 14 of what is queued come before a checkpoint."""
+    flink = FakeFlink(ANSWERS | queues("v0", 0, queued, 0.0) | queues("v1", 0, 0, 50.0))
+    flink.answers[f"GET /jobs/{JOB}/checkpoints"] = NONE
+    flink.answers[f"GET /jobs/{JOB}/checkpoints/config"] = KEPT | {"interval": 10_000}
+    monkeypatch.setattr(settling, "time", Clock())
+    refused = pytest.raises(FlinkError, match=r"has completed no checkpoint .* and takes 1 s")
+    with refused if is_due else nullcontext():
+        settle(flink.rest, JOB, Settling(25.0), None)
 
 
 def test_the_command_that_resumes_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,12 +1,13 @@
 """Moving, with a Flink that answers what it is told to: whatever fails, the job runs again."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from fake_flink import FakeFlink, InTurn, failure
-from flink_documents import DELETED, job, jobs
+from flink_documents import DELETED, KEPT, job, jobs
+from lazy_flink import Clock
 from moving_cases import (
     AGAIN,
     BACK,
@@ -24,8 +25,9 @@ from moving_cases import (
     Started,
 )
 
-from streamplace.engines.flink.move import stopping
+from streamplace.engines.flink.move import settling, stopping
 from streamplace.engines.flink.move.outcomes import Undecided
+from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.stopping import Saving
 from streamplace.engines.flink.move.transaction import Transaction
 from streamplace.engines.flink.rest.client import FlinkError, Rest
@@ -208,3 +210,40 @@ def test_nothing_is_started_where_flink_does_not_answer(
     with pytest.raises(FlinkError, match="no Flink answers"):
         moving.begin()
     assert started == []
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "counts", "fails"),
+    [
+        (46_000, [{"completed": 0}], ""),  # of a job with full queues: none was due yet
+        (46_000, [{"completed": 0, "failed": 2}], ""),  # they had failed before all of it ran
+        (46_000, [{"completed": 0, "failed": n} for n in (2, 3)], r" \(1 failed\)"),
+        (46_000, [{"completed": n, "failed": n} for n in (0, 1)], ""),
+        (2_000, [{"completed": 0}], ", though one was due every 10 s and takes 2 s"),
+        (0, [{"completed": 0}], ", though one was due every 10 s"),
+        (2_000, [{"completed": n} for n in (0, 1)], ""),
+    ],
+)
+def test_a_moved_job_has_to_complete_the_checkpoints_that_are_due(
+    move: Callable[..., Transaction],
+    fake: FakeFlink,
+    monkeypatch: pytest.MonkeyPatch,
+    milliseconds: int,
+    counts: Sequence[Mapping[str, int]],
+    fails: str,
+) -> None:
+    """Full queues delay them; how long they took before the move is known."""
+    taken = {"completed": {"end_to_end_duration": milliseconds}}
+    fake.answers |= {
+        f"GET /jobs/{OLD}/checkpoints": {"counts": {"completed": 4}, "latest": taken},
+        f"GET /jobs/{NEW}": job(NEW, "RUNNING", {}),
+        f"GET /jobs/{NEW}/checkpoints": InTurn(*({"counts": numbers} for numbers in counts)),
+        f"GET /jobs/{NEW}/checkpoints/config": KEPT | {"interval": 10_000},
+    }
+    monkeypatch.setattr(settling, "time", Clock())
+    moving = replace(move(), settling=Settling(30.0))
+    if not fails:
+        assert moving.begin().job == NEW
+        return
+    with pytest.raises(FlinkError, match=f"completed no checkpoint 30 s after its start{fails}"):
+        moving.begin()

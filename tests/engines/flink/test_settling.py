@@ -1,6 +1,7 @@
 """Whether a job that was moved is slower than before, by what was measured of both."""
 
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 
 import pytest
 from fake_flink import FakeFlink
@@ -72,6 +73,104 @@ def test_a_job_that_kept_up_may_read_what_it_is_offered(
 ) -> None:
     measuring([900.0])
     settle(REST, "job", Settling(0.1, never_slower=True), SourceFlow(1000.0, 10.0))
+
+
+@pytest.mark.parametrize(
+    ("activity", "pending", "is_behind"),
+    [
+        ({}, None, False),
+        ({"busy": 1.2}, -50.0, False),
+        ({"blocked": 1.0}, None, True),
+        ({"busy": 1.99}, None, True),  # of two subtasks: it may have more to emit
+        ({}, 100.0, True),  # more arrives than it emits
+    ],
+)
+def test_a_job_that_has_caught_up_may_read_what_it_is_offered(
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    activity: dict[str, float],
+    pending: float | None,
+    *,
+    is_behind: bool,
+) -> None:
+    """Its backlog, at which it was held back, is gone; if it is still behind, it has to go back."""
+    counts: dict[str, float | str] = {"Source__src.numRecordsOut": 600.0}
+    if pending is not None:
+        counts["Source__src.pendingRecords"] = pending
+    vertices = {"v0": Vertex("Source: src", rates(0, 600, 0, 400, **activity) | counts)}
+    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
+    flink = LazyFlink(clock, vertices)
+    for conditions in (Settling(0.1, never_slower=True), Settling(0.1)):
+        refused = pytest.raises(FlinkError, match="60% of the 1000 before")
+        with refused if is_behind else nullcontext():
+            settle(flink.rest, "job", conditions, BEFORE)
+
+
+def test_a_silent_source_has_not_caught_up(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From where it was moved to, it may not reach what it reads."""
+    counts = {"Source__src.numRecordsOut": 0.0}
+    busy = rates(0, 0, 0, 0, busy=0.1) | counts
+    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
+    flink = LazyFlink(clock, {"v0": Vertex("Source: src", busy)})
+    with pytest.raises(FlinkError, match="reads 0 tuples/s"):
+        settle(flink.rest, "job", Settling(0.1), BEFORE)
+
+
+def two_sources(clock: Clock, second: float, **activity: float) -> LazyFlink:
+    """A job whose first source keeps up, with another that is held back at a rate."""
+    flink = LazyFlink(
+        clock,
+        {
+            "v0": Vertex("Source: a", rates(busy=0.5) | {"Source__a.numRecordsOut": 1e5}),
+            "v1": Vertex("Source: b", rates(**activity) | {"Source__b.numRecordsOut": second}),
+        },
+    )
+    flink.answers["GET /jobs/job/checkpoints"] = {"counts": {"completed": 1}}
+    return flink
+
+
+@pytest.mark.parametrize(
+    ("now", "activity", "never_slower", "is_slower"),
+    [
+        (3000.0, {"blocked": 1.0}, True, True),
+        (3000.0, {"blocked": 1.0}, False, False),  # the user has said where it shall run
+        (4900.0, {"blocked": 1.0}, True, False),
+        (3000.0, {"busy": 0.5}, True, False),  # that is all that arrives
+    ],
+)
+def test_no_source_that_was_held_back_must_be_slower(
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    now: float,
+    activity: dict[str, float],
+    *,
+    never_slower: bool,
+    is_slower: bool,
+) -> None:
+    """However little it contributes to the output of all sources."""
+    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
+    before = source_flow(two_sources(clock, 5000.0, blocked=1.5).rest, "job")
+    flink = two_sources(clock, now, **activity)
+    refused = pytest.raises(
+        FlinkError, match=r"^source 'b' of job job reads 3000 tuples/s, 60% of the 5000 before"
+    )
+    with refused if is_slower else nullcontext():
+        settle(flink.rest, "job", Settling(0.1, never_slower=never_slower), before)
+
+
+def test_a_source_that_becomes_faster_is_waited_for(
+    measuring: Callable[[Iterable[float]], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even where the output of all sources hardly shows it."""
+
+    def flow(slow: float) -> SourceFlow:
+        one = SourceFlow(slow, 10.0, is_limited=True)
+        return SourceFlow(1e5 + slow, 100.0, is_limited=True, sources={"b": one})
+
+    measuring([])
+    flows = map(flow, (2000.0, 3000.0, 4000.0, 4950.0))
+    monkeypatch.setattr(settling, "source_flow", lambda *_: next(flows))
+    settle(REST, "job", Settling(0.1, never_slower=True), flow(5000.0))
 
 
 def test_a_source_without_cpu_is_limited(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

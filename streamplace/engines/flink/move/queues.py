@@ -21,18 +21,22 @@ READ = "numBytesInPerSecond"
 def draining_seconds(rest: Rest, job: str, plan: JobPlan | None = None) -> float:
     """Seconds until what is queued now is processed, along the slowest path; 0 if unknown.
 
-    Queues between two tasks hold what the fullest subtask has; other subtasks wait for it.
+    Queues between two tasks hold what the fullest subtask has; other subtasks wait for it. What p
+    senders have is divided among q readers, so each of these reads p/q of one sender's queue.
     """
     with suppress(FlinkError):
         _, tasks, edges = plan or read_plan(rest, job)
         waiting: dict[str, float] = {}
         seen = {task.id: _largest(rest, job, task.id) for task in tasks}
         outputs = [edge.source for edge in edges]
+        number = {task.id: task.parallelism for task in tasks}
         for task in tasks:
-            senders = {edge.source for edge in edges if edge.target == task.id}
-            queued = seen[task.id].get(INPUT, 0.0) + sum(
-                seen[sender].get(OUTPUT, 0.0) / outputs.count(sender) for sender in senders
+            senders = [edge.source for edge in edges if edge.target == task.id]
+            sent = sum(
+                seen[sender].get(OUTPUT, 0.0) / outputs.count(sender) * number[sender]
+                for sender in senders
             )
+            queued = seen[task.id].get(INPUT, 0.0) + sent / task.parallelism
             read = seen[task.id].get(READ, 0.0)
             own = queued / read if read > 0 else 0.0
             waiting[task.id] = own + max((waiting[one] for one in senders), default=0.0)

@@ -4,17 +4,21 @@ import itertools
 import math
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import stdev
 from urllib.parse import quote
 
 from streamplace.engines.flink.cpu.limits import FULL, CpuTime, cpu_limit
 from streamplace.engines.flink.cpu.threads import processes_of
-from streamplace.engines.flink.measure.sampling import Activity, sample, sent_by
+from streamplace.engines.flink.measure.profile import NOISE
+from streamplace.engines.flink.measure.sampling import Activity, pending_of, sample, sent_by
 from streamplace.engines.flink.move.carried import PERIODIC_LIMIT_MS
-from streamplace.engines.flink.move.state import checkpoint_counts
+from streamplace.engines.flink.move.queues import draining_seconds
+from streamplace.engines.flink.move.state import CheckpointTotals, checkpoint_counts
+from streamplace.engines.flink.program.identity import operators_of
 from streamplace.engines.flink.rest.answer_shapes import Job
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Refusal, Rest
+from streamplace.model.messages import quoted
 from streamplace.model.units import digits
 
 LOOK_SECONDS = 0.5
@@ -67,16 +71,46 @@ class SourceFlow:
         Standard error of the rate, from its variation during the measurement.
     is_limited
         Whether one of them was back-pressured, or had no CPU left on its device.
+    keeps_up
+        Whether all of them emit what arrives, as far as it is measured: none is silent, limited, or
+        busy all the time, and none has a backlog that grows.
+    sources
+        Source → its own output, of those whose name does not depend on how a job is submitted.
     """
 
     rate: float
     error: float = 0.0
     is_limited: bool = False
+    keeps_up: bool = False
+    sources: Mapping[str, "SourceFlow"] = field(default_factory=dict)
 
     def is_below(self, other: "SourceFlow") -> bool:
         """Whether the rate is lower than another, beyond the noise of both."""
         noise = ERRORS * math.hypot(self.error, other.error)
         return self.rate + max(noise, LEAST_NOISE * other.rate) < other.rate
+
+    @property
+    def parts(self) -> dict[str, "SourceFlow"]:
+        """Output of all sources together, under an empty name, and of each."""
+        return {"": self, **self.sources}
+
+    def slower(self, before: "SourceFlow") -> dict[str, tuple["SourceFlow", "SourceFlow"]]:
+        """Parts that were held back before, and are slower now although they do not keep up.
+
+        Each has its output before and now.
+        """
+        now = self.parts
+        return {
+            name: (was, now[name])
+            for name, was in before.parts.items()
+            if name in now and was.is_limited
+            if not now[name].keeps_up and now[name].is_below(was)
+        }
+
+    def rises(self, earlier: "SourceFlow", names: Iterable[str]) -> bool:
+        """Whether one of these parts is faster than earlier."""
+        now, then = self.parts, earlier.parts
+        return any(name in now and then[name].is_below(now[name]) for name in names)
 
 
 def source_rate(rest: Rest, job: str) -> float | None:
@@ -93,22 +127,40 @@ def source_flow(rest: Rest, job: str) -> SourceFlow | None:
     processes = processes_of(rest)
     before = {device: CpuTime.of(pid) for device, pid in processes.items()}
     try:
-        counters = {vertex: (metric,) for vertex, metric in names.items()}
+        counters = {v: (sent_by(name), pending_of(name)) for v, name in names.items()}
         activities = sample(rest, job, [*names], RATE_SECONDS, counters)
     except FlinkError:  # the job has ended
         return None
-    rates = [activities[vertex].rates.get(metric) for vertex, metric in names.items()]
-    full = _full(processes, before)
-    if None in rates or not rates:
+    if not names or any(sent_by(name) not in activities[v].rates for v, name in names.items()):
         return None
     if any(activities[vertex].seconds == 0 for vertex in names):  # Flink fetches no metrics now
         return None
+    full = _full(processes, before)
+    flows = {
+        v: _flow(
+            activities[v], name, number[v], has_cpu=not (full and full & _devices(rest, job, v))
+        )
+        for v, name in names.items()
+    }
     return SourceFlow(
-        math.fsum(rate for rate in rates if rate),
-        _error(activities, names),
-        any(activities[v].back_pressured > BLOCKED * number[v] for v in names)
-        or bool(full and full & _devices(rest, job, names)),
+        math.fsum(flow.rate for flow in flows.values()),
+        math.hypot(*(_error(activities[v], sent_by(name)) for v, name in names.items())),
+        any(flow.is_limited for flow in flows.values()),
+        all(flow.keeps_up for flow in flows.values()),
+        {name: flows[v] for v, name in _lasting_names(document).items() if v in flows},
     )
+
+
+def _flow(seen: Activity, source: str, subtasks: int, *, has_cpu: bool) -> SourceFlow:
+    """Output of one source, from the activity of its task."""
+    rate = seen.rates[sent_by(source)]
+    is_limited = seen.back_pressured > BLOCKED * subtasks or not has_cpu
+    counting = math.sqrt(rate / max(seen.seconds, 1.0))
+    grows = (seen.growth(pending_of(source)) or 0.0) > BLOCKED * rate + NOISE * counting
+    is_full = (seen.busy or 0.0) >= FULL * subtasks
+    keeps_up = rate > 0 and not (is_limited or grows or is_full)
+    error = math.hypot(_error(seen, sent_by(source)), counting)
+    return SourceFlow(rate, error, is_limited, keeps_up)
 
 
 def _full(processes: Mapping[str, int], before: Mapping[str, CpuTime]) -> set[str]:
@@ -120,31 +172,42 @@ def _full(processes: Mapping[str, int], before: Mapping[str, CpuTime]) -> set[st
     }
 
 
-def _devices(rest: Rest, job: str, vertices: Iterable[str]) -> set[str]:
-    """TaskManagers with subtasks of some vertices."""
-    answers = (rest.get(f"/jobs/{job}/vertices/{quote(v, safe='')}") for v in vertices)
-    return {str(row.get("taskmanager-id")) for one in answers for row in one["subtasks"]}
+def _devices(rest: Rest, job: str, vertex: str) -> set[str]:
+    """TaskManagers with subtasks of a vertex."""
+    answer = rest.get(f"/jobs/{job}/vertices/{quote(vertex, safe='')}")
+    return {str(row.get("taskmanager-id")) for row in answer["subtasks"]}
 
 
-def _error(activities: Mapping[str, Activity], names: Mapping[str, str]) -> float:
-    """Standard error of the sum of the rates of vertices, from the rates between updates."""
-    errors = []
-    for vertex, metric in names.items():
-        looks = [(at, row[metric]) for at, row in activities[vertex].looks if metric in row]
-        pairs = itertools.pairwise(looks)
-        rates = [(high - low) / (end - start) for (start, low), (end, high) in pairs]
-        errors.append(stdev(rates) / math.sqrt(len(rates)) if len(rates) > 1 else 0.0)
-    return math.hypot(*errors)
+def _error(seen: Activity, metric: str) -> float:
+    """Standard error of the rate of a vertex, from the rates between updates."""
+    looks = [(at, row[metric]) for at, row in seen.looks if metric in row]
+    pairs = itertools.pairwise(looks)
+    rates = [(high - low) / (end - start) for (start, low), (end, high) in pairs]
+    return stdev(rates) / math.sqrt(len(rates)) if len(rates) > 1 else 0.0
 
 
-def settle(rest: Rest, job: str, settling: Settling, before: SourceFlow | None) -> None:
+def settle(
+    rest: Rest,
+    job: str,
+    settling: Settling,
+    before: SourceFlow | None,
+    checkpoint_seconds: float = 0.0,
+) -> None:
     """Check a running job until it has settled.
+
+    Parameters
+    ----------
+    before
+        Output of its sources before it was moved; None if unknown.
+    checkpoint_seconds
+        Duration of its last checkpoint before it was moved; 0 if unknown.
 
     Raises
     ------
     FlinkError
-        When it stops running, completes no checkpoint, or is slower than before.
+        When it stops running, completes no checkpoint that was due, or is slower than before.
     """
+    failed = _checkpoints_of(rest, job).failed
     deadline = time.monotonic() + settling.seconds
     while True:
         document = rest.job(job)
@@ -158,56 +221,97 @@ def settle(rest: Rest, job: str, settling: Settling, before: SourceFlow | None) 
         if left <= 0:
             break
         time.sleep(min(LOOK_SECONDS, left))
-    _check_checkpoint(rest, job, settling.seconds)
+    _check_checkpoint(rest, job, settling.seconds, checkpoint_seconds, failed)
     if settling.compares_rates and before is not None and before.rate:
         _check_rate(rest, job, settling, before)
 
 
 def _check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow) -> None:
-    """Raise FlinkError if a job is slower than before, and does not become faster."""
-    strictly = settling.never_slower and before.is_limited
+    """Raise FlinkError if a job is slower than before, and does not become faster.
+
+    A job that was held back may be slower if it keeps up now, because its backlog is gone.
+    """
     flow = source_flow(rest, job)
     for _ in range(MOST_LOOKS):
-        if flow is None or not strictly or not flow.is_below(before):
+        if flow is None or not settling.never_slower or not (slower := flow.slower(before)):
             break
         earlier, flow = flow, source_flow(rest, job)
-        if flow is not None and not earlier.is_below(flow):
+        if flow is not None and not flow.rises(earlier, slower):
             break
-    if flow is None:
+    if flow is None or (before.is_limited and flow.keeps_up):
         return
+    changes = flow.slower(before) if settling.never_slower else {}
     if flow.rate < settling.least_rate * before.rate:
         required = f"at least {settling.least_rate:.0%} required"
-    elif strictly and flow.is_below(before):
+        changes = {"": (before, flow)}
+    elif changes:
         required = "it was held back there, so it must not be slower"
     else:
         return
+    name, (was, now) = next(iter(changes.items()))
     raise FlinkError(
-        f"job {job} reads {digits(flow.rate)} tuples/s, {flow.rate / before.rate:.0%} of the "
-        f"{before.rate:.4g} before it was moved ({required})"
+        f"{f'source {quoted(name)} of ' if name else ''}job {job} reads {digits(now.rate)} "
+        f"tuples/s, {now.rate / was.rate:.0%} of the {was.rate:.4g} before it was moved "
+        f"({required})"
     )
 
 
-def _check_checkpoint(rest: Rest, job: str, seconds: float) -> None:
-    """Raise FlinkError if a checkpoint was due and none has completed."""
+def _check_checkpoint(
+    rest: Rest, job: str, seconds: float, usual_seconds: float, failed_before: int
+) -> None:
+    """Raise FlinkError if none has completed, and one has failed meanwhile or was due.
+
+    One is due if twice the interval and its duration have passed: the usual duration, or that for
+    which the queues of the job delay it.
+    """
     try:
         settings = rest.get(f"/jobs/{job}/checkpoints/config")
-        interval = settings.get("interval", PERIODIC_LIMIT_MS) / 1000
-        counts = checkpoint_counts(rest, job)
     except Refusal:  # it takes none, or has ended
         return
-    if 2 * interval <= seconds and not counts.completed:
+    interval = settings.get("interval", PERIODIC_LIMIT_MS) / 1000
+    counts = _checkpoints_of(rest, job)
+    if counts.completed:
+        return
+    failed = counts.failed - failed_before
+    if failed > 0:
+        raise FlinkError(
+            f"job {job} has completed no checkpoint {seconds:g} s after its start ({failed} failed)"
+        )
+    if 2 * interval > seconds:
+        return
+    duration = max(usual_seconds, draining_seconds(rest, job))
+    if 2 * (interval + duration) <= seconds:
         raise FlinkError(
             f"job {job} has completed no checkpoint {seconds:g} s after its start, though one was "
-            f"due every {interval:g} s ({counts.failed} failed)"
+            f"due every {interval:g} s" + (f" and takes {duration:.2g} s" if duration else "")
         )
 
 
+def _checkpoints_of(rest: Rest, job: str) -> CheckpointTotals:
+    """Numbers of completed and failed checkpoints of a job; 0 if it takes none."""
+    try:
+        return checkpoint_counts(rest, job)
+    except Refusal:
+        return CheckpointTotals(0, 0)
+
+
 def _sources(document: Job) -> dict[str, str]:
-    """Vertices without inputs, with the metric that counts the output of their sources."""
+    """Vertices without inputs, with the names of their sources."""
     plan = document.get("plan") or {"nodes": []}
     fed = {node["id"] for node in plan["nodes"] if node.get("inputs")}
     return {
-        vertex["id"]: sent_by(vertex["name"].partition(" -> ")[0])
+        vertex["id"]: vertex["name"].partition(" -> ")[0]
         for vertex in document["vertices"]
         if vertex["id"] not in fed
+    }
+
+
+def _lasting_names(document: Job) -> dict[str, str]:
+    """Vertices with the names of their first operators, if these are the same after a move."""
+    nodes = (document.get("plan") or {"nodes": []})["nodes"]
+    tasks = operators_of(document["vertices"], nodes)
+    return {
+        vertex["id"]: task.names[0]
+        for vertex, task in zip(document["vertices"], tasks, strict=True)
+        if task.names and task.names[0] not in task.unsure
     }

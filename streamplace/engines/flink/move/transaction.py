@@ -35,7 +35,7 @@ from streamplace.engines.flink.move.pause import pause_of
 from streamplace.engines.flink.move.returning import latest_of, start_of
 from streamplace.engines.flink.move.saved_files import last_path
 from streamplace.engines.flink.move.settling import Settling, SourceFlow, settle
-from streamplace.engines.flink.move.state import Savepoint, stopped_with
+from streamplace.engines.flink.move.state import Savepoint, last_checkpoint_seconds, stopped_with
 from streamplace.engines.flink.move.stopping import Saving, begin_stop, stop_status, stopped_at
 from streamplace.engines.flink.pin.apply import wait_started
 from streamplace.engines.flink.pin.pinning import devices_of
@@ -195,7 +195,8 @@ class Transaction:
         self._verify(job, self.journal.after)
         if self.settling.seconds > 0:
             self.tell(f"watching it for {self.settling.seconds:g} s")
-            settle(self.rest, job, self.settling, self.rate)
+            taken = last_checkpoint_seconds(self.rest, self.journal.job)
+            settle(self.rest, job, self.settling, self.rate, taken)
         refuse_ended(self.rest, job)
 
     def _verify(self, job: str, places: dict[str, list[str]]) -> None:
