@@ -133,7 +133,7 @@ def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -
 def cluster_(
     rest: "Rest",
     mips: str,
-    bandwidth: str,
+    bandwidth: str | None,
     nic: tuple[str, ...],
     job: str | None,
     beside: tuple[str, ...],

@@ -91,8 +91,8 @@ def test_predictions_are_scaled_to_what_was_measured_where_sources_are_held_back
 def test_where_no_profile_is_checked_the_present_layout_checks_the_model() -> None:
     """1,000 tuples/s fill a device of 2,500 MIPS; a job that is limited on a faster one is odd."""
 
-    def question(mips: float, **more: bool) -> Question:
-        return asked(Cluster.uniform(4, mips=mips), TOGETHER, **more)
+    def question(mips: float, *, limited: bool = True) -> Question:
+        return asked(Cluster.uniform(4, mips=mips), TOGETHER, limited=limited)
 
     assert check_model(question(2750.0)) is None
     assert check_model(question(3500.0, limited=False)) is None

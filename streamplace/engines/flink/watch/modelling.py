@@ -15,7 +15,8 @@ from streamplace.engines.flink.decide.candidates import (
     occupied_devices,
     slots_for,
 )
-from streamplace.engines.flink.engine import BANDWIDTH, FlinkEngine
+from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.measure.cluster import BANDWIDTH
 from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.watch.look import JobLook
 from streamplace.engines.flink.watch.plans import (
