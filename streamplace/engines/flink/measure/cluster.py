@@ -108,7 +108,7 @@ class MeasuredCluster:
             "what a tuple between TaskManagers costs is assumed to be "
             f"{1e9 * self.sending.per_tuple:.3g} ns per tuple and "
             f"{1e9 * self.sending.per_byte:.3g} ns per byte at each end, because no one job "
-            "sends tuples between TaskManagers that all run on this machine; if they do, "
+            "sends enough tuples between TaskManagers that all run on this machine; if they do, "
             "'streamplace flink move --probe' measures it"
         )
 
