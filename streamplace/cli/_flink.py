@@ -28,10 +28,9 @@ MIPS = click.option(
 )
 BANDWIDTH = click.option(
     "--bandwidth",
-    default=DEFAULTS["bandwidth"],
-    show_default=True,
     help="Bandwidth between each two TaskManagers, which Flink does not measure. What one "
-    "TaskManager sends to, or receives from, all others together is limited by its network card.",
+    "TaskManager sends to, or receives from, all others together is limited by its network card.  "
+    f"[default: {DEFAULTS['bandwidth']}, or the speed of the fastest network card if it is more]",
 )
 NIC = click.option(
     "--nic",

@@ -133,7 +133,7 @@ def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -
 def cluster_(
     rest: "Rest",
     mips: str,
-    bandwidth: str,
+    bandwidth: str | None,
     nic: tuple[str, ...],
     job: str | None,
     beside: tuple[str, ...],
@@ -292,8 +292,9 @@ def profile_(
         say(f"note: {doubt}")
     if seen.present is not None and seen.present.sending is None and seen.edges:
         say(
-            "note: no tuple crosses between TaskManagers, so what that costs cannot be measured "
-            "where the job runs; 'streamplace flink move --probe' moves it once to measure it"
+            "note: no or hardly any tuple crosses between TaskManagers, so what that costs cannot "
+            "be measured where the job runs; if none does, 'streamplace flink move --probe' moves "
+            "it once to measure it"
         )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from streamplace.engines.flink.cpu.background import background
 from streamplace.engines.flink.local.dist import Flink, find_flink
+from streamplace.engines.flink.measure.assumed_network import fast_enough
 from streamplace.engines.flink.measure.cluster import MeasuredCluster, measured_cluster
 from streamplace.engines.flink.measure.profile import cores_taken
 from streamplace.engines.flink.measure.sending_cost import SendingCost
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.decide.proposal import Proposal
     from streamplace.planning.offers import Catalogue
 
-MIPS, BANDWIDTH = "2500 MIPS", "1000 Mbps"
-"""Default speed of a core and bandwidth of a link."""
+MIPS = "2500 MIPS"
+"""Default speed of a core."""
 
 
 def _ignore(_: str) -> None:
@@ -53,8 +54,11 @@ class FlinkEngine:
         REST interface of the cluster.
     home
         Home of a Flink of the same version, by default ``$FLINK_HOME`` or the downloaded one.
-    mips, bandwidth
-        Speed of a core and bandwidth of a link, which Flink does not measure.
+    mips
+        Speed of a core, which Flink does not measure.
+    bandwidth
+        Bandwidth of a link. By default ``"1000 Mbps"`` are assumed, or more if network cards are
+        known to be faster, or the measured job sends more.
     cards
         TaskManager → speed of its network card, such as ``"1 Gbps"``; the name "" stands for all.
         Others are measured if this machine reports them, else assumed to have ``bandwidth``.
@@ -77,7 +81,7 @@ class FlinkEngine:
     rest: Rest
     home: Path | None = None
     mips: str = MIPS
-    bandwidth: str = BANDWIDTH
+    bandwidth: str | None = None
     savepoints: str | None = None
     allow_non_restored: bool = False
     seconds: float = 120.0
@@ -121,6 +125,10 @@ class FlinkEngine:
             java, sending = seen.background(len(self.rest.task_managers()))
             taken = self._taken(other_jobs(self.rest, job), seconds)
             measured = self._cluster(java, sending, taken)
+            if seen.present is not None:
+                devices, shares = seen.present.devices, seen.shares
+                measured, raised = fast_enough(measured, graph, devices, shares)
+                seen.doubts.extend([raised] if raised else [])
             if measured.unmeasured_sending and len(graph.streams):
                 seen.doubts.append(measured.unmeasured_sending)
             cluster = measured.cluster()

@@ -17,7 +17,7 @@ from streamplace.engines.flink.measure.cluster import HEADROOM, measured_cluster
 from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.measure.sending_cost import RemoteFlow, SendingCost, sending_cost
 from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.flink.rest.plan import Edge
+from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.io.clusters import parse_cluster
 
 MANAGER = TASK_MANAGER | {"id": "a", "hardware": {"cpuCores": 1}, "memoryConfiguration": {}}
@@ -91,10 +91,57 @@ def test_limits_of_task_managers_are_cores(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_what_a_task_manager_sends_and_receives_counts_for_it() -> None:
     """Both ends of a stream, in tuples and in bytes; what stays on a TaskManager does not count."""
-    seen = {"v": Activity({"numRecordsIn": 100.0, "numBytesIn": 5000.0}, 1.0)}
-    devices = {"u": {"a": 1}, "v": {"a": 1, "b": 3}}
-    flows = remote_flows([Edge("u", "v", "hash")], seen, devices)
+    flows = crossing([("u", "v", "hash", 100.0)], u="a", v="abbb")
     assert flows == {"a": RemoteFlow(75.0, 3750.0), "b": RemoteFlow(75.0, 3750.0)}
+
+
+def crossing(streams: list[tuple[str, str, str, float]], **where: str) -> dict[str, RemoteFlow]:
+    """Flows of streams with so many tuples/s, of 50 bytes, between tasks on these devices."""
+    tasks = [FlinkTask(v, v, v, len(devices), (v,)) for v, devices in where.items()]
+    seen = {}
+    for v in where:
+        read = sum(tuples for _, target, _, tuples in streams if target == v)
+        sent = sum(tuples for source, _, _, tuples in streams if source == v)
+        rates = {"numRecordsIn": read, "numBytesIn": 50 * read}
+        seen[v] = Activity(rates | {"numRecordsOut": sent, "numBytesOut": 50 * sent}, 1.0)
+    edges = [Edge(source, target, kind) for source, target, kind, _ in streams]
+    return remote_flows(tasks, edges, seen, {v: [*devices] for v, devices in where.items()})
+
+
+def test_of_a_forward_stream_only_pairs_that_are_apart_cross() -> None:
+    """Subtask i sends to subtask i alone."""
+    together = crossing([("u", "v", "forward", 1e5)], u="ab", v="ab")
+    assert together == {}
+    apart = crossing([("u", "v", "forward", 1e5)], u="abab", v="abba")
+    assert apart == {"a": RemoteFlow(5e4, 2.5e6), "b": RemoteFlow(5e4, 2.5e6)}
+
+
+def test_the_inputs_of_a_join_cross_by_their_own_rates() -> None:
+    """90,000 tuples/s of one input come from the same TaskManager, 10,000 from another."""
+    flows = crossing(
+        [("u", "join", "hash", 9e4), ("v", "join", "hash", 1e4)], u="a", v="b", join="a"
+    )
+    assert flows == {"a": RemoteFlow(1e4, 5e5), "b": RemoteFlow(1e4, 5e5)}
+
+
+@pytest.mark.parametrize(
+    ("stays", "crosses", "is_measured"),
+    [
+        (1e5, 10.0, False),
+        (1e5, 2000.0, True),
+        (0.0, 10.0, True),  # nothing else is known of this job
+        (1e7, 9_000.0, False),
+        (1e7, 20_000.0, True),
+    ],
+)
+def test_what_crossing_costs_is_not_measured_by_a_few_of_many_tuples(
+    stays: float, crosses: float, is_measured: bool
+) -> None:
+    """The threads that send also work for heartbeats, which would be the cost of those few."""
+    streams = [("u", "v", "hash", stays), ("v", "w", "hash", crosses)]
+    flows = crossing(streams, u="a", v="a", w="b")
+    assert bool(flows) == is_measured
+    assert (sending_cost({"a": 0.01, "b": 0.01}, flows) is not None) == is_measured
 
 
 def test_costs_per_tuple_and_per_byte_are_told_apart_by_sizes() -> None:

@@ -1,5 +1,6 @@
 """Layouts that are judged for a job, in closed cases."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from streamplace.engines.flink.decide.candidates import (
     PRESENT,
     Judge,
     Question,
+    check_model,
     configured_mode,
     decision,
     judged,
@@ -21,6 +23,8 @@ from streamplace.engines.flink.decide.candidates import (
 )
 from streamplace.engines.flink.decide.layouts import Layout
 from streamplace.engines.live import Measurement
+from streamplace.errors import ProblemError
+from streamplace.model.graph import CONSISTENCY_ERROR
 from streamplace.placers.registry import Budget
 
 BUDGET = Budget(evaluations=2000)
@@ -82,6 +86,25 @@ def test_predictions_are_scaled_to_what_was_measured_where_sources_are_held_back
     answer = decision(asked(EQUAL, half), budget=BUDGET)
     assert answer.present.carries.value == pytest.approx(1000.0)
     assert answer.best.carries.value == pytest.approx(2000.0, rel=0.01)
+
+
+def test_where_no_profile_is_checked_the_present_layout_checks_the_model() -> None:
+    """1,000 tuples/s fill a device of 2,500 MIPS; a job that is limited on a faster one is odd."""
+
+    def question(mips: float, *, limited: bool = True) -> Question:
+        return asked(Cluster.uniform(4, mips=mips), TOGETHER, limited=limited)
+
+    assert check_model(question(2750.0)) is None
+    assert check_model(question(3500.0, limited=False)) is None
+    told = check_model(question(3000.0))
+    assert told == "the model is off by +20% for the placement that was profiled"
+    for mips, error in ((3500.0, r"\+40%"), (1500.0, "-40%")):
+        with pytest.raises(ProblemError, match=f"off by {error} .* with --trust-profile"):
+            check_model(question(mips))
+        assert check_model(question(mips), trusts=True) is not None
+    fast = question(3500.0)
+    checked = replace(fast.measured.graph, attributes={CONSISTENCY_ERROR: 0.1})
+    assert check_model(replace(fast, measured=replace(fast.measured, graph=checked))) is None
 
 
 def test_a_job_that_keeps_up_stays_unless_a_higher_rate_is_given() -> None:

@@ -7,13 +7,18 @@ from pathlib import Path
 import pytest
 from fake_flink import FakeFlink
 from flink_documents import ANSWERS, healthy
+from lazy_flink import Vertex, rates
+from shop_flink import ShopFlink
 
+from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure.cards import link_speed, parse_cards
 from streamplace.engines.flink.measure.cluster import measured_cluster
 from streamplace.engines.flink.measure.sending_cost import ASSUMED, SendingCost
+from streamplace.engines.live import Measurement
 from streamplace.errors import StreamplaceError
 from streamplace.io.clusters import parse_cluster
+from streamplace.model.units import bandwidth_bps
 
 
 def written(sending: SendingCost | None = None, **cards: str) -> str:
@@ -117,6 +122,58 @@ def _process(folder: Path, name: str, network: str, mounts: str) -> None:
 def test_bad_cards_are_one_clear_line(texts: tuple[str, ...], told: str) -> None:
     with pytest.raises(StreamplaceError, match=told):
         parse_cards(texts)
+
+
+def test_cards_alone_limit_pairs_whose_bandwidth_is_assumed() -> None:
+    """An assumed bandwidth of a pair would make fast cards useless; slow ones limit as before."""
+    rest = FakeFlink(healthy("d0", "d1")).rest
+
+    def bandwidth(**given: str) -> str:
+        cards = {"" if name == "all" else name: speed for name, speed in given.items()}
+        return measured_cluster(rest, "2000", None, cards=cards).as_toml().splitlines()[1]
+
+    assert bandwidth() == 'bandwidth = "1000 Mbps"  # between each two, assumed'
+    assert bandwidth(all="10 Gbps").startswith('bandwidth = "10 Gbps"  # between')
+    assert bandwidth(d1="25 Gbps").startswith('bandwidth = "25 Gbps"  # between')
+    assert bandwidth(all="40 Mbps").startswith('bandwidth = "1000 Mbps"  # between')
+    given = measured_cluster(rest, "2000", "2 Gbps", cards={"": "10 Gbps"})
+    assert 'bandwidth = "2 Gbps"  # between each two, given' in given.as_toml()
+
+
+def measured_job(shop: Callable[..., ShopFlink], megabytes: float, nic: str = "") -> Measurement:
+    """A source with so much output, all of which goes to the other TaskManager."""
+    flink, passed = shop(devices=("dev-0", "dev-1")), megabytes * 1e6
+    read = rates(100, 0, passed, 0, busy=0.5)
+    out = {"Source__src.numRecordsOut": 100.0, "numRecordsOut": 100.0, "numBytesOut": passed}
+    flink.vertices = {
+        "v0": Vertex("Source: src", rates(busy=0.5) | out, parallelism=1),
+        "v1": Vertex("sink", read, [("v0", "REBALANCE")], parallelism=2, shares=(0.5, 0.5)),
+    }
+    return FlinkEngine(flink.rest, cards={"": nic} if nic else {}).measure("job")
+
+
+def test_an_assumed_network_carries_what_the_job_sends(shop: Callable[..., ShopFlink]) -> None:
+    """Half of 400 MB/s cross: 1.6 Gbps, which 1 Gbps would not carry. Twice as much may pass."""
+    sent = measured_job(shop, 400.0)
+    for speeds in (sent.cluster.bandwidth_bps[0, 1:], sent.cluster.devices.egress_bps):
+        assert speeds == pytest.approx(3.2e9, rel=0.01)
+    (note,) = (note for note in sent.notes if "network cards" in note)
+    assert "more between TaskManagers than the 1000 Mbps" in note
+    assert "so 3464 Mbps are assumed; give their speed with --nic" in note
+
+
+@pytest.mark.parametrize(
+    ("megabytes", "given", "speed"),
+    [(200.0, "", "1000 Mbps"), (400.0, "10 Gbps", "10 Gbps"), (400.0, "1 Gbps", "1 Gbps")],
+)
+def test_a_network_that_suffices_or_is_given_stays(
+    shop: Callable[..., ShopFlink], megabytes: float, given: str, speed: str
+) -> None:
+    found = measured_job(shop, megabytes, given)
+    usable = 0.97 / 1.05 * bandwidth_bps(speed)
+    assert found.cluster.bandwidth_bps[0, 1] == pytest.approx(usable)
+    assert found.cluster.devices.egress_bps == pytest.approx(usable)
+    assert not any("network cards" in note for note in found.notes)
 
 
 def test_the_command_tells_what_it_assumes(run: Callable) -> None:

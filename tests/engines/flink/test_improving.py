@@ -1,11 +1,13 @@
 """What a decided move says beforehand, and what it does where it falls short."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from math import log
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from shop_flink import ShopFlink
 
 from streamplace import Cluster, Operator, Stream, StreamGraph
 from streamplace.engines.flink.decide import improving
@@ -19,6 +21,7 @@ from streamplace.engines.flink.move.settling import SourceFlow
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.live import Measurement
+from streamplace.errors import ProblemError
 from streamplace.io.ledger import read_ledger
 from streamplace.model.graph import PROFILE_DRIFT
 from streamplace.model.intervals import PredictionErrors
@@ -272,3 +275,27 @@ def test_the_interval_that_is_told_is_wider_than_what_layouts_are_compared_by() 
     assert any(
         "the layout that was found carries 200 tuples/s (160 to 250)" in s for s in made.sentences()
     )
+
+
+def test_a_job_elsewhere_whose_machines_do_not_limit_it_is_not_moved(
+    shop: Callable[..., ShopFlink],
+) -> None:
+    """Its source is held back, by a slow sink say, while CPU and links are nearly idle."""
+
+    def engine(blocked: float) -> FlinkEngine:
+        flink = shop(blocked)
+        flink.answers["GET /config"] = {"flink-version": "2.3.0"}
+        flink.answers |= {f"GET /taskmanagers/{d}": {"allocatedSlots": []} for d in flink.devices}
+        return FlinkEngine(flink.rest)
+
+    told: list[str] = []
+    held = JobImprover(engine(blocked=2.0), None, tell=told.append)
+    with pytest.raises(ProblemError, match=r"the model is off by \+\d+% .* means much"):
+        held.propose("job")
+    assert not told
+    assert replace(held, trusts_profile=True).propose("job").measured.is_limited
+    (warning,) = told
+    assert warning.startswith("warning: the model is off by +")
+    told.clear()
+    assert not replace(held, engine=engine(blocked=0.0)).propose("job").moves
+    assert not told

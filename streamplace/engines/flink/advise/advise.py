@@ -83,7 +83,8 @@ class AdviceSettings:
     Attributes
     ----------
     mips, bandwidth
-        Speed of a core of the TaskManagers and bandwidth of a link, which Flink does not measure.
+        Speed of a core of the TaskManagers and bandwidth of a link, which Flink does not measure;
+        the bandwidth is assumed if it is not given.
     seconds
         Length of each of two windows, whose rates must agree.
     warm_up
@@ -111,7 +112,7 @@ class AdviceSettings:
     """
 
     mips: str = "2500 MIPS"
-    bandwidth: str = "1000 Mbps"
+    bandwidth: str | None = None
     seconds: float = 10.0
     warm_up: float = WARM_UP_SECONDS
     headroom: float = HEADROOM

@@ -1,8 +1,8 @@
 """CPU that TaskManagers use besides the tasks of jobs: for Java itself and for network traffic."""
 
 import time
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from streamplace.engines.flink.cpu.helpers import NETWORK, cores_by_kind, java_itself
@@ -12,11 +12,21 @@ from streamplace.engines.flink.cpu.threads import (
     processes_of,
     spent_between,
 )
+from streamplace.engines.flink.measure.carried_tuples import carried_by_streams
 from streamplace.engines.flink.measure.sampling import Activity, sample
 from streamplace.engines.flink.measure.sending_cost import RemoteFlow, SendingCost, sending_cost
 from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.flink.rest.plan import Edge, read_plan
-from streamplace.engines.flink.rest.tasks import read_vertices
+from streamplace.engines.flink.rest.plan import Edge, FlinkTask, read_plan
+from streamplace.engines.flink.rest.tasks import subtask_devices
+
+LEAST_SHARE, ENOUGH = 0.01, 10_000.0
+"""Least tuples/s that must cross: this share of all tuples/s of streams, or so many.
+
+The threads that send and receive also work while hardly a tuple crosses: for heartbeats,
+checkpoints, and buffers that are sent once per timeout. If few tuples cross, this would be the cost
+of each of them; a layout in which the job's other tuples cross, too, would be charged for it many
+times. From 10,000 tuples/s on, it is less than what they cost, however many stay.
+"""
 
 
 class Background(NamedTuple):
@@ -42,8 +52,8 @@ def background(
 ) -> tuple[Background, SendingCost | None]:
     """Measure the background of the cluster's TaskManagers, and the cost of remote tuples.
 
-    The cost is None if several jobs run and none is named, if no tuple of the job goes to another
-    TaskManager, or if not all TaskManagers are on this machine.
+    The cost is None if several jobs run and none is named, if no or too few tuples of the job go to
+    another TaskManager, or if not all TaskManagers are on this machine.
     """
     processes = processes_of(rest)
     if not processes:
@@ -74,25 +84,31 @@ def background_between(
 
 
 def remote_flows(
+    tasks: Sequence[FlinkTask],
     edges: Sequence[Edge],
     seen: Mapping[str, Activity],
-    devices: Mapping[str, Mapping[str, int]],
+    devices: Mapping[str, Sequence[str]],
 ) -> dict[str, RemoteFlow]:
     """TaskManager → tuples and bytes of a job that it exchanges with others.
+
+    Empty if too few tuples cross to measure their cost: see `LEAST_SHARE`.
 
     Parameters
     ----------
     devices
-        Task → TaskManager → number of its subtasks there.
+        Task → TaskManager of each of its subtasks, in order.
     """
     tuples: dict[str, float] = defaultdict(float)
     traffic: dict[str, float] = defaultdict(float)
-    for edge, share in _shares(edges):
-        target = seen[edge.target]
-        remote = remote_shares(devices[edge.source], devices[edge.target])
-        for device, part in remote.items():
-            tuples[device] += target.records_in * share * part
-            traffic[device] += target.rates.get("numBytesIn", 0.0) * share * part
+    carried = carried_by_streams(tasks, edges, seen)
+    for e, edge in enumerate(edges):
+        amount, size = carried.tuples[e], carried.payloads.get(e, 0.0)
+        for device, part in _crossing(edge, devices).items():
+            tuples[device] += amount * part
+            traffic[device] += amount * part * size
+    crossing = sum(tuples.values()) / 2  # each counts at both ends
+    if crossing < min(LEAST_SHARE * sum(carried.tuples.values()), ENOUGH):
+        return {}
     return {device: RemoteFlow(tuples[device], traffic[device]) for device in tuples}
 
 
@@ -100,14 +116,26 @@ def _remote_flows(rest: Rest, job: str, seconds: float) -> dict[str, RemoteFlow]
     """Watch a job for a while and return the traffic between its TaskManagers."""
     _, tasks, edges = read_plan(rest, job)
     seen = sample(rest, job, [task.id for task in tasks], seconds)
-    devices = {v.id: v.devices for v in read_vertices(rest, job, rest.job(job))}
-    return remote_flows(edges, seen, devices)
+    devices = {task.id: subtask_devices(rest, job, task.id) for task in tasks}
+    return remote_flows(tasks, edges, seen, devices)
+
+
+def _crossing(edge: Edge, devices: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    """Device → share of a stream's tuples that it exchanges with other devices."""
+    senders, receivers = devices[edge.source], devices[edge.target]
+    if edge.partitioning != "forward" or len(senders) != len(receivers):
+        return remote_shares(Counter(senders), Counter(receivers))
+    ends = [
+        end for pair in zip(senders, receivers, strict=True) if len({*pair}) > 1 for end in pair
+    ]
+    return {device: number / len(senders) for device, number in Counter(ends).items()}
 
 
 def remote_shares(senders: Mapping[str, int], receivers: Mapping[str, int]) -> dict[str, float]:
     """Device → share of a stream's tuples that it exchanges with other devices.
 
-    Every sender distributes its tuples evenly over all receivers.
+    Every sender distributes its tuples evenly over all receivers, as in a stream that is not
+    forward.
 
     >>> remote_shares({"a": 1}, {"a": 1, "b": 3})
     {'a': 0.75, 'b': 0.75}
@@ -118,9 +146,3 @@ def remote_shares(senders: Mapping[str, int], receivers: Mapping[str, int]) -> d
         here, there = senders.get(device, 0) / sent, receivers.get(device, 0) / taken
         shares[device] = here * (1.0 - there) + there * (1.0 - here)
     return shares
-
-
-def _shares(edges: Sequence[Edge]) -> Iterator[tuple[Edge, float]]:
-    """Every stream with its share of its target's input; inputs of a task have equal shares."""
-    for edge in edges:
-        yield edge, 1.0 / sum(other.target == edge.target for other in edges)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 from streamplace.engines.flink.decide.capacity import capacity
@@ -33,8 +33,9 @@ from streamplace.engines.live import Measurement
 from streamplace.engines.names import resource
 from streamplace.model.constraints import Constraints
 from streamplace.model.expansion import expand
-from streamplace.model.graph import StreamGraph
+from streamplace.model.graph import CONSISTENCY_ERROR, StreamGraph
 from streamplace.model.problem import Problem
+from streamplace.model.trust import check_trust, trust_of
 from streamplace.model.units import LARGEST
 from streamplace.objectives.conditions import composed_objective
 from streamplace.placers.registry import USUAL_BUDGET, Budget
@@ -156,6 +157,25 @@ class Judge:
             mode,
             is_configured=mode is not None and mode == self._question.configured,
         )
+
+
+def check_model(question: Question, *, trusts: bool = False) -> str | None:
+    """Return the warning to print before a decision; None if the model is not doubtful.
+
+    Profiles are checked on this machine only. For a job that is limited elsewhere, the error of the
+    model is what it says that the present layout carries, relative to what that does.
+
+    Raises
+    ------
+    ProblemError
+        When the model contradicts the measurement, unless the user trusts the profile.
+    """
+    measured = question.measured
+    graph = measured.graph
+    if measured.is_limited and trust_of(graph) is None:
+        error = 1 / Judge(question).scale - 1
+        graph = replace(graph, attributes={**graph.attributes, CONSISTENCY_ERROR: error})
+    return check_trust(graph, trusts=trusts)
 
 
 def decision(question: Question, seed: int = 0, budget: Budget | None = None) -> Decision:

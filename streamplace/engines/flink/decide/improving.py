@@ -8,6 +8,7 @@ from pathlib import Path
 from streamplace.engines.flink.decide.candidates import (
     Question,
     can_spread,
+    check_model,
     configured_mode,
     decision,
     known_modes,
@@ -32,7 +33,6 @@ from streamplace.errors import StreamplaceError
 from streamplace.io.ledger import LedgerEntry, errors_for, note_run
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import PROFILE_DRIFT
-from streamplace.model.trust import check_trust
 from streamplace.model.units import digits
 
 BY = "flink move"
@@ -87,9 +87,6 @@ class JobImprover:
         """
         rest = self.engine.rest
         measured = self._measured(job)
-        warning = check_trust(measured.graph, trusts=self.trusts_profile)
-        if warning is not None:
-            self.tell(f"warning: {warning}")
         errors = errors_for(measured.graph, self.confidence, self.ledger)
         question = Question(
             measured,
@@ -102,6 +99,9 @@ class JobImprover:
             configured_mode(rest),
             0.0 if self.confidence == 0 else hypot(PREDICTED, measured.drift),
         )
+        warning = check_model(question, trusts=self.trusts_profile)
+        if warning is not None:
+            self.tell(f"warning: {warning}")
         answer = decision(question).damped(believed)
         split = splitting(question, answer) if believed >= 1 else None
         pause = expected_pause(rest, job)

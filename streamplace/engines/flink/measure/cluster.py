@@ -3,12 +3,14 @@
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import ceil
 from typing import Any
 from urllib.parse import urlsplit
 
 from streamplace.engines.flink.cpu.limits import cpu_limit, whole_cores
 from streamplace.engines.flink.cpu.threads import processes_of
-from streamplace.engines.flink.measure.cards import Card, cards_of
+from streamplace.engines.flink.measure.cards import ASSUMED as ASSUMED_SPEED
+from streamplace.engines.flink.measure.cards import GIVEN, Card, cards_of
 from streamplace.engines.flink.measure.sending_cost import ASSUMED, SendingCost
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.names import resource
@@ -17,8 +19,11 @@ from streamplace.io.clusters import cluster_from_tables
 from streamplace.io.parsing import parse_tables
 from streamplace.model.cluster import Cluster
 from streamplace.model.messages import listed
+from streamplace.model.units import bandwidth_bps
 from streamplace.model.units import mips as parsed_mips
 
+BANDWIDTH = "1000 Mbps"
+"""Assumed speed of links and network cards."""
 FRAMING = 0.05
 """Headers of Ethernet, TCP and Flink's buffers per byte of payload."""
 HEADROOM = 0.03
@@ -61,13 +66,16 @@ class MeasuredCluster:
     url
         Address of the REST interface.
     bandwidth
-        Bandwidth of every link, as given.
+        Bandwidth of every link, given or assumed.
     sending
         Cost of remote tuples, measured or assumed.
     java
         Core seconds per second that Java uses in each besides its tasks; None if not measured.
     reserved_for
         Purpose of the reserved CPU, in words.
+    is_bandwidth_assumed
+        Whether the bandwidth is assumed. Then it is not below the speed of any card, so that two
+        TaskManagers whose cards are known are limited by these alone.
     """
 
     url: str
@@ -76,6 +84,7 @@ class MeasuredCluster:
     sending: SendingCost = ASSUMED
     java: float | None = None
     reserved_for: str = ""
+    is_bandwidth_assumed: bool = False
 
     def cluster(self) -> Cluster:
         """Cluster with the resources that are available to operators and payloads."""
@@ -99,7 +108,7 @@ class MeasuredCluster:
             "what a tuple between TaskManagers costs is assumed to be "
             f"{1e9 * self.sending.per_tuple:.3g} ns per tuple and "
             f"{1e9 * self.sending.per_byte:.3g} ns per byte at each end, because no one job "
-            "sends tuples between TaskManagers that all run on this machine; if they do, "
+            "sends enough tuples between TaskManagers that all run on this machine; if they do, "
             "'streamplace flink move --probe' measures it"
         )
 
@@ -109,19 +118,36 @@ class MeasuredCluster:
         sentences = [self.unmeasured_sending] if self.unmeasured_sending else []
         assumed = [d for d in self.devices if d.card is not None and d.card.is_assumed]
         if assumed and assumed[0].card is not None:
+            speed = assumed[0].card.speed
+            links = ", as every link between two TaskManagers" if speed == self.bandwidth else ""
             sentences.append(
                 f"the network cards of {listed([device.name for device in assumed])} are assumed "
-                f"to have {assumed[0].card.speed}, as every link between two TaskManagers; give "
-                "their speed with --nic"
+                f"to have {speed}{links}; give their speed with --nic"
             )
         return tuple(sentences)
 
+    def with_faster_network(self, factor: float) -> tuple["MeasuredCluster", str]:
+        """Return the cluster with assumed cards and links faster by a factor, and a note on it."""
+        before = next(d.card.speed for d in self.devices if d.card and d.card.is_assumed)
+        speed = f"{ceil(factor * bandwidth_bps(before) / 1e6)} Mbps"
+        devices = tuple(
+            replace(d, card=Card(speed, d.card.source)) if d.card and d.card.is_assumed else d
+            for d in self.devices
+        )
+        raised = replace(self, devices=devices)
+        if self.is_bandwidth_assumed:
+            raised = replace(raised, bandwidth=_fastest([self.bandwidth, speed]))
+        return raised, (
+            f"the job sends more between TaskManagers than the {before} that network cards are "
+            f"assumed to have, so {speed} are assumed; give their speed with --nic"
+        )
+
     def as_toml(self) -> str:
         """Text of a cluster file, with comments on the origin of its figures."""
+        links = ASSUMED_SPEED if self.is_bandwidth_assumed else GIVEN
         text = (
-            f"# TaskManagers of the Flink at {self.url}; the speed of cores and the bandwidth\n"
-            "# between each two TaskManagers are as given.\n"
-            f"bandwidth = {quoted_toml(self.bandwidth)}  # between each two\n"
+            f"# TaskManagers of the Flink at {self.url}; the speed of cores is as given.\n"
+            f"bandwidth = {quoted_toml(self.bandwidth)}  # between each two, {links}\n"
             f"framing = {FRAMING}  # headers, per byte of payload, assumed\n"
             f"headroom = {HEADROOM}  # part of every CPU and link that stays free, assumed\n"
         )
@@ -156,7 +182,7 @@ class MeasuredCluster:
 def measured_cluster(
     rest: Rest,
     mips: str,
-    bandwidth: str,
+    bandwidth: str | None,
     java: float | None = None,
     sending: SendingCost | None = None,
     beside: Mapping[str, float] | None = None,
@@ -169,6 +195,8 @@ def measured_cluster(
 
     Parameters
     ----------
+    bandwidth
+        Bandwidth of every link; None to assume it.
     java
         Core seconds per second that Java uses in each besides its tasks; None if not measured.
     sending
@@ -186,7 +214,9 @@ def measured_cluster(
     limits = {device: cpu_limit(pid) for device, pid in processes.items()}
     factor = slowness([limit for limit in limits.values() if limit is not None])
     cost = (sending or ASSUMED).slower(factor).rounded()
-    own = cards_of([manager["id"] for manager in managers], cards or {}, processes, bandwidth)
+    usual, names = bandwidth or BANDWIDTH, [manager["id"] for manager in managers]
+    own = cards_of(names, cards or {}, processes, usual)
+    links = bandwidth or _fastest([usual, *(card.speed for card in own.values())])
     devices = [
         replace(
             _device(manager, mips, crowd[_host(manager)], limits.get(manager["id"])),
@@ -202,7 +232,8 @@ def measured_cluster(
         ]
     what = "Java takes besides the tasks" if java is not None else ""
     what += f"{' and ' if what else ''}jobs that stay take" if beside else ""
-    return MeasuredCluster(rest.url, bandwidth, tuple(devices), cost, java, what)
+    is_assumed = bandwidth is None
+    return MeasuredCluster(rest.url, links, tuple(devices), cost, java, what, is_assumed)
 
 
 def unpinnable(rest: Rest) -> list[str]:
@@ -223,6 +254,11 @@ def slowness(limits: Sequence[float]) -> float:
     """
     shares = [whole_cores(limit)[1] for limit in limits]
     return len(shares) / sum(shares) if shares else 1.0
+
+
+def _fastest(speeds: Sequence[str]) -> str:
+    """Return the fastest of some bandwidths, the first of equal ones."""
+    return max(speeds, key=bandwidth_bps)
 
 
 def _device(manager: dict[str, Any], mips: str, crowd: int, limit: float | None) -> MeasuredDevice:

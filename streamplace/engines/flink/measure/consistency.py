@@ -1,7 +1,6 @@
 """Consistency of a profile: the model's prediction for the measured placement against its rate."""
 
 import os
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -84,7 +83,7 @@ class Present(NamedTuple):
     java
         Cores that Java itself uses in each TaskManager.
     sending
-        Cost of remote tuples; None if there were none.
+        Cost of remote tuples; None if there were none, or too few to measure it.
     """
 
     devices: Mapping[str, Sequence[str]]
@@ -290,7 +289,7 @@ def present_of(
         )
         for device, pid in processes.items()
     }
-    flows = remote_flows(edges, activity, {v: Counter(where) for v, where in devices.items()})
+    flows = remote_flows(tasks, edges, activity, devices)
     return Present(
         {task.name: devices[task.id] for task in tasks},
         usage,

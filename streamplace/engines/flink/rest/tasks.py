@@ -61,10 +61,14 @@ def layout_of(rest: Rest, job: str, document: Job) -> dict[str, list[str]]:
     """Operator → device of each of its subtasks, in order."""
     layout: dict[str, list[str]] = {}
     for vertex, operators in zip(document["vertices"], job_operators(document), strict=True):
-        rows = _subtasks(rest, job, vertex["id"])
-        devices = [str(row.get("taskmanager-id") or "") for row in rows]
+        devices = subtask_devices(rest, job, vertex["id"])
         layout.update(dict.fromkeys(operators.names, devices))
     return layout
+
+
+def subtask_devices(rest: Rest, job: str, vertex: str) -> list[str]:
+    """Device of each subtask of a vertex, in order; empty where it has none."""
+    return [str(row.get("taskmanager-id") or "") for row in _subtasks(rest, job, vertex)]
 
 
 def _subtasks(rest: Rest, job: str, vertex: str) -> list[Subtask]:

@@ -10,11 +10,13 @@ import numpy as np
 from streamplace.engines.flink.decide.candidates import (
     Question,
     can_spread,
+    check_model,
     names_of,
     occupied_devices,
     slots_for,
 )
-from streamplace.engines.flink.engine import BANDWIDTH, FlinkEngine
+from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.measure.cluster import BANDWIDTH
 from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.watch.look import JobLook
 from streamplace.engines.flink.watch.plans import (
@@ -28,7 +30,6 @@ from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
 from streamplace.model.devices import Devices
 from streamplace.model.graph import PROFILE_DRIFT
-from streamplace.model.trust import check_trust
 from streamplace.model.units import bandwidth_bps
 from streamplace.placers.registry import Budget
 
@@ -79,8 +80,6 @@ class JobModeller:
         measured = self.engine.measure(look.job, self.seconds)
         if PROFILE_DRIFT in measured.graph.attributes:
             raise UnsteadyJob(f"job {look.job} is not warm yet")
-        if (warning := check_trust(measured.graph, trusts=self.trusts_profile)) is not None:
-            self.tell(f"warning: {warning}")
         question = Question(
             measured,
             look.layout,
@@ -88,6 +87,8 @@ class JobModeller:
             can_spread(rest),
             occupied=occupied_devices(rest, look.job),
         )
+        if (warning := check_model(question, trusts=self.trusts_profile)) is not None:
+            self.tell(f"warning: {warning}")
         errors = errors_for(measured.graph, self.confidence, self.ledger)
         new = NewDevices()
         if self.may_start and self.at_most is not None:
