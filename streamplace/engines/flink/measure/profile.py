@@ -11,7 +11,11 @@ from streamplace.engines.flink.cpu.threads import python_workers
 from streamplace.engines.flink.measure.carried_tuples import CarriedTuples, carried_by_streams
 from streamplace.engines.flink.measure.chain_work import work_in_chains
 from streamplace.engines.flink.measure.consistency import Present, consistency, present_of
-from streamplace.engines.flink.measure.constant_loads import LoadWindow, constant_cores
+from streamplace.engines.flink.measure.constant_loads import (
+    LoadWindow,
+    constant_cores,
+    counted_for,
+)
 from streamplace.engines.flink.measure.job_watch import JobWatch
 from streamplace.engines.flink.measure.key_shares import Shares, key_shares
 from streamplace.engines.flink.measure.local_cost import (
@@ -111,10 +115,8 @@ class JobProfile:
         rates grow.
         """
         windows = self.windows if self.drift == WARM else ()
-        sent: dict[str, float] = {}
-        for edge in self.edges:
-            counted = self.activity[edge.source].rates.get("numRecordsOut", 0.0)
-            sent[edge.target] = sent.get(edge.target, 0.0) + counted * edge.copies
+        counts = {task: seen.records_out for task, seen in self.activity.items()}
+        sent = counted_for(self.tasks, self.edges, counts)
         return {
             task.id: constant_cores(
                 task.id,
