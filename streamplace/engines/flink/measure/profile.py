@@ -1,12 +1,12 @@
 """Profiling: a running job as a stream graph with measured rates, payloads and CPU."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from streamplace.engines.flink.cpu.flight_recorder import why_unsampled
 from streamplace.engines.flink.cpu.stack_samples import StackCounts
-from streamplace.engines.flink.cpu.task_cpu import PROCESS_CPU, TaskCpu, task_cpu
+from streamplace.engines.flink.cpu.task_cpu import TaskCpu
 from streamplace.engines.flink.cpu.threads import python_workers
 from streamplace.engines.flink.measure.carried_tuples import CarriedTuples, carried_by_streams
 from streamplace.engines.flink.measure.chain_work import work_in_chains
@@ -37,7 +37,6 @@ from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.engines.flink.measure.warm_windows import WARM, Drift
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, JobPlan, reuses_objects, sources_of
-from streamplace.engines.flink.rest.tasks import read_vertices
 from streamplace.model.graph import (
     CONSISTENCY,
     CONSISTENCY_ERROR,
@@ -56,6 +55,8 @@ NOISE = 3.0
 """Backlogs that grow by less than this multiple of the root of arrived tuples may be steady."""
 ALIKE = 0.02
 """Payloads with a smaller relative difference are equal."""
+LEAST_RATE = 1e-9
+"""Rate of silent sources, relative to that of all: sources of a graph need one above 0."""
 NOTABLE_CORES = 0.001
 """Loads that do not depend on the rate are mentioned from this number of cores on."""
 
@@ -148,6 +149,8 @@ class JobProfile:
 
     def _why_behind(self, source: FlinkTask) -> str | None:
         """Why a source that is not back-pressured emits less than arrives; None if it does not."""
+        if source.has_ended:
+            return None
         seen, rate = self.activity[source.id], self.tuples[source.id]
         growth = seen.growth(pending_of(source.operators[0]))
         if growth is not None:
@@ -183,9 +186,11 @@ class JobProfile:
         usual = {self.edges[e].source: size for e, size in reversed(carried.payloads.items())}
         self.check_sources()
         rates = {task.id: self._rate(task) for task in self.sources}
+        least = LEAST_RATE * sum(rates.values())
+        rates = {task: max(rate, least) for task, rate in rates.items()}
         constant = self.constant
         operators = [
-            self._operator(task, usual.get(task.id, 0.0), rates.get(task.id, 0.0), constant, mips)
+            self._operator(task, usual.get(task.id, 0.0), rates.get(task.id), constant, mips)
             for task in self.tasks
         ]
         streams = [
@@ -251,12 +256,12 @@ class JobProfile:
         self,
         task: FlinkTask,
         payload: float,
-        rate: float,
+        rate: float | None,
         constant: Mapping[str, float],
         mips: float,
     ) -> Operator:
         tuples, fixed = self.tuples[task.id], constant[task.id]
-        if not tuples:
+        if not tuples and rate is None and not task.has_ended:
             self.doubts.append(f"ipt of {task.name}: it received no tuples")
         if fixed >= NOTABLE_CORES:
             self.doubts.append(
@@ -268,7 +273,7 @@ class JobProfile:
             task.name,
             ipt,
             payload,
-            rate,
+            rate or 0.0,
             task.parallelism,
             about=task.about,
             max_parallelism=task.max_parallelism,
@@ -277,7 +282,7 @@ class JobProfile:
         )
 
     def check_sources(self) -> None:
-        """Raise FlinkError if the rate of a source is unknown."""
+        """Raise FlinkError if the rate of a source is unknown, or no source sends."""
         for source in self.sources:
             counts = {sent_by(source.operators[0]), "numRecordsOut"}
             if not counts & self.activity[source.id].rates.keys():
@@ -285,15 +290,23 @@ class JobProfile:
                     f"Flink does not report how many tuples source {quoted(source.name)} sends, so "
                     "the job cannot be measured; check the metrics of its connector"
                 )
-            if not self.tuples[source.id]:
-                raise FlinkError(
-                    f"source {quoted(source.name)} sent nothing; profile while data flows, or "
-                    "watch for longer with --seconds"
-                )
+        silent = [source.name for source in self.sources if not self.tuples[source.id]]
+        if len(silent) == len(self.sources):
+            raise FlinkError(
+                f"source {listed(silent)} sent nothing; profile while data flows, or watch for "
+                "longer with --seconds"
+            )
 
     def _rate(self, source: FlinkTask) -> float:
         blocked = self.activity[source.id].back_pressured / source.parallelism
-        if blocked > BLOCKED:
+        if source.has_ended:
+            return 0.0
+        if not self.tuples[source.id]:
+            self.doubts.append(
+                f"rate of {source.name}: it has sent nothing, so its rate counts as 0 and its CPU "
+                "as constant"
+            )
+        elif blocked > BLOCKED:
             self.doubts.append(
                 f"rate of {source.name}: back-pressured {100 * blocked:.0f} % of the time, so its "
                 "actual rate is higher; set it with --rate when placing"
@@ -339,12 +352,7 @@ def profile(
 def profile_of(watch: JobWatch, windows: int = 1) -> JobProfile:
     """Profile of a job from the last ``windows`` windows together."""
     seen, tasks = watch.last(windows), watch.tasks
-    whole = {
-        device: own.rates[PROCESS_CPU] * 1e-9
-        for device, own in seen.managers.items()
-        if PROCESS_CPU in own.rates
-    }
-    cpu = task_cpu(watch.job, seen.interval, seen.activity, whole)
+    cpu = watch.cpu(seen)
     doubts = [*uncounted(tasks, watch.edges, seen.activity), *doubts_of_cpu(tasks, cpu)]
     tuples = processed_tuples(watch, seen.activity, doubts)
     doubts.extend(doubts_of_names(tasks))
@@ -378,21 +386,6 @@ def profile_of(watch: JobWatch, windows: int = 1) -> JobProfile:
         unsampled=why_unsampled(watch.processes),
         shares=key_shares(tasks, watch.edges, own_subtasks),
     )
-
-
-def cores_taken(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, float]:
-    """Device → core seconds per second of the tasks of running jobs that stay where they are.
-
-    The CPU of an operator is divided evenly among its subtasks. Each job takes about ``seconds``.
-    """
-    taken: dict[str, float] = {}
-    for job in jobs:
-        cpu = profile(rest, job, seconds).cpu
-        for vertex in read_vertices(rest, job, rest.running_job(job)):
-            for device, subtasks in vertex.devices.items():
-                share = cpu[vertex.id].cores * subtasks / vertex.parallelism
-                taken[device] = taken.get(device, 0.0) + share
-    return taken
 
 
 def _own_payload(size: float | None, usual: float) -> float | None:

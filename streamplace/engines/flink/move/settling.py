@@ -203,11 +203,11 @@ def _check_checkpoint(rest: Rest, job: str, seconds: float) -> None:
 
 
 def _sources(document: Job) -> dict[str, str]:
-    """Vertices without inputs, with the metric that counts the output of their sources."""
+    """Vertices without inputs that run, with the metric that counts the output of their sources."""
     plan = document.get("plan") or {"nodes": []}
     fed = {node["id"] for node in plan["nodes"] if node.get("inputs")}
     return {
         vertex["id"]: sent_by(vertex["name"].partition(" -> ")[0])
         for vertex in document["vertices"]
-        if vertex["id"] not in fed
+        if vertex["id"] not in fed and vertex["status"] != FINISHED
     }
