@@ -1,6 +1,5 @@
 """Profiling: a running job as a stream graph with measured rates, payloads and CPU."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -8,6 +7,7 @@ from streamplace.engines.flink.cpu.flight_recorder import why_unsampled
 from streamplace.engines.flink.cpu.stack_samples import StackCounts
 from streamplace.engines.flink.cpu.task_cpu import TaskCpu
 from streamplace.engines.flink.cpu.threads import python_workers
+from streamplace.engines.flink.measure.backlogs import BLOCKED, why_behind
 from streamplace.engines.flink.measure.carried_tuples import CarriedTuples, carried_by_streams
 from streamplace.engines.flink.measure.chain_work import work_in_chains
 from streamplace.engines.flink.measure.consistency import Present, consistency, present_of
@@ -32,7 +32,7 @@ from streamplace.engines.flink.measure.profile_quality import (
     spread_facts,
     uncounted,
 )
-from streamplace.engines.flink.measure.sampling import Activity, pending_of, sent_by
+from streamplace.engines.flink.measure.sampling import Activity, sent_by
 from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.engines.flink.measure.warm_windows import WARM, Drift
 from streamplace.engines.flink.rest.client import FlinkError, Rest
@@ -49,10 +49,6 @@ from streamplace.model.messages import listed, quoted
 from streamplace.model.operators import Operator
 from streamplace.model.streams import Stream
 
-BLOCKED = 0.02
-"""Maximum share of time that a source may be back-pressured if its rate is the offered one."""
-NOISE = 3.0
-"""Backlogs that grow by less than this multiple of the root of arrived tuples may be steady."""
 ALIKE = 0.02
 """Payloads with a smaller relative difference are equal."""
 LEAST_RATE = 1e-9
@@ -138,8 +134,7 @@ class JobProfile:
     def is_limited(self) -> bool:
         """Whether a source is held back, as far as can be measured.
 
-        It is if it is back-pressured, if its backlog grows, or if its connector reports no backlog
-        and one of its TaskManagers has no CPU left, because it may have more to emit then.
+        It is if it is back-pressured, or if `why_behind` says so.
         """
         return any(
             self.activity[task.id].back_pressured > BLOCKED * task.parallelism
@@ -148,20 +143,7 @@ class JobProfile:
         )
 
     def _why_behind(self, source: FlinkTask) -> str | None:
-        """Why a source that is not back-pressured emits less than arrives; None if it does not."""
-        if source.has_ended:
-            return None
-        seen, rate = self.activity[source.id], self.tuples[source.id]
-        growth = seen.growth(pending_of(source.operators[0]))
-        if growth is not None:
-            noise = NOISE * math.sqrt(rate / max(seen.seconds, 1.0))
-            return "its backlog grows" if growth > BLOCKED * rate + noise else None
-        if self.present is None:
-            return None
-        usage = self.present.usage
-        devices = sorted({*self.present.devices.get(source.name, ())} & usage.keys())
-        full = [device for device in devices if usage[device].is_full]
-        return f"{listed(full)} has no CPU left for it" if full else None
+        return why_behind(source, self.activity[source.id], self.tuples[source.id], self.present)
 
     def background(self, managers: int) -> tuple[float | None, SendingCost | None]:
         """Cores that Java itself uses in each TaskManager, and the cost of remote tuples.
