@@ -1,6 +1,6 @@
 """Flink as an engine: measure, place, verify and move its running jobs from Python."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +9,7 @@ from streamplace.engines.flink.cpu.background import background
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.measure.assumed_network import fast_enough
 from streamplace.engines.flink.measure.cluster import MeasuredCluster, measured_cluster
-from streamplace.engines.flink.measure.profile import cores_taken
+from streamplace.engines.flink.measure.cores_taken import cores_of_others, cores_taken
 from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.engines.flink.measure.warm import PATIENCE_SECONDS, Warmth, warm_profile
 from streamplace.engines.flink.move.beside_savepoints import refuse_moved
@@ -24,7 +24,7 @@ from streamplace.engines.flink.pin.pinning import Vectors, vectors_of
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.flink.rest.jobs import only_job, other_jobs
+from streamplace.engines.flink.rest.jobs import only_job
 from streamplace.engines.live import Measurement, Verification
 from streamplace.model.cluster import Cluster
 from streamplace.model.units import Quantity
@@ -123,7 +123,7 @@ class FlinkEngine:
         graph = seen.graph(parsed_mips(self.mips))
         if cluster is None:
             java, sending = seen.background(len(self.rest.task_managers()))
-            taken = self._taken(other_jobs(self.rest, job), seconds)
+            taken = cores_of_others(self.rest, job, seconds, seen.doubts)
             measured = self._cluster(java, sending, taken)
             if seen.present is not None:
                 devices, shares = seen.present.devices, seen.shares
@@ -149,7 +149,7 @@ class FlinkEngine:
         """
         seen, sending = background(self.rest, job, seconds)
         java = seen.java if seen.network else None
-        return self._cluster(java, sending, self._taken(beside, seconds))
+        return self._cluster(java, sending, cores_taken(self.rest, beside, seconds))
 
     def advise(
         self,
@@ -251,9 +251,6 @@ class FlinkEngine:
     def cancel(self, job: str) -> None:
         """End a job and wait until its slots are free."""
         self.rest.cancel(job)
-
-    def _taken(self, jobs: Iterable[str], seconds: float) -> dict[str, float]:
-        return cores_taken(self.rest, jobs, seconds)
 
     def _cluster(
         self, java: float | None, sending: SendingCost | None, taken: Mapping[str, float]

@@ -83,6 +83,70 @@ def test_a_source_that_ends_is_told(clock: Clock, monkeypatch: pytest.MonkeyPatc
         profile(flink.rest, "job", 10)
 
 
+def with_more(clock: Clock, monkeypatch: pytest.MonkeyPatch, ended: float | None) -> LazyFlink:
+    """A job with one more source, which sends nothing; it and what only it feeds may have ended."""
+    flink = job(clock)
+    flink.vertices["v2"] = Vertex("Source: more", rates() | {"Source__more.numRecordsOut": 0})
+    flink.vertices["v3"] = Vertex("load", rates(), [("v2", "HASH")])
+    flink.vertices["v1"].inputs = [("v0", "HASH"), ("v3", "BROADCAST")]
+    usual, metrics = flink._vertex, flink._metrics
+
+    def is_over(v: str) -> bool:
+        return ended is not None and v in ("v2", "v3") and clock.now >= START + ended
+
+    def vertex(v: str) -> dict[str, Any]:
+        return usual(v) | ({"status": "FINISHED"} if is_over(v) else {})
+
+    def of_vertex(v: str, wanted: str) -> list[dict[str, Any]]:
+        return [] if is_over(v) else metrics(v, wanted)
+
+    monkeypatch.setattr(flink, "_vertex", vertex)
+    monkeypatch.setattr(flink, "_metrics", of_vertex)
+    return flink
+
+
+def test_a_silent_source_beside_one_that_sends_has_no_rate(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A topic may be empty; what its source takes of the CPU is taken all the same."""
+    flink = with_more(clock, monkeypatch, None)
+    flink.vertices["v2"].rates = {**flink.vertices["v2"].rates, "accumulateBusyTimeMs": 50}
+    seen = profile(flink.rest, "job", 10)
+    graph = seen.graph(MIPS)
+    assert graph.operators.rate.tolist() == pytest.approx([100, 0, 0, 0], abs=1e-6)
+    assert graph.charged_ipt[2] == 0
+    assert seen.constant["v2"] == pytest.approx(0.05)
+    assert "rate of more: it has sent nothing, so its rate counts as 0" in "; ".join(seen.doubts)
+    assert not seen.is_limited
+
+
+def test_what_has_ended_before_is_not_waited_for(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a source that has read a file, and what loads that; the others run on."""
+    flink = with_more(clock, monkeypatch, 0.0)
+    flink.process_cpu = {"dev-0": 0.3}
+    seen = warm_profile(flink.rest, "job", Warmth(10.0))
+    assert clock.now - START <= 80
+    graph = seen.graph(MIPS)
+    assert graph.operators.name == ("src", "out", "more", "load")
+    assert graph.operators.rate.tolist() == pytest.approx([100, 0, 0, 0], abs=1e-6)
+    assert graph.charged_ipt[2:].tolist() == [0, 0]
+    assert not graph.operators.constant.any()
+    (told,) = [doubt for doubt in seen.doubts if "more" in doubt and "payload" not in doubt]
+    assert told.startswith("rate and ipt of 'more', 'load': counted as 0")
+
+
+def test_a_source_that_ends_beside_others_while_it_is_measured_is_told(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next measurement leaves it out."""
+    flink = with_more(clock, monkeypatch, 5.0)
+    with pytest.raises(FlinkError, match="source 'more' has ended while the job was measured"):
+        profile(flink.rest, "job", 10)
+    assert profile(flink.rest, "job", 10).graph(MIPS).source_rate == pytest.approx(100)
+
+
 @pytest.mark.parametrize("name", ["IterationSource-3", "IterationSink-3"])
 def test_iterations_are_refused_by_name(clock: Clock, name: str) -> None:
     """Flink's plan does not show that tuples go round."""

@@ -234,6 +234,21 @@ def test_a_backlog_says_whether_a_source_keeps_up(
     assert ("rate of src: its backlog grows" in told) is falls_behind
 
 
+@pytest.mark.parametrize(("cores", "is_limited"), [(0.26, True), (1.0, False)])
+def test_a_large_backlog_is_worked_off_as_fast_as_cpu_allows(
+    threads: Clock, monkeypatch: pytest.MonkeyPatch, cores: float, is_limited: bool
+) -> None:
+    """Where it shrinks slowly, more CPU would make it shrink faster, if there is none left."""
+    monkeypatch.setattr(consistency, "cpu_limit", lambda process: cores)
+    flink = shop(threads)
+    flink.counted["v0"] = {"Source__src.pendingRecords": 5e8}
+    flink.vertices["v0"].rates["Source__src.pendingRecords"] = -50.0
+    seen = profile(flink.rest, "job", 10)
+    assert seen.is_limited is is_limited
+    told = str(seen.graph(MIPS).attributes.get("unmeasured", ""))
+    assert ("rate of src: 'dev-0' has no CPU left for it" in told) is is_limited
+
+
 def test_a_silent_source_is_refused(clock: Clock) -> None:
     """A graph without rates would be no use."""
     flink = shop(clock)

@@ -186,3 +186,21 @@ def test_a_source_without_cpu_is_limited(clock: Clock, monkeypatch: pytest.Monke
         assert flow is not None
         assert flow.rate == pytest.approx(100.0, rel=0.01)
         assert flow.is_limited is is_limited
+
+
+def test_a_source_that_has_ended_is_no_part_of_the_rate(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Flink reports nothing of it any more; the others are compared all the same."""
+    out = {"Source__src.numRecordsOut": 100.0}
+    vertices = {
+        "v0": Vertex("Source: src", rates(0, 100, 0, 400) | out),
+        "v1": Vertex("Source: file", {}),
+    }
+    flink = LazyFlink(clock, vertices)
+    usual = flink._vertex
+    over = {"v1": {"status": "FINISHED"}}
+    monkeypatch.setattr(flink, "_vertex", lambda v: usual(v) | over.get(v, {}))
+    flow = source_flow(flink.rest, "job")
+    assert flow is not None
+    assert flow.rate == pytest.approx(100.0, rel=0.01)

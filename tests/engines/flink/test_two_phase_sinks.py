@@ -67,6 +67,46 @@ def test_a_committer_is_not_charged_to_every_tuple(clock: Clock, messages: float
     assert told.startswith("trips.parquet: Committer: 0.41 of its 0.41 cores")
 
 
+def alarms(clock: Clock) -> LazyFlink:
+    """A detector with a main output, and a side output of 500 tuples/s that costs 1.9 ms each."""
+    main, rare = 100_000.0, 500.0
+    enters = {"Source__trips.numRecordsOut": main}
+    detects = rates(main, main + rare, main * 90, (main + rare) * 90, busy=0.6)
+    vertices = {
+        "v0": Vertex("Source: trips", rates(0, main, 0, main * 90, busy=0.2) | enters),
+        "v1": Vertex("detect", detects, [("v0", "HASH")]),
+        "v2": Vertex("score", rates(rare, 0, rare * 90, busy=0.95), [("v1", "REBALANCE")]),
+        "v3": Vertex("count", rates(main, 0, main * 90, busy=0.3), [("v1", "REBALANCE")]),
+    }
+    return LazyFlink(clock, vertices)
+
+
+def test_a_rare_side_output_is_charged_per_tuple(clock: Clock) -> None:
+    """Its sender counts all outputs together, so the operator may limit the job by its tuples."""
+    seen = profile(alarms(clock).rest, "job", 10)
+    graph = seen.graph(MIPS)
+    assert not any(seen.constant.values())
+    assert graph.charged_ipt[graph.operators.index("score")] == pytest.approx(1.9e-3 * MIPS * 1e6)
+    assert not any("per second, not per tuple" in doubt for doubt in seen.doubts)
+
+
+def test_a_rare_side_output_beside_a_chained_sink_is_charged_per_tuple(clock: Clock) -> None:
+    """Where the main output ends in the chain, what the sink writes is counted with the rest."""
+    flink = alarms(clock)
+    flink.vertices["v1"].name = "detect -> all.log: Writer"
+    del flink.vertices["v3"]
+    assert not any(profile(flink.rest, "job", 10).constant.values())
+
+
+def test_a_committer_is_known_by_its_name_where_its_writer_has_a_side_output(clock: Clock) -> None:
+    """What it does per checkpoint is no matter of tuples there, either."""
+    flink = taxi(clock)
+    late = rates(RATE / 2, 0, RATE * 45, busy=0.1)
+    flink.vertices["v3"] = Vertex("late", late, [("v1", "HASH")])
+    expected = {"v0": 0, "v1": 0, "v2": COMMITTER, "v3": 0}
+    assert profile(flink.rest, "job", 10).constant == pytest.approx(expected)
+
+
 def test_a_queue_that_fills_does_not_lower_selectivities(clock: Clock) -> None:
     """As many bytes are missing as tuples; the sender counts what it sends."""
     flink = taxi(clock)

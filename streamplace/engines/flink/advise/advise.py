@@ -225,7 +225,7 @@ def _with_offered(graph: StreamGraph, sources: Sequence[SourceRate]) -> StreamGr
     """Return the graph with the offered rates of its sources, where known."""
     offered = {source.name: source.offered or source.observed for source in sources}
     rates = [
-        offered.get(name, rate)
+        offered.get(name) or rate  # silent sources keep theirs
         for name, rate in zip(graph.operators.name, graph.operators.rate.tolist(), strict=True)
     ]
     operators = replace(graph.operators, rate=np.array(rates, np.float64))

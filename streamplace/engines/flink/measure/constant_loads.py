@@ -8,19 +8,25 @@ If the rate changed between measured windows, both parts are fitted. If it did n
 separated, and these rules decide:
 
 - All CPU of a task that read nothing is constant.
-- So is that of a task that read less than `FEW` of the tuples that its senders count. Senders may
-  count tuples that they do not send: the writer of a two-phase sink counts the records that it
-  writes elsewhere, and sends its committer one message per checkpoint.
+- So is that of a task that read less than `FEW` of the tuples that its senders count, if that is
+  no side output or other rare branch (`counted_for`). Senders may count tuples that they do not
+  send: the writer of a two-phase sink counts the records that it writes elsewhere, and sends its
+  committer one message per checkpoint.
 - Otherwise all CPU is per tuple.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from streamplace.engines.flink.rest.plan import Edge, FlinkTask
+
 FEW = 0.01
 """Below this part of the sent tuples, a task is assumed to work per checkpoint or per time."""
+WRITER, COMMITTER = ": Writer", ": Committer"
+"""Ends of the names that Flink gives the two operators of a two-phase sink."""
 LEAST_WINDOWS = 4
 LEAST_CHANGE = 0.2
 """Minimum variation of a rate, relative to its mean, for separating the two parts."""
@@ -65,7 +71,7 @@ def constant_cores(
     read
         Tuples/s that it processed.
     sent
-        Tuples/s that its senders count; 0 for a source.
+        Tuples/s that its senders count for it; 0 if none do (see `counted_for`).
 
     Examples
     --------
@@ -78,6 +84,40 @@ def constant_cores(
     if len(seen) < LEAST_WINDOWS:
         return 0.0
     return min(cores, _intercept([w.tuples[task] for w in seen], [w.cores[task] for w in seen]))
+
+
+def counted_for(
+    tasks: Sequence[FlinkTask], edges: Sequence[Edge], counts: Mapping[str, float]
+) -> dict[str, float]:
+    """Task → tuples/s that its senders count for it alone, for tasks of which this is known.
+
+    A sender with several outputs counts all of them together, and one with a chained sink what that
+    writes, so their counts say nothing of a rare side output. The committer of a two-phase sink is
+    known by its name; other senders must have one output, and no sink without committer.
+
+    Parameters
+    ----------
+    counts
+        Tuples/s that each task counts as sent.
+    """
+    by_id = {task.id: task for task in tasks}
+    outputs = Counter(edge.source for edge in edges)
+    answer: dict[str, float] = {}
+    for task in tasks:
+        inputs = [edge for edge in edges if edge.target == task.id]
+        if task.operators[0].endswith(COMMITTER) or all(
+            outputs[edge.source] == 1 and not _writes_elsewhere(by_id[edge.source], tasks)
+            for edge in inputs
+        ):
+            answer[task.id] = sum(counts.get(edge.source, 0.0) * edge.copies for edge in inputs)
+    return answer
+
+
+def _writes_elsewhere(sender: FlinkTask, tasks: Sequence[FlinkTask]) -> bool:
+    """Whether a task contains a sink that sends nothing to a committer in another task."""
+    others = {name for task in tasks if task.id != sender.id for name in task.operators}
+    sinks = (name.removesuffix(WRITER) for name in sender.operators if name.endswith(WRITER))
+    return any(sink + COMMITTER not in others for sink in sinks)
 
 
 def _intercept(tuples: Sequence[float], cores: Sequence[float]) -> float:

@@ -12,12 +12,20 @@ from streamplace.engines.flink.cpu.task_cpu import (
     PROCESS_CPU,
     ClusterInterval,
     ClusterSnapshot,
+    TaskCpu,
     between,
     snapshot,
     stacks_by_task,
+    task_cpu,
 )
 from streamplace.engines.flink.cpu.threads import processes_of
-from streamplace.engines.flink.measure.sampling import Activity, Sampler, pending_of, sent_by
+from streamplace.engines.flink.measure.sampling import (
+    IDLE,
+    Activity,
+    Sampler,
+    pending_of,
+    sent_by,
+)
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.plan import JobPlan, read_plan, sources_of
 
@@ -59,6 +67,8 @@ class Observation:
 class JobWatch:
     """Measures a running job, window by window.
 
+    Tasks that have ended before are not watched: they count as idle.
+
     Parameters
     ----------
     of_managers
@@ -90,7 +100,7 @@ class JobWatch:
         self._sampler = Sampler(
             rest,
             job,
-            [task.id for task in self.tasks],
+            [task.id for task in self.tasks if not task.has_ended],
             {task.id: (self.generated[task.id], pending_of(task.operators[0])) for task in sources},
             {
                 device: (PROCESS_CPU, *of_managers)
@@ -127,12 +137,22 @@ class JobWatch:
         activity, managers = self._sampler.between(start, end)
         before, after = self._marks[start].held, self._marks[end].held
         return Observation(
-            activity,
+            {task.id: IDLE if task.has_ended else activity[task.id] for task in self.tasks},
             managers,
             self._interval(start, end),
             {device: held.share_until(after[device]) for device, held in before.items()},
             reduce(_plus, self._stacks[start:end]),
         )
+
+    def cpu(self, seen: Observation) -> dict[str, TaskCpu]:
+        """CPU of every task, by id."""
+        whole = {
+            device: own.rates[PROCESS_CPU] * 1e-9
+            for device, own in seen.managers.items()
+            if PROCESS_CPU in own.rates
+        }
+        ended = {task.id: TaskCpu(0.0) for task in self.tasks if task.has_ended}
+        return task_cpu(self.job, seen.interval, seen.activity, whole) | ended
 
     def _mark(self, before: ClusterSnapshot | None) -> _Mark:
         held = {device: throttling(process) for device, process in self.processes.items()}

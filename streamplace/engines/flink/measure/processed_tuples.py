@@ -5,9 +5,9 @@ from collections.abc import Container, Mapping, Sequence
 from streamplace.engines.flink.measure.job_watch import JobWatch
 from streamplace.engines.flink.measure.sampling import Activity, sent_by
 from streamplace.engines.flink.rest.answer_shapes import Job
-from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.engines.flink.rest.client import FINISHED, FlinkError
 from streamplace.engines.flink.rest.plan import FlinkTask
-from streamplace.model.messages import quoted
+from streamplace.model.messages import listed, quoted
 from streamplace.model.units import digits
 
 
@@ -21,8 +21,13 @@ def processed_tuples(
     document = watch.rest.job(watch.job)
     _refuse_ended(document, watch.tasks, watch.generated)
     age = document.get("duration", 0) / 1000
-    answer = {}
+    answer = {task.id: 0.0 for task in watch.tasks if task.has_ended}
+    if answer:
+        names = listed([task.name for task in watch.tasks if task.has_ended])
+        doubts.append(f"rate and ipt of {names}: counted as 0, because all input was read before")
     for task in watch.tasks:
+        if task.has_ended:
+            continue
         generated, seen = watch.generated.get(task.id), activity[task.id]
         answer[task.id] = _taken_in(doubts, task, generated, seen)
         answer[task.id] = answer[task.id] or _held_back(doubts, task, generated, seen, age)
@@ -30,13 +35,22 @@ def processed_tuples(
 
 
 def _refuse_ended(document: Job, tasks: Sequence[FlinkTask], sources: Container[str]) -> None:
-    """Raise FlinkError if a source has ended, because its measured rate is no longer valid."""
-    ended = {row["id"] for row in document["vertices"] if row.get("status") == "FINISHED"}
-    for task in tasks:
-        if task.id in ended and task.id in sources:
-            raise FlinkError(
-                f"source {quoted(task.name)} has ended; profile the job while all sources run"
-            )
+    """Raise FlinkError if a source has ended meanwhile, or all have.
+
+    The measured rate of one that has ended meanwhile is no longer valid.
+    """
+    ended = {row["id"] for row in document["vertices"] if row.get("status") == FINISHED}
+    own = [task for task in tasks if task.id in sources]
+    meanwhile = [task for task in own if task.id in ended and not task.has_ended]
+    if own and all(task.id in ended for task in own):
+        raise FlinkError(
+            f"source {quoted(own[0].name)} has ended; profile the job while all sources run"
+        )
+    if meanwhile:
+        raise FlinkError(
+            f"source {quoted(meanwhile[0].name)} has ended while the job was measured; measure it "
+            "again"
+        )
 
 
 def _taken_in(doubts: list[str], task: FlinkTask, generated: str | None, seen: Activity) -> float:

@@ -1,17 +1,21 @@
 """Profiling: a running job as a stream graph with measured rates, payloads and CPU."""
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from streamplace.engines.flink.cpu.flight_recorder import why_unsampled
 from streamplace.engines.flink.cpu.stack_samples import StackCounts
-from streamplace.engines.flink.cpu.task_cpu import PROCESS_CPU, TaskCpu, task_cpu
+from streamplace.engines.flink.cpu.task_cpu import TaskCpu
 from streamplace.engines.flink.cpu.threads import python_workers
+from streamplace.engines.flink.measure.backlogs import BLOCKED, why_behind
 from streamplace.engines.flink.measure.carried_tuples import CarriedTuples, carried_by_streams
 from streamplace.engines.flink.measure.chain_work import work_in_chains
 from streamplace.engines.flink.measure.consistency import Present, consistency, present_of
-from streamplace.engines.flink.measure.constant_loads import LoadWindow, constant_cores
+from streamplace.engines.flink.measure.constant_loads import (
+    LoadWindow,
+    constant_cores,
+    counted_for,
+)
 from streamplace.engines.flink.measure.job_watch import JobWatch
 from streamplace.engines.flink.measure.key_shares import Shares, key_shares
 from streamplace.engines.flink.measure.local_cost import (
@@ -28,12 +32,11 @@ from streamplace.engines.flink.measure.profile_quality import (
     spread_facts,
     uncounted,
 )
-from streamplace.engines.flink.measure.sampling import Activity, pending_of, sent_by
+from streamplace.engines.flink.measure.sampling import Activity, sent_by
 from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.engines.flink.measure.warm_windows import WARM, Drift
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, JobPlan, reuses_objects, sources_of
-from streamplace.engines.flink.rest.tasks import read_vertices
 from streamplace.model.graph import (
     CONSISTENCY,
     CONSISTENCY_ERROR,
@@ -46,12 +49,10 @@ from streamplace.model.messages import listed, quoted
 from streamplace.model.operators import Operator
 from streamplace.model.streams import Stream
 
-BLOCKED = 0.02
-"""Maximum share of time that a source may be back-pressured if its rate is the offered one."""
-NOISE = 3.0
-"""Backlogs that grow by less than this multiple of the root of arrived tuples may be steady."""
 ALIKE = 0.02
 """Payloads with a smaller relative difference are equal."""
+LEAST_RATE = 1e-9
+"""Rate of silent sources, relative to that of all: sources of a graph need one above 0."""
 NOTABLE_CORES = 0.001
 """Loads that do not depend on the rate are mentioned from this number of cores on."""
 
@@ -111,10 +112,8 @@ class JobProfile:
         rates grow.
         """
         windows = self.windows if self.drift == WARM else ()
-        sent: dict[str, float] = {}
-        for edge in self.edges:
-            counted = self.activity[edge.source].rates.get("numRecordsOut", 0.0)
-            sent[edge.target] = sent.get(edge.target, 0.0) + counted * edge.copies
+        counts = {task: seen.records_out for task, seen in self.activity.items()}
+        sent = counted_for(self.tasks, self.edges, counts)
         return {
             task.id: constant_cores(
                 task.id,
@@ -135,8 +134,7 @@ class JobProfile:
     def is_limited(self) -> bool:
         """Whether a source is held back, as far as can be measured.
 
-        It is if it is back-pressured, if its backlog grows, or if its connector reports no backlog
-        and one of its TaskManagers has no CPU left, because it may have more to emit then.
+        It is if it is back-pressured, or if `why_behind` says so.
         """
         return any(
             self.activity[task.id].back_pressured > BLOCKED * task.parallelism
@@ -145,18 +143,7 @@ class JobProfile:
         )
 
     def _why_behind(self, source: FlinkTask) -> str | None:
-        """Why a source that is not back-pressured emits less than arrives; None if it does not."""
-        seen, rate = self.activity[source.id], self.tuples[source.id]
-        growth = seen.growth(pending_of(source.operators[0]))
-        if growth is not None:
-            noise = NOISE * math.sqrt(rate / max(seen.seconds, 1.0))
-            return "its backlog grows" if growth > BLOCKED * rate + noise else None
-        if self.present is None:
-            return None
-        usage = self.present.usage
-        devices = sorted({*self.present.devices.get(source.name, ())} & usage.keys())
-        full = [device for device in devices if usage[device].is_full]
-        return f"{listed(full)} has no CPU left for it" if full else None
+        return why_behind(source, self.activity[source.id], self.tuples[source.id], self.present)
 
     def background(self, managers: int) -> tuple[float | None, SendingCost | None]:
         """Cores that Java itself uses in each TaskManager, and the cost of remote tuples.
@@ -181,9 +168,11 @@ class JobProfile:
         usual = {self.edges[e].source: size for e, size in reversed(carried.payloads.items())}
         self.check_sources()
         rates = {task.id: self._rate(task) for task in self.sources}
+        least = LEAST_RATE * sum(rates.values())
+        rates = {task: max(rate, least) for task, rate in rates.items()}
         constant = self.constant
         operators = [
-            self._operator(task, usual.get(task.id, 0.0), rates.get(task.id, 0.0), constant, mips)
+            self._operator(task, usual.get(task.id, 0.0), rates.get(task.id), constant, mips)
             for task in self.tasks
         ]
         streams = [
@@ -249,12 +238,12 @@ class JobProfile:
         self,
         task: FlinkTask,
         payload: float,
-        rate: float,
+        rate: float | None,
         constant: Mapping[str, float],
         mips: float,
     ) -> Operator:
         tuples, fixed = self.tuples[task.id], constant[task.id]
-        if not tuples:
+        if not tuples and rate is None and not task.has_ended:
             self.doubts.append(f"ipt of {task.name}: it received no tuples")
         if fixed >= NOTABLE_CORES:
             self.doubts.append(
@@ -266,7 +255,7 @@ class JobProfile:
             task.name,
             ipt,
             payload,
-            rate,
+            rate or 0.0,
             task.parallelism,
             about=task.about,
             max_parallelism=task.max_parallelism,
@@ -275,7 +264,7 @@ class JobProfile:
         )
 
     def check_sources(self) -> None:
-        """Raise FlinkError if the rate of a source is unknown."""
+        """Raise FlinkError if the rate of a source is unknown, or no source sends."""
         for source in self.sources:
             counts = {sent_by(source.operators[0]), "numRecordsOut"}
             if not counts & self.activity[source.id].rates.keys():
@@ -283,15 +272,23 @@ class JobProfile:
                     f"Flink does not report how many tuples source {quoted(source.name)} sends, so "
                     "the job cannot be measured; check the metrics of its connector"
                 )
-            if not self.tuples[source.id]:
-                raise FlinkError(
-                    f"source {quoted(source.name)} sent nothing; profile while data flows, or "
-                    "watch for longer with --seconds"
-                )
+        silent = [source.name for source in self.sources if not self.tuples[source.id]]
+        if len(silent) == len(self.sources):
+            raise FlinkError(
+                f"source {listed(silent)} sent nothing; profile while data flows, or watch for "
+                "longer with --seconds"
+            )
 
     def _rate(self, source: FlinkTask) -> float:
         blocked = self.activity[source.id].back_pressured / source.parallelism
-        if blocked > BLOCKED:
+        if source.has_ended:
+            return 0.0
+        if not self.tuples[source.id]:
+            self.doubts.append(
+                f"rate of {source.name}: it has sent nothing, so its rate counts as 0 and its CPU "
+                "as constant"
+            )
+        elif blocked > BLOCKED:
             self.doubts.append(
                 f"rate of {source.name}: back-pressured {100 * blocked:.0f} % of the time, so its "
                 "actual rate is higher; set it with --rate when placing"
@@ -337,12 +334,7 @@ def profile(
 def profile_of(watch: JobWatch, windows: int = 1) -> JobProfile:
     """Profile of a job from the last ``windows`` windows together."""
     seen, tasks = watch.last(windows), watch.tasks
-    whole = {
-        device: own.rates[PROCESS_CPU] * 1e-9
-        for device, own in seen.managers.items()
-        if PROCESS_CPU in own.rates
-    }
-    cpu = task_cpu(watch.job, seen.interval, seen.activity, whole)
+    cpu = watch.cpu(seen)
     doubts = [*uncounted(tasks, watch.edges, seen.activity), *doubts_of_cpu(tasks, cpu)]
     tuples = processed_tuples(watch, seen.activity, doubts)
     doubts.extend(doubts_of_names(tasks))
@@ -376,21 +368,6 @@ def profile_of(watch: JobWatch, windows: int = 1) -> JobProfile:
         unsampled=why_unsampled(watch.processes),
         shares=key_shares(tasks, watch.edges, own_subtasks),
     )
-
-
-def cores_taken(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, float]:
-    """Device → core seconds per second of the tasks of running jobs that stay where they are.
-
-    The CPU of an operator is divided evenly among its subtasks. Each job takes about ``seconds``.
-    """
-    taken: dict[str, float] = {}
-    for job in jobs:
-        cpu = profile(rest, job, seconds).cpu
-        for vertex in read_vertices(rest, job, rest.running_job(job)):
-            for device, subtasks in vertex.devices.items():
-                share = cpu[vertex.id].cores * subtasks / vertex.parallelism
-                taken[device] = taken.get(device, 0.0) + share
-    return taken
 
 
 def _own_payload(size: float | None, usual: float) -> float | None:

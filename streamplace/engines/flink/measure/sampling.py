@@ -101,6 +101,10 @@ class Activity:
         return (high - low) / (end - start)
 
 
+IDLE = Activity(dict.fromkeys((*COUNTS, BUSY, BACK_PRESSURED), 0.0), 0.0)
+"""Activity of a vertex that has ended."""
+
+
 def sent_by(operator: str) -> str:
     """Metric that counts the output of one operator of a vertex, even to a fused operator.
 

@@ -4,7 +4,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streamplace.engines.flink.measure.profile import BLOCKED, JobProfile
+from streamplace.engines.flink.measure.backlogs import BLOCKED
+from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.sampling import Activity, pending_of, sent_by
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.errors import SettingError

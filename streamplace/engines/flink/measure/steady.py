@@ -52,6 +52,8 @@ def seconds_running(document: Job) -> float:
 def check_rates(seen: JobProfile) -> None:
     """Raise UnsteadyJob if a source emits at different rates in both halves of the time."""
     for source in seen.sources:
+        if source.has_ended:
+            continue
         activity = seen.activity[source.id]
         halves = emitted(source, activity)
         if halves is None:

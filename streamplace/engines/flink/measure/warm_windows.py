@@ -108,7 +108,7 @@ class Series(NamedTuple):
     @property
     def number(self) -> float:
         """Number of windows with equal weights that would be as informative."""
-        return float(self.weights.sum() ** 2 / (self.weights**2).sum())
+        return float(self.weights.sum() ** 2 / (self.weights**2).sum()) if len(self.weights) else 0
 
 
 def judged(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> Verdict:

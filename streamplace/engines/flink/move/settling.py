@@ -296,13 +296,13 @@ def _checkpoints_of(rest: Rest, job: str) -> CheckpointTotals:
 
 
 def _sources(document: Job) -> dict[str, str]:
-    """Vertices without inputs, with the names of their sources."""
+    """Vertices without inputs that run, with the names of their sources."""
     plan = document.get("plan") or {"nodes": []}
     fed = {node["id"] for node in plan["nodes"] if node.get("inputs")}
     return {
         vertex["id"]: vertex["name"].partition(" -> ")[0]
         for vertex in document["vertices"]
-        if vertex["id"] not in fed
+        if vertex["id"] not in fed and vertex["status"] != FINISHED
     }
 
 

@@ -7,8 +7,8 @@ from urllib.parse import quote
 
 from streamplace.engines.flink.pin.names import FUSED
 from streamplace.engines.flink.program.identity import operators_of
-from streamplace.engines.flink.rest.answer_shapes import JobVertex, PlanNode
-from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.answer_shapes import Job, JobVertex, PlanNode
+from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
 from streamplace.model.messages import quoted
 from streamplace.model.operators import MOST_KEY_GROUPS
 
@@ -37,6 +37,8 @@ class FlinkTask:
         Key groups, that is, its maximum number of subtasks; 0 if Flink does not report it.
     slot_sharing_group
         Name of its slot sharing group, made from its id; "" if the job has only one.
+    has_ended
+        Whether all its subtasks have read all of their input, while the job still runs.
     """
 
     id: str
@@ -48,6 +50,7 @@ class FlinkTask:
     about: str = ""
     max_parallelism: int = 0
     slot_sharing_group: str = ""
+    has_ended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,13 @@ JobPlan = tuple[str, list[FlinkTask], list[Edge]]
 
 
 def read_plan(rest: Rest, job: str) -> JobPlan:
-    """Read the name, the tasks in topological order and the streams of a job."""
+    """Read the name, the tasks in topological order and the streams of a job.
+
+    Raises
+    ------
+    FlinkError
+        When the job is not running, or has an iteration.
+    """
     document = rest.running_job(job)
     for row in document["vertices"]:
         if row["name"].startswith(_ITERATIONS):
@@ -79,9 +88,12 @@ def read_plan(rest: Rest, job: str) -> JobPlan:
                 f"the job has an iteration, {quoted(row['name'])}; streamplace places jobs without "
                 "iterations only, because their tuples go round"
             )
-    nodes: list[PlanNode] = rest.get(f"/jobs/{quote(job, safe='')}/plan")["plan"]["nodes"]
-    tasks = _tasks(document["vertices"], nodes)
-    return document["name"], tasks, _edges(nodes, {task.id: task.parallelism for task in tasks})
+    return _plan(rest, job, document)
+
+
+def plan_with_loops(rest: Rest, job: str) -> JobPlan:
+    """Read the plan of a job that may have iterations, of which no stream is shown."""
+    return _plan(rest, job, rest.running_job(job))
 
 
 def sources_of(tasks: Sequence[FlinkTask], edges: Sequence[Edge]) -> list[FlinkTask]:
@@ -98,6 +110,12 @@ def reuses_objects(rest: Rest, job: str) -> bool:
     return False
 
 
+def _plan(rest: Rest, job: str, document: Job) -> JobPlan:
+    nodes: list[PlanNode] = rest.get(f"/jobs/{quote(job, safe='')}/plan")["plan"]["nodes"]
+    tasks = _tasks(document["vertices"], nodes)
+    return document["name"], tasks, _edges(nodes, {task.id: task.parallelism for task in tasks})
+
+
 def _tasks(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[FlinkTask]:
     groups = _slot_sharing_groups(vertices)
     return [
@@ -111,6 +129,7 @@ def _tasks(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[Fli
             FUSED.join(dict.fromkeys(filter(None, operators.about))),
             min(MOST_KEY_GROUPS, max(0, row.get("maxParallelism", 0))),
             group,
+            row["status"] == FINISHED,
         )
         for row, operators, group in zip(
             vertices, operators_of(vertices, nodes), groups, strict=True

@@ -1,0 +1,50 @@
+"""Whether a source falls behind although nothing it sends to holds it back."""
+
+import math
+
+from streamplace.engines.flink.measure.consistency import Present
+from streamplace.engines.flink.measure.sampling import Activity, pending_of
+from streamplace.engines.flink.rest.plan import FlinkTask
+from streamplace.model.messages import listed
+
+BLOCKED = 0.02
+"""Maximum share of time that a source may be back-pressured if its rate is the offered one."""
+NOISE = 3.0
+"""Backlogs that grow by less than this multiple of the root of arrived tuples may be steady."""
+BACKLOG_SECONDS = 60.0
+"""A backlog is large if a source needs longer for it at its present rate.
+
+What waits for less is no reason to move a job: batches, late counts, and the outage of a restart or
+a move, which took up to 46 s, leave as much.
+"""
+
+
+def why_behind(
+    source: FlinkTask, seen: Activity, rate: float, present: Present | None
+) -> str | None:
+    """Why a source that is not back-pressured emits less than it could; None if it does not.
+
+    Its backlog grows, or one of its TaskManagers has no CPU left while its backlog is large or not
+    reported, because it may have more to emit then.
+
+    Parameters
+    ----------
+    rate
+        Tuples/s that it emits.
+    """
+    if source.has_ended:
+        return None
+    pending = pending_of(source.operators[0])
+    growth = seen.growth(pending)
+    if growth is not None:
+        noise = NOISE * math.sqrt(rate / max(seen.seconds, 1.0))
+        if growth > BLOCKED * rate + noise:
+            return "its backlog grows"
+        if seen.totals.get(pending, 0.0) <= BACKLOG_SECONDS * rate:
+            return None
+    if present is None:
+        return None
+    usage = present.usage
+    devices = sorted({*present.devices.get(source.name, ())} & usage.keys())
+    full = [device for device in devices if usage[device].is_full]
+    return f"{listed(full)} has no CPU left for it" if full else None

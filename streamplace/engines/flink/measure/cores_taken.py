@@ -1,0 +1,51 @@
+"""CPU that the tasks of jobs take which stay where they are."""
+
+from collections.abc import Iterable
+
+from streamplace.engines.flink.measure.job_watch import JobWatch
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.rest.jobs import other_jobs
+from streamplace.engines.flink.rest.plan import plan_with_loops
+from streamplace.engines.flink.rest.tasks import read_vertices
+from streamplace.model.messages import shown
+
+
+def cores_taken(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, float]:
+    """Device → core seconds per second of the tasks of running jobs.
+
+    The CPU of an operator is divided evenly among its subtasks. Each job takes about ``seconds``.
+
+    Raises
+    ------
+    FlinkError
+        When one of them is not running, or stops running.
+    """
+    taken: dict[str, float] = {}
+    for job in jobs:
+        watch = JobWatch(rest, job, plan=plan_with_loops(rest, job))
+        watch.watch(seconds)
+        cpu = watch.cpu(watch.last())
+        for vertex in read_vertices(rest, job, rest.running_job(job)):
+            for device, subtasks in vertex.devices.items():
+                share = cpu[vertex.id].cores * subtasks / vertex.parallelism
+                taken[device] = taken.get(device, 0.0) + share
+    return taken
+
+
+def cores_of_others(rest: Rest, job: str, seconds: float, doubts: list[str]) -> dict[str, float]:
+    """Device → core seconds per second of the tasks of all other jobs.
+
+    Jobs that cannot be measured, such as one that waits for slots, are left out, and doubts say so.
+    """
+    taken: dict[str, float] = {}
+    for other in other_jobs(rest, job):
+        try:
+            for device, cores in cores_taken(rest, [other], seconds).items():
+                taken[device] = taken.get(device, 0.0) + cores
+        except NoAnswer:
+            raise
+        except FlinkError as error:
+            doubts.append(
+                f"CPU of job {shown(other)} beside this one: counted as 0, because {error}"
+            )
+    return taken
