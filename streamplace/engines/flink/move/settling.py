@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from streamplace.engines.flink.cpu.limits import FULL, CpuTime, cpu_limit
 from streamplace.engines.flink.cpu.threads import processes_of
-from streamplace.engines.flink.measure.profile import NOISE
+from streamplace.engines.flink.measure.backlogs import NOISE
 from streamplace.engines.flink.measure.sampling import Activity, pending_of, sample, sent_by
 from streamplace.engines.flink.move.carried import PERIODIC_LIMIT_MS
 from streamplace.engines.flink.move.queues import draining_seconds
