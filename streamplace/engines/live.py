@@ -32,7 +32,7 @@ class Measurement:
     drift
         Relative error of comparisons of layouts because the job was not warm; 0 if it was.
     shares
-        Operator with skewed keys → part of its tuples that each of its subtasks reads.
+        Operator whose subtasks are uneven → part of its tuples that each of them takes in.
     """
 
     graph: StreamGraph

@@ -194,8 +194,8 @@ def expand(graph: StreamGraph, shares: Mapping[str, Sequence[float]] | None = No
     Parameters
     ----------
     shares
-        Operator → part of its tuples that each of its subtasks gets, instead of that of its key
-        groups; for operators with popular keys.
+        Operator → part of its tuples that each of its subtasks gets, whatever the partitioning of
+        its inputs, unless they are forward; for operators with popular keys, and for sources.
 
     Raises
     ------
@@ -225,7 +225,7 @@ def expand(graph: StreamGraph, shares: Mapping[str, Sequence[float]] | None = No
     operator = np.repeat(np.arange(graph.n_operators, dtype=np.int32), p)
     parts = _parts(graph, shares)
     subtasks = _subtasks(graph, p, operator, parts)
-    streams = _subtask_streams(graph, subtasks, p, forward, copies, parts)
+    streams = _subtask_streams(graph, subtasks, p, forward, copies, parts, [*(shares or ())])
     expanded = StreamGraph(graph.name, subtasks, streams, _attributes(graph))
     return Expansion(expanded, graph, frozen(operator))
 
@@ -340,6 +340,7 @@ def _subtask_streams(
     forward: Bools,
     copies: Longs,
     parts: Floats,
+    uneven: Sequence[str],
 ) -> Streams:
     streams = graph.streams
     first = np.cumsum(p) - p
@@ -349,8 +350,9 @@ def _subtask_streams(
     sender = np.where(straight, copy, copy // receivers)
     receiver = np.where(straight, copy, copy % receivers)
     to = first[streams.target][stream] + receiver
-    even = np.array([kind == "rebalance" for kind in streams.partitioning], np.bool_)[stream]
-    divisor = np.where(even, receivers, parts[to])
+    dealt = np.array([kind == "rebalance" for kind in streams.partitioning], np.bool_)
+    known = np.isin(streams.target, [graph.operators.index(name) for name in uneven])
+    divisor = np.where((dealt & ~known)[stream], receivers, parts[to])
     return Streams(
         subtasks,
         first[streams.source][stream] + sender,

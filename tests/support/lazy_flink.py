@@ -41,7 +41,10 @@ class Vertex:
     tree
         What the plan shows of it.
     shares
-        Parts of its tuples that its subtasks read; empty if Flink does not say.
+        Parts of its tuples that its subtasks read, or send if it is a source; empty if Flink does
+        not say.
+    waits
+        Part of the time in which each subtask waits for input.
     """
 
     name: str
@@ -50,6 +53,7 @@ class Vertex:
     parallelism: int = 2
     tree: str = ""
     shares: Sequence[float] = ()
+    waits: float = 0.0
 
 
 @dataclass
@@ -133,10 +137,14 @@ class LazyFlink(FakeFlink):
         ]
 
     def _read(self, vertex: Vertex, subtask: int) -> dict[str, float]:
-        rate = vertex.rates.get("numRecordsIn", 0.0)
+        rate = vertex.rates.get("numRecordsIn" if vertex.inputs else "numRecordsOut", 0.0)
         if not vertex.shares or not isinstance(rate, int | float):
             return {}
-        return {"read-records": vertex.shares[subtask] * rate * self.clock.now}
+        number = vertex.shares[subtask] * rate * self.clock.now
+        counts = {"read-records": number} if vertex.inputs else {"write-records": number}
+        times = {"idle": vertex.waits, "backpressured": 0.0}
+        spent = {f"accumulated-{kind}-time": 1e3 * t * self.clock.now for kind, t in times.items()}
+        return counts | spent
 
     def _of_process(self, device: str, wanted: str) -> list[dict[str, Any]]:
         if device not in self.process_cpu:

@@ -53,11 +53,47 @@ def test_shares_that_are_even_or_unknown_are_left_out(read: tuple[float, ...]) -
 
 
 def test_other_inputs_than_keyed_ones_make_shares_unknown() -> None:
-    """Sources have none, and what is sent around in turn is even whatever was counted."""
+    """What is sent around in turn is even whatever was counted."""
     turn = Edge("v0", "v1", "rebalance", 1)
     assert shares(8000.0, 2000.0, edges=(turn,)) == {}
     assert shares(8000.0, 2000.0, edges=(HASH, turn)) == {}
-    assert shares(8000.0, 2000.0, edges=()) == {}
+
+
+def test_a_partitioner_of_the_program_makes_subtasks_uneven() -> None:
+    """It may choose any subtask, whatever the key groups; the first one may get everything."""
+    chosen = Edge("v0", "v1", "rebalance", 1, is_uneven=True)
+    assert shares(9000.0, 0.0, edges=(chosen,)) == {"sum": (1.0, 0.0)}
+    assert shares(5100.0, 4900.0, edges=(chosen,)) == {}
+    assert shares(8000.0, 2000.0, edges=(chosen, HASH)) == {"sum": (0.8, 0.2)}
+    groups = replace(SUM, max_parallelism=3)
+    uneven = {"sum": pytest.approx((0.67, 0.33))}
+    assert key_shares([SRC, groups], [chosen], counted(6700.0, 3300.0)) == uneven
+
+
+def sent(*subtasks: tuple[float, float, float], read: float = 0.0) -> dict[str, tuple[float, ...]]:
+    """Shares of a source whose subtasks sent tuples, waited, and were back-pressured, in ms."""
+    source = replace(SRC, parallelism=len(subtasks), max_parallelism=3)
+    rows = [
+        RunningSubtask("job", "v0", i, "d0", "src", 500.0, read, wrote, waited, blocked)
+        for i, (wrote, waited, blocked) in enumerate(subtasks)
+    ]
+    return key_shares([source], [], rows)
+
+
+@pytest.mark.parametrize("read", [0.0, math.nan])
+def test_a_source_with_more_partitions_than_subtasks_is_uneven(read: float) -> None:
+    """Some versions of Flink count what sources read; key groups do not matter."""
+    few = (2000.0, 500.0, 0.0)
+    assert sent((4000.0, 0.0, 0.0), few, few, few, read=read) == {"src": (0.4, 0.2, 0.2, 0.2)}
+    assert sent(few, few, read=read) == {}
+
+
+def test_a_source_that_is_held_back_tells_nothing_of_its_shares() -> None:
+    """A subtask on a slow device, or a blocked one, emits less than it would be offered."""
+    busy, blocked = (2000.0, 0.0, 0.0), (2000.0, 100.0, 900.0)
+    assert sent((4000.0, 0.0, 0.0), busy) == {}
+    assert sent((4000.0, 500.0, 0.0), blocked) == {}
+    assert sent((4000.0, 0.0, 0.0), (2000.0, math.nan, 0.0)) == {}
 
 
 def test_key_groups_that_do_not_divide_evenly_are_not_skewed_keys() -> None:
@@ -77,6 +113,28 @@ def test_a_profile_counts_what_subtasks_read_while_it_is_made(clock: Clock) -> N
     seen = profile(LazyFlink(clock, vertices).rest, "job", 10)
     assert seen.shares == {"sum": pytest.approx(SKEWED)}
     assert seen.graph(MIPS).operators.parallelism.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(("waits", "expected"), [(0.5, (0.6, 0.2, 0.2)), (0.0, None)])
+def test_a_profile_counts_what_subtasks_of_sources_and_of_partitioners_take_in(
+    clock: Clock, waits: float, expected: tuple[float, ...] | None
+) -> None:
+    """Sources only while they wait for input."""
+    parts = (0.6, 0.2, 0.2)
+    source = rates(0, 1000, 0, 40_000, busy=0.9) | {"src.numRecordsOut": 1000}
+    out = rates(1000, 0, 40_000, busy=0.5)
+    vertices = {
+        "v0": Vertex("src", source, (), 3, "", parts, waits),
+        "v1": Vertex("out", out, [("v0", "CUSTOM")], 3, "", parts),
+    }
+    seen = profile(LazyFlink(clock, vertices).rest, "job", 10)
+    assert {name: tuple(own) for name, own in seen.shares.items()} == {
+        "out": pytest.approx(parts),
+        **({"src": pytest.approx(expected)} if expected else {}),
+    }
+    subtasks = expand(seen.graph(MIPS), seen.shares).graph.input_rate.tolist()
+    assert subtasks[3:] == pytest.approx([600, 200, 200], rel=0.01)
+    assert subtasks[0] == pytest.approx(600 if expected else 1000 / 3, rel=0.01)
 
 
 def pipe(parallelism: int = 2, rate: float = 100.0) -> StreamGraph:

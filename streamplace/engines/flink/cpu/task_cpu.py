@@ -38,6 +38,14 @@ BUSY = "from busy time, which includes waiting for a core and can be many times 
 UNKNOWN = "unknown and counted as 0, because Flink does not report its busy time"
 PATIENCE_SECONDS, POLL_SECONDS = 5.0, 0.2
 _WORST = (MEASURED, SHARED, OF_PROCESS, BUSY, UNKNOWN)
+_COUNTED = {
+    "busy": "accumulated-busy-time",
+    "read": "read-records",
+    "wrote": "write-records",
+    "idle": "accumulated-idle-time",
+    "blocked": "accumulated-backpressured-time",
+}
+"""Fields of a subtask that grow → their names in Flink's answer."""
 Key = tuple[str, str, int]
 """Job, vertex and index of a subtask."""
 
@@ -51,8 +59,10 @@ class RunningSubtask(NamedTuple):
         Name of its thread.
     busy
         Its busy time in milliseconds; NaN if Flink does not report it.
-    read
-        Number of tuples that it has read; NaN if Flink does not report it.
+    read, wrote
+        Numbers of tuples that it has read and sent; NaN if Flink does not report them.
+    idle, blocked
+        Milliseconds in which it had no input, and was back-pressured; NaN if not reported.
     """
 
     job: str
@@ -62,6 +72,9 @@ class RunningSubtask(NamedTuple):
     thread: str
     busy: float
     read: float = math.nan
+    wrote: float = math.nan
+    idle: float = math.nan
+    blocked: float = math.nan
 
     @property
     def key(self) -> Key:
@@ -91,7 +104,7 @@ class ClusterInterval:
     Attributes
     ----------
     subtasks
-        Subtasks of all jobs; ``busy`` and ``read`` are the increase of these numbers.
+        Subtasks of all jobs; times and numbers of tuples are the increase of these.
     loads
         TaskManager on this machine → CPU of its threads.
     received
@@ -151,8 +164,10 @@ def between(
     before = {one.key: one for one in first.subtasks}
     subtasks = [
         one._replace(  # NaN stays NaN
-            busy=max(one.busy - before[one.key].busy, 0.0),
-            read=max(one.read - before[one.key].read, 0.0),
+            **{
+                name: max(getattr(one, name) - getattr(before[one.key], name), 0.0)
+                for name in _COUNTED
+            }
         )
         for one in second.subtasks
         if one.key in before
@@ -179,10 +194,9 @@ def _subtasks(rest: Rest, job: str) -> list[RunningSubtask]:
             number = f"({index + 1}/{vertex['parallelism']})#{row.get('attempt', 0)}"
             device = str(row.get("taskmanager-id") or "")
             metrics = row.get("metrics", {})
-            busy = _number(metrics.get("accumulated-busy-time"))
-            read = _number(metrics.get("read-records"))
             thread = f"{vertex['name']} {number}"
-            subtasks.append(RunningSubtask(job, vertex["id"], index, device, thread, busy, read))
+            counts = {name: _number(metrics.get(key)) for name, key in _COUNTED.items()}
+            subtasks.append(RunningSubtask(job, vertex["id"], index, device, thread, **counts))
     return subtasks
 
 

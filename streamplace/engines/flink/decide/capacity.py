@@ -44,7 +44,7 @@ def capacity(
     Parameters
     ----------
     shares
-        Shares of the subtasks in the tuples of operators with skewed keys.
+        Shares of the subtasks in the tuples of operators where they are uneven.
     """
     load = first_limit(graph, cluster, devices, shares).load
     return 1 / load if load else np.inf

@@ -92,10 +92,17 @@ class Proposal:
 
     def _about_layouts(self) -> Iterator[str]:
         yield f"now: {digits(self.rate)} tuples/s (measured)"
+        streams = self.measured.graph.streams
+        keyed = {stream.target for stream in streams if stream.partitioning == "hash"}
         for name, shares in self.measured.shares.items():
+            why = (
+                f"keys of {quoted(name)} are skewed"
+                if name in keyed
+                else f"{quoted(name)} is uneven"
+            )
             yield (
-                f"keys of {quoted(name)} are skewed: its {len(shares)} subtasks read "
-                f"{min(shares):.0%} to {max(shares):.0%} of its tuples each"
+                f"{why}: its {len(shares)} subtasks read {min(shares):.0%} to {max(shares):.0%} of "
+                "its tuples each"
             )
         for candidate in self.decision.candidates:
             yield f"  {candidate.name}: {candidate.carries}"

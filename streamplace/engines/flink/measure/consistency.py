@@ -156,7 +156,7 @@ def consistency(
     is_blocked
         Whether a source was back-pressured.
     shares
-        Shares of the subtasks in the tuples of operators with skewed keys.
+        Shares of the subtasks in the tuples of operators where they are uneven.
 
     Returns
     -------

@@ -1,28 +1,31 @@
-"""Shares of an operator's tuples that each of its subtasks reads, where keys decide.
+"""Shares of an operator's tuples that each of its subtasks reads, where they are uneven.
 
 Flink sends every tuple of a keyed stream to the subtask that owns its key, so popular keys make
-some subtasks busier than others, whatever the placement. The shares are counted by subtask. They
-belong to the numbers of subtasks, and a placement that is pinned does not decide which of an
-operator's subtasks runs where: `possible_orders` returns some of the ways.
+some subtasks busier than others, whatever the placement. So do partitioners of the program, and
+partitions of a topic that are not a multiple of the subtasks of a source. The shares are counted by
+subtask. They belong to the numbers of subtasks, and a placement that is pinned does not decide
+which of an operator's subtasks runs where: `possible_orders` returns some of the ways.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from streamplace.engines.flink.cpu.task_cpu import RunningSubtask
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
+from streamplace.model.arrays import Floats
 from streamplace.model.key_groups import subtask_parts
 
 Shares = Mapping[str, Sequence[float]]
-"""Operator → part of its tuples that each of its subtasks reads, for those with skewed keys."""
+"""Operator → part of its tuples that each of its subtasks reads, for those where it is uneven."""
 LEAST_TUPLES = 1000.0
 """Minimum number of tuples of an operator from which its shares are known."""
 SKEWED = 0.05
-"""Minimum difference between a subtask's share and that of its key groups, relative to it."""
+"""Minimum difference between a subtask's share and the expected one, relative to it."""
 CLEAR = 4.0
 """The same in standard deviations of a random number of tuples."""
+WAITS = 0.2
+"""Minimum part of the time in which a subtask of a source that emits all it is offered waits."""
 ORDERS = 8
 """Number of sampled orders that represent all possible orders of a pinned placement."""
 
@@ -30,41 +33,59 @@ ORDERS = 8
 def key_shares(
     tasks: Sequence[FlinkTask], edges: Sequence[Edge], subtasks: Iterable[RunningSubtask]
 ) -> dict[str, tuple[float, ...]]:
-    """Shares of the subtasks of every operator whose keys are clearly skewed.
+    """Shares of the subtasks of every operator where they are clearly uneven.
 
-    Operators with other inputs than keyed streams are left out, because their counts mix both.
+    They are expected to be those of the key groups if all inputs are keyed, else equal. Operators
+    with inputs that Flink deals out evenly are left out, because their counts mix both. So are
+    sources of which a subtask that emits less than others may be held back, by back-pressure or by
+    a slow device: what it would be offered is unknown.
 
     Parameters
     ----------
     subtasks
-        Subtasks of the job with the number of tuples that each read.
+        Subtasks of the job with the number of tuples that each read and sent.
     """
-    counts: dict[str, dict[int, float]] = {}
+    known: dict[str, dict[int, RunningSubtask]] = {}
     for one in subtasks:
-        counts.setdefault(one.vertex, {})[one.number] = one.read
+        known.setdefault(one.vertex, {})[one.number] = one
     answer = {}
     for task in tasks:
-        kinds = {edge.partitioning for edge in edges if edge.target == task.id}
-        read = [counts.get(task.id, {}).get(i, math.nan) for i in range(task.parallelism)]
-        if kinds == {"hash"} and _is_skewed(task, read):
-            whole = sum(read)
-            answer[task.name] = tuple(number / whole for number in read)
+        own = [known.get(task.id, {}).get(i) for i in range(task.parallelism)]
+        inputs = [edge for edge in edges if edge.target == task.id]
+        is_dealt = any(edge.partitioning != "hash" and not edge.is_uneven for edge in inputs)
+        if task.parallelism < 2 or None in own or is_dealt:
+            continue
+        there = [one for one in own if one is not None]
+        read = np.array([one.read for one in there], np.float64)
+        if not inputs and not read.sum() > 0:  # most versions of Flink do not count it
+            read = np.array([one.wrote for one in there], np.float64)
+        is_keyed = bool(inputs) and not any(edge.is_uneven for edge in inputs)
+        groups = task.max_parallelism if is_keyed else 0
+        surplus = _surplus(read, 1 / subtask_parts([groups], [task.parallelism]))
+        less = [one for one, more in zip(there, surplus, strict=True) if more < 0]
+        if surplus.any() and (inputs or all(map(_waits, less))):
+            answer[task.name] = tuple((read / read.sum()).tolist())
     return answer
 
 
-def _is_skewed(task: FlinkTask, read: Sequence[float]) -> bool:
-    whole = sum(read)
-    if task.parallelism < 2 or not whole >= LEAST_TUPLES:  # NaN is not, either
-        return False
-    expected = whole / subtask_parts([task.max_parallelism], [task.parallelism])
+def _surplus(read: Floats, parts: Floats) -> Floats:
+    """Tuples by which each subtask differs clearly from its expected part; else 0."""
+    if not read.sum() >= LEAST_TUPLES:  # NaN is not, either
+        return np.zeros(len(read))
+    expected = read.sum() * parts
     limits = np.maximum(SKEWED * expected, CLEAR * np.sqrt(expected))
-    return bool((np.abs(np.asarray(read) - expected) > limits).any())
+    return np.where(np.abs(read - expected) > limits, read - expected, 0.0)
+
+
+def _waits(source: RunningSubtask) -> bool:
+    """Whether a subtask of a source has time left for more tuples than it is offered."""
+    return source.idle > 0 and source.idle >= WAITS * (source.idle + source.busy + source.blocked)
 
 
 def possible_orders(
     layout: Mapping[str, Sequence[str]], shares: Shares
 ) -> list[dict[str, list[str]]]:
-    """Layouts that may result if a layout is pinned; only itself if it has no skewed keys.
+    """Layouts that may result if a layout is pinned; only itself if its shares are even.
 
     Subtasks with the same number share a slot where their operators have the same devices, and
     slots go to devices in any order.

@@ -85,7 +85,7 @@ class JobProfile:
     drift
         How much may still change, because the job was not warm.
     shares
-        Shares of the subtasks in the tuples of operators with skewed keys.
+        Shares of the subtasks in the tuples of operators where they are uneven.
     """
 
     name: str

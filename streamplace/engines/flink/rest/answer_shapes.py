@@ -196,8 +196,11 @@ class Job(TypedDict):
 SubtaskMetrics = TypedDict(
     "SubtaskMetrics",
     {
+        "accumulated-backpressured-time": NotRequired[float | str | None],
         "accumulated-busy-time": NotRequired[float | str | None],
+        "accumulated-idle-time": NotRequired[float | str | None],
         "read-records": NotRequired[float | str | None],
+        "write-records": NotRequired[float | str | None],
     },
 )
 with_config(ConfigDict(strict=True))(SubtaskMetrics)

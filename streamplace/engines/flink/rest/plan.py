@@ -15,6 +15,7 @@ from streamplace.model.operators import MOST_KEY_GROUPS
 _ITERATIONS = ("IterationSource-", "IterationSink-")
 """Prefixes of the two ends of a loop, between which Flink's plan shows no stream."""
 _PARTITIONING = {"FORWARD": "forward", "HASH": "hash", "REBALANCE": "rebalance"}
+_UNEVEN = ("CUSTOM", "GLOBAL")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +62,16 @@ class Edge:
     ----------
     copies
         Number of the target's subtasks that get each tuple: all for a broadcast, else one.
+    is_uneven
+        Whether the program chooses the subtask of each tuple, other than by keys, or it is always
+        the first one.
     """
 
     source: str
     target: str
     partitioning: str
     copies: int = 1
+    is_uneven: bool = False
 
 
 JobPlan = tuple[str, list[FlinkTask], list[Edge]]
@@ -154,5 +159,6 @@ def _edges(nodes: Sequence[PlanNode], parallelism: Mapping[str, int]) -> list[Ed
                 )
             ship = row.get("ship_strategy", "")
             copies = parallelism[node["id"]] if ship == "BROADCAST" else 1
-            edges.append(Edge(row["id"], node["id"], _PARTITIONING.get(ship, "rebalance"), copies))
+            kind = _PARTITIONING.get(ship, "rebalance")
+            edges.append(Edge(row["id"], node["id"], kind, copies, ship in _UNEVEN))
     return edges
