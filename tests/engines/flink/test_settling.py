@@ -106,6 +106,21 @@ def test_a_job_that_has_caught_up_may_read_what_it_is_offered(
             settle(flink.rest, "job", conditions, BEFORE)
 
 
+@pytest.mark.parametrize(("pending", "is_slower"), [(None, True), (0.0, False), (100.0, True)])
+def test_less_may_arrive_during_a_move(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, pending: float | None, *, is_slower: bool
+) -> None:
+    """If the sources report that nothing waits longer; others might not reach what they read."""
+    counts: dict[str, float | str] = {"Source__src.numRecordsOut": 250.0}
+    if pending is not None:
+        counts["Source__src.pendingRecords"] = pending
+    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
+    flink = LazyFlink(clock, {"v0": Vertex("Source: src", rates(0, 250, 0, 400) | counts)})
+    refused = pytest.raises(FlinkError, match=r"reads 250 tuples/s, 25% of the 1000")
+    with refused if is_slower else nullcontext():
+        settle(flink.rest, "job", Settling(0.1), SourceFlow(1000.0, 10.0))
+
+
 def test_a_silent_source_has_not_caught_up(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
     """From where it was moved to, it may not reach what it reads."""
     counts = {"Source__src.numRecordsOut": 0.0}

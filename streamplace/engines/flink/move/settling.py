@@ -74,6 +74,8 @@ class SourceFlow:
     keeps_up
         Whether all of them emit what arrives, as far as it is measured: none is silent, limited, or
         busy all the time, and none has a backlog that grows.
+    knows_backlog
+        Whether all of them report their backlog.
     sources
         Source → its own output, of those whose name does not depend on how a job is submitted.
     """
@@ -82,6 +84,7 @@ class SourceFlow:
     error: float = 0.0
     is_limited: bool = False
     keeps_up: bool = False
+    knows_backlog: bool = False
     sources: Mapping[str, "SourceFlow"] = field(default_factory=dict)
 
     def is_below(self, other: "SourceFlow") -> bool:
@@ -147,6 +150,7 @@ def source_flow(rest: Rest, job: str) -> SourceFlow | None:
         math.hypot(*(_error(activities[v], sent_by(name)) for v, name in names.items())),
         any(flow.is_limited for flow in flows.values()),
         all(flow.keeps_up for flow in flows.values()),
+        all(flow.knows_backlog for flow in flows.values()),
         {name: flows[v] for v, name in _lasting_names(document).items() if v in flows},
     )
 
@@ -156,11 +160,12 @@ def _flow(seen: Activity, source: str, subtasks: int, *, has_cpu: bool) -> Sourc
     rate = seen.rates[sent_by(source)]
     is_limited = seen.back_pressured > BLOCKED * subtasks or not has_cpu
     counting = math.sqrt(rate / max(seen.seconds, 1.0))
-    grows = (seen.growth(pending_of(source)) or 0.0) > BLOCKED * rate + NOISE * counting
+    growth = seen.growth(pending_of(source))
+    grows = (growth or 0.0) > BLOCKED * rate + NOISE * counting
     is_full = (seen.busy or 0.0) >= FULL * subtasks
     keeps_up = rate > 0 and not (is_limited or grows or is_full)
     error = math.hypot(_error(seen, sent_by(source)), counting)
-    return SourceFlow(rate, error, is_limited, keeps_up)
+    return SourceFlow(rate, error, is_limited, keeps_up, growth is not None)
 
 
 def _full(processes: Mapping[str, int], before: Mapping[str, CpuTime]) -> set[str]:
@@ -229,7 +234,8 @@ def settle(
 def _check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow) -> None:
     """Raise FlinkError if a job is slower than before, and does not become faster.
 
-    A job that was held back may be slower if it keeps up now, because its backlog is gone.
+    A job that was held back may be slower if it keeps up now, because its backlog is gone; any job
+    may be if its sources report that nothing waits longer, because less arrives.
     """
     flow = source_flow(rest, job)
     for _ in range(MOST_LOOKS):
@@ -238,7 +244,7 @@ def _check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow) ->
         earlier, flow = flow, source_flow(rest, job)
         if flow is not None and not flow.rises(earlier, slower):
             break
-    if flow is None or (before.is_limited and flow.keeps_up):
+    if flow is None or (flow.keeps_up and (before.is_limited or flow.knows_backlog)):
         return
     changes = flow.slower(before) if settling.never_slower else {}
     if flow.rate < settling.least_rate * before.rate:
