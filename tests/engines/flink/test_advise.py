@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lazy_flink import Vertex, rates
 from shop_flink import CPU, OFFERS, ShopFlink, advised
 
 from streamplace.engines.flink.advise.advise import AdviceSettings, advise
@@ -272,3 +273,22 @@ def test_another_program_than_the_jobs_is_refused(
     settings = AdviceSettings(budget=Budget(None, 20_000), program=Program(Path("other.jar")))
     with pytest.raises(FlinkError, match="give the jar and the arguments"):
         advise(shop().rest, "job", "2x", OFFERS, settings)
+
+
+@pytest.mark.parametrize("status", ["RUNNING", "FINISHED"])
+def test_a_source_that_sends_nothing_is_planned_beside_one_that_does(
+    shop: Callable[..., ShopFlink], monkeypatch: pytest.MonkeyPatch, status: str
+) -> None:
+    """An empty topic, or a file that was read at the start."""
+    flink = shop()
+    silent = Vertex("Source: more", rates() | {"Source__more.numRecordsOut": 0})
+    flink.vertices = {"v3": silent, **flink.vertices}
+    flink.vertices["v1"].inputs = [("v0", "HASH"), ("v3", "HASH")]
+    usual = flink._vertex
+    more = {"v3": {"status": status}}
+    monkeypatch.setattr(flink, "_vertex", lambda v: usual(v) | more.get(v, {}))
+    advice = advised(flink)
+    assert advice.rate == pytest.approx(200)
+    assert advice.plan.machines == {"small": 1}
+    assert any("more" in note for note in advice.notes)
+    assert "src" in str(advice)

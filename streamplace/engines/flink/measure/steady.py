@@ -52,7 +52,7 @@ def seconds_running(document: Job) -> float:
 def check_rates(seen: JobProfile) -> None:
     """Raise UnsteadyJob if a source emits at different rates in both halves of the time."""
     for source in seen.sources:
-        if source.has_ended:
+        if not seen.tuples[source.id]:  # it is silent, or has ended
             continue
         activity = seen.activity[source.id]
         halves = emitted(source, activity)
