@@ -1,9 +1,14 @@
-"""CPU limits of TaskManagers on this machine, by quotas of their cgroups and by their cores."""
+"""CPU limits of TaskManagers on this machine, by quotas of their cgroups and by their cores.
+
+A TaskManager takes its CPU from a pool: the cgroup with the smallest quota, the cores that it is
+pinned to, or all cores of the machine. Several TaskManagers may share a pool.
+"""
 
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -50,14 +55,91 @@ class CpuTime(NamedTuple):
         return max(0.0, later.seconds - self.seconds) / max(later.moment - self.moment, 1e-9)
 
 
+class CpuPool(NamedTuple):
+    """CPU that one or several processes of this machine share.
+
+    Attributes
+    ----------
+    name
+        Cgroup, or cores, that limit it; empty for all cores of the machine.
+    cores
+        Maximum number of cores that they use together.
+    """
+
+    name: str
+    cores: float
+
+
+class CpuShare(NamedTuple):
+    """Part of a TaskManager in its pool.
+
+    Attributes
+    ----------
+    limit
+        Cores that it counts with.
+    pool
+        The CPU that it shares with other TaskManagers; None if it has a pool for itself.
+    is_limited
+        Whether a cgroup or pinning limits it, and not only the machine.
+    """
+
+    limit: float
+    pool: CpuPool | None = None
+    is_limited: bool = True
+
+    @property
+    def whole_cores(self) -> tuple[int, float]:
+        """Number of cores that represent it, and the part of a core's speed that each has."""
+        return whole_cores(self.limit)
+
+
 def cpu_limit(process: int) -> float | None:
     """Maximum number of cores of a process of this machine; None if there is no limit."""
-    quotas = [quota for folder in _groups(process) if (quota := _quota(folder)) is not None]
+    return min((pool.cores for pool in _limits(process)), default=None)
+
+
+def cpu_pool(process: int) -> CpuPool:
+    """Pool that limits a process of this machine most; the outermost of equal ones."""
+    pools = [*_limits(process), CpuPool("", float(os.cpu_count() or 1))]
+    return min(reversed(pools), key=lambda pool: pool.cores)
+
+
+def cpu_shares(processes: Mapping[str, int]) -> dict[str, CpuShare]:
+    """Part of every TaskManager of this machine in the CPU that it shares with others.
+
+    A TaskManager with a pool for itself has all of it. Others have equal parts of theirs, in whole
+    cores, and at least one if there is one. Those with pools of their own have a part of the
+    machine, too.
+    """
+    pools = {device: cpu_pool(process) for device, process in processes.items()}
+    number = Counter(pools.values())
+    shares = {}
+    for device, pool in pools.items():
+        members = number[pool] if pool.name else len(pools)
+        if members == 1:
+            shares[device] = CpuShare(pool.cores, None, bool(pool.name))
+        else:
+            shares[device] = CpuShare(_even(pool.cores, members), pool, bool(pool.name))
+    return shares
+
+
+def _even(cores: float, members: int) -> float:
+    """Cores of each member of a pool."""
+    return min(cores, max(1.0, cores // members))
+
+
+def _limits(process: int) -> list[CpuPool]:
+    """Everything that limits a process to a part of the machine, the innermost first."""
+    pools = [
+        CpuPool(str(folder), quota)
+        for folder in _groups(process)
+        if (quota := _quota(folder)) is not None
+    ]
     with suppress(OSError, AttributeError):  # it has ended; not every system pins processes
-        pinned = len(os.sched_getaffinity(process))
-        if pinned < (os.cpu_count() or pinned):
-            quotas.append(float(pinned))
-    return min(quotas, default=None)
+        pinned = os.sched_getaffinity(process)
+        if len(pinned) < (os.cpu_count() or len(pinned)):
+            pools.append(CpuPool(f"cores {sorted(pinned)}", float(len(pinned))))
+    return pools
 
 
 def throttling(process: int) -> Throttling:

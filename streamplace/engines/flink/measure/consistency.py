@@ -1,6 +1,5 @@
 """Consistency of a profile: the model's prediction for the measured placement against its rate."""
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -15,7 +14,7 @@ from streamplace.engines.flink.cpu.helpers import (
     cores_by_kind,
     java_itself,
 )
-from streamplace.engines.flink.cpu.limits import FULL, cpu_limit, whole_cores
+from streamplace.engines.flink.cpu.limits import FULL, CpuPool, CpuShare, cpu_shares
 from streamplace.engines.flink.cpu.task_cpu import ClusterInterval
 from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, slowness
 from streamplace.engines.flink.measure.key_shares import Shares
@@ -49,16 +48,24 @@ class Usage(NamedTuple):
     Attributes
     ----------
     limit
-        CPU limit in cores.
+        CPU limit in cores, or its part of one that it shares with others.
     kinds
         Cores by kind of thread.
     throttled
         Part of the periods of its quota in which it was throttled.
+    pool
+        The CPU that it shares with other TaskManagers; None if it has its CPU for itself.
     """
 
     limit: float
     kinds: Mapping[str, float]
     throttled: float
+    pool: CpuPool | None = None
+
+    @property
+    def share(self) -> CpuShare:
+        """Its part of the CPU of the machine."""
+        return CpuShare(self.limit, self.pool)
 
     @property
     def load(self) -> float:
@@ -217,11 +224,11 @@ def _cluster(present: Present, mips: float) -> Cluster:
     """Measured devices; the CPU of compilers is reserved, because operators could not use it."""
     devices = []
     for name, usage in present.usage.items():
-        cores, share = whole_cores(usage.limit)
+        cores, share = usage.share.whole_cores
         besides = present.java + usage.kinds.get(COMPILERS, 0.0)
         reserved = min(besides, 0.9 * usage.limit) * mips
         devices.append({"name": name, "mips": share * mips, "cores": cores, "reserved": reserved})
-    factor = slowness([one.limit for one in present.usage.values()])
+    factor = slowness(one.share for one in present.usage.values())
     sending = (present.sending or SendingCost(0.0, 0.0)).slower(factor)
     return cluster_from_tables(
         {
@@ -281,13 +288,10 @@ def present_of(
     if any(len(devices[task.id]) != task.parallelism for task in tasks):
         return None
     kinds = {device: cores_by_kind(loads) for device, loads in interval.loads.items()}
+    shares = cpu_shares(processes)
     usage = {
-        device: Usage(
-            cpu_limit(pid) or max(1.0, (os.cpu_count() or 1) // len(processes)),
-            kinds[device],
-            throttled[device],
-        )
-        for device, pid in processes.items()
+        device: Usage(share.limit, kinds[device], throttled[device], share.pool)
+        for device, share in shares.items()
     }
     flows = remote_flows(tasks, edges, activity, devices)
     return Present(
