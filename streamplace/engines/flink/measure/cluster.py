@@ -28,6 +28,8 @@ FRAMING = 0.05
 """Headers of Ethernet, TCP and Flink's buffers per byte of payload."""
 HEADROOM = 0.03
 """Part of every CPU and link that stays free, because bursts cannot use all of a full one."""
+MOST_RESERVED = 0.9
+"""Part of a device's CPU that is reserved at most; without any, nothing could be predicted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,8 @@ class MeasuredCluster:
         Core seconds per second that Java uses in each besides its tasks; None if not measured.
     reserved_for
         Purpose of the reserved CPU, in words.
+    notes
+        Sentences on devices on which more is used than they count with.
     is_bandwidth_assumed
         Whether the bandwidth is assumed. Then it is not below the speed of any card, so that two
         TaskManagers whose cards are known are limited by these alone.
@@ -85,6 +89,7 @@ class MeasuredCluster:
     java: float | None = None
     reserved_for: str = ""
     is_bandwidth_assumed: bool = False
+    notes: tuple[str, ...] = ()
 
     def cluster(self) -> Cluster:
         """Cluster with the resources that are available to operators and payloads."""
@@ -187,6 +192,7 @@ def measured_cluster(
     sending: SendingCost | None = None,
     beside: Mapping[str, float] | None = None,
     cards: Mapping[str, str] | None = None,
+    used: Mapping[str, float] | None = None,
 ) -> MeasuredCluster:
     """Cluster of the TaskManagers, with given values for what REST does not report.
 
@@ -205,13 +211,15 @@ def measured_cluster(
         Device → core seconds per second of jobs that stay where they are.
     cards
         Device → speed of its network card, "" for all; others are measured or assumed.
+    used
+        Device → cores that it uses now; None if that is not measured.
     """
     managers = rest.task_managers()
     if not managers:
         raise FlinkError(f"the Flink at {rest.url} has no TaskManager; start one")
     crowd = Counter(map(_host, managers))
     processes = processes_of(rest)
-    shares = cpu_shares(processes)
+    shares = cpu_shares(processes, used)
     factor = slowness(shares.values())
     cost = (sending or ASSUMED).slower(factor).rounded()
     usual, names = bandwidth or BANDWIDTH, [manager["id"] for manager in managers]
@@ -224,16 +232,25 @@ def measured_cluster(
         )
         for manager in managers
     ]
+    notes: list[str] = []
     if java is not None or beside:
         taken, speed = beside or {}, parsed_mips(mips)
+        wanted = {d.name: ((java or 0.0) + taken.get(d.name, 0.0)) * speed for d in devices}
+        most = {d.name: MOST_RESERVED * d.cores * parsed_mips(d.mips) for d in devices}
         devices = [
-            replace(d, reserved=float(f"{((java or 0.0) + taken.get(d.name, 0.0)) * speed:.3g}"))
-            for d in devices
+            replace(d, reserved=float(f"{min(wanted[d.name], most[d.name]):.3g}")) for d in devices
         ]
+        if over := [name for name in wanted if wanted[name] > most[name]]:
+            notes.append(
+                f"what is reserved on {listed(over)} is nearly all CPU that the model gives it, or "
+                f"more, so only {MOST_RESERVED:.0%} of that is"
+            )
     what = "Java takes besides the tasks" if java is not None else ""
     what += f"{' and ' if what else ''}jobs that stay take" if beside else ""
     is_assumed = bandwidth is None
-    return MeasuredCluster(rest.url, links, tuple(devices), cost, java, what, is_assumed)
+    return MeasuredCluster(
+        rest.url, links, tuple(devices), cost, java, what, is_assumed, tuple(notes)
+    )
 
 
 def unpinnable(rest: Rest) -> list[str]:
