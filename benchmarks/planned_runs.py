@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from streamplace import Cluster, StreamGraph, place, plan
+from streamplace.engines.flink.cpu.limits import CpuShare
 from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, slowness
 from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.errors import ProblemError
@@ -121,7 +122,7 @@ class JobFacts:
 
     def cluster(self, cores: Mapping[str, float]) -> Cluster:
         """Limited devices, as ``streamplace flink cluster`` writes them."""
-        slow = self.sending.slower(slowness(list(cores.values())))
+        slow = self.sending.slower(slowness(map(CpuShare, cores.values())))
         card = {"egress": BANDWIDTH, "ingress": BANDWIDTH, "reserved": self.java * MIPS}
         devices = [{"name": name, "mips": c * MIPS, **card} for name, c in cores.items()]
         return cluster_from_tables(

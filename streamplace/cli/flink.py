@@ -159,8 +159,8 @@ def cluster_(
     size, text = measured.cluster().n_devices, measured.as_toml()
     if measured.java is None:
         say("note: no TaskManager is on this machine, so the CPU that Java takes is not measured")
-    for assumption in measured.assumptions:
-        say(f"note: {assumption}")
+    for note in (*measured.assumptions, *measured.notes):
+        say(f"note: {note}")
     for device in unpinnable(rest):
         say(
             f"note: {device} offers no resource of its own, so nothing can be pinned to it; see: "

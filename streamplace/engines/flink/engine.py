@@ -124,7 +124,8 @@ class FlinkEngine:
         if cluster is None:
             java, sending = seen.background(len(self.rest.task_managers()))
             taken = cores_of_others(self.rest, job, seconds, seen.doubts)
-            measured = self._cluster(java, sending, taken)
+            measured = self._cluster(java, sending, taken, seen.used)
+            seen.doubts.extend(measured.notes)
             if seen.present is not None:
                 devices, shares = seen.present.devices, seen.shares
                 measured, raised = fast_enough(measured, graph, devices, shares)
@@ -253,10 +254,14 @@ class FlinkEngine:
         self.rest.cancel(job)
 
     def _cluster(
-        self, java: float | None, sending: SendingCost | None, taken: Mapping[str, float]
+        self,
+        java: float | None,
+        sending: SendingCost | None,
+        taken: Mapping[str, float],
+        used: Mapping[str, float] | None = None,
     ) -> MeasuredCluster:
         return measured_cluster(
-            self.rest, self.mips, self.bandwidth, java, sending, taken, self.cards
+            self.rest, self.mips, self.bandwidth, java, sending, taken, self.cards, used
         )
 
 

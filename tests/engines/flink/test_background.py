@@ -8,9 +8,10 @@ import pytest
 from fake_flink import FakeFlink
 from flink_documents import TASK_MANAGER, jobs
 
-from streamplace.engines.flink.cpu import background
+from streamplace.engines.flink.cpu import background, limits
 from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.cpu.background import background_between, remote_flows
+from streamplace.engines.flink.cpu.limits import CpuPool
 from streamplace.engines.flink.cpu.threads import JavaThread, listening_ports
 from streamplace.engines.flink.measure import cluster
 from streamplace.engines.flink.measure.cluster import HEADROOM, measured_cluster
@@ -83,7 +84,8 @@ def test_limits_of_task_managers_are_cores(monkeypatch: pytest.MonkeyPatch) -> N
     """A quarter of a core is a core of a quarter of the speed; what no quota holds has all."""
     two = {**MANAGER, "id": "b", "hardware": {"cpuCores": 4}}
     monkeypatch.setattr(cluster, "processes_of", lambda rest: {"a": 1, "b": 2})
-    monkeypatch.setattr(cluster, "cpu_limit", {1: 0.25, 2: None}.get)
+    pools = {1: CpuPool("quota", 0.25), 2: CpuPool("", 4.0)}
+    monkeypatch.setattr(limits, "cpu_pool", pools.__getitem__)
     devices = measured_cluster(flink(MANAGER, two), "1000 MIPS", "1 Gbps").cluster().devices
     assert devices.mips.tolist() == pytest.approx([(1 - HEADROOM) * speed for speed in (250, 1000)])
     assert devices.cores.tolist() == [1, 2]

@@ -8,11 +8,12 @@ import pytest
 from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, doubts, rates
 from shop_flink import CPU, shop_vertices
 
-from streamplace.engines.flink.cpu import task_cpu
+from streamplace.engines.flink.cpu import limits, task_cpu
 from streamplace.engines.flink.cpu import threads as processes
+from streamplace.engines.flink.cpu.limits import CpuPool
 from streamplace.engines.flink.cpu.received import ReceivedTask
 from streamplace.engines.flink.cpu.threads import JavaThread
-from streamplace.engines.flink.measure import consistency, job_watch
+from streamplace.engines.flink.measure import job_watch
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.rest.client import FlinkError
@@ -212,7 +213,7 @@ def test_a_source_whose_task_manager_is_full_may_have_more_to_emit(
 ) -> None:
     """It waits for a core, not for those that it sends to, so nothing holds it back visibly."""
     assert not profile(shop(threads).rest, "job", 10).is_limited
-    monkeypatch.setattr(consistency, "cpu_limit", lambda process: sum(CPU.values()))
+    monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool("own", sum(CPU.values())))
     seen = profile(shop(threads).rest, "job", 10)
     assert seen.is_limited
     told = str(seen.graph(MIPS).attributes["unmeasured"])
@@ -224,7 +225,7 @@ def test_a_backlog_says_whether_a_source_keeps_up(
     threads: Clock, monkeypatch: pytest.MonkeyPatch, growth: float, falls_behind: bool
 ) -> None:
     """However full its TaskManager is."""
-    monkeypatch.setattr(consistency, "cpu_limit", lambda process: sum(CPU.values()))
+    monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool("own", sum(CPU.values())))
     flink = shop(threads)
     flink.counted["v0"] = {"Source__src.pendingRecords": 5000.0}
     flink.vertices["v0"].rates["Source__src.pendingRecords"] = growth
@@ -239,7 +240,7 @@ def test_a_large_backlog_is_worked_off_as_fast_as_cpu_allows(
     threads: Clock, monkeypatch: pytest.MonkeyPatch, cores: float, is_limited: bool
 ) -> None:
     """Where it shrinks slowly, more CPU would make it shrink faster, if there is none left."""
-    monkeypatch.setattr(consistency, "cpu_limit", lambda process: cores)
+    monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool("own", cores))
     flink = shop(threads)
     flink.counted["v0"] = {"Source__src.pendingRecords": 5e8}
     flink.vertices["v0"].rates["Source__src.pendingRecords"] = -50.0

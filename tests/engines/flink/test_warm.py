@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates
 
-from streamplace.engines.flink.cpu import task_cpu
+from streamplace.engines.flink.cpu import limits, task_cpu
+from streamplace.engines.flink.cpu.limits import CpuPool
 from streamplace.engines.flink.cpu.threads import JavaThread
-from streamplace.engines.flink.measure import consistency, job_watch
+from streamplace.engines.flink.measure import job_watch
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.consistency import Present, Usage
 from streamplace.engines.flink.measure.constant_loads import LoadWindow
@@ -92,7 +93,7 @@ def warming(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Warming:
     monkeypatch.setattr(profiling, "python_workers", lambda processes: 0)
     monkeypatch.setattr(task_cpu, "java_threads", made.threads)
     monkeypatch.setattr(task_cpu, "received_tasks", lambda process: [])
-    monkeypatch.setattr(consistency, "cpu_limit", lambda process: 0.15)
+    monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool("own", 0.15))
     return made
 
 

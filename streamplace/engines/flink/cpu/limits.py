@@ -1,15 +1,29 @@
-"""CPU limits of TaskManagers on this machine, by quotas of their cgroups and by their cores."""
+"""CPU limits of TaskManagers on this machine, by quotas of their cgroups and by their cores.
+
+A TaskManager takes its CPU from a pool: the cgroup with the smallest quota, the cores that it is
+pinned to, or all cores of the machine. Several TaskManagers may share a pool, and each may use what
+the others leave idle. Devices of the model share nothing, so each has a part of the pool:
+
+- an equal part in whole cores, at least one;
+- if it uses more now, as many whole cores as it uses. If these do not fit into the pool, or the
+  pool is full, it has exactly what it uses, and the others have at most equal parts of the rest.
+
+So no measured placement uses more than the model allows it, and where a pool is full, the parts
+have no more CPU together than the pool. None of its TaskManagers is full before the pool is.
+"""
 
 import math
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 FULL = 0.95
 """A TaskManager that uses this part of its CPU has no CPU left."""
+LEAST_CORES = 0.01
+"""What every TaskManager has at least in the model, however full its machine is."""
 _ROOT = Path("/sys/fs/cgroup")
 
 
@@ -50,14 +64,130 @@ class CpuTime(NamedTuple):
         return max(0.0, later.seconds - self.seconds) / max(later.moment - self.moment, 1e-9)
 
 
+class CpuPool(NamedTuple):
+    """CPU that one or several processes of this machine share.
+
+    Attributes
+    ----------
+    name
+        Cgroup, or cores, that limit it; empty for all cores of the machine.
+    cores
+        Maximum number of cores that they use together.
+    """
+
+    name: str
+    cores: float
+
+
+class CpuShare(NamedTuple):
+    """Part of a TaskManager in its pool.
+
+    Attributes
+    ----------
+    limit
+        Cores that it counts with.
+    pool
+        The CPU that it shares with other TaskManagers; None if it has a pool for itself.
+    used
+        Cores of the pool that all of them use together.
+    is_limited
+        Whether a cgroup or pinning limits it, and not only the machine.
+    """
+
+    limit: float
+    pool: CpuPool | None = None
+    used: float = 0.0
+    is_limited: bool = True
+
+    @property
+    def whole_cores(self) -> tuple[int, float]:
+        """Number of cores that represent it, and the part of a core's speed that each has.
+
+        A shared pool limits no single thread, so a limit of a core or more is rounded down to whole
+        cores there, which are at least as fast as a core.
+        """
+        if self.pool is None:
+            return whole_cores(self.limit)
+        cores = max(1, math.floor(self.limit + 1e-9))
+        return cores, self.limit / cores
+
+
 def cpu_limit(process: int) -> float | None:
     """Maximum number of cores of a process of this machine; None if there is no limit."""
-    quotas = [quota for folder in _groups(process) if (quota := _quota(folder)) is not None]
+    return min((pool.cores for pool in _limits(process)), default=None)
+
+
+def cpu_pool(process: int) -> CpuPool:
+    """Pool that limits a process of this machine most; the outermost of equal ones."""
+    pools = [*_limits(process), CpuPool("", float(os.cpu_count() or 1))]
+    return min(reversed(pools), key=lambda pool: pool.cores)
+
+
+def cpu_shares(
+    processes: Mapping[str, int], used: Mapping[str, float] | None = None
+) -> dict[str, CpuShare]:
+    """Part of every TaskManager of this machine in the CPU that it shares with others.
+
+    TaskManagers with pools of their own also have parts of the machine, which nobody else gets.
+
+    Parameters
+    ----------
+    used
+        TaskManager → cores that it uses now; None if that is not measured.
+    """
+    taken = {device: (used or {}).get(device, 0.0) for device in processes}
+    pools = {device: cpu_pool(process) for device, process in processes.items()}
+    shares = {}
+    for pool in set(pools.values()):
+        own = {device for device, one in pools.items() if one == pool}
+        members = {d: taken[d] for d in taken if d in own or not pool.name}
+        parts = _parts(members, pool.cores)
+        is_shared, is_limited = len(members) > 1, bool(pool.name)
+        for device in own:
+            shares[device] = CpuShare(
+                parts[device],
+                pool if is_shared else None,
+                math.fsum(members.values()),
+                is_limited,
+            )
+    return {device: shares[device] for device in processes}
+
+
+def _parts(used: Mapping[str, float], cores: float) -> dict[str, float]:
+    """Cores of the members of a pool, by what they use: see the top of this module.
+
+    >>> _parts({"a": 1.6, "b": 0.1, "c": 0.1}, 4.0), _parts({"a": 1.25, "b": 0.5}, 2.0)
+    ({'a': 2.0, 'b': 1.0, 'c': 1.0}, {'a': 1.25, 'b': 0.75})
+    >>> _parts({"a": 0.5, "b": 0.0}, 4.0), _parts({"a": 0.5, "b": 0.0, "c": 0.0}, 2.0)
+    ({'a': 2.0, 'b': 2.0}, {'a': 1.0, 'b': 1.0, 'c': 1.0})
+    """
+    if len(used) == 1:
+        return dict.fromkeys(used, cores)
+    even = min(cores, max(1.0, cores // len(used)))
+    is_full = math.fsum(used.values()) >= FULL * cores
+    left = cores if is_full else max(cores, len(used) * even)
+    parts = {d: max(even, float(math.ceil(own))) if own > even else even for d, own in used.items()}
+    if math.fsum(parts.values()) <= left:
+        return parts
+    ranked = sorted(used, key=used.__getitem__, reverse=True)
+    for members, device in zip(range(len(used), 0, -1), ranked, strict=True):
+        parts[device] = max(used[device], min(even, left / members), LEAST_CORES)
+        left -= parts[device]
+    return parts
+
+
+def _limits(process: int) -> list[CpuPool]:
+    """Everything that limits a process to a part of the machine, the innermost first."""
+    pools = [
+        CpuPool(str(folder), quota)
+        for folder in _groups(process)
+        if (quota := _quota(folder)) is not None
+    ]
     with suppress(OSError, AttributeError):  # it has ended; not every system pins processes
-        pinned = len(os.sched_getaffinity(process))
-        if pinned < (os.cpu_count() or pinned):
-            quotas.append(float(pinned))
-    return min(quotas, default=None)
+        pinned = os.sched_getaffinity(process)
+        if len(pinned) < (os.cpu_count() or len(pinned)):
+            pools.append(CpuPool(f"cores {sorted(pinned)}", float(len(pinned))))
+    return pools
 
 
 def throttling(process: int) -> Throttling:

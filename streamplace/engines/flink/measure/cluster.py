@@ -1,13 +1,13 @@
 """A running Flink as a cluster: every TaskManager is a device."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any
 from urllib.parse import urlsplit
 
-from streamplace.engines.flink.cpu.limits import cpu_limit, whole_cores
+from streamplace.engines.flink.cpu.limits import CpuShare, cpu_shares
 from streamplace.engines.flink.cpu.threads import processes_of
 from streamplace.engines.flink.measure.cards import ASSUMED as ASSUMED_SPEED
 from streamplace.engines.flink.measure.cards import GIVEN, Card, cards_of
@@ -28,6 +28,8 @@ FRAMING = 0.05
 """Headers of Ethernet, TCP and Flink's buffers per byte of payload."""
 HEADROOM = 0.03
 """Part of every CPU and link that stays free, because bursts cannot use all of a full one."""
+MOST_RESERVED = 0.9
+"""Part of a device's CPU that is reserved at most; without any, nothing could be predicted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class MeasuredDevice:
     memory
         Bytes; None if Flink does not report it.
     limit
-        CPU limit of its cgroup, in cores; None if there is none.
+        CPU limit of its cgroup, in cores, or its part of it; None if there is none.
     reserved
         MIPS that are not available to the job; None if not measured.
     card
@@ -73,6 +75,8 @@ class MeasuredCluster:
         Core seconds per second that Java uses in each besides its tasks; None if not measured.
     reserved_for
         Purpose of the reserved CPU, in words.
+    notes
+        Sentences on devices on which more is used than they count with.
     is_bandwidth_assumed
         Whether the bandwidth is assumed. Then it is not below the speed of any card, so that two
         TaskManagers whose cards are known are limited by these alone.
@@ -85,6 +89,7 @@ class MeasuredCluster:
     java: float | None = None
     reserved_for: str = ""
     is_bandwidth_assumed: bool = False
+    notes: tuple[str, ...] = ()
 
     def cluster(self) -> Cluster:
         """Cluster with the resources that are available to operators and payloads."""
@@ -187,11 +192,12 @@ def measured_cluster(
     sending: SendingCost | None = None,
     beside: Mapping[str, float] | None = None,
     cards: Mapping[str, str] | None = None,
+    used: Mapping[str, float] | None = None,
 ) -> MeasuredCluster:
     """Cluster of the TaskManagers, with given values for what REST does not report.
 
-    A TaskManager on this machine has the CPU limit of its cgroup, if any. Others share the cores of
-    their host evenly.
+    TaskManagers on this machine have their parts by `cpu_shares`. Others share the cores of their
+    host evenly.
 
     Parameters
     ----------
@@ -205,35 +211,46 @@ def measured_cluster(
         Device → core seconds per second of jobs that stay where they are.
     cards
         Device → speed of its network card, "" for all; others are measured or assumed.
+    used
+        Device → cores that it uses now; None if that is not measured.
     """
     managers = rest.task_managers()
     if not managers:
         raise FlinkError(f"the Flink at {rest.url} has no TaskManager; start one")
     crowd = Counter(map(_host, managers))
     processes = processes_of(rest)
-    limits = {device: cpu_limit(pid) for device, pid in processes.items()}
-    factor = slowness([limit for limit in limits.values() if limit is not None])
+    shares = cpu_shares(processes, used)
+    factor = slowness(shares.values())
     cost = (sending or ASSUMED).slower(factor).rounded()
     usual, names = bandwidth or BANDWIDTH, [manager["id"] for manager in managers]
     own = cards_of(names, cards or {}, processes, usual)
     links = bandwidth or _fastest([usual, *(card.speed for card in own.values())])
     devices = [
         replace(
-            _device(manager, mips, crowd[_host(manager)], limits.get(manager["id"])),
+            _device(manager, mips, crowd[_host(manager)], shares.get(manager["id"])),
             card=own[manager["id"]],
         )
         for manager in managers
     ]
+    notes: list[str] = []
     if java is not None or beside:
         taken, speed = beside or {}, parsed_mips(mips)
+        wanted = {d.name: ((java or 0.0) + taken.get(d.name, 0.0)) * speed for d in devices}
+        most = {d.name: MOST_RESERVED * d.cores * parsed_mips(d.mips) for d in devices}
         devices = [
-            replace(d, reserved=float(f"{((java or 0.0) + taken.get(d.name, 0.0)) * speed:.3g}"))
-            for d in devices
+            replace(d, reserved=float(f"{min(wanted[d.name], most[d.name]):.3g}")) for d in devices
         ]
+        if over := [name for name in wanted if wanted[name] > most[name]]:
+            notes.append(
+                f"what is reserved on {listed(over)} is nearly all CPU that the model gives it, or "
+                f"more, so only {MOST_RESERVED:.0%} of that is"
+            )
     what = "Java takes besides the tasks" if java is not None else ""
     what += f"{' and ' if what else ''}jobs that stay take" if beside else ""
     is_assumed = bandwidth is None
-    return MeasuredCluster(rest.url, links, tuple(devices), cost, java, what, is_assumed)
+    return MeasuredCluster(
+        rest.url, links, tuple(devices), cost, java, what, is_assumed, tuple(notes)
+    )
 
 
 def unpinnable(rest: Rest) -> list[str]:
@@ -246,14 +263,14 @@ def is_pinnable(manager: Mapping[str, Any]) -> bool:
     return resource(manager["id"]) in manager["totalResource"].get("extendedResources", {})
 
 
-def slowness(limits: Sequence[float]) -> float:
+def slowness(shares: Iterable[CpuShare]) -> float:
     """Mean seconds that cores of limited devices need for the work of one second of a full core.
 
-    >>> slowness([0.25, 0.25]), slowness([])
+    >>> slowness([CpuShare(0.25), CpuShare(0.25)]), slowness([])
     (4.0, 1.0)
     """
-    shares = [whole_cores(limit)[1] for limit in limits]
-    return len(shares) / sum(shares) if shares else 1.0
+    speeds = [share.whole_cores[1] for share in shares]
+    return len(speeds) / sum(speeds) if speeds else 1.0
 
 
 def _fastest(speeds: Sequence[str]) -> str:
@@ -261,14 +278,17 @@ def _fastest(speeds: Sequence[str]) -> str:
     return max(speeds, key=bandwidth_bps)
 
 
-def _device(manager: dict[str, Any], mips: str, crowd: int, limit: float | None) -> MeasuredDevice:
-    """Device of a TaskManager that shares its host with ``crowd`` - 1 others."""
+def _device(
+    manager: dict[str, Any], mips: str, crowd: int, share: CpuShare | None
+) -> MeasuredDevice:
+    """Device of a TaskManager; without a share, it shares its host with ``crowd`` - 1 others."""
     most, memory = manager["hardware"]["cpuCores"], manager["memoryConfiguration"]
     name, size = str(manager["id"]), memory.get("totalProcessMemory")
-    if limit is None or limit >= most:
+    if share is None:
         return MeasuredDevice(name, mips, max(1, most // crowd), size)
-    cores, share = whole_cores(limit)
-    return MeasuredDevice(name, f"{share * parsed_mips(mips):g} MIPS", cores, size, limit)
+    cores, speed = share.whole_cores
+    own = mips if speed == 1 else f"{speed * parsed_mips(mips):g} MIPS"
+    return MeasuredDevice(name, own, cores, size, share.limit if share.is_limited else None)
 
 
 def _given(device: MeasuredDevice) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Consistency of a profile: the model's prediction for the measured placement against its rate."""
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -15,9 +14,9 @@ from streamplace.engines.flink.cpu.helpers import (
     cores_by_kind,
     java_itself,
 )
-from streamplace.engines.flink.cpu.limits import FULL, cpu_limit, whole_cores
+from streamplace.engines.flink.cpu.limits import FULL, CpuPool, CpuShare, cpu_shares
 from streamplace.engines.flink.cpu.task_cpu import ClusterInterval
-from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, slowness
+from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, MOST_RESERVED, slowness
 from streamplace.engines.flink.measure.key_shares import Shares
 from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.measure.sending_cost import SendingCost, sending_cost
@@ -49,21 +48,38 @@ class Usage(NamedTuple):
     Attributes
     ----------
     limit
-        CPU limit in cores.
+        CPU limit in cores, or its part of one that it shares with others.
     kinds
         Cores by kind of thread.
     throttled
         Part of the periods of its quota in which it was throttled.
+    pool
+        The CPU that it shares with other TaskManagers; None if it has its CPU for itself.
+    used
+        Cores of the pool that all of them used together.
     """
 
     limit: float
     kinds: Mapping[str, float]
     throttled: float
+    pool: CpuPool | None = None
+    used: float = 0.0
+
+    @property
+    def share(self) -> CpuShare:
+        """Its part of the CPU of the machine."""
+        return CpuShare(self.limit, self.pool, self.used)
+
+    @property
+    def available(self) -> float:
+        """Cores that it has, together with those that share them."""
+        return self.limit if self.pool is None else self.pool.cores
 
     @property
     def load(self) -> float:
-        """Part of its CPU that was used."""
-        return sum(self.kinds.values()) / self.limit
+        """Part of its CPU that was used, by all that share it."""
+        used = sum(self.kinds.values()) if self.pool is None else self.used
+        return used / self.available
 
     @property
     def is_full(self) -> bool:
@@ -217,11 +233,11 @@ def _cluster(present: Present, mips: float) -> Cluster:
     """Measured devices; the CPU of compilers is reserved, because operators could not use it."""
     devices = []
     for name, usage in present.usage.items():
-        cores, share = whole_cores(usage.limit)
+        cores, share = usage.share.whole_cores
         besides = present.java + usage.kinds.get(COMPILERS, 0.0)
-        reserved = min(besides, 0.9 * usage.limit) * mips
+        reserved = min(besides, MOST_RESERVED * usage.limit) * mips
         devices.append({"name": name, "mips": share * mips, "cores": cores, "reserved": reserved})
-    factor = slowness([one.limit for one in present.usage.values()])
+    factor = slowness(one.share for one in present.usage.values())
     sending = (present.sending or SendingCost(0.0, 0.0)).slower(factor)
     return cluster_from_tables(
         {
@@ -249,8 +265,9 @@ def _unsteady(slowest: float, fastest: float) -> list[str]:
 def _causes(usage: Mapping[str, Usage]) -> list[str]:
     """Sentences on the fullest TaskManager, with the CPU that the model leaves out."""
     device, top = max(usage.items(), key=lambda pair: pair[1].load)
-    text = f"{quoted(device)} took {top.load:.0%} of its CPU"
-    parts = {kind: top.kinds.get(kind, 0.0) / top.limit for kind in _NOT_OPERATORS}
+    sharers = "" if top.pool is None else " and the TaskManagers that share it"
+    text = f"{quoted(device)}{sharers} took {top.load:.0%} of its CPU"
+    parts = {kind: top.kinds.get(kind, 0.0) / top.available for kind in _NOT_OPERATORS}
     shares = [f"{kind} {part:.0%}" for kind, part in parts.items() if part >= NOTABLE]
     causes = [f"{text}, of which {', '.join(shares)}" if shares else text]
     if top.throttled >= NOTABLE:
@@ -281,13 +298,10 @@ def present_of(
     if any(len(devices[task.id]) != task.parallelism for task in tasks):
         return None
     kinds = {device: cores_by_kind(loads) for device, loads in interval.loads.items()}
+    shares = cpu_shares(processes, {d: sum(kinds[d].values()) for d in processes})
     usage = {
-        device: Usage(
-            cpu_limit(pid) or max(1.0, (os.cpu_count() or 1) // len(processes)),
-            kinds[device],
-            throttled[device],
-        )
-        for device, pid in processes.items()
+        device: Usage(share.limit, kinds[device], throttled[device], share.pool, share.used)
+        for device, share in shares.items()
     }
     flows = remote_flows(tasks, edges, activity, devices)
     return Present(

@@ -145,6 +145,12 @@ class JobProfile:
     def _why_behind(self, source: FlinkTask) -> str | None:
         return why_behind(source, self.activity[source.id], self.tuples[source.id], self.present)
 
+    @property
+    def used(self) -> dict[str, float]:
+        """TaskManager on this machine → cores that it uses."""
+        usage = {} if self.present is None else self.present.usage
+        return {device: sum(one.kinds.values()) for device, one in usage.items()}
+
     def background(self, managers: int) -> tuple[float | None, SendingCost | None]:
         """Cores that Java itself uses in each TaskManager, and the cost of remote tuples.
 
