@@ -13,6 +13,8 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
 
 P = TypeVar("P", contravariant=True)
+NEGLIGIBLE = 1e-6
+"""Share of the rate of all sources below which some count as silent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ class Measurement:
         Relative error of comparisons of layouts because the job was not warm; 0 if it was.
     shares
         Operator whose subtasks are uneven → part of its tuples that each of them takes in.
+    held_back
+        Sources that were held back, if it is known which.
     """
 
     graph: StreamGraph
@@ -41,6 +45,15 @@ class Measurement:
     notes: tuple[str, ...] = ()
     drift: float = 0.0
     shares: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    held_back: frozenset[str] = frozenset()
+
+    @property
+    def kept_rate(self) -> float:
+        """Tuples/s of the sources that keep up while others are held back; 0 if none or all do."""
+        operators, total = self.graph.operators, self.graph.source_rate
+        rates = zip(operators.name, operators.rate.tolist(), strict=True)
+        held = sum(rate for name, rate in rates if name in self.held_back)
+        return total - held if NEGLIGIBLE < held / total < 1 - NEGLIGIBLE else 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,7 +134,15 @@ class FlinkEngine:
                 seen.doubts.append(measured.unmeasured_sending)
             cluster = measured.cluster()
         doubts = tuple(seen.doubts)
-        return Measurement(graph, cluster, seen.is_limited, doubts, seen.drift.mix, seen.shares)
+        return Measurement(
+            graph,
+            cluster,
+            seen.is_limited,
+            doubts,
+            seen.drift.mix,
+            seen.shares,
+            seen.held_back,
+        )
 
     def cluster(
         self, job: str | None = None, seconds: float = 10.0, *, beside: Sequence[str] = ()

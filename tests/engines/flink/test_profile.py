@@ -208,6 +208,18 @@ def test_what_is_doubtful_is_told(clock: Clock) -> None:
     assert graph.charged_ipt[1] == pytest.approx(0.2 / 100 * MIPS * 1e6)
 
 
+@pytest.mark.parametrize(("first", "second"), [(0.0, 0.0), (1.5, 0.0), (0.0, 1.5), (1.5, 1.5)])
+def test_it_is_told_which_sources_are_held_back(clock: Clock, first: float, second: float) -> None:
+    flink = shop(clock, blocked=first)
+    other = rates(0, 5, 0, 5 * 400, busy=0.01, blocked=second)
+    flink.vertices["v3"] = Vertex("Source: other", {**other, "Source__other.numRecordsOut": 5.0})
+    flink.vertices["v1"].inputs = [("v0", "HASH"), ("v3", "HASH")]
+    seen = profile(flink.rest, "job", 10)
+    assert seen.held_back == {n for n, part in (("src", first), ("other", second)) if part}
+    assert seen.is_limited is bool(first or second)
+    assert seen.held_back <= set(seen.graph(MIPS))
+
+
 def test_a_source_whose_task_manager_is_full_may_have_more_to_emit(
     threads: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

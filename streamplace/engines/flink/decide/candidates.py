@@ -4,8 +4,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import inf
+from typing import NamedTuple
 
-from streamplace.engines.flink.decide.capacity import capacity
+import numpy as np
+
+from streamplace.engines.flink.decide.capacity import Limit, capacity, first_limit
 from streamplace.engines.flink.decide.decision import (
     MEASURED,
     PREDICTED,
@@ -14,6 +17,12 @@ from streamplace.engines.flink.decide.decision import (
     decide,
     interval,
     moved_subtasks,
+)
+from streamplace.engines.flink.decide.held_back import (
+    DividedLoads,
+    divided_loads,
+    rows_of,
+    with_rates,
 )
 from streamplace.engines.flink.decide.layouts import (
     MODE_SETTING,
@@ -41,7 +50,10 @@ from streamplace.objectives.conditions import composed_objective
 from streamplace.placers.registry import USUAL_BUDGET, Budget
 
 SATURATING = 2.0
-"""The search is repeated for this multiple of the rate that it found, until it finds less."""
+"""The search is repeated for this multiple of the rate that it found, until it finds less.
+
+Only the part of held-back sources is multiplied if the rates of the others do not change.
+"""
 MOST_RAISES = 8
 PRESENT, EVEN, FOUND = "the present layout", "an even spread", "the layout that was found"
 SPREAD_OUT = "cluster.evenly-spread-out-slots"
@@ -92,40 +104,113 @@ class Question:
         return [name for name in names if name not in self.occupied]
 
 
+class _Carried(NamedTuple):
+    """Tuples/s that a layout carries, and those of them that no layout changes."""
+
+    rate: float
+    kept: float
+
+
 class Judge:
     """Predicts the rates of a job's layouts.
 
     If the sources are held back now, or emit more than the model allows the present layout,
     predictions are scaled so that the present layout carries the measured rate.
 
+    The rates of all sources change together, except where some are held back and as much is asked
+    for as possible: then only theirs do, see `streamplace.engines.flink.decide.held_back`.
+
     Attributes
     ----------
     rate
         Tuples/s for which the job is placed; None for as much as possible.
+    kept
+        Tuples/s of sources whose rates do not change; 0 if those of all sources do.
     scale
-        Factor by which predictions are scaled.
+        What the present layout was measured to carry, relative to what the model says.
     """
 
-    def __init__(self, question: Question) -> None:
+    def __init__(self, question: Question, scale: float | None = None) -> None:
+        """Compare the model with the present layout, unless its scale is known."""
         measured, rate = question.measured, question.rate
         self._question, graph = question, measured.graph
+        self.kept = measured.kept_rate if rate is None else 0.0
         if rate is None and not measured.is_limited:
             rate = graph.source_rate
         self.rate = rate
         self._present = names_of(graph, question.present)
-        now = self.carried(self._present)
-        is_known = 0 < now < inf and (measured.is_limited or now < graph.source_rate)
-        self.scale = graph.source_rate / now if is_known else 1.0
+        if scale is None:
+            scale = self._scale_of_held_back() if self.kept else None
+            if scale is None:
+                self.kept, scale = 0.0, self._scale_of_all()
+        self.scale = scale
+
+    def _scale_of_held_back(self) -> float | None:
+        """Scale if the rates of held-back sources change alone; None if the model denies it."""
+        loads = self._divided(self._present)
+        scale = loads.fullest
+        return scale if 0 < scale < inf and loads.limit(scale) is not None else None
+
+    def _scale_of_all(self) -> float:
+        measured = self._question.measured
+        rate, now = measured.graph.source_rate, self._carried_together(self._present)
+        is_known = 0 < now < inf and (measured.is_limited or now < rate)
+        return rate / now if is_known else 1.0
 
     def carried(self, layout: Layout) -> float:
-        """Tuples/s that a layout carries, by the model without scaling."""
-        measured = self._question.measured
-        graph = measured.graph
-        return graph.source_rate * capacity(graph, measured.cluster, layout, measured.shares)
+        """Tuples/s that a layout carries."""
+        return self._carried(layout).rate
 
     def carried_if_pinned(self, layout: Layout) -> float:
         """Tuples/s that a layout carries at least, whichever of its subtasks Flink puts where."""
         return min(map(self.carried, possible_orders(layout, self._question.measured.shares)))
+
+    def by_model(self, layout: Layout) -> float:
+        """Total rate up to which a layout carries the graph `at_rate`, if it is pinned."""
+        orders = possible_orders(layout, self._question.measured.shares)
+        return min(map(self.carried if self.kept else self._carried_together, orders))
+
+    def at_rate(self, rate: float) -> StreamGraph:
+        """Graph that the model must carry for a total rate.
+
+        The rate is not scaled if the rates of all sources change together.
+        """
+        measured = self._question.measured
+        graph = measured.graph
+        if not self.kept:
+            return graph.at_rate(rate)
+        factor = (rate - self.kept) / (graph.source_rate - self.kept)
+        factors = np.where(rows_of(graph, measured.held_back), factor, 1.0)
+        return with_rates(graph, factors / self.scale * graph.operators.rate)
+
+    def _carried(self, layout: Layout) -> _Carried:
+        measured = self._question.measured
+        if self.kept:
+            limit = self._divided(layout).limit(self.scale)
+            if limit is not None:
+                held = measured.graph.source_rate - self.kept
+                more = held / limit.load if limit.load else inf
+                return _Carried(self.kept + more, self.kept)
+        return _Carried(self.scale * self._carried_together(layout), 0.0)
+
+    def limit(self, layout: Layout) -> Limit:
+        """Resource that limits a layout first, of those that sources with changing rates use."""
+        measured = self._question.measured
+        limit = self._divided(layout).limit(self.scale) if self.kept else None
+        if limit is not None:
+            return limit
+        return first_limit(measured.graph, measured.cluster, layout, measured.shares)
+
+    def _carried_together(self, layout: Layout) -> float:
+        """Tuples/s if the rates of all sources change, by the model without scaling."""
+        measured = self._question.measured
+        graph = measured.graph
+        return graph.source_rate * capacity(graph, measured.cluster, layout, measured.shares)
+
+    def _divided(self, layout: Layout) -> DividedLoads:
+        measured = self._question.measured
+        graph, cluster = measured.graph, measured.cluster
+        return divided_loads(graph, cluster, layout, measured.held_back, measured.shares)
 
     def pinned(self, name: str, layout: Layout) -> Candidate:
         """Return a layout that is pinned: Flink decides which subtask runs where."""
@@ -147,15 +232,17 @@ class Judge:
         width: float,
         mode: Mode | None = None,
     ) -> Candidate:
-        values = [self.scale * self.carried(layout) for layout in places]
+        carried = [self._carried(layout) for layout in places]
+        values, kept = [one.rate for one in carried], [one.kept for one in carried]
         middle = sorted(range(len(places)), key=values.__getitem__)[(len(places) - 1) // 2]
         return Candidate(
             name,
             places[middle],
-            interval(values, width).up_to(inf if self.rate is None else self.rate),
+            interval(values, width, kept).up_to(inf if self.rate is None else self.rate),
             moved_subtasks(self._present, places[middle]),
             mode,
             is_configured=mode is not None and mode == self._question.configured,
+            kept=kept[middle],
         )
 
 
@@ -213,16 +300,16 @@ def searched(
     best: Layout = {}
     carried = 0.0
     for _ in range(MOST_RAISES):
-        problem = Problem(graph.at_rate(asked), cluster, Constraints(allowed=only))
+        problem = Problem(judge.at_rate(asked), cluster, Constraints(allowed=only))
         if question.spreads:
             problem = expand(problem.graph).problem(problem)
         result = placer.place(problem, judged_by, seed=seed, budget=budget or USUAL_BUDGET)
         vectors = vectors_of(result.placement.as_dict(), graph.operators.parallel)
         places = names_of(graph, vectors)
-        found = judge.carried_if_pinned(places)
+        found = judge.by_model(places)
         if not best or found > carried:
             best, carried = places, found
-        more = SATURATING * carried
+        more = judge.kept + SATURATING * (carried - judge.kept)
         if judge.rate is not None or carried < asked or more > LARGEST:
             break
         asked = more

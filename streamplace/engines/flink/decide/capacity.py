@@ -1,5 +1,6 @@
 """Capacity: share of the source rates that a layout of a job carries, by the model."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -7,9 +8,9 @@ import numpy as np
 from streamplace.engines.flink.measure.key_shares import Shares
 from streamplace.engines.flink.program.chains import unfused
 from streamplace.engines.flink.rest.client import FlinkError
-from streamplace.model.arrays import Floats
+from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.cluster import Cluster
-from streamplace.model.expansion import expand
+from streamplace.model.expansion import Expansion, expand
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
@@ -59,6 +60,54 @@ def first_limit(
     """Return the resource that limits a placement of subtasks first."""
     from streamsim import bottleneck, resource_loads
 
+    job = placed(graph, cluster, devices, shares)
+    instance = job.problem.instance
+    worst = bottleneck(resource_loads(instance, job.placement))
+    there = np.empty(0, np.int64)
+    if worst.kind in ("device", "core"):
+        there = job.on(worst.device)
+        kind = instance.device_type[worst.device]
+        if worst.kind == "core":
+            there = there[[int(np.argmax(instance.core_pressure[there, kind]))]]
+    return Limit(worst.load, job.cpu(there))
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedJob:
+    """A job whose subtasks are on devices.
+
+    Attributes
+    ----------
+    problem
+        The problem of placing its subtasks.
+    placement
+        [S] device of each subtask.
+    """
+
+    expansion: Expansion
+    problem: Problem
+    placement: Ints
+
+    def on(self, device: int) -> Longs:
+        """Subtasks on a device."""
+        return np.flatnonzero(self.placement == device)
+
+    def cpu(self, subtasks: Longs) -> Floats:
+        """[N] load that some subtasks put on their devices, by operator."""
+        instance = self.problem.instance
+        loads = instance.load[subtasks, instance.device_type[self.placement[subtasks]]]
+        cpu = np.zeros(self.expansion.original.n_operators)
+        np.add.at(cpu, self.expansion.operator[subtasks], loads)
+        return cpu
+
+
+def placed(
+    graph: StreamGraph,
+    cluster: Cluster,
+    devices: dict[str, list[str]],
+    shares: Shares | None = None,
+) -> PlacedJob:
+    """Put the subtasks of a job on devices; see `capacity`."""
     expansion = expand(graph, shares)
     problem = Problem(expansion.graph, cluster)
     number = {name: i for i, name in enumerate(cluster.devices.name)}
@@ -74,14 +123,4 @@ def first_limit(
                 f"the devices that {quoted(name)} runs on are not those of the cluster's "
                 "description"
             ) from None
-    worst = bottleneck(resource_loads(problem.instance, placement))
-    cpu = np.zeros(graph.n_operators)
-    if worst.kind in ("device", "core"):
-        there = np.flatnonzero(placement == worst.device)
-        kind = problem.instance.device_type[worst.device]
-        loads = problem.instance.load[there, kind]
-        if worst.kind == "core":
-            busiest = [int(np.argmax(problem.instance.core_pressure[there, kind]))]
-            there, loads = there[busiest], loads[busiest]
-        np.add.at(cpu, expansion.operator[there], loads)
-    return Limit(worst.load, cpu)
+    return PlacedJob(expansion, problem, placement)

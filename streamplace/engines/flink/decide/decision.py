@@ -23,16 +23,32 @@ MEASURED = 0.03
 """Relative difference between runs of one placement, from docs/calibration.md."""
 
 
-def interval(predictions: Sequence[float], width: float = PREDICTED) -> RateInterval:
+def interval(
+    predictions: Sequence[float], width: float = PREDICTED, kept: Sequence[float] = ()
+) -> RateInterval:
     """Interval around the prediction for a layout, or for several of which Flink chooses one.
 
+    Parameters
+    ----------
+    width
+        Relative error.
+    kept
+        Part of each prediction that is known, because it does not depend on the layout.
+
+    Examples
+    --------
     >>> interval([100.0])
     RateInterval(low=90.3, value=100.0, high=109.7)
     >>> interval([80.0, 100.0, 120.0], 0.5)
     RateInterval(low=40.0, value=100.0, high=180.0)
+    >>> interval([110.0], 0.5, [100.0])
+    RateInterval(low=105.0, value=110.0, high=115.0)
     """
+    known = kept or [0.0] * len(predictions)
+    parts = [(part, rate - part) for rate, part in zip(predictions, known, strict=True)]
     middle = sorted(predictions)[(len(predictions) - 1) // 2]
-    low, high = (1 - width) * min(predictions), (1 + width) * max(predictions)
+    low = min(part + (1 - width) * rest for part, rest in parts)
+    high = max(part + (1 + width) * rest for part, rest in parts)
     return RateInterval(low, middle, high)
 
 
@@ -59,6 +75,8 @@ class Candidate:
         Flink's mode that produces the layout without pins.
     is_configured
         Whether the cluster already has that mode.
+    kept
+        Tuples/s of sources whose rates do not depend on the layout.
     """
 
     name: str
@@ -67,6 +85,7 @@ class Candidate:
     moves: int = 0
     mode: Mode | None = None
     is_configured: bool = False
+    kept: float = 0.0
 
     @property
     def line(self) -> str:

@@ -15,7 +15,7 @@ from streamplace.engines.flink.decide.candidates import (
     occupied_devices,
     slots_for,
 )
-from streamplace.engines.flink.decide.decision import PREDICTED
+from streamplace.engines.flink.decide.decision import MEASURED, PREDICTED
 from streamplace.engines.flink.decide.layouts import Layout
 from streamplace.engines.flink.decide.proposal import Proposal
 from streamplace.engines.flink.decide.splitting import splitting
@@ -197,8 +197,10 @@ class JobImprover:
     def _falls_short(self, proposal: Proposal, flow: SourceFlow) -> bool:
         """Whether the job is back-pressured at a rate below its prediction.
 
-        The interval for comparisons of layouts is used, and what may change of a cold job.
+        The interval for comparisons of layouts is used, and what may change of a cold job. Sources
+        that keep up may send as much less as runs of one placement differ.
         """
         drift = float(proposal.measured.graph.attributes.get(PROFILE_DRIFT, 0.0))
-        least = proposal.decision.chosen.carries.low / (1 + drift)
+        chosen = proposal.decision.chosen
+        least = (chosen.carries.low - MEASURED * chosen.kept) / (1 + drift)
         return flow.is_limited and flow.rate + flow.error < least

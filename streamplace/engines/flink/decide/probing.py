@@ -258,7 +258,7 @@ def fitted_together(first: Measurement, second: Measurement) -> Measurement:
         operators = replace(graph.operators, ipt=work, constant=constant)
         streams = replace(graph.streams, operators=operators, ipt=each)
         graph = replace(graph, operators=operators, streams=streams)
-    return replace(second, graph=graph, is_limited=first.is_limited)
+    return replace(second, graph=graph, is_limited=first.is_limited, held_back=first.held_back)
 
 
 def _mean(costs: tuple[Floats, Floats], tuples: tuple[Floats, Floats]) -> Floats:

@@ -9,12 +9,15 @@ from streamplace.engines.flink.decide.splitting import Splitting
 from streamplace.engines.flink.move.move import MovePlan
 from streamplace.engines.live import Measurement
 from streamplace.model.intervals import PredictionErrors, RateInterval
-from streamplace.model.messages import quoted
+from streamplace.model.messages import listed, quoted
 from streamplace.model.report import duration
 from streamplace.model.units import digits
 
 LEAST_GAIN = 0.02
-"""Minimum relative gain of a move; predictions are too inexact for smaller ones."""
+"""Minimum relative gain of a move; predictions are too inexact for smaller ones.
+
+It is relative to the rate of the sources that may send more.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +85,7 @@ class Proposal:
         """Whether the job should be moved, because even the lower end of the gain is sufficient."""
         chosen = self.decision.chosen
         is_placed = not self.decision.stays and chosen.mode is None
-        return is_placed and self.gain > LEAST_GAIN * self.rate
+        return is_placed and self.gain > LEAST_GAIN * (self.rate - self.decision.present.kept)
 
     def sentences(self) -> Iterator[str]:
         """Sentences on the measured rate, on all layouts, the cost of the move, and on a chain."""
@@ -103,6 +106,11 @@ class Proposal:
             yield (
                 f"{why}: its {len(shares)} subtasks read {min(shares):.0%} to {max(shares):.0%} of "
                 "its tuples each"
+            )
+        if kept := self.decision.present.kept:
+            yield (
+                f"only {listed(sorted(self.measured.held_back))} can send more in another layout; "
+                f"the other sources keep up, and all rates contain their {digits(kept)} tuples/s"
             )
         for candidate in self.decision.candidates:
             yield f"  {candidate.name}: {candidate.carries}"

@@ -8,7 +8,7 @@ as many are assumed to pass from one task to the other as the chain reads or sen
 fewer, and as small.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import inf
@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from streamplace.engines.flink.decide.candidates import Judge, Question, names_of, searched
-from streamplace.engines.flink.decide.capacity import first_limit
-from streamplace.engines.flink.decide.decision import PREDICTED, Decision
+from streamplace.engines.flink.decide.decision import PREDICTED, Decision, interval
+from streamplace.engines.flink.decide.held_back import rows_of, without
 from streamplace.engines.flink.measure.chain_work import measured_work
 from streamplace.engines.flink.measure.key_shares import Shares
 from streamplace.engines.flink.measure.local_cost import ASSUMED_PER_BYTE
@@ -26,7 +26,6 @@ from streamplace.engines.flink.measure.sending_cost import BYTES_OF_A_TUPLE
 from streamplace.engines.flink.pin.names import FUSED
 from streamplace.engines.flink.program.chains import unfused
 from streamplace.engines.live import Measurement
-from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import Operator
@@ -101,10 +100,9 @@ def splitting(
     judge, measured = Judge(question), question.measured
     graph, now = measured.graph, answer.chosen.carries.value
     most = inf if judge.rate is None else judge.rate
-    enough = (1 + PREDICTED) * now
-    possible = judge.scale * graph.source_rate * _at_most(graph, measured.cluster)
-    chain = _limiting_chain(measured, answer.chosen.layout)
-    if chain is None or min(most, possible) <= enough or not question.free:
+    enough = interval([now], PREDICTED, [answer.chosen.kept]).high
+    chain = _limiting_chain(judge, measured, answer.chosen.layout)
+    if chain is None or min(most, _at_most(judge, measured)) <= enough or not question.free:
         return None
     best = None
     places = names_of(graph, question.present)[chain]
@@ -116,37 +114,49 @@ def splitting(
                 measured,
                 graph=_split(graph, chain, cut.share),
                 shares=_split_shares(measured.shares, chain),
+                held_back=frozenset(_split_names(measured.held_back if judge.kept else (), chain)),
             ),
             present={**names_of(graph, question.present), first: places, second: places},
         )
-        apart = Judge(asked)
-        carried = apart.carried_if_pinned(searched(asked, apart, seed, budget))
-        carries = min(most, judge.scale * carried)
+        apart = Judge(asked, judge.scale)
+        carries = min(most, apart.carried_if_pinned(searched(asked, apart, seed, budget)))
         if carries > (enough if best is None else best.carries):
             is_measured = bool(measured_work(graph, chain))
             best = Splitting(chain, cut.before, now, carries, is_measured)
     return best
 
 
-def _limiting_chain(measured: Measurement, layout: dict[str, list[str]]) -> str | None:
+def _limiting_chain(
+    judge: Judge, measured: Measurement, layout: dict[str, list[str]]
+) -> str | None:
     """Chain with the most CPU where a layout is limited; None if none can be split there.
 
     The chains of SQL have no operators that a program could name.
     """
-    cpu = first_limit(measured.graph, measured.cluster, layout, measured.shares).cpu
     operators = measured.graph.operators
-    rows = zip(cpu.tolist(), operators.name, operators.about, strict=True)
+    rows = zip(judge.limit(layout).cpu.tolist(), operators.name, operators.about, strict=True)
     chains = [(load, name) for load, name, about in rows if load and not about]
     chains = [(load, name) for load, name in chains if len(unfused(name)) > 1]
     return max(chains)[1] if chains else None
 
 
-def _at_most(graph: StreamGraph, cluster: Cluster) -> float:
-    """Multiple of the source rates for which all CPUs together are enough."""
-    work = float((graph.charged_ipt * graph.input_rate).sum())
+def _at_most(judge: Judge, measured: Measurement) -> float:
+    """Tuples/s for which all CPUs together are enough."""
+    graph, devices = measured.graph, measured.cluster.devices
+    work = _work(graph)
     constant = 1e6 * float(graph.operators.constant.sum())
-    free = 1e6 * float((cluster.devices.mips * cluster.devices.cores).sum()) - constant
-    return max(0.0, free) / work if work else inf
+    free = max(0.0, 1e6 * float((devices.mips * devices.cores).sum()) - constant)
+    if judge.kept:
+        others = _work(without(graph, rows_of(graph, measured.held_back)))
+        held = graph.source_rate - judge.kept
+        more = (judge.scale * free - others) / (work - others) if work > others else inf
+        return judge.kept + held * more
+    return judge.scale * graph.source_rate * (free / work if work else inf)
+
+
+def _work(graph: StreamGraph) -> float:
+    """Instructions per second of a graph at its rate."""
+    return float((graph.charged_ipt * graph.input_rate).sum())
 
 
 def _cuts(graph: StreamGraph, chain: str) -> Iterator[_Cut]:
@@ -169,8 +179,13 @@ def _halves(chain: str) -> tuple[str, str]:
 
 def _split_shares(shares: Shares, chain: str) -> Shares:
     """Shares of subtasks if two tasks take the place of a chain."""
-    names = {chain: _halves(chain)}
-    return {half: own for name, own in shares.items() for half in names.get(name, (name,))}
+    return {half: own for name, own in shares.items() for half in _split_names([name], chain)}
+
+
+def _split_names(names: Iterable[str], chain: str) -> list[str]:
+    """Names of tasks if two take the place of a chain."""
+    halves = {chain: _halves(chain)}
+    return [half for name in names for half in halves.get(name, (name,))]
 
 
 def _split(graph: StreamGraph, chain: str, share: float) -> StreamGraph:

@@ -132,14 +132,17 @@ class JobProfile:
 
     @property
     def is_limited(self) -> bool:
-        """Whether a source is held back, as far as can be measured.
+        """Whether a source is held back, as far as can be measured."""
+        return bool(self.held_back)
 
-        It is if it is back-pressured, or if `why_behind` says so.
-        """
-        return any(
-            self.activity[task.id].back_pressured > BLOCKED * task.parallelism
-            or self._why_behind(task) is not None
+    @property
+    def held_back(self) -> frozenset[str]:
+        """Sources that are held back: back-pressured, or behind as `why_behind` says."""
+        return frozenset(
+            task.name
             for task in self.sources
+            if self.activity[task.id].back_pressured > BLOCKED * task.parallelism
+            or self._why_behind(task) is not None
         )
 
     def _why_behind(self, source: FlinkTask) -> str | None:

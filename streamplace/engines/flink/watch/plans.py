@@ -142,7 +142,7 @@ def job_model(
     present = _present(judge, now, used, measured.is_limited, errors)
     ample = AMPLE * graph.source_rate
     if question.spreads and order:
-        ample = AMPLE * max(graph.source_rate, judge.carried_if_pinned(even_layout(graph, order)))
+        ample = AMPLE * max(graph.source_rate, judge.by_model(even_layout(graph, order)))
     plans: list[WatchPlan] = []
     carried = 0.0
     for number in sorted({*plan_sizes(most), used}):
@@ -150,14 +150,14 @@ def job_model(
             plans.append(replace(present, machines=number))
             continue
         layout = _best(question, judge, order[:number], ample, budget)
-        if plans and judge.carried_if_pinned(layout) < (1 + BETTER) * carried:
+        if plans and judge.by_model(layout) < (1 + BETTER) * carried:
             layout = plans[-1].layout
-        found = judge.scale * judge.carried_if_pinned(layout)
-        if number == used and not is_better(found, judge.scale * judge.carried(now)):
+        found = judge.carried_if_pinned(layout)
+        if number == used and not is_better(found, judge.carried(now)):
             plans.append(present)
         else:
             plans.append(WatchPlan(number, layout, _predicted(found, errors)))
-        carried = max(carried, judge.carried_if_pinned(plans[-1].layout))
+        carried = max(carried, judge.by_model(plans[-1].layout))
     level = next(i for i, plan in enumerate(plans) if plan.machines == used)
     return JobModel(job, graph.name, tuple(plans), level, present, limit_of(measured, now), new)
 
@@ -210,7 +210,7 @@ def _best(
     layouts = [searched(asked, Judge(asked), budget=budget)]
     if question.spreads:
         layouts.append(even_layout(graph, devices))
-    return max(layouts, key=judge.carried_if_pinned)
+    return max(layouts, key=judge.by_model)
 
 
 def _predicted(rate: float, errors: PredictionErrors | None) -> RateInterval:
@@ -227,7 +227,7 @@ def _present(
     errors: PredictionErrors | None,
 ) -> WatchPlan:
     """Return the present layout: measured under back-pressure, otherwise predicted."""
-    carried = judge.scale * judge.carried(layout)
+    carried = judge.carried(layout)
     if is_limited:
         return WatchPlan(used, layout, interval([carried], MEASURED))
     return WatchPlan(used, layout, _predicted(carried, errors))
