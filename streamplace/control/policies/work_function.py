@@ -72,7 +72,7 @@ class WorkFunctionPolicy:
         return level
 
     def _unspent(self, level: int) -> float:
-        """What was counted for the last move, if the job did not make it, or not yet."""
+        """Cost that was counted for the last move, if the job did not make it, or not yet."""
         if self._counted is None:
             return 0.0
         before, after, cost = self._counted

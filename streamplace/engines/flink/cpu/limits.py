@@ -23,7 +23,7 @@ from typing import NamedTuple
 FULL = 0.95
 """A TaskManager that uses this part of its CPU has no CPU left."""
 LEAST_CORES = 0.01
-"""What every TaskManager has at least in the model, however full its machine is."""
+"""Least part of a TaskManager in the model, however full its machine is."""
 _ROOT = Path("/sys/fs/cgroup")
 
 

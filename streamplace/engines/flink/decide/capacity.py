@@ -73,8 +73,8 @@ def first_limit(
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedJob:
-    """A job whose subtasks are on devices.
+class PlacedSubtasks:
+    """Subtasks of a job on devices.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ def placed(
     cluster: Cluster,
     devices: dict[str, list[str]],
     shares: Shares | None = None,
-) -> PlacedJob:
+) -> PlacedSubtasks:
     """Put the subtasks of a job on devices; see `capacity`."""
     expansion = expand(graph, shares)
     problem = Problem(expansion.graph, cluster)
@@ -123,4 +123,4 @@ def placed(
                 f"the devices that {quoted(name)} runs on are not those of the cluster's "
                 "description"
             ) from None
-    return PlacedJob(expansion, problem, placement)
+    return PlacedSubtasks(expansion, problem, placement)

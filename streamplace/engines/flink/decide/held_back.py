@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamplace.engines.flink.decide.capacity import Limit, PlacedJob, placed
+from streamplace.engines.flink.decide.capacity import Limit, PlacedSubtasks, placed
 from streamplace.engines.flink.measure.key_shares import Shares
 from streamplace.model.arrays import Bools, Floats
 from streamplace.model.cluster import Cluster
@@ -37,7 +37,7 @@ class DividedLoads:
     subtask, in this order, as a fraction of what constant loads leave.
     """
 
-    job: PlacedJob
+    job: PlacedSubtasks
     whole: Floats
     others: Floats
 
@@ -110,7 +110,7 @@ def with_rates(graph: StreamGraph, rates: Floats) -> StreamGraph:
     return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
 
 
-def _pressures(job: PlacedJob, problem: Problem) -> Floats:
+def _pressures(job: PlacedSubtasks, problem: Problem) -> Floats:
     """Loads at the rates of a problem, in the order of `DividedLoads`."""
     from streamsim import resource_loads
 

@@ -18,7 +18,7 @@ from streamplace.model.problem import Problem
 CONTRADICTED = 1.05
 """Load above which a network must be faster; a real one may be full, and counts err a little."""
 ROOM = 2.0
-"""What an assumed network carries then, as a multiple of what a card sends or receives."""
+"""Speed of an assumed network then, as a multiple of what a card sends or receives."""
 
 
 def fast_enough(

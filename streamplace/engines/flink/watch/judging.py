@@ -167,7 +167,7 @@ class RateJudge:
 
 
 def _observation(past: WatchRound, now: WatchRound) -> SlotObservation:
-    """What a policy for the plans of now would have seen in an earlier round."""
+    """An earlier round as a policy for the plans of now would have seen it."""
     level, capacity = past.level, past.capacity
     if past.cost != now.cost:
         machines = past.cost[past.level]

@@ -142,7 +142,7 @@ class Machines:
 
     @property
     def waits(self) -> str:
-        """What is waited for before anything is moved; empty if nothing is."""
+        """Reason to wait before anything is moved; empty if there is none."""
         kinds = {decision.kind for decision, _ in self._open.values()}
         if START in kinds:
             return "waits for the TaskManagers that were started"
