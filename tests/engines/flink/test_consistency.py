@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from flink_graphs import pipeline
 
+from streamplace.engines.flink.cpu.limits import CpuShare
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.limited import limited_cluster, why_unlimited
 from streamplace.engines.flink.measure.cluster import HEADROOM
@@ -32,7 +33,9 @@ TUPLES = {"a": RATE, "b": RATE}
 
 def usage(load: float, limit: float = 0.25, **kinds: float) -> Usage:
     """A TaskManager that takes a part of its limit."""
-    return Usage(limit, {"tasks": load * limit - sum(kinds.values()), **kinds}, throttled=0.5)
+    return Usage(
+        CpuShare(limit), {"tasks": load * limit - sum(kinds.values()), **kinds}, throttled=0.5
+    )
 
 
 def checked(

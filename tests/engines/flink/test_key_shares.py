@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from lazy_flink import MIPS, Clock, LazyFlink, Vertex, rates
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
+from streamplace.engines.flink.cpu.limits import CpuShare
 from streamplace.engines.flink.cpu.task_cpu import RunningSubtask
 from streamplace.engines.flink.decide.candidates import EVEN, FOUND, Question, decision, judged
 from streamplace.engines.flink.decide.capacity import capacity
@@ -223,7 +224,7 @@ def test_orders_keep_the_numbers_on_devices_and_the_pairs_of_subtasks() -> None:
 def test_the_present_placement_is_checked_with_the_shares_that_were_counted() -> None:
     """Without them, the model believes that twice as much were carried."""
     graph = replace(pipe(), attributes={"mips": 1000.0})
-    limit = {f"d{i}": Usage(1.0, {"tasks": 0.99}, 0.0) for i in range(3)}
+    limit = {f"d{i}": Usage(CpuShare(1.0), {"tasks": 0.99}, 0.0) for i in range(3)}
     layout = {"src": ["d2"], "sum": ["d0", "d1"], "out": ["d2", "d2"]}
     present = Present(layout, limit, 0.0, None)
     tuples = dict.fromkeys(layout, 100.0)

@@ -9,6 +9,7 @@ import re
 import pytest
 from lazy_flink import MIPS, Clock, LazyFlink, Vertex, doubts, rates
 
+from streamplace.engines.flink.cpu.limits import CpuShare
 from streamplace.engines.flink.measure.consistency import Present, Usage
 from streamplace.engines.flink.measure.constant_loads import LoadWindow, constant_cores
 from streamplace.engines.flink.measure.profile import JobProfile, profile
@@ -40,7 +41,7 @@ def watched(clock: Clock, messages: float = 1.0) -> JobProfile:
     """A profile of the job on one TaskManager with one core, all of which it took."""
     seen = profile(taxi(clock, messages).rest, "job", 10)
     devices = {task.name: ["dev-0"] * task.parallelism for task in seen.tasks}
-    usage = {"dev-0": Usage(1.0, {"tasks": 0.2 + 0.3 + COMMITTER}, 0.9)}
+    usage = {"dev-0": Usage(CpuShare(1.0), {"tasks": 0.2 + 0.3 + COMMITTER}, 0.9)}
     object.__setattr__(seen, "present", Present(devices, usage, 0.05))
     return seen
 

@@ -12,7 +12,7 @@ import pytest
 from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, rates
 
 from streamplace.engines.flink.cpu import limits, task_cpu
-from streamplace.engines.flink.cpu.limits import CpuPool
+from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare
 from streamplace.engines.flink.cpu.threads import JavaThread
 from streamplace.engines.flink.measure import job_watch
 from streamplace.engines.flink.measure import profile as profiling
@@ -308,7 +308,7 @@ def test_compilers_of_an_idle_machine_are_not_waited_for(warming: Warming) -> No
     """A hundredth of a core is much of what a small job takes, and says nothing of it."""
     seen = profile(warming.flink.rest, "job", 5)
     for tasks, compilers, part in ((0.05, 0.015, 0.0), (0.05, 0.03, 0.375), (0.9, 0.03, 0.032)):
-        usage = {"dev-0": Usage(1.0, {"tasks": tasks, "compilers": compilers}, 0.0)}
+        usage = {"dev-0": Usage(CpuShare(1.0), {"tasks": tasks, "compilers": compilers}, 0.0)}
         object.__setattr__(seen, "present", Present({}, usage, 0.0))
         assert window_of(seen).compilers == pytest.approx(part, abs=0.001)
 

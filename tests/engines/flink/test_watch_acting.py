@@ -367,21 +367,27 @@ def test_a_replacement_is_written_first_and_finished_once(
     assert started == ([] if killed == "before" else [{"map": "dev-1"}])
 
 
-def test_the_other_task_managers_take_over_where_none_is_free(
-    flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As Flink would use them itself: a job that is pinned must not wait for a lost one."""
-    started: list[Vectors] = []
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[Vectors]:
+    """Placements with which the watch has started the job again, as job "new"."""
+    seen: list[Vectors] = []
 
     def apply(*given: Any, **_: Any) -> str:
-        started.append(given[3])
+        seen.append(given[3])
         return "new"
 
     monkeypatch.setattr(watching, "apply", apply)
     monkeypatch.setattr(watching, "verify", lambda *_: Verification((), (), ()))
-    monkeypatch.setattr(watching, "unfit", lambda *_: None)
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(Rest, "cancel", lambda *_: None)
+    return seen
+
+
+def test_the_other_task_managers_take_over_where_none_is_free(
+    flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch, started: list[Vectors]
+) -> None:
+    """As Flink would use them itself: a job that is pinned must not wait for a lost one."""
+    monkeypatch.setattr(watching, "unfit", lambda *_: None)
     present = flink.answers["GET /taskmanagers"]
     flink.answers |= {
         "GET /taskmanagers": InTurn(present, lacking(flink)),
@@ -410,19 +416,9 @@ def test_the_other_task_managers_take_over_where_none_is_free(
 
 
 def test_a_job_that_loses_its_device_right_after_a_move_is_replaced_there(
-    flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch
+    flink: FakeFlink, store: WatchStore, started: list[Vectors]
 ) -> None:
     """Flink shows no layout of a job that restarts, but the decision to move it does."""
-    started: list[Vectors] = []
-
-    def apply(*given: Any, **_: Any) -> str:
-        started.append(given[3])
-        return "new"
-
-    monkeypatch.setattr(watching, "apply", apply)
-    monkeypatch.setattr(watching, "verify", lambda *_: Verification((), (), ()))
-    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(Rest, "cancel", lambda *_: None)
     present = flink.answers["GET /taskmanagers"]
     told: list[str] = []
     own = WatchLog.claimed(store, OLD, "shop", told.append)

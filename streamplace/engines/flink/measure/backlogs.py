@@ -35,16 +35,31 @@ def why_behind(
     if source.has_ended:
         return None
     pending = pending_of(source.operators[0])
-    growth = seen.growth(pending)
-    if growth is not None:
-        noise = NOISE * math.sqrt(rate / max(seen.seconds, 1.0))
-        if growth > BLOCKED * rate + noise:
-            return "its backlog grows"
-        if seen.totals.get(pending, 0.0) <= BACKLOG_SECONDS * rate:
-            return None
+    grows = backlog_grows(seen, pending, rate)
+    if grows:
+        return "its backlog grows"
+    if grows is not None and seen.totals.get(pending, 0.0) <= BACKLOG_SECONDS * rate:
+        return None
     if present is None:
         return None
     usage = present.usage
     devices = sorted({*present.devices.get(source.name, ())} & usage.keys())
     full = [device for device in devices if usage[device].is_full]
     return f"{listed(full)} has no CPU left for it" if full else None
+
+
+def backlog_grows(seen: Activity, pending: str, rate: float) -> bool | None:
+    """Whether a source that emits a rate has a backlog that grows; None if it reports none.
+
+    Parameters
+    ----------
+    pending
+        Metric of its unread records.
+    """
+    growth = seen.growth(pending)
+    return None if growth is None else growth > BLOCKED * rate + NOISE * counting_error(seen, rate)
+
+
+def counting_error(seen: Activity, rate: float) -> float:
+    """Standard error of a rate that was counted, if tuples come at random."""
+    return math.sqrt(rate / max(seen.seconds, 1.0))

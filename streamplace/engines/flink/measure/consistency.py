@@ -14,7 +14,7 @@ from streamplace.engines.flink.cpu.helpers import (
     cores_by_kind,
     java_itself,
 )
-from streamplace.engines.flink.cpu.limits import FULL, CpuPool, CpuShare, cpu_shares
+from streamplace.engines.flink.cpu.limits import FULL, CpuShare, cpu_shares
 from streamplace.engines.flink.cpu.task_cpu import ClusterInterval
 from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, MOST_RESERVED, slowness
 from streamplace.engines.flink.measure.key_shares import Shares
@@ -43,42 +43,31 @@ NOTABLE = 0.03
 
 
 class Usage(NamedTuple):
-    """CPU limit of a TaskManager, and its CPU usage during the measurement.
+    """CPU that a TaskManager has, and its CPU usage during the measurement.
 
     Attributes
     ----------
-    limit
-        CPU limit in cores, or its part of one that it shares with others.
+    share
+        Its part of the CPU of the machine.
     kinds
         Cores by kind of thread.
     throttled
         Part of the periods of its quota in which it was throttled.
-    pool
-        The CPU that it shares with other TaskManagers; None if it has its CPU for itself.
-    used
-        Cores of the pool that all of them used together.
     """
 
-    limit: float
+    share: CpuShare
     kinds: Mapping[str, float]
     throttled: float
-    pool: CpuPool | None = None
-    used: float = 0.0
-
-    @property
-    def share(self) -> CpuShare:
-        """Its part of the CPU of the machine."""
-        return CpuShare(self.limit, self.pool, self.used)
 
     @property
     def available(self) -> float:
         """Cores that it has, together with those that share them."""
-        return self.limit if self.pool is None else self.pool.cores
+        return self.share.limit if self.share.pool is None else self.share.pool.cores
 
     @property
     def load(self) -> float:
         """Part of its CPU that was used, by all that share it."""
-        used = sum(self.kinds.values()) if self.pool is None else self.used
+        used = sum(self.kinds.values()) if self.share.pool is None else self.share.used
         return used / self.available
 
     @property
@@ -235,7 +224,7 @@ def _cluster(present: Present, mips: float) -> Cluster:
     for name, usage in present.usage.items():
         cores, share = usage.share.whole_cores
         besides = present.java + usage.kinds.get(COMPILERS, 0.0)
-        reserved = min(besides, MOST_RESERVED * usage.limit) * mips
+        reserved = min(besides, MOST_RESERVED * usage.share.limit) * mips
         devices.append({"name": name, "mips": share * mips, "cores": cores, "reserved": reserved})
     factor = slowness(one.share for one in present.usage.values())
     sending = (present.sending or SendingCost(0.0, 0.0)).slower(factor)
@@ -265,7 +254,7 @@ def _unsteady(slowest: float, fastest: float) -> list[str]:
 def _causes(usage: Mapping[str, Usage]) -> list[str]:
     """Sentences on the fullest TaskManager, with the CPU that the model leaves out."""
     device, top = max(usage.items(), key=lambda pair: pair[1].load)
-    sharers = "" if top.pool is None else " and the TaskManagers that share it"
+    sharers = "" if top.share.pool is None else " and the TaskManagers that share it"
     text = f"{quoted(device)}{sharers} took {top.load:.0%} of its CPU"
     parts = {kind: top.kinds.get(kind, 0.0) / top.available for kind in _NOT_OPERATORS}
     shares = [f"{kind} {part:.0%}" for kind, part in parts.items() if part >= NOTABLE]
@@ -300,8 +289,7 @@ def present_of(
     kinds = {device: cores_by_kind(loads) for device, loads in interval.loads.items()}
     shares = cpu_shares(processes, {d: sum(kinds[d].values()) for d in processes})
     usage = {
-        device: Usage(share.limit, kinds[device], throttled[device], share.pool, share.used)
-        for device, share in shares.items()
+        device: Usage(share, kinds[device], throttled[device]) for device, share in shares.items()
     }
     flows = remote_flows(tasks, edges, activity, devices)
     return Present(

@@ -140,7 +140,7 @@ def window_of(seen: JobProfile) -> LoadWindow:
         kinds = [usage.kinds for usage in seen.present.usage.values()]
         whole = sum(sum(one.values()) for one in kinds)
         cores = sum(one.get(COMPILERS, 0.0) for one in kinds)
-        limit = sum(usage.limit for usage in seen.present.usage.values())
+        limit = sum(usage.share.limit for usage in seen.present.usage.values())
         compilers = cores / whole if cores > NEGLIGIBLE * limit else 0.0
     seconds = max((one.seconds for one in seen.activity.values()), default=0.0)
     own = {task: one.cores for task, one in seen.cpu.items()}

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from streamplace.engines.flink.cpu.limits import FULL, CpuTime, cpu_limit
 from streamplace.engines.flink.cpu.threads import processes_of
-from streamplace.engines.flink.measure.backlogs import NOISE
+from streamplace.engines.flink.measure.backlogs import BLOCKED, backlog_grows, counting_error
 from streamplace.engines.flink.measure.sampling import Activity, pending_of, sample, sent_by
 from streamplace.engines.flink.move.carried import PERIODIC_LIMIT_MS
 from streamplace.engines.flink.move.queues import draining_seconds
@@ -24,8 +24,6 @@ from streamplace.model.units import digits
 LOOK_SECONDS = 0.5
 RATE_SECONDS = 5.0
 """Duration of each measurement of the rate."""
-BLOCKED = 0.02
-"""A source that is back-pressured for a larger share of its time is limited."""
 LEAST_NOISE = 0.03
 """Relative difference between runs of one placement (docs/calibration.md)."""
 ERRORS = 2.0
@@ -159,13 +157,11 @@ def _flow(seen: Activity, source: str, subtasks: int, *, has_cpu: bool) -> Sourc
     """Output of one source, from the activity of its task."""
     rate = seen.rates[sent_by(source)]
     is_limited = seen.back_pressured > BLOCKED * subtasks or not has_cpu
-    counting = math.sqrt(rate / max(seen.seconds, 1.0))
-    growth = seen.growth(pending_of(source))
-    grows = (growth or 0.0) > BLOCKED * rate + NOISE * counting
+    grows = backlog_grows(seen, pending_of(source), rate)
     is_full = (seen.busy or 0.0) >= FULL * subtasks
     keeps_up = rate > 0 and not (is_limited or grows or is_full)
-    error = math.hypot(_error(seen, sent_by(source)), counting)
-    return SourceFlow(rate, error, is_limited, keeps_up, growth is not None)
+    error = math.hypot(_error(seen, sent_by(source)), counting_error(seen, rate))
+    return SourceFlow(rate, error, is_limited, keeps_up, grows is not None)
 
 
 def _full(processes: Mapping[str, int], before: Mapping[str, CpuTime]) -> set[str]:

@@ -84,21 +84,23 @@ class WatchLog:
             self.tell(f"warning: {error}")
 
     @property
+    def decisions(self) -> dict[int, WatchDecision]:
+        """Decisions of this watch by number, in order."""
+        return self.store.decisions(self.watch)
+
+    @property
     def has_started(self) -> bool:
         """Whether a decision has started the job elsewhere, or may have."""
-        decisions = self.store.decisions(self.watch).values()
-        return any(one.starts_job and one.state != UNBEGUN for one in decisions)
+        return any(one.starts_job and one.state != UNBEGUN for one in self.decisions.values())
 
     @property
     def is_starting(self) -> bool:
         """Whether a decision to start the job elsewhere has no outcome yet."""
-        decisions = self.store.decisions(self.watch).values()
-        return any(one.starts_job and one.state == BEGUN for one in decisions)
+        return any(one.starts_job and one.state == BEGUN for one in self.decisions.values())
 
     def placed(self, job: str) -> dict[str, list[str] | str]:
         """Where a decision of this watch has placed a job; empty if none of them has started it."""
-        decisions = self.store.decisions(self.watch).values()
-        found = [one for one in decisions if one.after == job and one.state == MOVED]
+        found = [one for one in self.decisions.values() if one.after == job and one.state == MOVED]
         return dict(found[-1].layout) if found else {}
 
     def release(self) -> None:

@@ -125,7 +125,7 @@ class Machines:
 
     def recall(self) -> None:
         """Continue after an earlier process: what it has begun may be done by now."""
-        decisions = self.log.store.decisions(self.log.watch)
+        decisions = self.log.decisions
         managers: Collection[str] = ()
         if any(one.kind in (START, STOP) and one.state == BEGUN for one in decisions.values()):
             managers = self._managers()

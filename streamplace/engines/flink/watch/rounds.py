@@ -110,8 +110,7 @@ class JobRounds:
         self.judge.recall(rounds)
         if rounds:
             self._passed = rounds[-1].time
-        decisions = self.log.store.decisions(self.log.watch).values()
-        moves = [one for one in decisions if one.starts_job]
+        moves = [one for one in self.log.decisions.values() if one.starts_job]
         if moves:
             self._begun = self.monotonic() - seconds_since(moves[-1].at)
         if self.machines is not None:
@@ -211,7 +210,7 @@ class JobRounds:
         """
         number = len(target.devices)
         tries: list[WatchDecision] = []
-        for one in self.log.store.decisions(self.log.watch).values():
+        for one in self.log.decisions.values():
             if one.kind == "move" and one.machines[1] == number:
                 tries = [*tries, one] if one.state in (RETURNED, FAILED) else []
         if not tries:

@@ -41,7 +41,7 @@ def settled(watch: Watch, mover: WatchMover | None, log: WatchLog, job: str) -> 
     SettingError
         When the watch may not finish it.
     """
-    starts = {n: one for n, one in log.store.decisions(log.watch).items() if one.starts_job}
+    starts = {n: one for n, one in log.decisions.items() if one.starts_job}
     for number, decision in starts.items():
         if decision.state != BEGUN:
             continue
