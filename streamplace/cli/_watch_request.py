@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 STOPPED = "stopped watching; the job keeps running"
 INTERRUPTED = (
-    "stopped while the job was being started elsewhere; the same command again finishes that"
+    "stopped while the job was being started elsewhere; give the same command again, which "
+    "finishes this"
 )
 MEASURE_PATIENCE = 60.0
 """Seconds for which a round waits until the job is warm; losses are not noticed meanwhile."""

@@ -308,8 +308,8 @@ def _why_silent(rest: Rest, job: str) -> str:
         return f"{told}, because {FETCH_INTERVAL} is 0: set it to 10 s"
     return (
         f"{told}, so nothing can be measured; after the loss of a TaskManager it reports none for "
-        f"up to {FETCH_TIMEOUT}, which is {settings.get(FETCH_TIMEOUT, '10 min')} here: wait for "
-        "so long, or set it to 1 min; otherwise check whether the JobManager reaches "
+        f"up to {FETCH_TIMEOUT}, which is {settings.get(FETCH_TIMEOUT, '10 min')} here: wait "
+        "that long, or set it to 1 min; otherwise check whether the JobManager reaches "
         "metrics.internal.query-service.port of its TaskManagers"
     )
 
