@@ -161,8 +161,7 @@ class Expansion:
 
 def with_parallelism(graph: StreamGraph, parallelism: Ints) -> StreamGraph:
     """Return the graph with these numbers of subtasks per operator, [N]."""
-    operators = replace(graph.operators, parallelism=parallelism)
-    return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
+    return graph.with_operators(replace(graph.operators, parallelism=parallelism))
 
 
 def named_problem(problem: Problem, names: Iterable[str]) -> Problem:

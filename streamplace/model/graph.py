@@ -231,7 +231,10 @@ class StreamGraph(Caching, Pictured):
                 f"the rate is {quoted(rate)}; it must be above 0 and at most {LARGEST:g}"
             )
         scaled = self.operators.rate * (total / self.source_rate)
-        operators = replace(self.operators, rate=scaled)
+        return self.with_operators(replace(self.operators, rate=scaled))
+
+    def with_operators(self, operators: Operators) -> "StreamGraph":
+        """Return the same graph with other columns of its operators."""
         return replace(
             self, operators=operators, streams=replace(self.streams, operators=operators)
         )

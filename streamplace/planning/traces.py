@@ -83,8 +83,7 @@ class RateTrace:
         least = LITTLE * self.rates.max(axis=0)
         given = dict(zip(self.sources, np.maximum(rates, least).tolist(), strict=True))
         column = [given.get(name, 0.0) for name in operators.name]
-        changed = replace(operators, rate=np.array(column, np.float64))
-        return replace(graph, operators=changed, streams=replace(graph.streams, operators=changed))
+        return graph.with_operators(replace(operators, rate=np.array(column, np.float64)))
 
 
 def read_trace(path: Path) -> RateTrace:

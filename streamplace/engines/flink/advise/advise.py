@@ -228,14 +228,13 @@ def _with_offered(graph: StreamGraph, sources: Sequence[SourceRate]) -> StreamGr
         offered.get(name) or rate  # silent sources keep theirs
         for name, rate in zip(graph.operators.name, graph.operators.rate.tolist(), strict=True)
     ]
-    operators = replace(graph.operators, rate=np.array(rates, np.float64))
-    return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
+    return graph.with_operators(replace(graph.operators, rate=np.array(rates, np.float64)))
 
 
 def _in_one_slot_sharing_group(graph: StreamGraph) -> StreamGraph:
     """Return the graph without slot sharing groups, because a placement defines its own."""
-    operators = replace(graph.operators, slot_sharing_group=("",) * graph.n_operators)
-    return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
+    one_group = ("",) * graph.n_operators
+    return graph.with_operators(replace(graph.operators, slot_sharing_group=one_group))
 
 
 class _Kept(NamedTuple):

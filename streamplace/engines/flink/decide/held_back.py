@@ -106,8 +106,7 @@ def without(graph: StreamGraph, sources: Bools) -> StreamGraph:
 
 def with_rates(graph: StreamGraph, rates: Floats) -> StreamGraph:
     """Graph with other rates of its sources, [N]."""
-    operators = replace(graph.operators, rate=rates)
-    return replace(graph, operators=operators, streams=replace(graph.streams, operators=operators))
+    return graph.with_operators(replace(graph.operators, rate=rates))
 
 
 def _pressures(job: PlacedSubtasks, problem: Problem) -> Floats:

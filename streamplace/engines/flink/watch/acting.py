@@ -108,9 +108,6 @@ class WatchMover:
         except MoveUnderWay as error:
             self.log.end(number, decision, UNBEGUN, str(error), model.job)
             raise
-        except (Undecided, NoAnswer) as error:
-            self.tell(str(error))
-            return self._settled(number, decision, model.name, str(error)) or model.job
         except StreamplaceError as error:
             self.tell(str(error))
             return self._settled(number, decision, model.name, str(error)) or model.job
