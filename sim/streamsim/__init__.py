@@ -9,16 +9,10 @@ if TYPE_CHECKING:
     from streamsim.instance import Instance, WindowedOperator, build_instance
     from streamsim.steady import Loads, bottleneck, resource_loads, source_rates, throughput
 
-_HOME = {
-    "bottleneck": "steady",
-    "build_instance": "instance",
-    "CycleError": "flow",
-    "Instance": "instance",
-    "Loads": "steady",
-    "resource_loads": "steady",
-    "source_rates": "steady",
-    "throughput": "steady",
-    "WindowedOperator": "instance",
+_MODULES = {
+    "flow": "CycleError",
+    "instance": "Instance WindowedOperator build_instance",
+    "steady": "Loads bottleneck resource_loads source_rates throughput",
 }
 
 __all__ = [
@@ -33,4 +27,4 @@ __all__ = [
     "throughput",
 ]
 
-__getattr__ = loader(__name__, _HOME)
+__getattr__ = loader(__name__, _MODULES)

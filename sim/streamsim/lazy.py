@@ -5,12 +5,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 
-def loader(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the ``__getattr__`` of a package whose names are defined in its modules.
+def loader(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
+    """Return the ``__getattr__`` of a package; ``modules`` lists the names that each defines.
 
-    >>> loader("streamsim", {"CycleError": "flow"})("CycleError").__name__
+    >>> loader("streamsim", {"flow": "CycleError Flow"})("CycleError").__name__
     'CycleError'
     """
+    homes = {name: module for module, names in modules.items() for name in names.split()}
 
     def load(name: str) -> Any:
         if name not in homes:

@@ -18,21 +18,14 @@ if TYPE_CHECKING:
     )
     from streamplace.api.training import train
 
-_HOME = {
-    "compare": "comparing",
-    "describe": "data_sets",
-    "draw": "drawing",
-    "export": "exporting",
-    "generate": "data_sets",
-    "import_graphs": "data_sets",
-    "place": "placing",
-    "plan": "planning",
-    "plan_frontier": "planning",
-    "plan_robustness": "planning",
-    "plan_schedule": "planning",
-    "simulate": "placing",
-    "simulate_queues": "placing",
-    "train": "training",
+_MODULES = {
+    "comparing": "compare",
+    "data_sets": "describe generate import_graphs",
+    "drawing": "draw",
+    "exporting": "export",
+    "placing": "place simulate simulate_queues",
+    "planning": "plan plan_frontier plan_robustness plan_schedule",
+    "training": "train",
 }
 
 __all__ = [
@@ -52,4 +45,4 @@ __all__ = [
     "train",
 ]
 
-__getattr__ = loader(__name__, _HOME)  # placing needs nothing of training
+__getattr__ = loader(__name__, _MODULES)  # placing needs nothing of training

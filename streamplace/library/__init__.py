@@ -12,19 +12,13 @@ if TYPE_CHECKING:
     from streamplace.library.submission import submit
     from streamplace.library.tables import as_markdown, as_page, table
 
-_HOME = {
-    "CheckResult": "checking",
-    "Library": "folder",
-    "LibraryEntry": "entries",
-    "LibraryRun": "runs",
-    "as_markdown": "tables",
-    "as_page": "tables",
-    "check_entry": "checking",
-    "check_files": "checking",
-    "open_library": "folder",
-    "run": "runs",
-    "submit": "submission",
-    "table": "tables",
+_MODULES = {
+    "checking": "CheckResult check_entry check_files",
+    "entries": "LibraryEntry",
+    "folder": "Library open_library",
+    "runs": "LibraryRun run",
+    "submission": "submit",
+    "tables": "as_markdown as_page table",
 }
 
 __all__ = [
@@ -42,4 +36,4 @@ __all__ = [
     "table",
 ]
 
-__getattr__ = loader(__name__, _HOME)
+__getattr__ = loader(__name__, _MODULES)

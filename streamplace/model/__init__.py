@@ -14,19 +14,15 @@ if TYPE_CHECKING:
     from streamplace.model.problem import Problem
     from streamplace.model.streams import Stream, Streams
 
-_HOME = {
-    "Cluster": "cluster",
-    "Constraints": "constraints",
-    "Device": "devices",
-    "Devices": "devices",
-    "Operator": "operators",
-    "Operators": "operators",
-    "Placement": "placement",
-    "Problem": "problem",
-    "Stream": "streams",
-    "StreamGraph": "graph",
-    "Streams": "streams",
-    "Window": "operators",
+_MODULES = {
+    "cluster": "Cluster",
+    "constraints": "Constraints",
+    "devices": "Device Devices",
+    "graph": "StreamGraph",
+    "operators": "Operator Operators Window",
+    "placement": "Placement",
+    "problem": "Problem",
+    "streams": "Stream Streams",
 }
 
 __all__ = [
@@ -44,4 +40,4 @@ __all__ = [
     "Window",
 ]
 
-__getattr__ = loader(__name__, _HOME)
+__getattr__ = loader(__name__, _MODULES)

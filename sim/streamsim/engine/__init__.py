@@ -13,28 +13,14 @@ if TYPE_CHECKING:
     from streamsim.engine.small_capacities import capacity_warnings
     from streamsim.engine.tracing import Trace, trace
 
-_HOME = {
-    "GivenSettings": "fitting",
-    "Doubt": "fitting",
-    "Fit": "fitting",
-    "fit": "fitting",
-    "settings_for": "fitting",
-    "Burst": "generators",
-    "capacity_warnings": "small_capacities",
-    "Constant": "generators",
-    "Generator": "generators",
-    "Observations": "observations",
-    "observe": "observations",
-    "observe_traced": "observations",
-    "Policy": "settings",
-    "Ramp": "generators",
-    "Replay": "generators",
-    "Runs": "runs",
-    "Settings": "settings",
-    "simulate": "runs",
-    "simulate_every_tick": "runs",
-    "Trace": "tracing",
-    "trace": "tracing",
+_MODULES = {
+    "fitting": "Doubt Fit GivenSettings fit settings_for",
+    "generators": "Burst Constant Generator Ramp Replay",
+    "observations": "Observations observe observe_traced",
+    "runs": "Runs simulate simulate_every_tick",
+    "settings": "Policy Settings",
+    "small_capacities": "capacity_warnings",
+    "tracing": "Trace trace",
 }
 
 __all__ = [
@@ -61,4 +47,4 @@ __all__ = [
     "trace",
 ]
 
-__getattr__ = loader(__name__, _HOME)
+__getattr__ = loader(__name__, _MODULES)
