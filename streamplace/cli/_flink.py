@@ -1,13 +1,13 @@
 """Shared options of the commands on a running Flink, and output of their results."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from streamplace.cli._options import DEFAULTS, FILE
+from streamplace.cli._options import DEFAULTS, FILE, with_each
 from streamplace.cli._output import console, print_table
 from streamplace.errors import SettingError
 
@@ -64,9 +64,6 @@ ACCEPT_COLD = click.option(
 HOME = click.option(
     "--flink-home", type=FILE, help="Folder of a Flink installation.  [default: $FLINK_HOME]"
 )
-JSON = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."
-)
 TIMEOUT = click.option(
     "--timeout",
     type=click.FloatRange(1),
@@ -104,8 +101,8 @@ def asks(function: F) -> F:
         access = Access(cacert, cert, key, read_authorization(authorization))
         return function(*arguments, rest=Rest(url, access=access), **options)
 
-    answer: Any = call
-    for option in (
+    asking: F = with_each(
+        call,
         click.option(
             "--authorization",
             type=FILE,
@@ -128,10 +125,8 @@ def asks(function: F) -> F:
             show_default=True,
             help="Address of Flink's REST interface.",
         ),
-    ):
-        answer = option(answer)
-    decorated: F = answer
-    return decorated
+    )
+    return asking
 
 
 def submits(function: F) -> F:
@@ -145,7 +140,8 @@ def may_submit(function: F) -> F:
 
 
 def _submitted(function: F, jar: Callable[[F], F]) -> F:
-    for option in (
+    return with_each(
+        function,
         click.option(
             "--managed-memory",
             help="Managed memory that the job takes of each TaskManager at most.  [default: all]",
@@ -180,9 +176,7 @@ def _submitted(function: F, jar: Callable[[F], F]) -> F:
         click.option("--entry-class", help="Main class of the job.  [default: the jar's own]"),
         click.argument("arguments", nargs=-1),
         jar,
-    ):
-        function = option(function)
-    return function
+    )
 
 
 def program_of(
@@ -247,6 +241,8 @@ def verification(outcome: "Verification") -> dict[str, Any]:
 
 def show(outcome: "Verification") -> None:
     """Print a verification."""
+    from streamplace.report.moves import in_words
+
     out = console()
     rows = [
         (
@@ -268,8 +264,3 @@ def show(outcome: "Verification") -> None:
         if outcome.fine
         else f"{wrong} of {len(outcome.checks)} operators differ."
     )
-
-
-def in_words(counts: Mapping[str, int]) -> str:
-    """Numbers of subtasks by device, in words."""
-    return ", ".join(f"{d} × {n}" if n > 1 else d for d, n in sorted(counts.items())) or "—"

@@ -13,7 +13,6 @@ from streamplace.cli._flink import (
     ALLOW_NON_RESTORED,
     HOME,
     JOB,
-    JSON,
     MIPS,
     NIC,
     PATIENCE,
@@ -21,11 +20,10 @@ from streamplace.cli._flink import (
     TIMEOUT,
     asks,
     given_program,
-    in_words,
     may_submit,
 )
 from streamplace.cli._move_request import MoveRequest
-from streamplace.cli._options import CONFIDENCE, FILE, LEDGER, TRUST, writes
+from streamplace.cli._options import AS_JSON, CONFIDENCE, FILE, LEDGER, TRUST, writes
 from streamplace.cli._output import print_json, print_line, say, waiting
 from streamplace.model.defaults import SAVEPOINT_SECONDS
 from streamplace.model.messages import counted
@@ -133,7 +131,7 @@ SAVEPOINTS = click.option(
 @writes("Report to write: what moves, and the measured job if it is placed anew (.html).")
 @asks
 @HOME
-@JSON
+@AS_JSON
 def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
     """Move a running job, with its state, to the devices of a placement.
 
@@ -219,6 +217,8 @@ def _save_report(moves: "PlannedMoves", output: Path | None) -> None:
 
 
 def _tell(plan: "MovePlan") -> None:
+    from streamplace.report.moves import in_words
+
     for name, (source, target) in plan.moved.items():
         say(f"  {name}: {in_words(source)} → {in_words(target)}")
     if not plan.is_needed:
@@ -278,7 +278,7 @@ def _show(
 )
 @asks
 @HOME
-@JSON
+@AS_JSON
 def savepoints_(
     folder: str | None,
     remove: tuple[str, ...],

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from streamplace.cli._library import LIBRARY, OBJECTIVE, of_class, of_size
-from streamplace.cli._options import FILE, seeded, writes
+from streamplace.cli._options import AS_JSON, FILE, seeded, writes
 from streamplace.cli._output import (
     counted,
     print_json,
@@ -125,7 +125,7 @@ def run_(
 @click.option(
     "--title", default="Results on the library", show_default=True, help="Title of the page."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+@AS_JSON
 @writes("Write a page to this .md or .html file.")
 def table_(
     results: tuple[Path, ...], folder: Path | None, title: str, as_json: bool, output: Path | None

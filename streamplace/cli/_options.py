@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from streamplace.cli._output import verbose
 from streamplace.cli._paths import FILE as FILE
 from streamplace.cli._paths import check_output as check_output
 from streamplace.cli._paths import reads as reads
@@ -18,7 +19,6 @@ from streamplace.cli._paths import writes as writes
 from streamplace.cli._types import TIME as TIME
 from streamplace.cli._types import OneOf as OneOf
 from streamplace.cli._types import Share as Share
-from streamplace.cli._verbose import verbose
 from streamplace.errors import SettingError
 from streamplace.model.defaults import PLACE_SECONDS
 
@@ -63,12 +63,18 @@ LEDGER = click.option(
     help="File of predicted and measured rates, from which intervals are learned.  "
     "[default: $XDG_STATE_HOME/streamplace/ledger.jsonl]",
 )
+LAG = click.option(
+    "--lag", default="1 min", show_default=True, help="Time by which tuples may be late."
+)
+AS_JSON = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."
+)
 DEFAULTS = {"devices": "5", "mips": "2500 MIPS", "bandwidth": "1000 Mbps"}
 
 
 def common(output: str, *, folder: bool | None = False) -> Callable[[F], F]:
     """``--json``, ``-o`` and ``-v``; ``output`` describes the file of ``-o``, or the folder."""
-    return _all(verbose, writes(output, folder=folder), _AS_JSON)
+    return lambda function: with_each(function, verbose, writes(output, folder=folder), AS_JSON)
 
 
 def seeded(output: str, *, folder: bool | None = False) -> Callable[[F], F]:
@@ -80,23 +86,15 @@ def seeded(output: str, *, folder: bool | None = False) -> Callable[[F], F]:
         show_default=True,
         help="The same seed gives the same result.",
     )
-    return _all(verbose, writes(output, folder=folder), seed, _AS_JSON)
+    output_file = writes(output, folder=folder)
+    return lambda function: with_each(function, verbose, output_file, seed, AS_JSON)
 
 
-_AS_JSON = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON document and nothing else."
-)
-
-
-def _all(*options: Callable[[Any], Any]) -> Callable[[F], F]:
-    """Combine several options to one, the last first."""
-
-    def decorate(function: F) -> F:
-        for option in options:
-            function = option(function)
-        return function
-
-    return decorate
+def with_each(function: F, *options: Callable[[F], F]) -> F:
+    """Add options to a command, last first."""
+    for option in options:
+        function = option(function)
+    return function
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,29 +189,23 @@ def _objectives() -> Iterable[str]:
     return OBJECTIVES
 
 
-def objective(function: F) -> F:
-    """``--objective``."""
-    option = click.option(
-        "--objective",
-        type=OneOf("objective", _objectives),
-        default="",
-        help="What to optimise (see: streamplace objectives). Options follow the name, separated "
-        "by colons, as in makespan:network=link.  [default: makespan for task graphs, throughput "
-        "for stream graphs]",
-    )
-    return option(function)
+objective = click.option(
+    "--objective",
+    type=OneOf("objective", _objectives),
+    default="",
+    help="What to optimise (see: streamplace objectives). Options follow the name, separated "
+    "by colons, as in makespan:network=link.  [default: makespan for task graphs, throughput "
+    "for stream graphs]",
+)
 
 
-def conditions(function: F) -> F:
-    """``--require``, any number of times."""
-    option = click.option(
-        "--require",
-        multiple=True,
-        metavar="CONDITION",
-        help="Condition that the placement must meet, such as 'throughput>=0.99' or "
-        "'latency<=20ms'. May be given several times.",
-    )
-    return option(function)
+conditions = click.option(
+    "--require",
+    multiple=True,
+    metavar="CONDITION",
+    help="Condition that the placement must meet, such as 'throughput>=0.99' or "
+    "'latency<=20ms'. May be given several times.",
+)
 
 
 def is_given(name: str) -> bool:
@@ -236,31 +228,31 @@ def _flag(name: str) -> str:
     return next(each.opts[0] for each in command.params if each.name == name)
 
 
-def constraints(function: F) -> F:
-    """``--constraints``, a TOML file."""
-    option = click.option(
-        "--constraints",
-        "constraints_file",
-        type=FILE,
-        help="TOML file with constraints, such as pins (see: streamplace schema constraints).",
-    )
-    return option(function)
+constraints = click.option(
+    "--constraints",
+    "constraints_file",
+    type=FILE,
+    help="TOML file with constraints, such as pins (see: streamplace schema constraints).",
+)
 
 
 def present(function: F) -> F:
     """``--from`` and ``--startup``: the current placement of the graph."""
-    startup = click.option(
-        "--startup",
-        help="Time that a moved operator needs to start, such as '2 s'. Only for problems that do "
-        "not specify it.",
+    return with_each(
+        function,
+        click.option(
+            "--startup",
+            help="Time that a moved operator needs to start, such as '2 s'. Only for problems that "
+            "do not specify it.",
+        ),
+        click.option(
+            "--from",
+            "present",
+            type=FILE,
+            help="The current placement. The cost of moving away from it is included in the "
+            "objective.",
+        ),
     )
-    placement = click.option(
-        "--from",
-        "present",
-        type=FILE,
-        help="The current placement. The cost of moving away from it is included in the objective.",
-    )
-    return placement(startup(function))
 
 
 def relocation_of(
@@ -278,11 +270,17 @@ def relocation_of(
     return Relocation(read_present(present), passes, None if startup is None else seconds(startup))
 
 
-def split(function: F) -> F:
-    """``--split``, a part of a data set."""
-    return click.option("--split", help="Use only the graphs of this split, such as test.")(
-        function
-    )
+split = click.option("--split", help="Use only the graphs of this split, such as test.")
+limit = click.option(
+    "--limit", type=click.IntRange(1), help="Number of graphs to read, from the first."
+)
+rates = click.option(
+    "--rate",
+    "rates",
+    multiple=True,
+    help="Total rate of the sources; repeat it for several rates.  "
+    "[default: the rate of each graph]",
+)
 
 
 def data_set(
@@ -343,7 +341,5 @@ def with_options(wrapper: Callable[..., Any], wrapped: F, *options: Callable[[An
     decorated: Any = wrapper
     decorated.__name__, decorated.__doc__ = wrapped.__name__, wrapped.__doc__
     decorated.__click_params__ = getattr(wrapped, "__click_params__", [])
-    for option in options:
-        decorated = option(decorated)
-    result: F = decorated
+    result: F = with_each(decorated, *options)
     return result

@@ -1,7 +1,8 @@
-"""Output: JSON documents for machines, tables and bars for people, progress on stderr."""
+"""Output: JSON documents for machines, tables and bars for people, progress and log on stderr."""
 
 import io
 import json
+import logging
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from streamplace.model.console import DataConsole
     from streamplace.model.graph import StreamGraph
     from streamplace.model.report import Report
+
 
 T = TypeVar("T")
 
@@ -141,3 +143,33 @@ def _encodable(character: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
+
+
+class _Echo(logging.Handler):
+    """Writes messages to the current stderr."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one message."""
+        say(record.getMessage())
+
+
+def _verbose(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    """Log to stderr, for this command only."""
+    if not wanted:
+        return
+    log, echo = logging.getLogger("streamplace"), _Echo(logging.INFO)
+    level = log.level
+    log.addHandler(echo)
+    log.setLevel(logging.INFO)
+    context.call_on_close(lambda: log.removeHandler(echo))
+    context.call_on_close(lambda: log.setLevel(level))
+
+
+verbose = click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    expose_value=False,
+    callback=_verbose,
+    help="Log progress to stderr.",
+)

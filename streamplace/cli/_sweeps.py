@@ -21,28 +21,25 @@ SOME_FAILED = 1
 MOST_NAMED = 20
 
 
+on = click.option(
+    "--on",
+    metavar="RAY",
+    help="Compute on Ray: 'ray' starts one on this machine, 'auto' or an address names a running "
+    "cluster.",
+)
+dry_run = click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Try some graphs, and print the number of placements and an estimate of their time.",
+)
+
+
 def spread(function: F) -> F:
     """``--jobs`` and ``--on``."""
     jobs = click.option(
         "--jobs", type=click.IntRange(1), help="Number of processes.  [default: all cores]"
     )
-    on = click.option(
-        "--on",
-        metavar="RAY",
-        help="Compute on Ray: 'ray' starts one on this machine, 'auto' or an address names a "
-        "running cluster.",
-    )
     return jobs(on(function))
-
-
-def dry_run(function: F) -> F:
-    """``--dry-run``."""
-    option = click.option(
-        "--dry-run",
-        is_flag=True,
-        help="Try some graphs, and print the number of placements and an estimate of their time.",
-    )
-    return option(function)
 
 
 @contextmanager

@@ -1,17 +1,21 @@
-"""Progress of training on stderr: a bar on a terminal, a line per epoch otherwise."""
+"""Progress of training on stderr, and its result for the terminal and as a JSON document."""
 
 import sys
 import time
 from math import ceil
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from streamplace.cli._output import say
+from streamplace.cli._output import console, counted, print_table, say
 from streamplace.model.report import duration
 from streamplace.training.progress import TrainingProgress, step_line
 
 if TYPE_CHECKING:
+    from streamplace.evaluate.rows import Row
     from streamplace.learn.history import History
     from streamplace.learn.learner import StepReport
+    from streamplace.training.answers import Answers
+    from streamplace.training.trained import Trained
+
 
 LEGEND = (
     "reward: mean of the sampled placements; best known: mean of the best placement of every "
@@ -58,3 +62,99 @@ def _time_left(history: "History", epochs: int) -> str:
     left = epochs - len(history.epochs)
     last = [epoch.seconds for epoch in history.epochs[-RECENT:]]
     return f", about {duration(ceil(left * sum(last) / len(last)))} left" if left else ""
+
+
+def as_document(trained: "Trained", answers: "Answers | None") -> dict[str, Any]:
+    """Convert the result of a training to a JSON document."""
+    history = trained.history
+    last = history.epochs[-1]
+    return {
+        "model": trained.model,
+        "folder": str(trained.folder),
+        "weights": str(trained.weights),
+        "epochs": len(history.epochs),
+        "best_epoch": history.best,
+        "stopped_early": len(history.epochs) < trained.epochs,
+        "seconds": trained.seconds,
+        "reward": last.reward,
+        "best_known": last.best,
+        "validation": {f"{rate:g}": held._asdict() for rate, held in trained.by_rate().items()},
+        "answers": None if answers is None else _answers_document(answers),
+    }
+
+
+def _answers_document(answers: "Answers") -> dict[str, Any]:
+    from streamplace.training.answers import EVALUATIONS
+
+    return {
+        "objective": answers.objective.name,
+        "held_out": answers.held_out,
+        "problems": answers.problems,
+        "of": answers.total,
+        "auto_evaluations": EVALUATIONS,
+        "reference": answers.reference,
+        "placers": {
+            name: _row_document(row, answers.reference) for name, row in answers.rows.items()
+        },
+    }
+
+
+def _row_document(row: "Row", reference: str) -> dict[str, Any]:
+    placed = row.failed < row.graphs
+    return {
+        "mean": row.mean if placed else None,
+        "of_best": row.of_best[0] if placed else None,
+        "better": row.better_than[reference],
+        "equal": row.equal_to[reference],
+        "worse": row.worse_than[reference],
+        "not_placed": row.failed,
+    }
+
+
+def show(trained: "Trained", answers: "Answers | None") -> None:
+    """Print the values of the best weights and of other placers, and the weights file."""
+    from streamplace.model.console import titled
+
+    out = console()
+    history = trained.history
+    by_rate = trained.by_rate()
+    rows = [
+        (f"{rate:g}", str(held.problems), f"{held.mean:.3f}", held.words)
+        for rate, held in by_rate.items()
+    ]
+    if len(by_rate) > 1 or any(held.proven for held in by_rate.values()):
+        print_table(("tuples/s", "problems held out", "mean", "of optimum"), rows)
+    if answers is not None:
+        _show_answers(answers)
+    best = f"best after {history.best}" if history.best else "none better than the first weights"
+    early = ", stopped early" if len(history.epochs) < trained.epochs else ""
+    epochs = f": {counted(len(history.epochs), 'epoch')} in {duration(trained.seconds)}"
+    out.print(titled(trained.model, f"{epochs}, {best}{early}"))
+    out.print(f"Weights: {trained.weights}")
+    out.print("In the same folder: report.html, summary.json, history.jsonl, curve.png,")
+    out.print("tensorboard/, last.safetensors (--resume)")
+
+
+def _show_answers(answers: "Answers") -> None:
+    """Print a table of the model's values without search, and of other placers' values."""
+    from streamplace.evaluate.comparison_report import cell, signs
+    from streamplace.training.answers import EVALUATIONS
+
+    out, judge = console(), answers.objective
+    where = "held out" if answers.held_out else "of the training, because none is held out"
+    of = f" of {answers.total}" if answers.problems < answers.total else ""
+    graphs = counted(answers.problems, "graph")
+    out.print(f"Mean {judge.name} on {graphs}{of} {where}; greedy: the model without search")
+    rows = []
+    for name, row in answers.rows.items():
+        searched = f" ({EVALUATIONS} evaluations)" if name == "auto" else ""
+        failed = f" ({row.failed} not placed)" if row.failed else ""
+        rows.append(
+            (
+                f"{name}{searched}",
+                cell(row.mean, judge.format) + failed,
+                cell(row.of_best[0], "{:.3f}"),
+                signs(row, answers.reference),
+            )
+        )
+    print_table(("placer", "mean", "/ best", f"vs {answers.reference} +/=/−"), rows)

@@ -54,15 +54,9 @@ REPORT = "report.html"
     "anneal:budget=5ms, pilot:evaluations=100. An alias may precede a placer: "
     "mine=pilot:weights=best.safetensors; tables and plots show the alias.",
 )
-@click.option(
-    "--rate",
-    "rates",
-    multiple=True,
-    help="Total rate of the sources; repeat it for several rates.  "
-    "[default: the rate of each graph]",
-)
+@_options.rates
 @_options.split
-@click.option("--limit", type=click.IntRange(1), help="Number of graphs to read, from the first.")
+@_options.limit
 @click.option(
     "--reference",
     default="metis",

@@ -6,14 +6,59 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from streamplace.cli._demo_files import FILES, write_files
-from streamplace.cli._options import writes
+from streamplace.cli._options import AS_JSON, writes
 from streamplace.cli._output import print_json, print_line, print_table, progress, say_written
 
 if TYPE_CHECKING:
     from streamplace.model.problem import Problem
     from streamplace.objectives.throughput.explain import Sustained
     from streamplace.placers.result import Result
+
+
+OFFERS = """\
+# Machines that can be rented, for: streamplace plan graph.json --offers offers.toml --rate 50000
+overhead = "500 ns"  # CPU time for each tuple that leaves or enters a machine
+
+[[offers]]
+name = "small"
+price = 0.10         # per hour
+cores = 4
+mips = "2500 MIPS"   # of one core
+egress = "1 Gbps"    # of the network card
+ingress = "1 Gbps"
+
+[[offers]]
+name = "large"
+price = 0.36
+cores = 16
+mips = "2500 MIPS"
+egress = "5 Gbps"
+ingress = "5 Gbps"
+"""
+TASKS = {"load": 1e9, "left": 6e9, "right": 4e9, "add": 1e9}
+"""Instructions of each task of a task graph."""
+FILES = ("tasks.json", "graphs.jsonl.gz", "offers.toml")
+
+
+def write_files(folder: Path) -> None:
+    """Write a task graph, a small data set of graphs, and offers of machines."""
+    from streamplace.families.registry import FAMILIES
+    from streamplace.io.files import write_text
+    from streamplace.io.graphs import write_graph, write_graphs
+    from streamplace.model.graph import StreamGraph
+    from streamplace.model.operators import Operator
+    from streamplace.model.streams import Stream
+
+    operators = [Operator(name, ipt=ipt, payload=1e6) for name, ipt in TASKS.items()]
+    ends = [("load", "left"), ("load", "right"), ("left", "add"), ("right", "add")]
+    tasks = StreamGraph.of("tasks", operators, [Stream(*pair) for pair in ends], fires="all")
+    family = FAMILIES["branched"]
+    small = family.parameters(branches=2, depth=3, devices=2, copies=20)
+    write_graph(tasks, folder / "tasks.json")
+    graphs = (graph for graph in family.generate(small, seed=1) if isinstance(graph, StreamGraph))
+    write_graphs(graphs, folder / "graphs.jsonl.gz")
+    write_text(folder / "offers.toml", OFFERS)
+
 
 PLACERS = ("round-robin", "metis", "auto")
 REPORT = "report.html"
@@ -32,7 +77,7 @@ DOES = {
     short_help="Show on an example what streamplace does.",
     epilog="Example: streamplace demo -o first-steps",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+@AS_JSON
 @writes("The folder to write to.", folder=True, default=Path("streamplace-demo"), show_default=True)
 def command(as_json: bool, output: Path) -> None:
     """Generate a stream graph, place it by three placers, draw the results and explain them.

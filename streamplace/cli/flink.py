@@ -10,7 +10,6 @@ from streamplace.cli._flink import (
     BANDWIDTH,
     HOME,
     JOB,
-    JSON,
     MIPS,
     NIC,
     PATIENCE,
@@ -18,14 +17,12 @@ from streamplace.cli._flink import (
     asks,
 )
 from streamplace.cli._flink_advise import advise_
-from streamplace.cli._flink_history import history_
-from streamplace.cli._flink_jar import jar_
-from streamplace.cli._flink_jobs import apply_, cancel_, verify_
+from streamplace.cli._flink_jobs import apply_, cancel_, jar_, verify_
 from streamplace.cli._flink_move import move_, savepoints_
 from streamplace.cli._flink_union import split_, union_
-from streamplace.cli._flink_watch import watch_
+from streamplace.cli._flink_watch import history_, watch_
 from streamplace.cli._groups import CommandGroup
-from streamplace.cli._options import FILE, writes
+from streamplace.cli._options import AS_JSON, FILE, writes
 from streamplace.cli._output import print_about, print_file, print_json, print_line, say, waiting
 
 if TYPE_CHECKING:
@@ -237,7 +234,7 @@ def config_(
 @ACCEPT_COLD
 @MIPS
 @writes("File to write: the graph (.json), or a report (.html).")
-@JSON
+@AS_JSON
 def profile_(
     rest: "Rest",
     job: str | None,

@@ -13,9 +13,8 @@ from streamsim.first_use import before_compiling
 import streamplace.cli
 from streamplace import __version__
 from streamplace.cli._groups import CommandGroup
-from streamplace.cli._limits import check_limits, lacks_memory
 from streamplace.cli._output import replace_what_stdout_cannot_encode, say
-from streamplace.cli._streams import ReaderGone, finish, guard
+from streamplace.cli._process import ReaderGone, check_limits, finish, guard, lacks_memory
 from streamplace.errors import StreamplaceError
 from streamplace.model.messages import quoted
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamplace.cli import _options
-from streamplace.cli._options import CONFIDENCE, FILE, LEDGER, OFFERS
+from streamplace.cli._options import CONFIDENCE, FILE, LAG, LEDGER, OFFERS
 from streamplace.cli._output import print_json, print_report, say_written, waiting
 from streamplace.cli._ranges import protected_of, rates_of
 from streamplace.cli._what_ifs import WhatIf, what_ifs
@@ -80,7 +80,7 @@ NEEDED = {
     show_default=True,
     help="A move is worth as much as running both plans for half of this time.",
 )
-@click.option("--lag", default="1 min", show_default=True, help="Time by which tuples may be late.")
+@LAG
 @OFFERS
 @click.option(
     "--cluster",

@@ -11,9 +11,9 @@ import click
 from click.core import ParameterSource
 
 from streamplace.cli import _options
-from streamplace.cli._options import FILE, ClusterChoice
-from streamplace.cli._output import counted, print_json, save_json, say, say_written
-from streamplace.cli._verbose import verbose
+from streamplace.cli._options import AS_JSON, FILE, ClusterChoice
+from streamplace.cli._output import counted, print_json, save_json, say, say_written, verbose
+from streamplace.cli._sweeps import on
 
 if TYPE_CHECKING:
     from streamplace.model.problem import Problem
@@ -60,17 +60,11 @@ class TrainCommand(click.Command):
 @click.option(
     "--config", type=FILE, help="TOML file whose tables [training] and [model] change the preset."
 )
-@click.option(
-    "--rate",
-    "rates",
-    multiple=True,
-    help="Total rate of the sources; repeat it for several rates.  "
-    "[default: the rate of each graph]",
-)
+@_options.rates
 @click.option(
     "--split", help="Split of the data to train on.  [default: train, if the data have it]"
 )
-@click.option("--limit", type=click.IntRange(1), help="Number of graphs to read, from the first.")
+@_options.limit
 @click.option("--epochs", type=int, help="Number of epochs.  [default: that of the preset]")
 @click.option("--device", default="cpu", show_default=True, help="Device: cpu or cuda.")
 @_options.objective
@@ -86,12 +80,7 @@ class TrainCommand(click.Command):
     "--start",
     help="Weights to begin from: a file, or 'shipped' for the weights that come with streamplace.",
 )
-@click.option(
-    "--on",
-    metavar="RAY",
-    help="Compute on Ray: 'ray' starts one on this machine, 'auto' or an address names a running "
-    "cluster.",
-)
+@on
 @click.option("--resume", is_flag=True, help="Continue the run in --out that was stopped.")
 @click.option(
     "--seed",
@@ -101,7 +90,7 @@ class TrainCommand(click.Command):
     help="Random seed. Results do not depend on the number of cores, processes or workers.",
 )
 @_options.cluster
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")
+@AS_JSON
 @verbose
 def command(
     model: str,
@@ -235,16 +224,16 @@ def _as_typed(context: click.Context) -> str:
 
 def _report(trained: "Trained", as_json: bool) -> None:
     """Compare the weights with other placers; print the result and write it beside the weights."""
-    from streamplace.cli import _trained
+    from streamplace.cli._training import as_document, show
     from streamplace.progress import tracked
     from streamplace.training.answers import answers_of
 
     answers = answers_of(trained, tracked)
-    document = _trained.as_document(trained, answers)
+    document = as_document(trained, answers)
     save_json(document, trained.folder / "summary.json")
     trained.report().save(trained.folder / "report.html")
     say_written("weights, history, summary.json, report.html", trained.folder)
     if as_json:
         print_json(document)
     else:
-        _trained.show(trained, answers)
+        show(trained, answers)

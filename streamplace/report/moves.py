@@ -21,11 +21,12 @@ class PlannedMoves(Displayed):
     def report(self) -> Report:
         """Operators with their devices before and after."""
         rows = tuple(
-            (name, _words(before), _words(after)) for name, (before, after) in self.moved.items()
+            (name, in_words(before), in_words(after)) for name, (before, after) in self.moved.items()
         )
         parts = () if self.placed is None else self.placed.report().parts
         return Report((Sheet(("moves", "from", "to"), rows, names=0), *parts), "", self)
 
 
-def _words(counts: Mapping[str, int]) -> str:
+def in_words(counts: Mapping[str, int]) -> str:
+    """Numbers of subtasks by device, in words."""
     return ", ".join(f"{d} × {n}" if n > 1 else d for d, n in sorted(counts.items())) or "—"

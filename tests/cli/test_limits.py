@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streamplace.cli._limits import lacks_memory
+from streamplace.cli._process import lacks_memory
 
 COMMAND = f"{sys.executable} -m streamplace placers"
 

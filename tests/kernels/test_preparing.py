@@ -11,7 +11,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from streamplace.cli._demo_files import write_files
+from streamplace.cli.demo import write_files
 from streamplace.kernels import preparing
 from streamplace.kernels.child import DONE
 from streamplace.kernels.rehearsals import REHEARSALS
