@@ -17,7 +17,7 @@ from typing import Any
 
 from streamplace.evaluate.on_ray import map_on_ray
 from streamplace.evaluate.placing import Placing
-from streamplace.evaluate.processes import available_cores
+from streamplace.evaluate.work import available_cores
 from streamplace.evaluate.records import Record
 from streamplace.evaluate.results import ResultsTable
 from streamplace.evaluate.rows import rows_by_rate

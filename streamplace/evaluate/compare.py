@@ -5,28 +5,64 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from streamsim import first_use
 
-from streamplace.evaluate.aliases import SavedAliases
+from streamplace.errors import SettingError
 from streamplace.evaluate.comparison_run import ComparisonRun
 from streamplace.evaluate.optima import is_prover, known_answers, remember
 from streamplace.evaluate.parallel import parallel_map
-from streamplace.evaluate.record_file import RecordFile
-from streamplace.evaluate.record_index import RecordIndex
+from streamplace.evaluate.record_file import RecordFile, RecordIndex
 from streamplace.evaluate.records import Record
 from streamplace.evaluate.runner import Origin, Outcome, Runner, same_problem
 from streamplace.io.datasets import DataSet
+from streamplace.io.files import spot
+from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
+from streamplace.placers.named import AliasedPlacer
+
 
 LOG = logging.getLogger(__name__)
-
-
 OnFailure = Callable[[str, str], None]
 """Called with the name of a graph that failed, and the reason."""
 OnSaved = Callable[[Record], None]
 """Called with every record that the file has before the comparison begins."""
+
+
+class SavedAliases:
+    """Aliases in a file of results, compared with those of a comparison.
+
+    Parameters
+    ----------
+    placers
+        Placers of the comparison.
+    path
+        File of the results, for messages.
+    """
+
+    def __init__(self, placers: Iterable[AliasedPlacer], path: Path) -> None:
+        self._specs = {alias: spec for alias, spec in placers if alias is not None}
+        self._path = path
+        self._saved: set[str] = set()
+
+    def check(self, record: Record) -> None:
+        """Raise SettingError if a saved record has an alias that now names another placer."""
+        if record.alias is None or record.alias not in self._specs:
+            return
+        if record.placer != self._specs[record.alias]:
+            raise SettingError(
+                f"{spot(self._path)}: the alias {quoted(record.alias)} stands for "
+                f"{quoted(record.placer)} in these results, not for "
+                f"{quoted(self._specs[record.alias])}; choose another alias or another folder"
+            )
+        self._saved.add(record.alias)
+
+    def is_new(self, record: Record) -> bool:
+        """Whether a record has an alias that is in no saved record."""
+        return record.alias is not None and record.alias not in self._saved
 
 
 def compare(
@@ -69,7 +105,9 @@ def compare(
         LOG.info("%d results are saved already", len(saved or ()))
         proofs = known_answers() if any(map(is_prover, specs)) else None
         runner = Runner(comparison, reader, None if saved is None else saved.numbers, proofs)
-        collector = _Collector(runner, saved, aliases, on_failure or _log_failure)
+        collector = _Collector(
+            runner, saved, aliases, on_failure or partial(LOG.warning, "graph %s failed: %s")
+        )
         items = problems.lines() if isinstance(problems, DataSet) else problems
         noted = collector.note(items)
         first_use.prepare()
@@ -142,7 +180,3 @@ class _Collector:
             return self.runner.rerun(item, i)
         record = replace(saved, graph=blank.graph, rate=blank.rate, alias=blank.alias)
         return Outcome(self.runner.completed(item, i, record), Origin.FILE)
-
-
-def _log_failure(graph: str, reason: str) -> None:
-    LOG.warning("graph %s failed: %s", graph, reason)

@@ -13,13 +13,13 @@ from socket import create_connection
 from typing import Any, Generic, TypeVar
 
 from streamplace.errors import SettingError
-from streamplace.evaluate.processes import available_cores
 from streamplace.evaluate.work import (
     AHEAD,
     KILLED,
     FinishedWork,
     Lost,
     Work,
+    available_cores,
     chunks,
     log_level,
     relog,
@@ -41,19 +41,10 @@ TRIES = 3
 def map_on_ray(
     function: Callable[[T], R], items: Iterable[T], on: str, *, lost: Lost[T, R] | None = None
 ) -> Iterator[R]:
-    """Results of a function for every item, in the order of the items.
+    """Results of a function for every item, as those of `streamplace.evaluate.parallel`.
 
-    Parameters
-    ----------
-    function
-        A function that can be pickled; every machine gets a copy once. This version of streamplace
-        has to be installed on all machines.
-    on
-        ``ray`` starts and stops a Ray on this machine; ``auto`` or an address names a running
-        cluster. If this process is connected to a cluster already, that cluster is used.
-    lost
-        Result of an item whose workers die repeatedly, also when the item is alone; without it,
-        such an item is an error.
+    Every machine gets a copy of the function once, and needs this version of streamplace. If this
+    process is connected to a cluster already, that cluster is used.
     """
     with connected(on) as ray:
         tasks = _RayTasks(ray, ray.put(Work(function, log_level())), lost or _refuse)

@@ -14,13 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from streamplace.errors import FormatError, StreamplaceError
-from streamplace.evaluate.record_file import RecordFile
-from streamplace.evaluate.record_index import RecordIndex
+from streamplace.evaluate.record_file import RecordFile, RecordIndex
 from streamplace.evaluate.records import Record
 from streamplace.io.caches import user_cache
 from streamplace.io.files import make_folder, spot
 from streamplace.model.problem import Problem
-from streamplace.objectives.registry import Objective, named_objective
+from streamplace.objectives.registry import named_objective
 
 LOG = logging.getLogger(__name__)
 PROVER = "exact"
@@ -81,14 +80,10 @@ def is_answer(record: Record, problem: Problem) -> bool:
         problem.check(placement)
     except StreamplaceError:
         return False
-    if record.bound is not None and judge.better(record.value, record.bound + _slack(judge)):
+    slack = ROUNDING if judge.sense == "max" else -ROUNDING
+    if record.bound is not None and judge.better(record.value, record.bound + slack):
         return False
     return abs(judge.value(problem, placement) - record.value) <= ROUNDING
-
-
-def _slack(judge: Objective) -> float:
-    """Difference by which rounding may make a value better than its bound."""
-    return ROUNDING if judge.sense == "max" else -ROUNDING
 
 
 @cache

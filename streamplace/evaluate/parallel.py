@@ -1,13 +1,30 @@
 """Parallel map over items, on the cores of this machine or on Ray, in order."""
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext
+import multiprocessing
+import os
+import signal
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import chain, islice
+from multiprocessing.connection import Connection
+from threading import Thread
 from typing import Any, TypeVar
 
 from streamplace.errors import SettingError
-from streamplace.evaluate.processes import available_cores, map_on_processes
-from streamplace.evaluate.work import Lost
+from streamplace.evaluate.work import (
+    AHEAD,
+    KILLED,
+    FinishedWork,
+    Lost,
+    Work,
+    available_cores,
+    chunks,
+    log_level,
+    relog,
+)
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -56,7 +73,8 @@ def parallel_map(
     first = list(islice(coming, few + 1))
     if jobs == 1 or len(first) <= few:
         return map(function, chain(first, coming))
-    return map_on_processes(function, chain(first, coming), jobs or available_cores(), lost)
+    jobs = jobs or available_cores()
+    return _map_on_processes(function, chain(first, coming), jobs, lost or _refuse)
 
 
 def ray_connection(on: str | None) -> AbstractContextManager[Any]:
@@ -66,3 +84,100 @@ def ray_connection(on: str | None) -> AbstractContextManager[Any]:
     from streamplace.evaluate.on_ray import connected
 
     return connected(on)
+
+
+def _map_on_processes(
+    function: Callable[[T], R], items: Iterator[T], jobs: int, lost: Lost[T, R]
+) -> Iterator[R]:
+    """Results in the order of the items.
+
+    When a process dies, the items in progress are repeated one at a time, until the item that
+    kills its process is found.
+    """
+    coming = chunks(items, jobs)
+    while left := (yield from _pooled(function, coming, jobs)):
+        suspects = iter([[item] for chunk in left for item in chunk])
+        while left := (yield from _pooled(function, suspects, 1)):
+            (culprit,), *others = left
+            yield lost(culprit, KILLED)
+            suspects = chain(others, suspects)
+
+
+def _pooled(
+    function: Callable[[T], R], coming: Iterator[list[T]], jobs: int
+) -> Generator[R, None, list[list[T]]]:
+    """Yield results of chunks from a pool; return the unfinished chunks if a process dies."""
+    context = multiprocessing.get_context("spawn")
+    child_end, parent_end = context.Pipe(duplex=False)
+    work = Work(function, log_level())
+    under_way: deque[tuple[list[T], Future[FinishedWork[R]]]] = deque()
+    with (
+        child_end,
+        parent_end,
+        ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(child_end, work)) as pool,
+    ):
+        try:
+            for chunk in coming:
+                try:
+                    with _interrupts_wait():  # the first call starts the processes
+                        under_way.append((chunk, pool.submit(_work, chunk)))
+                except BrokenProcessPool:
+                    return [*(earlier for earlier, _ in under_way), chunk]
+                if len(under_way) == AHEAD * jobs:
+                    yield from relog(under_way[0][1].result())
+                    under_way.popleft()
+            while under_way:
+                yield from relog(under_way[0][1].result())
+                under_way.popleft()
+        except BrokenProcessPool:
+            return [chunk for chunk, _ in under_way]
+        except BaseException:
+            parent_end.close()
+            raise
+    return []
+
+
+def _refuse(item: Any, why: str) -> Any:
+    raise SettingError(
+        "a worker process was killed, perhaps because memory ran out; run the command again with "
+        "fewer --jobs (saved results are not computed again)"
+    )
+
+
+@contextmanager
+def _interrupts_wait() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of the block, and never meet the processes that it starts.
+
+    They inherit what is blocked; else they would print where Ctrl-C met their imports.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+_process_work: Work[Any, Any]
+
+
+def _begin(child_end: Connection, work: Work[Any, Any]) -> None:
+    """Set up a worker process; the parent handles Ctrl-C."""
+    global _process_work
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _process_work = work
+    Thread(target=_end_with_parent, args=(child_end,), daemon=True).start()
+
+
+def _end_with_parent(child_end: Connection) -> None:
+    """Wait until the other end of the pipe is closed, even by a kill of the parent."""
+    try:
+        child_end.recv_bytes()
+    except (EOFError, OSError):
+        os._exit(1)
+
+
+def _work(chunk: list[Any]) -> FinishedWork[Any]:
+    return _process_work(chunk)

@@ -10,7 +10,7 @@ from streamplace.drawing.charts import MARKERS, PALETTE, finish, legend_text, pa
 from streamplace.drawing.figures import GREY
 from streamplace.evaluate.best_values import BestValues, Optima
 from streamplace.evaluate.results import ResultColumns, ResultsTable
-from streamplace.evaluate.rows import heading, ratio
+from streamplace.evaluate.rows import heading, mean_of, ratio
 from streamplace.model.arrays import Floats
 from streamplace.objectives.registry import Objective, Sense
 
@@ -57,7 +57,7 @@ def _points(
     for asked, table in tables.items():
         for placer, columns in table.items():
             shares = {
-                judge.name: _mean(ratio(_by(columns, judge, asked), optima.at(columns.problem)))
+                judge.name: mean_of(ratio(_by(columns, judge, asked), optima.at(columns.problem)))
                 for judge, optima in best.items()
             }
             if all(np.isfinite(share) for share in shares.values()):
@@ -86,11 +86,6 @@ def _best(tables: Mapping[str, Mapping[str, ResultColumns]], judge: Objective) -
             values = _by(columns, judge, asked)
             best.add(columns.problem, values, np.full(len(values), np.nan))
     return best.best()
-
-
-def _mean(column: Floats) -> float:
-    numbers = column[~np.isnan(column)]
-    return float(numbers.mean()) if len(numbers) else np.nan
 
 
 def _goods(reached: Mapping[str, float], senses: Mapping[str, Sense]) -> list[float]:

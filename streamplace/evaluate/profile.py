@@ -176,7 +176,8 @@ def profile(
             ccr.append(_ccr(item))
         graph = item.graph if isinstance(item, Problem) else item
         sizes.append((graph.n_operators, graph.n_streams, len(graph.sources), len(graph.sinks)))
-        instance = Problem(graph, _one_device(graph, mips)).instance
+        able = Device("d0", mips, tags=frozenset().union(*graph.operators.requires))
+        instance = Problem(graph, Cluster.of([able])).instance
         utilisation.append(instance.full_load[:, 0])
         saturation.append(8 * instance.traffic / bandwidth_bps)
         cpu.append(float(utilisation[-1].sum()))
@@ -212,11 +213,6 @@ def mean_device_and_link(cluster: Cluster) -> tuple[float, float]:
     limited = remote[np.isfinite(remote)]
     mips = float((cluster.devices.mips * cluster.devices.cores).mean())
     return mips, float(limited.mean()) if len(limited) else np.inf
-
-
-def _one_device(graph: StreamGraph, mips: float) -> Cluster:
-    """Cluster of one device that has all required tags."""
-    return Cluster.of([Device("d0", mips, tags=frozenset().union(*graph.operators.requires))])
 
 
 def _ccr(problem: Problem) -> float:

@@ -113,11 +113,12 @@ def _row(
         else nan,
         graphs=len(placed),
         failed=len(placed) - int(placed.sum()),
-        measures={name: _mean(column) for name, column in results.measures.items()},
+        measures={name: mean_of(column) for name, column in results.measures.items()},
     )
 
 
-def _mean(column: Floats) -> float:
+def mean_of(column: Floats) -> float:
+    """Mean of the numbers of a column; NaN if it has none."""
     numbers = column[~np.isnan(column)]
     return float(numbers.mean()) if len(numbers) else nan
 

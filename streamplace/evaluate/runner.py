@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from streamplace.errors import StreamplaceError
 from streamplace.evaluate.comparison_run import ComparisonRun, terms_of
 from streamplace.evaluate.optima import is_answer
-from streamplace.evaluate.record_index import RecordIndex
+from streamplace.evaluate.record_file import RecordIndex
 from streamplace.evaluate.records import Record, key_number, problem_hash
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective, named_objective

@@ -14,7 +14,7 @@ from typing import Final
 from streamsim.kernel_cache import is_noted, note, turn_among_processes
 
 from streamplace import __version__
-from streamplace.evaluate.processes import available_cores
+from streamplace.evaluate.work import available_cores
 from streamplace.kernels.child import DONE
 from streamplace.kernels.rehearsals import REHEARSALS
 from streamplace.model.messages import counted

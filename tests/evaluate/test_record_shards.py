@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from streamplace.evaluate import best_values
 from streamplace.evaluate.best_values import BestValues
-from streamplace.evaluate.record_file import RecordFile
-from streamplace.evaluate.record_index import RecordIndex
+from streamplace.evaluate.record_file import RecordFile, RecordIndex
 from streamplace.evaluate.records import Record
 from streamplace.evaluate.results import ResultsTable
 
