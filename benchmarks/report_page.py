@@ -20,7 +20,7 @@ from report_browser import Browser, browser
 from streamplace import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.report.document import VERSION, ReportDocument, WordsPart
-from streamplace.report.html import as_page
+from streamplace.report.pages import as_page
 from streamplace.report.placements import Shown
 from streamplace.report.problems import problem_part
 

@@ -1,21 +1,24 @@
 """Parsing of native files; errors are one line with place and remedy."""
 
 import codecs
+import json
 from collections.abc import Hashable
 from functools import cache
 from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import from_json
 
 from streamplace.errors import FormatError
 from streamplace.io import toml
 from streamplace.io.fields import check_json, check_known, path_text
-from streamplace.io.mistaken import remedy_for
 from streamplace.io.schema import FILES
 from streamplace.model.messages import quoted, shown, suggestion
 
 _T = TypeVar("_T")
 
+GRAPHS = ("graph", "problem")
+"""Formats that other commands write."""
 _MAPS = ("assignment", "parallelism", "priority", "pin", "allowed")
 _UNION_BRANCHES = ("float", "str", "int", "bool", "constrained-float")
 
@@ -110,3 +113,54 @@ def _path(location: tuple[int | str, ...]) -> str:
     if len(parts) > 1 and parts[0] not in _MAPS and parts[-1] in _UNION_BRANCHES:
         parts = parts[: 2 if parts[0] == "attributes" else -1]
     return path_text(parts)
+
+
+def remedy_for(name: str, content: bytes, fault: str) -> str:
+    """Describe the fault of a document, in other words if the file is of another kind."""
+    kind = "graph" if name in GRAPHS else name
+    if not content.strip():
+        return "is empty, and no valid JSON" + (_made() if name in GRAPHS else "")
+    try:
+        document = from_json(content)
+    except ValueError:
+        return _of_invalid(kind, content, fault)
+    other = _kind_of(document)
+    if other is None or other == kind:
+        return fault
+    if kind == "graph":
+        return (
+            "is a placement, not a graph; give the graph here, and its placement, if the command "
+            "reads one, after it"
+        )
+    return f"is a graph, not a {kind}; give the {kind} that belongs to it"
+
+
+def _kind_of(document: Any) -> str | None:
+    """Kind of a document by its fields, graph or placement; None for others."""
+    if not isinstance(document, dict):
+        return None
+    if "assignment" in document:
+        return "placement"
+    return "graph" if {"operators", "graph"} & set(document) else None
+
+
+def _of_invalid(kind: str, content: bytes, fault: str) -> str:
+    """Describe the fault of a text that is not a JSON document."""
+    if _several(content):
+        return "holds several JSON documents; write each on one line of a .jsonl file"
+    other_format = kind == "graph" and not content.lstrip().startswith((b"{", b"["))
+    return fault + (_made() if other_format else "")
+
+
+def _several(content: bytes) -> bool:
+    """Whether one JSON object follows another."""
+    text = content.decode(errors="replace").lstrip()
+    try:
+        document, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(document, dict) and text[end:].lstrip().startswith("{")
+
+
+def _made() -> str:
+    return "; make a graph with: streamplace generate, or from another format: streamplace import"

@@ -21,7 +21,8 @@ class PlannedMoves(Displayed):
     def report(self) -> Report:
         """Operators with their devices before and after."""
         rows = tuple(
-            (name, in_words(before), in_words(after)) for name, (before, after) in self.moved.items()
+            (name, in_words(before), in_words(after))
+            for name, (before, after) in self.moved.items()
         )
         parts = () if self.placed is None else self.placed.report().parts
         return Report((Sheet(("moves", "from", "to"), rows, names=0), *parts), "", self)

@@ -1,9 +1,13 @@
-"""Graphs, devices and problems in the document."""
+"""Graphs with groups of operators, devices and problems in the document."""
 
+import re
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from streamplace.drawing.boxes import chain_of
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
@@ -16,18 +20,19 @@ from streamplace.report.document import (
     ConstraintsPart,
     DevicesPart,
     ErrorsPart,
+    GroupsPart,
     NetworkPart,
     OperatorsPart,
     ProblemPart,
     StreamsPart,
     WindowPart,
 )
-from streamplace.report.groups import groups_of
 from streamplace.report.layout import layout_part
 from streamplace.report.placements import Shown, placement_part, units_placement_part
 from streamplace.report.results_document import ObjectivePart
 from streamplace.report.units import MOST_OPERATORS, DeviceLayers, units_part
 
+_SUBTASK = re.compile(r"(.+?)#+(\d+)", re.DOTALL)
 MOST_LINKS = 250_000
 """Most links between groups of devices in a document."""
 
@@ -207,4 +212,41 @@ def _constraints(rules: PlacementRules) -> ConstraintsPart:
     return ConstraintsPart(
         allowed=[(u, np.flatnonzero(rules.allowed[u]).tolist()) for u in limited],
         apart=[(a, b) for a, b in rules.apart.tolist()],
+    )
+
+
+def groups_of(
+    graph: StreamGraph, places: Sequence[Ints] = (), unit: Ints | None = None
+) -> list[GroupsPart]:
+    """Groups that make a graph smaller; chains are cut between devices of any placement.
+
+    Parameters
+    ----------
+    unit
+        [N] unit of every operator; operators of one unit share a device.
+    """
+    names = graph.operators.name
+    ways = [_subtasks(names), _groups("chains", names, chain_of(graph, places))]
+    if unit is not None:
+        ways.append(_groups("units", names, unit))
+    return [way for way in ways if 1 < len(way["name"]) < graph.n_operators]
+
+
+def _subtasks(names: tuple[str, ...]) -> GroupsPart:
+    owners = [match[1] if (match := _SUBTASK.fullmatch(name)) else name for name in names]
+    number = {owner: i for i, owner in enumerate(dict.fromkeys(owners))}
+    return GroupsPart(by="subtasks", of=[number[owner] for owner in owners], name=list(number))
+
+
+def _groups(by: str, names: tuple[str, ...], number: NDArray[np.integer[Any]]) -> GroupsPart:
+    """Groups of operators with the same number, named after their first operator."""
+    _, heads, of = np.unique(number, return_index=True, return_inverse=True)
+    size = np.bincount(of)
+    return GroupsPart(
+        by=by,
+        of=of.tolist(),
+        name=[
+            f"{names[head]} +{n - 1}" if n > 1 else names[head]
+            for head, n in zip(heads.tolist(), size.tolist(), strict=True)
+        ],
     )

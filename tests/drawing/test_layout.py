@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamplace.drawing.coordinates import pooled
-from streamplace.drawing.layout import Layout, Spacing, layered_layout
-from streamplace.drawing.ordering import crossings, ordered
+from streamplace.drawing.layout import Layout, Spacing, crossings, layered_layout, ordered
 
 SPACING = Spacing(layers=20, boxes=8, bends=4, ports=6)
 

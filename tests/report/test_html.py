@@ -18,7 +18,7 @@ from streamplace.errors import FormatError
 from streamplace.model.devices import Device, Devices
 from streamplace.model.report import Bar, Heading, Report, Sheet
 from streamplace.objectives.registry import OBJECTIVES
-from streamplace.report.html import SCRIPT, STYLE, as_json, as_page, page_file
+from streamplace.report.pages import SCRIPT, STYLE, as_json, as_page, page_file
 
 
 class Elements(HTMLParser):

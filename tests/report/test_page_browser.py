@@ -24,7 +24,7 @@ from streamplace.drawing.named_placements import NamedPlacements
 from streamplace.io.graphs import graph_to_dict
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.report.documents import document_of
-from streamplace.report.html import as_page
+from streamplace.report.pages import as_page
 from streamplace.report.placements import Shown
 from streamplace.report.problems import problem_part
 from streamplace.report.units import MOST_OPERATORS

@@ -22,8 +22,8 @@ from streamplace.model.streams import Streams
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.report.document import ReportDocument
 from streamplace.report.documents import document_of
-from streamplace.report.html import as_json
 from streamplace.report.moves import PlannedMoves
+from streamplace.report.pages import as_json
 from streamplace.report.placements import Shown
 from streamplace.report.problems import problem_part
 from streamplace.report.units import MOST_OPERATORS

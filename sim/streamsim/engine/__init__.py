@@ -8,18 +8,16 @@ if TYPE_CHECKING:
     from streamsim.engine.fitting import Doubt, Fit, GivenSettings, fit, settings_for
     from streamsim.engine.generators import Burst, Constant, Generator, Ramp, Replay
     from streamsim.engine.observations import Observations, observe, observe_traced
-    from streamsim.engine.runs import Runs, simulate, simulate_every_tick
+    from streamsim.engine.runs import Runs, capacity_warnings, simulate, simulate_every_tick
     from streamsim.engine.settings import Policy, Settings
-    from streamsim.engine.small_capacities import capacity_warnings
     from streamsim.engine.tracing import Trace, trace
 
 _MODULES = {
     "fitting": "Doubt Fit GivenSettings fit settings_for",
     "generators": "Burst Constant Generator Ramp Replay",
     "observations": "Observations observe observe_traced",
-    "runs": "Runs simulate simulate_every_tick",
+    "runs": "Runs capacity_warnings simulate simulate_every_tick",
     "settings": "Policy Settings",
-    "small_capacities": "capacity_warnings",
     "tracing": "Trace trace",
 }
 

@@ -1,8 +1,7 @@
 """Joins: operators that take sets of one tuple from every port, equal amounts from each."""
 
 from streamsim.arrays import Floats, Ints
-from streamsim.engine.state import EngineState
-from streamsim.engine.turns import BLOCKED, wake
+from streamsim.engine.state import BLOCKED, EngineState, wake
 from streamsim.engine.wiring import Wiring
 from streamsim.jit import inlined_kernel
 

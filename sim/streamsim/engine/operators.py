@@ -4,8 +4,7 @@ from streamsim.arrays import Floats, Ints
 from streamsim.engine.joins import draw_sets, received_per_set, sets_waiting
 from streamsim.engine.plan import Plan
 from streamsim.engine.stamps import Pair, Stamps, blend, drawn
-from streamsim.engine.state import EngineState, Totals
-from streamsim.engine.turns import BLOCKED, CAPPED, DONE, wake
+from streamsim.engine.state import BLOCKED, CAPPED, DONE, EngineState, Totals, wake
 from streamsim.engine.wiring import Wiring
 from streamsim.instance import Instance
 from streamsim.jit import inlined_kernel

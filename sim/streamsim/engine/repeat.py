@@ -7,6 +7,7 @@ from streamsim.engine.plan import Plan
 from streamsim.engine.state import EngineState, Totals
 from streamsim.engine.wiring import Wiring
 from streamsim.jit import inlined_kernel, kernel
+from streamsim.rows import copy_row
 
 EVERY = 8  # ticks between snapshots, and therefore the longest period that is recognised
 
@@ -40,22 +41,15 @@ def no_snapshot(state: EngineState, totals: Totals) -> Snapshot:
 @inlined_kernel
 def take_snapshot(snapshot: Snapshot, state: EngineState, totals: Totals) -> None:
     """Copy the current state and totals."""
-    copy(state.queued, snapshot.queued)
-    copy(state.sending, snapshot.sending)
-    copy(state.flying, snapshot.flying)
+    copy_row(snapshot.queued, state.queued)
+    copy_row(snapshot.sending, state.sending)
+    copy_row(snapshot.flying, state.flying)
     for slot in range(len(state.pipe)):
         for e in range(len(state.flying)):
             snapshot.pipe[slot, e] = state.pipe[slot, e]
-    copy(totals.taken, snapshot.taken)
-    copy(totals.moved, snapshot.moved)
-    copy(totals.busy, snapshot.busy)
-
-
-@inlined_kernel
-def copy(source: Floats, target: Floats) -> None:
-    """Copy a column."""
-    for i in range(len(source)):
-        target[i] = source[i]
+    copy_row(snapshot.taken, totals.taken)
+    copy_row(snapshot.moved, totals.moved)
+    copy_row(snapshot.busy, totals.busy)
 
 
 @inlined_kernel

@@ -1,4 +1,4 @@
-"""State: the positions of tuples between two slices, and the totals so far."""
+"""State: the positions of tuples between two slices, turns of operators, totals so far."""
 
 from typing import NamedTuple
 
@@ -9,6 +9,10 @@ from streamsim.engine.plan import Plan
 from streamsim.engine.wiring import Wiring
 from streamsim.instance import Instance
 from streamsim.jit import inlined_kernel, kernel
+
+# Outcomes: DONE, no tuple waits; CAPPED, out of CPU; BLOCKED, a successor or the operator's own
+# cores are full. DONE lasts until a tuple arrives, BLOCKED until space becomes free.
+DONE, CAPPED, BLOCKED = 0, 1, 2
 
 
 class EngineState(NamedTuple):
@@ -79,3 +83,10 @@ def clear(totals: Totals) -> None:
         totals.moved[e] = 0.0
     for k in range(len(totals.busy)):
         totals.busy[k] = 0.0
+
+
+@inlined_kernel
+def wake(v: int, outcome: int, state: EngineState) -> None:
+    """Give another turn to an operator whose last turn had this outcome."""
+    if state.turn[v] == outcome:
+        state.turn[v] = CAPPED

@@ -11,8 +11,7 @@ from streamsim.engine.operators import (
 )
 from streamsim.engine.plan import Plan
 from streamsim.engine.stamps import Pair, Stamps, blend, drawn
-from streamsim.engine.state import EngineState, Totals
-from streamsim.engine.turns import BLOCKED, DONE
+from streamsim.engine.state import BLOCKED, DONE, EngineState, Totals
 from streamsim.engine.wiring import Wiring
 from streamsim.flow import window_output
 from streamsim.instance import Instance

@@ -19,10 +19,9 @@ from streamsim.pass_rules import DOPPLER, GIPH, PLACETO, PRESETS, Rules
 from streamsim.passes.bounds import Bounds, bounds
 from streamsim.passes.chain import Chain, Part
 from streamsim.passes.compiled import Pass
-from streamsim.passes.compiling import compile_pass, link_records, stream_records
+from streamsim.passes.compiling import compile_pass, link_records, stream_records, upward_rank
 from streamsim.passes.line import Conflict, conflict, lines, merged_order
 from streamsim.passes.makespans import makespans
-from streamsim.passes.rank import upward_rank
 from streamsim.passes.schedule import Schedule, schedule
 from streamsim.passes.synchronous import synchronous_makespans
 

@@ -1,1 +1,1 @@
-"""Networks: rules of contention between transfers, one file per rule."""
+"""Networks: rules of contention between transfers."""
