@@ -144,12 +144,9 @@ def command(
     if output is not None:
         graphs.read(problems)
     compared = Comparison(tuple(collected.results()), reference, {}, comparison.aliases, graphs)
-    _report(compared, _title(data, facts.total, split), output, as_json)
+    title = f"{data.name}: {counted(facts.total, 'graph')}{f' of split {split}' if split else ''}"
+    _report(compared, title, output, as_json)
     return failures.status
-
-
-def _title(data: Path, graphs: int, split: str | None) -> str:
-    return f"{data.name}: {counted(graphs, 'graph')}{f' of split {split}' if split else ''}"
 
 
 def _estimate(comparison: "ComparisonRun", dataset: "DataSet", total: int) -> "Estimate":

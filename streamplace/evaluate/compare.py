@@ -24,7 +24,6 @@ from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
 from streamplace.placers.named import AliasedPlacer
 
-
 LOG = logging.getLogger(__name__)
 OnFailure = Callable[[str, str], None]
 """Called with the name of a graph that failed, and the reason."""

@@ -17,8 +17,7 @@ from streamplace.families.manifest import (
 from streamplace.families.parameters import Parameters
 from streamplace.families.registry import FAMILIES, Family, graph_of
 from streamplace.io.files import spot
-from streamplace.io.graphs import graph_line, write_graph, write_lines
-from streamplace.io.problems import problem_line, write_problem
+from streamplace.io.problems import write_all_known, write_known
 from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
 
@@ -55,7 +54,7 @@ def write_dataset(
         _write_only_graph(graphs, parameters.n_graphs, path)
         count = 1
     else:
-        count = write_lines(map(line_of, graphs), path, "graph")
+        count = write_all_known(graphs, path)
     manifest = Manifest(
         family=chosen.name,
         parameters=values_of(parameters),
@@ -84,12 +83,6 @@ def _watched(
         on_graph(item)
 
 
-def line_of(item: StreamGraph | Problem) -> tuple[str, bytes]:
-    """Name and line of a data set."""
-    line = problem_line(item) if isinstance(item, Problem) else graph_line(item)
-    return graph_of(item).name, line
-
-
 def _write_only_graph(graphs: Iterator[StreamGraph | Problem], n_graphs: int, path: Path) -> None:
     if n_graphs != 1:
         raise SettingError(
@@ -97,10 +90,7 @@ def _write_only_graph(graphs: Iterator[StreamGraph | Problem], n_graphs: int, pa
             "name a .jsonl or .jsonl.gz file"
         )
     for item in graphs:
-        if isinstance(item, Problem):
-            write_problem(item, path)
-        else:
-            write_graph(item, path)
+        write_known(item, path)
 
 
 def values_of(parameters: Parameters) -> dict[str, int | float | str | bool]:

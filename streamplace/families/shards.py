@@ -18,7 +18,7 @@ from typing import Annotated, Any, NamedTuple
 from pydantic import Field
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.families.dataset import line_of, values_of
+from streamplace.families.dataset import values_of
 from streamplace.families.manifest import (
     Manifest,
     Shard,
@@ -35,6 +35,7 @@ from streamplace.io.appending import append_lines, claim, repair
 from streamplace.io.files import is_file, read_lines, spot, write_bytes
 from streamplace.io.lines import LINES, shard_path
 from streamplace.io.parsing import parse_as
+from streamplace.io.problems import known_line
 
 MOST_SHARDS = 99_999
 Mapped = Callable[[Callable[[int], Any], Iterable[int]], Iterator[Any]]
@@ -76,7 +77,7 @@ class _Maker:
         splits: Counter[str] = Counter()
         content = bytearray()
         for item in islice(graphs, end - first):
-            content += line_of(item)[1]
+            content += known_line(item)[1]
             attributes = graph_of(item).attributes
             if "split" in attributes:
                 splits[str(attributes["split"])] += 1
@@ -107,7 +108,8 @@ def write_shards(
     """
     _check(path, shards)
     maker = _Maker(family, parameters, seed, shards, path.name.endswith(".gz"))
-    plan = {**_plan(maker), "streamplace": running_version()}
+    facts = {"family": family, "parameters": values_of(parameters), "seed": seed}
+    plan = {**facts, "shards": shards, "streamplace": running_version()}
     log = manifest_path(path).with_suffix(".jsonl")
     with claim(log) as file:
         repair(file, log)
@@ -154,11 +156,6 @@ def _present(path: Path) -> list[Path]:
     """Shards of a name that are there, of whatever number of them."""
     stem = path.name.removesuffix(".gz").removesuffix(".jsonl")
     return [shard for shard in path.parent.glob("*-of-*") if shard.name.startswith(f"{stem}-")]
-
-
-def _plan(maker: _Maker) -> dict[str, Any]:
-    facts = {"family": maker.family, "parameters": values_of(maker.parameters), "seed": maker.seed}
-    return {**facts, "shards": maker.shards}
 
 
 def _done(

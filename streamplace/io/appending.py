@@ -11,46 +11,37 @@ from streamplace.errors import FormatError
 from streamplace.io.files import spot
 from streamplace.io.locks import lock_at_once
 
+WAIT = "wait until it has ended, or choose another folder"
+
 
 @contextmanager
 def claim(path: Path) -> Iterator[FileIO]:
     """Open a file to append lines, and lock it against other processes."""
     with open_to_append(path) as file:
-        try:
-            lock_at_once(file)
-        except BlockingIOError:
-            raise FormatError(
-                f"{spot(path)}: another process is adding results to it; wait until it has ended, "
-                "or choose another folder"
-            ) from None
-        except OSError:
-            pass  # no locks here
+        _lock(file, path, f"adding results to it; {WAIT}")
         yield file
 
 
 @contextmanager
-def claim_folder(folder: Path) -> Iterator[None]:
-    """Lock a folder against other processes that would write a run into it."""
+def claim_folder(folder: Path, doing: str = f"training into it; {WAIT}") -> Iterator[None]:
+    """Lock a folder against other processes; ``doing`` tells what one that has it does."""
     try:
         descriptor = os.open(folder, os.O_RDONLY)
     except OSError:  # it cannot be locked
         yield
         return
     try:
-        _lock_folder(descriptor, folder)
+        _lock(descriptor, folder, doing)
         yield
     finally:
         os.close(descriptor)
 
 
-def _lock_folder(descriptor: int, folder: Path) -> None:
+def _lock(file: FileIO | int, path: Path, doing: str) -> None:
     try:
-        lock_at_once(descriptor)
+        lock_at_once(file)
     except BlockingIOError:
-        raise FormatError(
-            f"{spot(folder)}: another process is training into it; wait until it has ended, or "
-            "choose another folder"
-        ) from None
+        raise FormatError(f"{spot(path)}: another process is {doing}") from None
     except OSError:
         pass  # no locks here
 

@@ -47,8 +47,8 @@ class ExportedModel:
     def inputs(self) -> "list[Node]":
         """Tensor inputs that are used."""
         wanted = set(self.program.graph_signature.user_inputs)
-        nodes = self.program.graph.nodes
-        return [n for n in nodes if n.op == "placeholder" and n.name in wanted and _is_used(n)]
+        given = [n for n in self.program.graph.nodes if n.op == "placeholder" and n.name in wanted]
+        return [n for n in given if n.users and any(True for _ in tensors(n))]
 
     @cached_property
     def weights(self) -> "Mapping[Node, str]":
@@ -183,10 +183,6 @@ def elements(node: "Node") -> int:
 def size(node: "Node") -> int:
     """Bytes that a node returns."""
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors(node))
-
-
-def _is_used(node: "Node") -> bool:
-    return bool(node.users) and any(True for _ in tensors(node))
 
 
 def _called(node: "Node", value: Any) -> Any:

@@ -1,16 +1,15 @@
 """Shared parts of foreign formats' readers: files of a folder, checked JSON, default speeds."""
 
-from collections.abc import Hashable, Iterator
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, cast
+from typing import Annotated, TypeVar
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field
 
 from streamplace.errors import FormatError
 from streamplace.io.fields import unrepeated
 from streamplace.io.files import is_folder, read_bytes, spot
-from streamplace.io.parsing import first_fault, utf8
+from streamplace.io.parsing import utf8, valid
 
 T = TypeVar("T")
 
@@ -45,10 +44,7 @@ def read_foreign(kind: type[T], path: Path) -> T:
 def parse_foreign(kind: type[T], content: bytes, where: str) -> T:
     """Parse a JSON text that a typed dictionary describes; other fields are ignored."""
     text = utf8(content, where)
-    try:
-        document: T = _adapter(cast(Hashable, kind)).validate_json(text)
-    except ValidationError as error:
-        raise FormatError(f"{where}: {first_fault(error)}") from None
+    document = valid(kind, text, where)
     unrepeated(text, where)
     return document
 
@@ -56,8 +52,3 @@ def parse_foreign(kind: type[T], content: bytes, where: str) -> T:
 def name_of(path: Path) -> str:
     """Name for a graph without one: that of its file, as valid Unicode."""
     return path.name.encode(errors="replace").decode().split(".")[0]
-
-
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)

@@ -18,6 +18,7 @@ from typing import Any
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.appending import append_lines, open_to_append, unwritable
+from streamplace.io.caches import user_state
 from streamplace.io.files import is_file, make_folder, read_lines, spot
 from streamplace.io.locks import wait_for_lock
 from streamplace.model.graph import PROFILE_DRIFT, PROFILE_WINDOWS, StreamGraph
@@ -128,12 +129,7 @@ class Ledger:
 
 def usual_ledger() -> Path:
     """Default file that commands write to; the file and its folder may be missing."""
-    named = os.environ.get("XDG_STATE_HOME")
-    try:
-        folder = Path(named) if named else Path.home() / ".local" / "state"
-    except RuntimeError:  # a user without a home: nothing can be beneath this
-        folder = Path(os.devnull)
-    return folder / "streamplace" / FILE
+    return user_state() / FILE
 
 
 def read_ledger(path: Path) -> Ledger:

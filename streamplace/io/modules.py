@@ -86,10 +86,6 @@ class Modules:
         """Whether an operator is an input of the network."""
         return self.graph.operators.kind[row] == INPUT
 
-    def is_leaf(self, module: str) -> bool:
-        """Whether a module has no submodules that compute."""
-        return len(self.own.get(module, ())) == len(self.within[module])
-
     def begins(self, row: int) -> bool:
         """Whether an operator reads an input of the network itself."""
         return any(map(self.is_input, self.feeders[row]))

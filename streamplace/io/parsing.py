@@ -35,11 +35,17 @@ def parse_json(name: str, content: bytes, where: str) -> Any:
 def parse_as(kind: type[_T], content: bytes, where: str) -> _T:
     """Parse a JSON document that a typed dictionary describes."""
     text = utf8(content, where)
+    document = valid(kind, text, where)
+    check_json(text, document, where, kind)
+    return document
+
+
+def valid(kind: type[_T], text: bytes, where: str) -> _T:
+    """Parse a JSON text that a typed dictionary describes, without a check for other fields."""
     try:
         document: _T = _adapter(cast(Hashable, kind)).validate_json(text, extra="ignore")
     except ValidationError as error:
         raise FormatError(f"{where}: {first_fault(error)}") from None
-    check_json(text, document, where, kind)
     return document
 
 

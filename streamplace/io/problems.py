@@ -93,7 +93,7 @@ def write_problem(problem: Draft | Problem, path: str | Path) -> None:
 
 def write_problems(problems: Iterable[Known], path: str | Path) -> int:
     """Write a data set of problems or graphs, one per line, and return their number."""
-    return write_lines(map(_known_line, problems), Path(path), "problem")
+    return write_lines(map(known_line, problems), Path(path), "problem")
 
 
 def write_known(draft: Known, path: Path) -> None:
@@ -106,10 +106,10 @@ def write_known(draft: Known, path: Path) -> None:
 
 def write_all_known(drafts: Iterable[Known], path: Path) -> int:
     """Write a data set of graphs and problems, one per line, and return their number."""
-    return write_lines(map(_known_line, drafts), path, "graph")
+    return write_lines(map(known_line, drafts), path, "graph")
 
 
-def _known_line(draft: Known) -> tuple[str, bytes]:
+def known_line(draft: Known) -> tuple[str, bytes]:
     """Name and line of a graph or a problem."""
     if isinstance(draft, StreamGraph):
         return draft.name, graph_line(draft)

@@ -98,7 +98,11 @@ def text_of(document: Mapping[str, Any]) -> str:
     tags = ["gpu"]
     <BLANKLINE>
     """
-    lists = {key: value for key, value in document.items() if _is_list_of_tables(value)}
+    lists = {
+        key: value
+        for key, value in document.items()
+        if isinstance(value, list) and value and isinstance(value[0], Mapping)
+    }
     plain = {key: value for key, value in document.items() if key not in lists}
     lines = [f"{_quoted_key(key)} = {_inline(value)}" for key, value in plain.items()]
     for key, rows in lists.items():
@@ -106,10 +110,6 @@ def text_of(document: Mapping[str, Any]) -> str:
             lines += [*([""] if lines else []), f"[[{_quoted_key(key)}]]"]
             lines += [f"{_quoted_key(name)} = {_inline(value)}" for name, value in row.items()]
     return "".join(f"{line}\n" for line in lines)
-
-
-def _is_list_of_tables(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and isinstance(value[0], Mapping)
 
 
 def _quoted_key(key: str) -> str:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import networkx as nx
 import numpy as np
 
 from streamplace.errors import ProblemError
@@ -121,15 +122,6 @@ def solution_document(
     return document
 
 
-def solution_placement(problem: Problem, solution: dict[str, Any]) -> Placement:
-    """Convert a solution to a placement of a library problem."""
-    if "order" not in solution:
-        return problem.placement(solution["place"])
-    priority = np.empty(problem.n_operators)
-    priority[solution["order"]] = -np.arange(problem.n_operators)
-    return problem.placement(solution["place"], priority, "order")
-
-
 def starting_order(problem: Problem, placement: Placement) -> list[int]:
     """Operators in the order in which a pass under a placement starts them."""
     from streamsim.passes import schedule
@@ -198,25 +190,15 @@ def _connected(document: dict[str, Any]) -> dict[str, Any]:
 
     Parts of a graph without streams between them are joined by an operator without work.
     """
-    part = list(range(len(document["operators"])))
-
-    def root(v: int) -> int:
-        while part[v] != v:
-            part[v] = v = part[part[v]]
-        return v
-
-    for u, v, _ in document["streams"]:
-        part[root(v)] = root(u)
-    roots = [v for v in range(len(part)) if root(v) == v]
-    if len(roots) == 1:
+    operators = range(len(document["operators"]))
+    graph: nx.Graph[int] = nx.Graph()
+    graph.add_nodes_from(operators)
+    graph.add_edges_from((u, v) for u, v, _ in document["streams"])
+    if nx.is_connected(graph):
         return document
     targets = {v for _, v, _ in document["streams"]}
-    sources = [v for v in range(len(part)) if v not in targets]
-    free = {
-        "pieces": 1,
-        "memory": 0,
-        "work": [0] * len(document["kinds"]),
-    }
+    sources = [v for v in operators if v not in targets]
+    free = {"pieces": 1, "memory": 0, "work": [0] * len(document["kinds"])}
     streams = [[u + 1, v + 1, bits] for u, v, bits in document["streams"]]
     return document | {
         "operators": [free, *document["operators"]],

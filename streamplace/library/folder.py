@@ -178,7 +178,8 @@ def open_library(folder: str | PathLike[str] | None = None) -> Library:
         By default the folder in the variable ``STREAMPLACE_LIBRARY``, or else the library of this
         version of streamplace.
     """
-    path = Path(folder or os.environ.get(VARIABLE) or _own_folder())
+    own = _part("instances", CHECKOUT / "datasets" / "library")
+    path = Path(folder or os.environ.get(VARIABLE) or own)
     if not is_folder(path):
         raise FormatError(f"{spot(path)}: is not a folder; name the folder of a library")
     if not is_file(path / MANIFEST) or not is_file(path / BEST):
@@ -201,10 +202,6 @@ def write_checksums(folder: Path, files: Iterable[Path]) -> None:
 def checker_file() -> Path:
     """Path of the checker, in the installed package or in the checkout."""
     return _part("checker", CHECKOUT / "checker") / "check.py"
-
-
-def _own_folder() -> Path:
-    return _part("instances", CHECKOUT / "datasets" / "library")
 
 
 def _part(packaged: str, in_checkout: Path) -> Path:

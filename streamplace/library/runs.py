@@ -310,7 +310,8 @@ def _outcome(
         if plan.solutions is not None:
             document = solution_document(problem, placement, judge)
             document |= {"objective": judge.name, "value": value, "placer": method.name}
-            file = f"{entry.instance}.{entry.objective}.{_plain(method.name)}.json"
+            plain = "".join(c if c.isalnum() or c in "-_" else "-" for c in method.name)
+            file = f"{entry.instance}.{entry.objective}.{plain}.json"
             text = json.dumps({**document, "graph": entry.instance}, ensure_ascii=False)
             write_text(plan.solutions / file, text + "\n")
     except StreamplaceError as error:
@@ -319,10 +320,6 @@ def _outcome(
         reason = str(error).replace(str(call.answer), "the answer")
         return "illegal", None, shown(reason, 300)
     return "answered", value, None
-
-
-def _plain(name: str) -> str:
-    return "".join(c if c.isalnum() or c in "-_" else "-" for c in name)
 
 
 def _last_line(errors: Any) -> str:

@@ -5,9 +5,6 @@ is valid: the next submission completes it, so that solution, line and checksum 
 """
 
 import json
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from os import PathLike
@@ -15,14 +12,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Literal, NotRequired
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, SettingError
+from streamplace.io.appending import claim_folder
 from streamplace.io.field_types import STRICT
 from streamplace.io.files import encoded, is_file, read_bytes, spot, write_text, writing
-from streamplace.io.locks import lock_at_once
-from streamplace.io.parsing import first_fault, parse_as, utf8
+from streamplace.io.parsing import parse_as, utf8, valid
 from streamplace.library.checking import check_files
 from streamplace.library.entries import LibraryEntry, ObjectiveName
 from streamplace.library.folder import BEST, Library, open_library, write_checksums
@@ -43,9 +40,6 @@ class SubmittedJson(TypedDict):
     objective: NotRequired[ObjectiveName]
     graph: NotRequired[str]
     proof: NotRequired[dict[str, Any]]
-
-
-_FIELDS = TypeAdapter(SubmittedJson)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +102,9 @@ def submit(
     """
     path = Path(file)
     content = read_bytes(path, LARGEST)
-    document = _parsed(content, spot(path))
+    document = valid(SubmittedJson, utf8(content, spot(path)), spot(path))
     opened = open_library(library)
-    with _locked(opened.folder):
+    with claim_folder(opened.folder, "submitting to it; try again"):
         complete_pending(opened.folder)
         opened = Library(opened.folder)
         entry = _entry_of(opened, document, instance)
@@ -123,10 +117,10 @@ def submit(
         if "proof" not in document:
             today = datetime.now(UTC).date().isoformat()
             better = replace(better, by=shown(by, 200), seconds=seconds, date=today)
-        kind: Literal["solution", "certificate"]
         kind = "certificate" if "proof" in document else "solution"
-        pending = PendingSubmission(kind, utf8(content, spot(path)).decode(), better)
-        write_text(opened.folder / JOURNAL, json.dumps(_pending_document(pending)))
+        text = utf8(content, spot(path)).decode()
+        pending = {"kind": kind, "content": text, "line": better.document()}
+        write_text(opened.folder / JOURNAL, json.dumps(pending))
         complete_pending(opened.folder)
     return Submission(better, entry, True)
 
@@ -147,14 +141,6 @@ def complete_pending(folder: Path) -> None:
         _write_best(library, line)
         write_checksums(folder, [target, folder / BEST])
     journal.unlink(missing_ok=True)
-
-
-def _parsed(content: bytes, where: str) -> SubmittedJson:
-    """Parse the fields of a solution or of a certificate."""
-    try:
-        return _FIELDS.validate_json(utf8(content, where))
-    except ValidationError as error:
-        raise FormatError(f"{where}: {first_fault(error)}") from None
 
 
 def _entry_of(library: Library, document: SubmittedJson, name: str | None) -> LibraryEntry:
@@ -194,9 +180,8 @@ def _better(
     assert result.value is not None
     if is_proof:
         assert result.bound is not None
-        changed = replace(
-            entry, bound=result.bound, proof=_kind(document), proof_seconds=result.seconds
-        )
+        kind = shown(str(document["proof"].get("kind", "search")), 40)
+        changed = replace(entry, bound=result.bound, proof=kind, proof_seconds=result.seconds)
         gain = entry.sense * (entry.bound - changed.bound) / (abs(entry.bound) or 1.0)
     else:
         changed = replace(entry, value=result.value)
@@ -216,11 +201,6 @@ def _better(
     return replace(changed, closed=True, proof_seconds=seconds)
 
 
-def _kind(document: SubmittedJson) -> str:
-    """Kind of a proof."""
-    return shown(str(document["proof"].get("kind", "search")), 40)
-
-
 def _is_worse(line: LibraryEntry, entry: LibraryEntry) -> bool:
     """Whether a line has a worse value or bound than an entry."""
     return (
@@ -228,27 +208,8 @@ def _is_worse(line: LibraryEntry, entry: LibraryEntry) -> bool:
     )
 
 
-def _pending_document(pending: PendingSubmission) -> dict[str, Any]:
-    return {"kind": pending.kind, "content": pending.content, "line": pending.line.document()}
-
-
 def _write_best(library: Library, line: LibraryEntry) -> None:
     """Replace one line of ``best.jsonl``."""
     lines = [line if entry.name == line.name else entry for entry in library.entries]
     text = "".join(json.dumps(entry.document()) + "\n" for entry in lines)
     write_text(library.folder / BEST, text)
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Lock a folder against submissions of other processes."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        lock_at_once(descriptor)
-        yield
-    except BlockingIOError:
-        raise FormatError(
-            f"{spot(folder)}: another process is submitting to it; try again"
-        ) from None
-    finally:
-        os.close(descriptor)

@@ -49,7 +49,7 @@ def document_of(report: Report) -> ReportDocument:
 def _added_by(subject: object) -> Add:
     """Function that adds a subject to a document; types of other packages are imported last."""
     plain: Mapping[type, Add] = {
-        StreamGraph: _add_graph,
+        StreamGraph: lambda document, graph: document.update({"problems": [graph_part(graph)]}),
         NamedPlacements: _add_placements,
         Result: _add_result,
         PlannedMoves: _add_moves,
@@ -82,10 +82,6 @@ def _words_of_result(result: Result) -> Report:
         f"Verdict: {verdict(result.value, result.bound, explanation)}",
     )
     return Report(parts, report.title)
-
-
-def _add_graph(document: ReportDocument, graph: StreamGraph) -> None:
-    document["problems"] = [graph_part(graph)]
 
 
 def _add_placements(document: ReportDocument, subject: NamedPlacements) -> None:

@@ -95,14 +95,11 @@ SUFFIX = ".html"
 
 def page_of(report: Report) -> str:
     """Render a report as the text of one HTML file."""
-    return as_page(document_of(report), _picture_of(report.subject))
-
-
-def _picture_of(subject: object) -> str:
-    """SVG of a subject that the page does not draw itself; empty for others."""
     from streamplace.evaluate.watch_history import WatchHistory
 
-    return (picture_of(subject) or "") if isinstance(subject, WatchHistory) else ""
+    # other subjects are drawn by the page itself
+    picture = picture_of(report.subject) if isinstance(report.subject, WatchHistory) else None
+    return as_page(document_of(report), picture or "")
 
 
 def frame_of(report: Report) -> str:

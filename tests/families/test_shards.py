@@ -9,11 +9,12 @@ import pytest
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.families.branched import Branched
-from streamplace.families.dataset import line_of, write_dataset
+from streamplace.families.dataset import write_dataset
 from streamplace.families.manifest import manifest_path, read_manifest, verify
 from streamplace.families.registry import FAMILIES
 from streamplace.families.shards import write_shards
 from streamplace.io.graphs import read_graphs
+from streamplace.io.problems import known_line
 
 SMALL = Branched(branches=1, depth=2, devices=2, copies=10)
 
@@ -35,7 +36,7 @@ def test_every_family_can_begin_anywhere(family: str) -> None:
     every = FAMILIES[family].generate(seed=3)
     first = [next(every, None) for _ in range(3)][-1]
     again = next(FAMILIES[family].generate(seed=3, start=2), None)
-    assert (again and line_of(again)) == (first and line_of(first))
+    assert (again and known_line(again)) == (first and known_line(first))
 
 
 def test_a_run_that_was_stopped_makes_only_what_is_missing(tmp_path: Path) -> None:

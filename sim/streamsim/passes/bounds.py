@@ -64,7 +64,8 @@ def bounds(one_pass: Pass, allowed: ArrayLike | None = None) -> Bounds:
         path = _longest_path(one_pass, may, np.array(latency), np.array(wire))
     else:
         path = _longest_path_to_nearest(one_pass, may, *_least_elsewhere(one_pass))
-    return Bounds(path=float(path), work=_work_bound(one_pass, may))
+    work = _over_classes(one_pass, one_pass.work.sum(axis=0), may)
+    return Bounds(path=float(path), work=float(work))
 
 
 def _least_elsewhere(one_pass: Pass) -> tuple[Floats, Floats]:
@@ -132,11 +133,6 @@ def _longest_path_to_nearest(one_pass: Pass, may: Bools, latency: Floats, wire: 
             for b in range(d):
                 begin[stream.target, b] = max(begin[stream.target, b], min(begin[v, b], away))
     return longest
-
-
-def _work_bound(one_pass: Pass, may: Bools) -> float:
-    """Largest bound by work over the classes of hardware."""
-    return float(_over_classes(one_pass, one_pass.work.sum(axis=0), may))
 
 
 @kernel
