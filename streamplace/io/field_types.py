@@ -1,6 +1,6 @@
 """Field types that the native file formats share."""
 
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import ConfigDict, FailFast, Field
 
@@ -11,3 +11,8 @@ TableOf = Annotated[dict[str, _T], FailFast()]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Quantity = Annotated[float, Field(ge=0, allow_inf_nan=False)] | str
+
+
+def doc(text: str) -> Any:
+    """Describe a field in the published schema."""
+    return Field(description=text)

@@ -6,7 +6,7 @@ from pydantic import Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from streamplace.errors import SettingError
-from streamplace.io.field_types import STRICT, Amount, Finite, ListOf, Quantity, TableOf
+from streamplace.io.field_types import STRICT, Amount, Finite, ListOf, Quantity, TableOf, doc
 from streamplace.io.toml_schema import ClusterToml, ConstraintsToml, OffersToml
 from streamplace.model.messages import quoted, suggestion
 from streamplace.model.operators import MOST_KEY_GROUPS, MOST_SUBTASKS
@@ -17,17 +17,13 @@ from streamplace.model.placement import Discipline
 class WindowJson(TypedDict):
     """A window: every ``advance`` s emits min(limit, base + factor · count) tuples."""
 
-    size: Annotated[Amount, Field(description="length of the window in seconds")]
-    advance: Annotated[Amount, Field(description="seconds between two evaluations")]
-    base: NotRequired[Annotated[Amount, Field(description="tuples per evaluation, 1 by default")]]
+    size: Annotated[Amount, doc("length of the window in seconds")]
+    advance: Annotated[Amount, doc("seconds between two evaluations")]
+    base: NotRequired[Annotated[Amount, doc("tuples per evaluation, 1 by default")]]
     factor: NotRequired[
-        Annotated[
-            Amount, Field(description="additional tuples per tuple in the window, 0 by default")
-        ]
+        Annotated[Amount, doc("additional tuples per tuple in the window, 0 by default")]
     ]
-    limit: NotRequired[
-        Annotated[Amount, Field(description="maximum number of tuples per evaluation")]
-    ]
+    limit: NotRequired[Annotated[Amount, doc("maximum number of tuples per evaluation")]]
 
 
 @with_config(STRICT)
@@ -35,21 +31,17 @@ class OperatorJson(TypedDict):
     """An operator; one without incoming streams is a source and needs a rate."""
 
     name: str
-    ipt: NotRequired[Annotated[Amount, Field(description="instructions per input tuple")]]
+    ipt: NotRequired[Annotated[Amount, doc("instructions per input tuple")]]
     payload: NotRequired[
-        Annotated[
-            Quantity, Field(description="bytes per output tuple, or a string such as '12.5 kB'")
-        ]
+        Annotated[Quantity, doc("bytes per output tuple, or a string such as '12.5 kB'")]
     ]
-    rate: NotRequired[
-        Annotated[Quantity, Field(description="tuples/s that a source generates, or '10 k/s'")]
-    ]
+    rate: NotRequired[Annotated[Quantity, doc("tuples/s that a source generates, or '10 k/s'")]]
     constant: NotRequired[
         Annotated[
             Amount,
-            Field(
-                description="MIPS that it uses whatever its rate, all subtasks together, as timers "
-                "and committers do"
+            doc(
+                "MIPS that it uses whatever its rate, all subtasks together, as timers and "
+                "committers do"
             ),
         ]
     ]
@@ -68,21 +60,19 @@ class OperatorJson(TypedDict):
         ]
     ]
     slot_sharing_group: NotRequired[
-        Annotated[
-            str, Field(description="operators of one group may share slots, in plans; as in Flink")
-        ]
+        Annotated[str, doc("operators of one group may share slots, in plans; as in Flink")]
     ]
     kind: NotRequired[str]
-    requires: NotRequired[Annotated[ListOf[str], Field(description="tags a device must have")]]
-    memory: NotRequired[Annotated[Quantity, Field(description="bytes, or '2 GB'")]]
+    requires: NotRequired[Annotated[ListOf[str], doc("tags a device must have")]]
+    memory: NotRequired[Annotated[Quantity, doc("bytes, or '2 GB'")]]
     window: NotRequired[WindowJson]
     fires: NotRequired[
         Annotated[
             Literal["each", "all"],
-            Field(description="once per tuple, or per set of one tuple from every input"),
+            doc("once per tuple, or per set of one tuple from every input"),
         ]
     ]
-    about: NotRequired[Annotated[str, Field(description="description for readers")]]
+    about: NotRequired[Annotated[str, doc("description for readers")]]
 
 
 StreamJson = TypedDict(
@@ -93,31 +83,27 @@ StreamJson = TypedDict(
         "selectivity": NotRequired[
             Annotated[
                 Amount,
-                Field(
-                    description="tuples per input tuple of the sender, or per tuple that its "
-                    "window emits; 1 by default"
+                doc(
+                    "tuples per input tuple of the sender, or per tuple that its window emits; 1 "
+                    "by default"
                 ),
             ]
         ],
         "payload": NotRequired[
-            Annotated[
-                Quantity, Field(description="bytes per tuple, if not the payload of the sender")
-            ]
+            Annotated[Quantity, doc("bytes per tuple, if not the payload of the sender")]
         ],
         "partitioning": NotRequired[Literal["", "forward", "rebalance", "hash", "chained"]],
         "ipt": NotRequired[
             Annotated[
                 Amount,
-                Field(
-                    description="instructions per tuple to hand it to another thread, half at "
-                    "each end; none where the stream is chained"
+                doc(
+                    "instructions per tuple to hand it to another thread, half at each end; none "
+                    "where the stream is chained"
                 ),
             ]
         ],
         "input": NotRequired[
-            Annotated[
-                str, Field(description="input of an operator that fires all; one name, one input")
-            ]
+            Annotated[str, doc("input of an operator that fires all; one name, one input")]
         ],
     },
 )
@@ -133,7 +119,7 @@ class GraphJson(TypedDict):
     fires: NotRequired[
         Annotated[
             Literal["each", "all"],
-            Field(description="default for operators without a value; 'all' makes a task graph"),
+            doc("default for operators without a value; 'all' makes a task graph"),
         ]
     ]
     operators: ListOf[OperatorJson]
@@ -146,7 +132,7 @@ class ElementJson(TypedDict):
 
     pe: Annotated[int, Field(ge=0, description="its number")]
     device: str
-    requires: NotRequired[Annotated[ListOf[str], Field(description="tags its operators require")]]
+    requires: NotRequired[Annotated[ListOf[str], doc("tags its operators require")]]
     operators: ListOf[str]
 
 
@@ -158,55 +144,51 @@ class PlacementJson(TypedDict):
     `place --json` prints is taken as well, and these fields of it are read.
     """
 
-    about: NotRequired[Annotated[ListOf[str], Field(description="notes for readers")]]
+    about: NotRequired[Annotated[ListOf[str], doc("notes for readers")]]
 
-    graph: NotRequired[Annotated[str, Field(description="name of the graph it is for")]]
-    placer: NotRequired[Annotated[str, Field(description="placer that made it")]]
-    objective: NotRequired[Annotated[str, Field(description="objective that it was evaluated by")]]
-    value: NotRequired[
-        Annotated[Finite, Field(description="value that it reaches by that objective")]
-    ]
+    graph: NotRequired[Annotated[str, doc("name of the graph it is for")]]
+    placer: NotRequired[Annotated[str, doc("placer that made it")]]
+    objective: NotRequired[Annotated[str, doc("objective that it was evaluated by")]]
+    value: NotRequired[Annotated[Finite, doc("value that it reaches by that objective")]]
     relative_throughput: NotRequired[
-        Annotated[Amount, Field(description="relative throughput that it reaches, 0 to 1")]
+        Annotated[Amount, doc("relative throughput that it reaches, 0 to 1")]
     ]
-    bound: NotRequired[Annotated[Finite, Field(description="bound that no placement exceeds")]]
-    answers: NotRequired[
-        Annotated[str, Field(description="digest of the graph and the options, in data sets")]
-    ]
+    bound: NotRequired[Annotated[Finite, doc("bound that no placement exceeds")]]
+    answers: NotRequired[Annotated[str, doc("digest of the graph and the options, in data sets")]]
     priority: NotRequired[
         Annotated[
             dict[str, Finite],
-            Field(
-                description="operator → priority: on each device, the operator with the highest "
-                "priority runs first"
+            doc(
+                "operator → priority: on each device, the operator with the highest priority runs "
+                "first"
             ),
         ]
     ]
     queue: NotRequired[
         Annotated[
             Discipline,
-            Field(
-                description="'priority', as without it: of the ready, the highest runs first; "
-                "'order': a device waits for the next in line even if another is ready"
+            doc(
+                "'priority', as without it: of the ready, the highest runs first; 'order': a "
+                "device waits for the next in line even if another is ready"
             ),
         ]
     ]
-    pes: NotRequired[Annotated[ListOf[ElementJson], Field(description="operators by device")]]
-    colocate: NotRequired[Annotated[ListOf[ListOf[str]], Field(description="must share a device")]]
-    exlocate: NotRequired[Annotated[ListOf[ListOf[str]], Field(description="must not share one")]]
+    pes: NotRequired[Annotated[ListOf[ElementJson], doc("operators by device")]]
+    colocate: NotRequired[Annotated[ListOf[ListOf[str]], doc("must share a device")]]
+    exlocate: NotRequired[Annotated[ListOf[ListOf[str]], doc("must not share one")]]
     parallelism: NotRequired[
         Annotated[
             dict[str, Annotated[int, Field(ge=1, le=MOST_SUBTASKS)]],
-            Field(description="number of subtasks of operators that have several"),
+            doc("number of subtasks of operators that have several"),
         ]
     ]
     max_parallelism: NotRequired[
         Annotated[
             dict[str, Annotated[int, Field(ge=1, le=MOST_KEY_GROUPS)]],
-            Field(description="key groups by which tuples are dealt to the subtasks of operators"),
+            doc("key groups by which tuples are dealt to the subtasks of operators"),
         ]
     ]
-    assignment: Annotated[TableOf[str], Field(description="operator name → device name")]
+    assignment: Annotated[TableOf[str], doc("operator name → device name")]
 
 
 @with_config(STRICT)
@@ -216,16 +198,12 @@ class MovingJson(TypedDict):
     state: NotRequired[
         Annotated[
             ListOf[Amount],
-            Field(
-                description="bytes that each operator takes along when it moves; by default its "
-                "memory"
-            ),
+            doc("bytes that each operator takes along when it moves; by default its memory"),
         ]
     ]
     startup: NotRequired[
         Annotated[
-            ListOf[ListOf[Amount]],
-            Field(description="seconds to start, operators × devices; by default 0"),
+            ListOf[ListOf[Amount]], doc("seconds to start, operators × devices; by default 0")
         ]
     ]
 
@@ -235,14 +213,12 @@ class ProblemJson(TypedDict):
     """A problem: a graph, and what is known of where it is placed."""
 
     graph: GraphJson
-    cluster: NotRequired[Annotated[ClusterToml, Field(description="the keys of a cluster file")]]
-    constraints: NotRequired[
-        Annotated[ConstraintsToml, Field(description="the keys of a constraints file")]
-    ]
+    cluster: NotRequired[Annotated[ClusterToml, doc("the keys of a cluster file")]]
+    constraints: NotRequired[Annotated[ConstraintsToml, doc("the keys of a constraints file")]]
     seconds: NotRequired[
         Annotated[
             ListOf[ListOf[Amount]],
-            Field(description="core seconds per tuple, operators × devices, where not ipt / MIPS"),
+            doc("core seconds per tuple, operators × devices, where not ipt / MIPS"),
         ]
     ]
     moving: NotRequired[MovingJson]

@@ -5,19 +5,17 @@ from typing import Annotated, NotRequired
 from pydantic import FailFast, Field, with_config
 from typing_extensions import TypedDict
 
-from streamplace.io.field_types import STRICT, Amount, ListOf, Quantity, TableOf
+from streamplace.io.field_types import STRICT, Amount, ListOf, Quantity, TableOf, doc
 from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.devices import MOST_CORES
 
-Speed = Annotated[Quantity, Field(description="speed of a core: a number in MIPS, or '2500 MIPS'")]
+Speed = Annotated[Quantity, doc("speed of a core: a number in MIPS, or '2500 MIPS'")]
 Cores = Annotated[int, Field(ge=1, le=MOST_CORES)]
-Memory = Annotated[Quantity, Field(description="bytes, or '16 GB'")]
-Egress = Annotated[
-    Quantity, Field(description="maximum that its network card sends: bit/s, or '10 Gbps'")
-]
-Ingress = Annotated[Quantity, Field(description="maximum that its network card receives")]
-PerTuple = Annotated[Quantity, Field(description="core seconds per remote tuple, at either end")]
-PerByte = Annotated[Quantity, Field(description="core seconds per remote byte, at either end")]
+Memory = Annotated[Quantity, doc("bytes, or '16 GB'")]
+Egress = Annotated[Quantity, doc("maximum that its network card sends: bit/s, or '10 Gbps'")]
+Ingress = Annotated[Quantity, doc("maximum that its network card receives")]
+PerTuple = Annotated[Quantity, doc("core seconds per remote tuple, at either end")]
+PerByte = Annotated[Quantity, doc("core seconds per remote byte, at either end")]
 
 
 @with_config(STRICT)
@@ -31,23 +29,19 @@ class DeviceToml(TypedDict):
     reserved: NotRequired[
         Annotated[
             Quantity,
-            Field(
-                description="MIPS of all its cores together that other processes take, such as Java"
-            ),
+            doc("MIPS of all its cores together that other processes take, such as Java"),
         ]
     ]
     tags: NotRequired[ListOf[str]]
     memory: NotRequired[Memory]
     egress: NotRequired[Egress]
     ingress: NotRequired[Ingress]
-    watts: NotRequired[
-        Annotated[Amount, Field(description="power of a busy core in excess of an idle one")]
-    ]
+    watts: NotRequired[Annotated[Amount, doc("power of a busy core in excess of an idle one")]]
 
 
-LinkBandwidth = Annotated[Quantity, Field(description="'100 Mbps', or at least 100000 bit/s")]
+LinkBandwidth = Annotated[Quantity, doc("'100 Mbps', or at least 100000 bit/s")]
 UsualBandwidth = Annotated[
-    Quantity, Field(description="of every link not listed: '1 Gbps', or at least 100000 bit/s")
+    Quantity, doc("of every link not listed: '1 Gbps', or at least 100000 bit/s")
 ]
 LinkToml = TypedDict(
     "LinkToml",
@@ -55,7 +49,7 @@ LinkToml = TypedDict(
         "from": str,
         "to": str,
         "bandwidth": NotRequired[LinkBandwidth],
-        "latency": NotRequired[Annotated[Quantity, Field(description="seconds, or '20 ms'")]],
+        "latency": NotRequired[Annotated[Quantity, doc("seconds, or '20 ms'")]],
     },
 )
 with_config(STRICT)(LinkToml)
@@ -69,24 +63,17 @@ class ClusterToml(TypedDict):
     links: NotRequired[ListOf[LinkToml]]
     bandwidth: NotRequired[
         Annotated[
-            Quantity,
-            Field(description="of every link not listed: bit/s (100000 at least), or '1000 Mbps'"),
+            Quantity, doc("of every link not listed: bit/s (100000 at least), or '1000 Mbps'")
         ]
     ]
-    latency: NotRequired[
-        Annotated[Quantity, Field(description="of every link not listed: seconds, or '1 ms'")]
-    ]
+    latency: NotRequired[Annotated[Quantity, doc("of every link not listed: seconds, or '1 ms'")]]
     overhead: NotRequired[PerTuple]
     overhead_per_byte: NotRequired[PerByte]
     gap: NotRequired[
-        Annotated[
-            Quantity, Field(description="link seconds per remote tuple, in addition to its bytes")
-        ]
+        Annotated[Quantity, doc("link seconds per remote tuple, in addition to its bytes")]
     ]
     framing: NotRequired[
-        Annotated[
-            Amount, Field(description="bytes on the wire per byte of payload, in addition to it")
-        ]
+        Annotated[Amount, doc("bytes on the wire per byte of payload, in addition to it")]
     ]
     headroom: NotRequired[
         Annotated[
@@ -96,9 +83,7 @@ class ClusterToml(TypedDict):
             ),
         ]
     ]
-    joules_per_byte: NotRequired[
-        Annotated[Amount, Field(description="energy of sending a byte over a link")]
-    ]
+    joules_per_byte: NotRequired[Annotated[Amount, doc("energy of sending a byte over a link")]]
 
 
 @with_config(STRICT)
@@ -106,7 +91,7 @@ class OfferToml(TypedDict):
     """A type of machine that can be bought."""
 
     name: str
-    price: Annotated[float, Field(description="per hour, in any currency")]
+    price: Annotated[float, doc("per hour, in any currency")]
     mips: NotRequired[Speed]
     cores: NotRequired[Cores]
     memory: NotRequired[Memory]
@@ -133,9 +118,9 @@ class OffersToml(TypedDict):
     slot_sharing: NotRequired[
         Annotated[
             bool,
-            Field(
-                description="whether a slot may hold a subtask of each operator, as in Flink; by "
-                "default it holds one subtask"
+            doc(
+                "whether a slot may hold a subtask of each operator, as in Flink; by default it "
+                "holds one subtask"
             ),
         ]
     ]
@@ -146,7 +131,7 @@ class OffersToml(TypedDict):
 class ConstraintsToml(TypedDict):
     """What a placement must respect."""
 
-    pin: NotRequired[Annotated[TableOf[str], Field(description="operator → device")]]
+    pin: NotRequired[Annotated[TableOf[str], doc("operator → device")]]
     colocate: NotRequired[ListOf[ListOf[str]]]
     exlocate: NotRequired[ListOf[ListOf[str]]]
-    allowed: NotRequired[Annotated[TableOf[ListOf[str]], Field(description="operator → devices")]]
+    allowed: NotRequired[Annotated[TableOf[ListOf[str]], doc("operator → devices")]]
