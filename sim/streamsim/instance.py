@@ -179,12 +179,7 @@ def build_instance(
         gap=gap,
     )
     return instance_of(
-        flow,
-        platform,
-        seconds=seconds,
-        device_type=types,
-        constant=constant,
-        subtasks=subtasks,
+        flow, platform, seconds=seconds, device_type=types, constant=constant, subtasks=subtasks
     )
 
 

@@ -12,14 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamsim.arrays import Floats, Ints
-from streamsim.equation import (
-    egress_at,
-    ingress_at,
-    link_at,
-    link_load,
-    n_resources,
-    pressures,
-)
+from streamsim.equation import egress_at, ingress_at, link_at, link_load, n_resources, pressures
 from streamsim.filling import Scratch, fill, scratch
 from streamsim.instance import Instance, writable
 from streamsim.jit import inlined_kernel, kernel, patient

@@ -90,10 +90,7 @@ def undirected(source: Ints, target: Ints, weight: Longs, n: int) -> tuple[Longs
 
 @kernel
 def _packed(
-    begin: Longs,
-    end: Longs,
-    neighbour: Longs,
-    weight: Longs,
+    begin: Longs, end: Longs, neighbour: Longs, weight: Longs
 ) -> tuple[Longs, Longs, Longs]:
     """Close the gaps between rows that merging created."""
     start = np.zeros(len(begin), np.int64)

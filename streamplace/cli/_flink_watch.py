@@ -186,11 +186,7 @@ def watch_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
 @writes("Report to write (.html).")
 @AS_JSON
 def history_(
-    ledger: Path | None,
-    job: str | None,
-    confidence: float,
-    output: Path | None,
-    as_json: bool,
+    ledger: Path | None, job: str | None, confidence: float, output: Path | None, as_json: bool
 ) -> None:
     """Show the runs of the ledger, and the rounds and decisions of watches.
 

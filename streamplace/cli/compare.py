@@ -10,14 +10,7 @@ import click
 
 from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
-from streamplace.cli._output import (
-    counted,
-    print_json,
-    print_report,
-    progress,
-    save_json,
-    say,
-)
+from streamplace.cli._output import counted, print_json, print_report, progress, save_json, say
 from streamplace.cli._sweeps import FailedGraphs, dry_run, print_estimate, resumable, spread
 from streamplace.errors import FormatError, SettingError
 

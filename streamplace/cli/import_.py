@@ -34,11 +34,7 @@ class Import(click.Command):
 @click.argument("source", type=FILE)
 @common("Where to write: .json for one graph, .jsonl or .jsonl.gz for a data set.")
 def command(
-    format_name: str,
-    source: Path,
-    as_json: bool,
-    output: Path | None,
-    **options: bool,
+    format_name: str, source: Path, as_json: bool, output: Path | None, **options: bool
 ) -> None:
     """Read SOURCE, a file or a folder in FORMAT (such as dream), and write native graphs.
 

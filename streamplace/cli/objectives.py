@@ -9,9 +9,7 @@ from streamplace.cli._output import print_json, print_table, save_document
 
 
 @click.command(
-    "objectives",
-    short_help="List the objectives.",
-    epilog="Example: streamplace objectives --json",
+    "objectives", short_help="List the objectives.", epilog="Example: streamplace objectives --json"
 )
 @common("Write the JSON document to this file.")
 def command(as_json: bool, output: Path | None) -> None:

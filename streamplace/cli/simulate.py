@@ -89,9 +89,7 @@ def _policies() -> Iterable[str]:
     help="Seconds with queues.  [default: as long as it takes to settle and to measure]",
 )
 @click.option(
-    "--dt",
-    type=float,
-    help="Time step in seconds.  [default: from latencies and windows]",
+    "--dt", type=float, help="Time step in seconds.  [default: from latencies and windows]"
 )
 @click.option(
     "--capacity",

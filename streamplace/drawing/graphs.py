@@ -13,14 +13,7 @@ import numpy as np
 
 from streamplace.drawing import style
 from streamplace.drawing.boxes import Boxes, boxes_of
-from streamplace.drawing.legend import (
-    Key,
-    Legend,
-    key,
-    legend_height,
-    legend_shapes,
-    shortened,
-)
+from streamplace.drawing.legend import Key, Legend, key, legend_height, legend_shapes, shortened
 from streamplace.drawing.named_placements import NamedPlacements
 from streamplace.drawing.panel import Look, Skeleton, arranged, box_widths, shapes_of
 from streamplace.drawing.rendering import as_svg
@@ -277,9 +270,7 @@ def _composed(
 ) -> Drawing:  # fmt: skip
     """Arrange panels in rows and columns, with the key of lines below them."""
     width = max(
-        skeleton.size[0],
-        LEAST_WIDTH,
-        *(min(_title_width(panel), WIDEST_TITLE) for panel in panels),
+        skeleton.size[0], LEAST_WIDTH, *(min(_title_width(panel), WIDEST_TITLE) for panel in panels)
     )
     legends = [shortened(panel.legend) for panel in panels]
     below = max(legend_height(legend, width) for legend in legends)

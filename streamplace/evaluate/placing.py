@@ -146,12 +146,7 @@ class Placing:
 
 
 def place_all(
-    placing: Placing,
-    data: DataSet,
-    path: Path,
-    *,
-    jobs: int | None = None,
-    on: str | None = None,
+    placing: Placing, data: DataSet, path: Path, *, jobs: int | None = None, on: str | None = None
 ) -> Iterator[PlacedGraph]:
     """Place all problems of a data set into a file; problems with lines in it are skipped.
 

@@ -83,13 +83,7 @@ def _range(values: Floats) -> Floats:
     return np.linspace(0.0, top * 1.0001, n_bins + 1)
 
 
-def _histogram(
-    axis: "Axes",
-    values: Floats,
-    bins: Floats,
-    x: str,
-    y: str,
-) -> None:
+def _histogram(axis: "Axes", values: Floats, bins: Floats, x: str, y: str) -> None:
     axis.margins(y=0.12)
     axis.hist(values, bins=bins.tolist(), color=PALETTE[0], edgecolor="white", linewidth=0.4)
     axis.set_xlabel(x)

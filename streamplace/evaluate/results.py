@@ -82,11 +82,7 @@ class ResultsTable:
     """
 
     def __init__(
-        self,
-        records: Iterable[Record] = (),
-        *,
-        objective: str = DEFAULT,
-        sense: Sense = "max",
+        self, records: Iterable[Record] = (), *, objective: str = DEFAULT, sense: Sense = "max"
     ) -> None:
         self.objective, self.sense = objective, sense
         self._columns: dict[float | None, dict[str, _Columns]] = {}

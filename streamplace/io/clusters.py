@@ -74,9 +74,7 @@ def parse_cluster(content: bytes, where: str) -> Cluster:
         return cluster_from_tables(tables)
 
 
-def _plain_bandwidths(
-    tables: dict[str, Any],
-) -> Iterator[tuple[dict[str, Any], str, float]]:
+def _plain_bandwidths(tables: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str, float]]:
     """Tables with a bandwidth that is a number, the field, and the number."""
     for row in (tables, *tables["devices"], *tables.get("links", ())):
         for key in ("bandwidth", "egress", "ingress"):

@@ -12,13 +12,7 @@ from pydantic_core import from_json
 
 from streamplace.errors import FormatError, GraphError
 from streamplace.io.fields import plain
-from streamplace.io.files import (
-    LONGEST_LINE,
-    encoded,
-    located,
-    spot,
-    writing,
-)
+from streamplace.io.files import LONGEST_LINE, encoded, located, spot, writing
 from streamplace.io.lines import LINES, lines_of
 from streamplace.io.parsing import parse_json
 from streamplace.model.arrays import Floats

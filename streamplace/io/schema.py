@@ -68,8 +68,7 @@ class OperatorJson(TypedDict):
     window: NotRequired[WindowJson]
     fires: NotRequired[
         Annotated[
-            Literal["each", "all"],
-            doc("once per tuple, or per set of one tuple from every input"),
+            Literal["each", "all"], doc("once per tuple, or per set of one tuple from every input")
         ]
     ]
     about: NotRequired[Annotated[str, doc("description for readers")]]

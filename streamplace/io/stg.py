@@ -12,12 +12,7 @@ from typing import NamedTuple
 
 from streamplace.errors import FormatError
 from streamplace.io.files import located, read_lines, spot
-from streamplace.io.foreign import (
-    BYTES_PER_SECOND,
-    INSTRUCTIONS_PER_SECOND,
-    files_of,
-    name_of,
-)
+from streamplace.io.foreign import BYTES_PER_SECOND, INSTRUCTIONS_PER_SECOND, files_of, name_of
 from streamplace.io.registry import reader
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import shown

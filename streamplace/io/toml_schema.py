@@ -28,8 +28,7 @@ class DeviceToml(TypedDict):
     cores: NotRequired[Cores]
     reserved: NotRequired[
         Annotated[
-            Quantity,
-            doc("MIPS of all its cores together that other processes take, such as Java"),
+            Quantity, doc("MIPS of all its cores together that other processes take, such as Java")
         ]
     ]
     tags: NotRequired[ListOf[str]]

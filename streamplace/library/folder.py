@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.files import is_file, is_folder, read_bytes, read_lines, spot, write_text
 from streamplace.io.parsing import parse_as
-from streamplace.library.entries import (
-    SIZES,
-    LibraryEntry,
-    LibraryInstance,
-    LibraryManifest,
-)
+from streamplace.library.entries import SIZES, LibraryEntry, LibraryInstance, LibraryManifest
 from streamplace.model.messages import quoted, suggestion
 
 if TYPE_CHECKING:

@@ -55,10 +55,7 @@ def placement_part(problem: Problem, shown: Shown, judge: Objective) -> Placemen
         throughput=plain(float(throughput(instance, place[None, :])[0])),
         sources=[(int(v), plain(float(rates[v]))) for v in problem.graph.sources],
         bottleneck=LimitPart(
-            kind=cast(ResourceKind, top.kind),
-            device=top.device,
-            peer=top.peer,
-            load=plain(top.use),
+            kind=cast(ResourceKind, top.kind), device=top.device, peer=top.peer, load=plain(top.use)
         ),
         loads=LoadsPart(
             devices=numbers(loads.devices),

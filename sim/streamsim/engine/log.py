@@ -43,12 +43,7 @@ def empty_log(instance: Instance, wiring: Wiring) -> Log:
 
 @kernel
 def write_tick(
-    tick: int,
-    plan: Plan,
-    state: EngineState,
-    totals: Totals,
-    stamps: Stamps,
-    log: Log,
+    tick: int, plan: Plan, state: EngineState, totals: Totals, stamps: Stamps, log: Log
 ) -> None:
     """Write the row of one tick; totals are those of this tick alone."""
     m = len(plan.remote)

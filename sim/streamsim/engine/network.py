@@ -11,12 +11,7 @@ from streamsim.jit import borrowing_kernel, inlined_kernel
 
 @inlined_kernel
 def transmit(
-    tick: int,
-    dt: float,
-    plan: Plan,
-    state: EngineState,
-    totals: Totals,
-    stamps: Stamps | None,
+    tick: int, dt: float, plan: Plan, state: EngineState, totals: Totals, stamps: Stamps | None
 ) -> None:
     """Deliver due tuples, then let every link move for ``dt`` seconds."""
     if len(state.pipe):

@@ -43,11 +43,7 @@ class Sums(NamedTuple):
 
 
 def simulate(
-    instance: Instance,
-    placements: ArrayLike,
-    settings: Settings | None = None,
-    *,
-    threads: int = 1,
+    instance: Instance, placements: ArrayLike, settings: Settings | None = None, *, threads: int = 1
 ) -> Runs:
     """Simulate every placement on its own, from an empty cluster.
 
@@ -76,11 +72,7 @@ def simulate(
 
 
 def simulate_every_tick(
-    instance: Instance,
-    placements: ArrayLike,
-    settings: Settings | None = None,
-    *,
-    threads: int = 1,
+    instance: Instance, placements: ArrayLike, settings: Settings | None = None, *, threads: int = 1
 ) -> Runs:
     """Simulate like `simulate`, but without skipping ticks that repeat; slower, equal results."""
     return _simulate(instance, placements, settings, threads, jump=False)

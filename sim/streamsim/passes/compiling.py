@@ -6,14 +6,7 @@ from numpy.typing import ArrayLike
 from streamsim.arrays import Floats, Ints, Longs, Records
 from streamsim.instance import Instance
 from streamsim.jit import kernel
-from streamsim.passes.compiled import (
-    DEVICE,
-    LINK,
-    OPERATOR,
-    STREAM,
-    Pass,
-    records,
-)
+from streamsim.passes.compiled import DEVICE, LINK, OPERATOR, STREAM, Pass, records
 from streamsim.passes.sending import fixed_seconds, sending_seconds
 from streamsim.platform import Platform
 

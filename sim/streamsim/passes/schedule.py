@@ -10,14 +10,7 @@ from streamsim.instance import writable
 from streamsim.pass_rules import GIPH, Rules
 from streamsim.passes.chain import Chain, critical_chain
 from streamsim.passes.compiled import Pass
-from streamsim.passes.makespans import (
-    held_lines,
-    new_buffers,
-    new_case,
-    ranks,
-    rows,
-    stream_rows,
-)
+from streamsim.passes.makespans import held_lines, new_buffers, new_case, ranks, rows, stream_rows
 from streamsim.passes.run import run
 from streamsim.passes.sending import channel_times
 
