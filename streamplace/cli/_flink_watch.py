@@ -199,8 +199,7 @@ def history_(
     are shown, with their reasons and outcomes. The report draws rate, capacity, TaskManagers and
     moves over time.
     """
-    from streamplace.evaluate.history import PredictionHistory
-    from streamplace.evaluate.watch_history import WatchHistory
+    from streamplace.evaluate.history import PredictionHistory, WatchHistory
     from streamplace.io.ledger import read_ledger, usual_ledger
     from streamplace.io.watch_store import KEPT, StoreError, read_records, usual_store
     from streamplace.model.report import Report

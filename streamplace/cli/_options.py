@@ -11,14 +11,14 @@ import click
 from click.core import ParameterSource
 
 from streamplace.cli._output import verbose
-from streamplace.cli._paths import FILE as FILE
-from streamplace.cli._paths import check_output as check_output
-from streamplace.cli._paths import reads as reads
-from streamplace.cli._paths import spare_inputs as spare_inputs
-from streamplace.cli._paths import writes as writes
+from streamplace.cli._types import FILE as FILE
 from streamplace.cli._types import TIME as TIME
 from streamplace.cli._types import OneOf as OneOf
 from streamplace.cli._types import Share as Share
+from streamplace.cli._types import check_output as check_output
+from streamplace.cli._types import reads as reads
+from streamplace.cli._types import spare_inputs as spare_inputs
+from streamplace.cli._types import writes as writes
 from streamplace.errors import SettingError
 from streamplace.model.defaults import PLACE_SECONDS
 

@@ -5,8 +5,15 @@ from pathlib import Path
 import click
 
 from streamplace.cli._groups import CommandGroup
-from streamplace.cli._library import LIBRARY, OBJECTIVE, closed_or_open, of_class, of_size
-from streamplace.cli._library_runs import run_, table_
+from streamplace.cli._library_runs import (
+    LIBRARY,
+    OBJECTIVE,
+    closed_or_open,
+    of_class,
+    of_size,
+    run_,
+    table_,
+)
 from streamplace.cli._options import FILE, common, reads, spare_inputs
 from streamplace.cli._output import (
     counted,

@@ -1,17 +1,31 @@
-"""History of predictions in a ledger, and the share of intervals that held."""
+"""Histories of predictions and of watches: intervals that held, moves, and what was decided why."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from streamplace.io.ledger import LedgerEntry, known_errors
-from streamplace.model.display import Displayed
+from streamplace.io.watch_store import WatchDecision, WatchRecord
+from streamplace.model.display import Displayed, Pictured
 from streamplace.model.intervals import USUAL_CONFIDENCE
 from streamplace.model.messages import counted
-from streamplace.model.report import Part, Report, Sheet, percent
+from streamplace.model.report import Heading, Part, Report, Sheet, percent
 from streamplace.model.units import digits
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+LAST_ROUNDS = 10
+"""Rounds of a watch that the terminal shows."""
+MOST_DRAWN = 6
+"""Last watches that are drawn."""
+ROOM = 1.5
+"""Height of the panel of rates, in multiples of the largest; ends of intervals may be far above."""
+HOUR = 3600.0
 HELD = {True: "yes", False: "no", None: "unknown"}
 
 
@@ -86,3 +100,116 @@ def _row(entry: LedgerEntry) -> tuple[str, ...]:
         percent(entry.measured / entry.predicted),
         HELD[entry.held],
     )
+
+
+@dataclass(frozen=True, slots=True)
+class WatchHistory(Pictured):
+    """Watches of jobs.
+
+    Attributes
+    ----------
+    records
+        Watches with their rounds and decisions, the oldest first.
+    """
+
+    records: Sequence[WatchRecord]
+
+    def report(self) -> Report:
+        """Last rounds and all decisions of every watch."""
+        parts: list[Part] = []
+        for record in self.records:
+            parts += _parts(record)
+        drawn = any(record.rounds for record in self.records)
+        return Report(tuple(parts), subject=self if drawn else None)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the watches as a JSON document."""
+        return [asdict(record) for record in self.records]
+
+    def figure(self) -> "Figure":
+        """Return a picture of rate, capacity, moves and TaskManagers over time."""
+        from streamplace.drawing.charts import HEADING, finish, legend_text
+        from streamplace.drawing.figures import new_figure
+
+        drawn = [record for record in self.records if record.rounds][-MOST_DRAWN:]
+        figure, axes = new_figure(2, rows=max(1, len(drawn)), width=5.0, height=2.8)
+        for number, record in enumerate(drawn):
+            rates, machines = axes[2 * number : 2 * number + 2]
+            _draw(record, rates, machines)
+            name = legend_text(record.name)
+            rates.set_title(f"{name}: rate and capacity", fontsize=HEADING)
+            machines.set_title(f"{name}: TaskManagers", fontsize=HEADING)
+        return finish(figure, "watched jobs")
+
+
+def _parts(record: WatchRecord) -> list[Part]:
+    """Sentences and tables about one watch."""
+    moves = sum(one.state == "moved" for one in record.decisions)
+    head = f" (job {record.job}), watched since {_moment(record.since)}: "
+    counts = f"{counted(len(record.rounds), 'round')}, {counted(moves, 'move')}"
+    parts: list[Part] = [Heading(record.name, head + counts)]
+    if record.rounds:
+        last = tuple((_moment(one.at), one.words) for one in record.rounds[-LAST_ROUNDS:])
+        parts.append(Sheet(("round", "what was seen and decided"), last))
+    if record.decisions:
+        decided = tuple(map(_decision_row, record.decisions))
+        columns = ("decision", "what", "predicted", "measured", "outcome", "reason")
+        parts.append(Sheet(columns, decided))
+    return parts
+
+
+def _decision_row(one: WatchDecision) -> tuple[str, ...]:
+    before, after = one.machines
+    outcome = f"{one.state}: {one.outcome}" if one.outcome else one.state
+    return (
+        _moment(one.at),
+        f"{one.kind}, {before} → {after}",
+        _predicted(one),
+        "—" if one.measured is None else digits(one.measured),
+        outcome,
+        one.reason,
+    )
+
+
+def _predicted(one: WatchDecision) -> str:
+    if one.low is None or one.value is None or one.high is None:
+        return "—"
+    return f"{digits(one.value)} ({digits(one.low)} to {digits(one.high)})"
+
+
+def _draw(record: WatchRecord, rates: "Axes", machines: "Axes") -> None:
+    """Draw one watch into two panels."""
+    from streamplace.drawing.charts import PALETTE
+
+    first = datetime.fromisoformat(record.rounds[0].at)
+    whole = datetime.fromisoformat(record.rounds[-1].at) - first
+    unit, name = (HOUR, "hours") if whole.total_seconds() >= 2 * HOUR else (60.0, "minutes")
+
+    def since(at: str) -> float:
+        return (datetime.fromisoformat(at) - first).total_seconds() / unit
+
+    times = [since(one.at) for one in record.rounds]
+    rates.plot(times, [one.arriving for one in record.rounds], color=PALETTE[7], label="rate")
+    top = max(one.arriving for one in record.rounds)
+    known = [one for one in record.rounds if one.value is not None]
+    if known:
+        at = [since(one.at) for one in known]
+        values = [one.value or 0.0 for one in known]
+        top = max(top, *values)
+        low, high = [one.low or 0.0 for one in known], [one.high or 0.0 for one in known]
+        rates.step(at, values, where="post", color=PALETTE[0], label="capacity")
+        rates.fill_between(
+            at, low, high, step="post", alpha=0.2, color=PALETTE[0], label="its interval"
+        )
+    numbers = [one.machines for one in record.rounds]
+    machines.step(times, numbers, where="post", color=PALETTE[2], label="TaskManagers")
+    for axis in (rates, machines):
+        for one in record.decisions:
+            axis.axvline(since(one.at), color=PALETTE[1], linestyle=":", label="decision")
+        axis.set(xlabel=name, ylim=(0, None))
+    rates.set(ylabel="tuples/s", ylim=(0, ROOM * top or None))
+    machines.set(ylabel="number")
+
+
+def _moment(at: str) -> str:
+    return at.replace("T", " ")[:19]

@@ -171,24 +171,23 @@ def _queue_run(
 ) -> QueueRun:
     runs, streams, settings = seen.runs, problem.graph.streams, fitted.settings
     valid = fitted.doubt is None
-    none = float("nan")
 
-    def or_nan(number: float) -> float:
-        return float(number) if valid else none
+    def known(number: float) -> float | None:
+        return float(number) if valid and not isnan(number) else None
 
     return QueueRun(
         valid=valid,
         duration=settings.duration,
         dt=settings.dt,
         capacity=settings.capacity,
-        throughput=_number(or_nan(runs.throughput[0])),
-        admitted=_number(or_nan(runs.admitted[0])),
-        relative_throughput=_number(or_nan(runs.relative[0])),
-        latency=_latency(*map(or_nan, (seen.latency[0], *seen.latency_quantiles[0]))),
-        latency_without_backlog=_latency(
-            *map(or_nan, (seen.processing[0], *seen.processing_quantiles[0]))
+        throughput=known(runs.throughput[0]),
+        admitted=known(runs.admitted[0]),
+        relative_throughput=known(runs.relative[0]),
+        latency=Latency(*map(known, (seen.latency[0], *seen.latency_quantiles[0]))),
+        latency_without_backlog=Latency(
+            *map(known, (seen.processing[0], *seen.processing_quantiles[0]))
         ),
-        time_to_steady=_number(or_nan(seen.settled[0])),
+        time_to_steady=known(seen.settled[0]),
         backlog=float(runs.backlog[0]),
         queues={streams.label(e): float(seen.max_queue[0, e]) for e in range(len(streams))},
         utilisation=dict(zip(placement.devices, runs.device_utilisation[0].tolist(), strict=True)),
@@ -252,11 +251,3 @@ def _running_mean(values: Floats, ticks: int) -> Floats:
     counts = np.minimum(np.arange(1, len(values) + 1), ticks)
     means: Floats = (total - before) / counts
     return means
-
-
-def _latency(*numbers: float) -> Latency:
-    return Latency(*(_number(x) for x in numbers))
-
-
-def _number(x: float) -> float | None:
-    return None if isnan(x) else x

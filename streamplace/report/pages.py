@@ -14,8 +14,7 @@ from streamplace.io.files import write_text
 from streamplace.model.display import picture_of
 from streamplace.model.report import Report
 from streamplace.report.document import ReportDocument
-from streamplace.report.documents import document_of
-from streamplace.report.words import words_as_html
+from streamplace.report.documents import document_of, words_as_html
 
 SCRIPT, STYLE = "page.js", "page.css"
 HEIGHT = 720
@@ -95,7 +94,7 @@ SUFFIX = ".html"
 
 def page_of(report: Report) -> str:
     """Render a report as the text of one HTML file."""
-    from streamplace.evaluate.watch_history import WatchHistory
+    from streamplace.evaluate.history import WatchHistory
 
     # other subjects are drawn by the page itself
     picture = picture_of(report.subject) if isinstance(report.subject, WatchHistory) else None

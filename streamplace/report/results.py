@@ -10,9 +10,9 @@ from streamplace.control.result import PlanSchedule
 from streamplace.evaluate.comparison import Comparison
 from streamplace.evaluate.comparison_report import as_document
 from streamplace.evaluate.graph_results import GraphResults
+from streamplace.evaluate.history import WatchHistory
 from streamplace.evaluate.objective_results import ObjectiveResults
 from streamplace.evaluate.results import ResultColumns
-from streamplace.evaluate.watch_history import WatchHistory
 from streamplace.model.arrays import Floats
 from streamplace.model.expansion import named_problem
 from streamplace.model.messages import printable

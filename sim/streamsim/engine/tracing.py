@@ -7,8 +7,7 @@ from numpy.typing import ArrayLike
 
 from streamsim.arrays import Floats
 from streamsim.engine.equivalents import source_equivalents
-from streamsim.engine.log import Log, empty_log
-from streamsim.engine.loop import run_logged
+from streamsim.engine.loop import Log, empty_log, run_logged
 from streamsim.engine.settings import Settings
 from streamsim.engine.wiring import Wiring, check_placements, wire
 from streamsim.instance import Instance

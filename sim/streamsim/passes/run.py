@@ -41,8 +41,7 @@ from streamsim.passes.events import (
     push_now,
 )
 from streamsim.passes.line import is_left, line_up
-from streamsim.passes.network.port import release_ports
-from streamsim.passes.network.post import post, settle
+from streamsim.passes.network.post import post, release_ports, settle
 from streamsim.passes.network.transfers import (
     DUE,
     FREED,
