@@ -18,23 +18,12 @@ MOST_NAMED = 12
 
 @dataclass(frozen=True, slots=True)
 class Boxes:
-    """Boxes of a graph, and the streams between them.
+    """Boxes of a graph, and the streams between them."""
 
-    Attributes
-    ----------
-    of
-        [N] box of every operator.
-    members
-        Operators of every box, in topological order.
-    streams
-        Rows of the streams between different boxes.
-    source, target
-        Boxes at the ends of these streams.
-    """
-
-    of: Ints
-    members: list[list[int]]
-    streams: Ints
+    of: Ints  # [N] box of every operator
+    members: list[list[int]]  # operators of every box, in topological order
+    streams: Ints  # rows of the streams between different boxes
+    # Boxes at the ends of these streams.
     source: Ints
     target: Ints
 

@@ -39,51 +39,31 @@ class Spacing:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Positions of boxes and streams.
+    """Positions of boxes and streams."""
 
-    Attributes
-    ----------
-    layer
-        [N] layer of every box.
-    across, along
-        [N] centre of every box.
-    routes
-        Polyline [K, 2] of (across, along) for every stream, from the end of its source's box to
-        the beginning of its target's box; segments from even to odd points cross a gap.
-    breadth, length
-        Size of the layout.
-    """
-
-    layer: Ints
+    layer: Ints  # [N] layer of every box
+    # [N] centre of every box.
     across: Floats
     along: Floats
+    # Polyline [K, 2] of (across, along) for every stream, from the end of its source's box to the
+    # beginning of its target's box; segments from even to odd points cross a gap.
     routes: tuple[Floats, ...]
+    # Size of the layout.
     breadth: float
     length: float
 
 
 @dataclass(frozen=True, slots=True)
 class Bent:
-    """A graph in which every stream leads to the next layer.
+    """A graph in which every stream leads to the next layer."""
 
-    Attributes
-    ----------
-    n_boxes
-        The first nodes are boxes, the others bends.
-    rows
-        Nodes by layer.
-    before, after
-        Neighbours of every node in the layers before and after it.
-    paths
-        The nodes of every stream, from its source to its target.
-    """
-
-    n_boxes: int
+    n_boxes: int  # the first nodes are boxes, the others bends
     layer: list[int]
-    rows: list[list[int]]
+    rows: list[list[int]]  # nodes by layer
+    # Neighbours of every node in the layers before and after it.
     before: list[list[int]]
     after: list[list[int]]
-    paths: list[list[int]]
+    paths: list[list[int]]  # the nodes of every stream, from its source to its target
 
 
 def layered_layout(

@@ -18,34 +18,20 @@ INSET = 9.0
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Appearance of the boxes and streams of one panel.
+    """Appearance of the boxes and streams of one panel."""
 
-    Attributes
-    ----------
-    fills, notes
-        Colour of every box, and the text below its name.
-    limits, stream_limits
-        Boxes and streams of the bottleneck.
-    across
-        Streams that cross the network.
-    """
-
+    # Colour of every box, and the text below its name.
     fills: tuple[str, ...]
     notes: tuple[str, ...]
+    # Boxes and streams of the bottleneck.
     limits: Bools
     stream_limits: Bools
-    across: Bools
+    across: Bools  # streams that cross the network
 
 
 @dataclass(frozen=True, slots=True)
 class Skeleton:
-    """Layout of a graph: boxes with names and sizes, streams with widths.
-
-    Attributes
-    ----------
-    downwards
-        Whether streams run down rather than to the right.
-    """
+    """Layout of a graph: boxes with names and sizes, streams with widths."""
 
     layout: Layout
     scale: Scale
@@ -54,7 +40,7 @@ class Skeleton:
     stream_hints: tuple[str, ...]
     widths: Floats
     traffic: Floats
-    downwards: bool
+    downwards: bool  # whether streams run down rather than to the right
 
     @property
     def size(self) -> tuple[float, float]:

@@ -22,19 +22,12 @@ THIN, WIDE = 1.2, 4.5
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Sizes for a number of boxes.
+    """Sizes for a number of boxes."""
 
-    Attributes
-    ----------
-    font, note
-        Sizes of names and of the texts below them; 0 omits these texts.
-    widest
-        Width at which names are cut.
-    """
-
+    # Sizes of names and of the texts below them; 0 omits these texts.
     font: float
     note: float
-    widest: float
+    widest: float  # width at which names are cut
     height: float
     spacing: Spacing
 

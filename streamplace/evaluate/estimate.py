@@ -20,22 +20,13 @@ PATIENCE_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Expected cost of work on a data set.
-
-    Attributes
-    ----------
-    tried
-        Number of graphs that were timed.
-    seconds_per_graph
-        Mean time on one core of this machine.
-    core_hours, standard_error
-        Cost of the complete data set, in core hours.
-    """
+    """Expected cost of work on a data set."""
 
     graphs: int
     placements: int
-    tried: int
-    seconds_per_graph: float
+    tried: int  # number of graphs that were timed
+    seconds_per_graph: float  # mean time on one core of this machine
+    # Cost of the complete data set, in core hours.
     core_hours: float
     standard_error: float
 

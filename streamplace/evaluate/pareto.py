@@ -20,20 +20,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """Values by all objectives of a placer that optimised one of them.
-
-    Attributes
-    ----------
-    of_best
-        Mean of value / best known value, by objective; 1 is best.
-    front
-        Whether no other point is at least as good by all objectives and better by one.
-    """
+    """Values by all objectives of a placer that optimised one of them."""
 
     placer: str
     asked: str
-    of_best: dict[str, float]
-    front: bool
+    of_best: dict[str, float]  # mean of value / best known value, by objective; 1 is best
+    front: bool  # whether no other point is at least as good by all objectives and better by one
 
 
 Front = dict[float | None, list[Point]]

@@ -61,14 +61,9 @@ class PlacedGraph(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """A request, and the reader of the problems of a data set that are placed as it says.
+    """A request, and the reader of the problems of a data set that are placed as it says."""
 
-    Attributes
-    ----------
-    request
-        The placer and the objective are names: results in a file are recognised by them.
-    """
-
+    # The placer and the objective are names: results in a file are recognised by them.
     request: PlacementRequest
     reader: Reader = field(default_factory=Reader)
 

@@ -154,15 +154,10 @@ def _parsed(line: bytes, path: Path) -> Record:
 
 @dataclass(frozen=True, slots=True)
 class RecordIndex:
-    """Records of a file by key; records with equal keys are repetitions of one result.
-
-    Attributes
-    ----------
-    numbers, starts
-        Number of every record's key, ascending, and position of the record in the file.
-    """
+    """Records of a file by key; records with equal keys are repetitions of one result."""
 
     file: RecordFile
+    # Number of every record's key, ascending, and position of the record in the file.
     numbers: NDArray[np.uint64]
     starts: NDArray[np.uint64]
 

@@ -19,51 +19,31 @@ Key = tuple[str, str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """The result of one placer on one problem.
-
-    Attributes
-    ----------
-    problem
-        Content hash of the problem.
-    budget
-        Budget, seed and weights of the placer as a text; a record with another text is another one.
-    rate
-        Total rate of the sources; None for the graph's own rate.
-    value
-        Value of the placement; None if the placer could not place the problem.
-    devices
-        Device row of every operator.
-    objective
-        Name of the objective, with its conditions.
-    priority
-        Priority of every operator, if the placement has an order.
-    queue
-        Meaning of the priorities, as in `Placement`.
-    measures
-        Further numbers by name: those of the objective, and values by other objectives.
-    steps
-        Numbers of evaluations and the values reached after them, if the placer reports any.
-    alias
-        Name of the placer in tables and plots, if the comparison gives it one.
-    """
+    """The result of one placer on one problem."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
-    problem: str
+    problem: str  # content hash of the problem
     graph: str
-    rate: Finite | None
+    rate: Finite | None  # total rate of the sources; None for the graph's own rate
     placer: str
+    # Budget, seed and weights of the placer as a text; a record with another text is another one.
     budget: str
-    value: Finite | None
+    value: Finite | None  # value of the placement; None if the placer could not place the problem
     bound: Finite | None
     milliseconds: Finite
+    # Device row of every operator.
     devices: tuple[Annotated[int, Field(ge=0, lt=MOST_DEVICES)], ...]
     error: str | None = None
-    objective: str = DEFAULT
+    objective: str = DEFAULT  # name of the objective, with its conditions
+    # Priority of every operator, if the placement has an order.
     priority: tuple[Finite, ...] | None = None
+    # Further numbers by name: those of the objective, and values by other objectives.
     measures: dict[str, Finite] = field(default_factory=dict)
+    # Numbers of evaluations and the values reached after them, if the placer reports any.
     steps: tuple[tuple[Annotated[int, Field(ge=1)], Finite], ...] = ()
-    queue: Discipline = "priority"
+    queue: Discipline = "priority"  # meaning of the priorities, as in `Placement`
+    # Name of the placer in tables and plots, if the comparison gives it one.
     alias: str | None = None
 
     def placement(self, problem: Problem) -> Placement:

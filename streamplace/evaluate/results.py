@@ -21,18 +21,10 @@ BOUND = ""
 
 
 class SearchSteps(NamedTuple):
-    """Values after 1, 2, 4, … evaluations, up to the last one that each result reports.
+    """Values after 1, 2, 4, … evaluations, up to the last one that each result reports."""
 
-    Attributes
-    ----------
-    value
-        Values of all results, one after the other; NaN before the first.
-    n_steps
-        Number of values of each result.
-    """
-
-    value: Floats
-    n_steps: NDArray[np.uint8]
+    value: Floats  # values of all results, one after the other; NaN before the first
+    n_steps: NDArray[np.uint8]  # number of values of each result
 
     def blocks(self) -> Iterator[tuple[slice, Floats]]:
         """Results and their values [B, POWERS], padded with the last value, in blocks."""

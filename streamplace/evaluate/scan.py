@@ -20,19 +20,12 @@ MOST_BYTES = 8 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Common properties of problems.
-
-    Attributes
-    ----------
-    rates
-        Rates of all their sources; if there are more than two different ones, two of them.
-    objectives
-        Default objectives of the problems.
-    """
+    """Common properties of problems."""
 
     total: int = 0
+    # Rates of all their sources; if there are more than two different ones, two of them.
     rates: frozenset[float] = frozenset()
-    objectives: frozenset[str] = frozenset()
+    objectives: frozenset[str] = frozenset()  # default objectives of the problems
 
     def __add__(self, other: "Scan") -> "Scan":
         rates = sorted(self.rates | other.rates)[:SEVERAL]

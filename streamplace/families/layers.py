@@ -9,21 +9,13 @@ Rows = NDArray[np.int64]
 
 
 class Layers(NamedTuple):
-    """Operators 0…N-1, layer by layer; the first layer holds the sources.
+    """Operators 0…N-1, layer by layer; the first layer holds the sources."""
 
-    Attributes
-    ----------
-    start, width
-        First operator and number of operators of every layer.
-    layer
-        Layer of every operator.
-    pool_start, pool_size
-        Operators that may feed each operator: those of the ``reach`` layers before its own.
-    """
-
+    # First operator and number of operators of every layer.
     start: Rows
     width: Rows
-    layer: Rows
+    layer: Rows  # layer of every operator
+    # Operators that may feed each operator: those of the ``reach`` layers before its own.
     pool_start: Rows
     pool_size: Rows
 

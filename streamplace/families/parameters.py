@@ -22,19 +22,11 @@ class Parameters(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One parameter, as a command line or a form needs it.
-
-    Attributes
-    ----------
-    type
-        int, float, str or bool.
-    default
-        None where the family works the value out itself.
-    """
+    """One parameter, as a command line or a form needs it."""
 
     name: str
-    type: type
-    default: int | float | str | bool | None
+    type: type  # int, float, str or bool
+    default: int | float | str | bool | None  # none where the family works the value out itself
     help: str
 
 

@@ -26,15 +26,9 @@ REPEATS = 5
 
 @dataclass(frozen=True)
 class ExportedModel:
-    """A model and its nodes.
+    """A model and its nodes."""
 
-    Attributes
-    ----------
-    source
-        ``package.module:function`` that built the model.
-    """
-
-    source: str
+    source: str  # ``package.module:function`` that built the model
     program: "ExportedProgram"
 
     @cached_property

@@ -28,21 +28,11 @@ _T = TypeVar("_T")
 
 
 class Document(NamedTuple):
-    """A validated document.
+    """A validated document."""
 
-    Attributes
-    ----------
-    parts
-        Documents of the ``graph`` and of the other parts of a problem.
-    where
-        Place of the document, for error messages.
-    default_name
-        Name for a graph without one.
-    """
-
-    parts: dict[str, Any]
-    where: str
-    default_name: str
+    parts: dict[str, Any]  # documents of the ``graph`` and of the other parts of a problem
+    where: str  # place of the document, for error messages
+    default_name: str  # name for a graph without one
 
     @classmethod
     def of(cls, content: bytes, where: str, default_name: str = "graph") -> "Document":

@@ -48,35 +48,20 @@ _BEGINNING = f'{{"{_KEY}"'.encode()
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """A run with its predicted and its measured rate.
+    """A run with its predicted and its measured rate."""
 
-    Attributes
-    ----------
-    job
-        Name of the job, the same in all of its runs.
-    predicted, measured
-        Tuples/s of all sources.
-    is_limited
-        Whether back-pressure held the sources back, so that the measured rate is the capacity.
-    low, high
-        Ends of the predicted interval; None without one.
-    confidence
-        Confidence of that interval.
-    by
-        Command that measured it.
-    when
-        UTC time in ISO 8601 format; empty if unknown.
-    """
-
-    job: str
+    job: str  # name of the job, the same in all of its runs
+    # Tuples/s of all sources.
     predicted: float
     measured: float
+    # Whether back-pressure held the sources back, so that the measured rate is the capacity.
     is_limited: bool = True
+    # Ends of the predicted interval; None without one.
     low: float | None = None
     high: float | None = None
-    confidence: float | None = None
-    by: str = ""
-    when: str = ""
+    confidence: float | None = None  # confidence of that interval
+    by: str = ""  # command that measured it
+    when: str = ""  # UTC time in ISO 8601 format; empty if unknown
 
     @property
     def score(self) -> float | None:
@@ -113,18 +98,10 @@ class LedgerEntry:
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Entries of a ledger file.
+    """Entries of a ledger file."""
 
-    Attributes
-    ----------
-    entries
-        Entries in the order of the file.
-    skipped
-        Description of skipped lines; empty if there are none.
-    """
-
-    entries: tuple[LedgerEntry, ...] = ()
-    skipped: str = ""
+    entries: tuple[LedgerEntry, ...] = ()  # entries in the order of the file
+    skipped: str = ""  # description of skipped lines; empty if there are none
 
 
 def usual_ledger() -> Path:

@@ -19,19 +19,11 @@ _SHARD = re.compile(r"(?P<name>.*)-(?P<number>\d{5})-of-(?P<count>\d{5})(?P<suff
 
 
 class Line(NamedTuple):
-    """A document before validation.
-
-    Attributes
-    ----------
-    where
-        Place of the document, for error messages.
-    default_name
-        Name for a graph without one.
-    """
+    """A document before validation."""
 
     content: bytes
-    where: str
-    default_name: str
+    where: str  # place of the document, for error messages
+    default_name: str  # name for a graph without one
 
 
 def lines_of(name: str | Path) -> Iterator[Line]:

@@ -16,25 +16,16 @@ Reader = Callable[[Path], Iterator[Known]]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A foreign format that can be imported: its reader takes a file or a folder.
-
-    Attributes
-    ----------
-    options
-        Names of the reader's keyword arguments, each a flag, with their descriptions from its
-        docstring.
-    source
-        Description of the source, if it is not a path.
-    package
-        Package that the reader needs, if it is not a requirement of streamplace.
-    """
+    """A foreign format that can be imported: its reader takes a file or a folder."""
 
     name: str
     summary: str
     read: Reader
+    # Names of the reader's keyword arguments, each a flag, with their descriptions from its
+    # docstring.
     options: Mapping[str, str] = field(default_factory=dict)
-    source: str = ""
-    package: str = ""
+    source: str = ""  # description of the source, if it is not a path
+    package: str = ""  # package that the reader needs, if it is not a requirement of streamplace
 
     def __repr__(self) -> str:
         return f"<Format {self.name}>"

@@ -58,92 +58,56 @@ class JobWatched(SettingError):
 
 @dataclass(frozen=True, slots=True)
 class WatchRound:
-    """A round: its observations, the predictions for them, and the decision.
+    """A round: its observations, the predictions for them, and the decision."""
 
-    Attributes
-    ----------
-    at
-        UTC time in ISO 8601 format, for display.
-    time
-        Seconds that the watch has lasted, without the time between two processes.
-    rate
-        Tuples/s that the sources emit.
-    arriving
-        Tuples/s that arrive for them, as far as known.
-    backlog
-        Tuples that wait; 0 if unknown.
-    low, value, high
-        Tuples/s that the present layout carries; None while the job is not measured.
-    limit
-        The resource that limits the layout first.
-    machines
-        Number of TaskManagers with subtasks of the job.
-    level, capacity, cost
-        The present plan, and the rate and the machines of all plans; empty while not measured.
-    words
-        What was decided, and why.
-    """
-
-    at: str
-    time: float
+    at: str  # UTC time in ISO 8601 format, for display
+    time: float  # seconds that the watch has lasted, without the time between two processes
     job: str
-    rate: float
-    arriving: float
+    rate: float  # tuples/s that the sources emit
+    arriving: float  # tuples/s that arrive for them, as far as known
     is_limited: bool
-    backlog: float
-    machines: int
+    backlog: float  # tuples that wait; 0 if unknown
+    machines: int  # number of TaskManagers with subtasks of the job
+    # Tuples/s that the present layout carries; None while the job is not measured.
     low: float | None = None
     value: float | None = None
     high: float | None = None
-    limit: str = ""
+    limit: str = ""  # the resource that limits the layout first
+    # The present plan, and the rate and the machines of all plans; empty while not measured.
     level: int = -1
     capacity: tuple[float, ...] = ()
     cost: tuple[float, ...] = ()
-    words: str = ""
+    words: str = ""  # what was decided, and why
 
 
 @dataclass(frozen=True, slots=True)
 class WatchDecision:
-    """A decision to start a job elsewhere, or a TaskManager, written before it is carried out.
-
-    Attributes
-    ----------
-    kind
-        ``"move"`` for the rate, ``"replace"`` for lost TaskManagers, ``"start"`` and ``"stop"`` of
-        TaskManagers.
-    transaction
-        What identifies the start at the engine: the id of the successor for a move, the checkpoint
-        for a replacement, the TaskManagers that were there before a start (JSON), the one that is
-        stopped.
-    layout
-        Operator → device of each of its subtasks, or of all of them, afterwards; empty if the job
-        is not touched.
-    machines
-        Numbers of TaskManagers, before and afterwards: of the job, or those that are there.
-    low, value, high
-        Tuples/s that were predicted; None without a prediction.
-    state, outcome
-        What became of it, and why.
-    after
-        Id of the job afterwards.
-    measured
-        Tuples/s afterwards; None if not measured.
-    """
+    """A decision to start a job elsewhere, or a TaskManager, written before it is carried out."""
 
     at: str
+    # ``"move"`` for the rate, ``"replace"`` for lost TaskManagers, ``"start"`` and ``"stop"`` of
+    # TaskManagers.
     kind: str
     job: str
+    # What identifies the start at the engine: the id of the successor for a move, the checkpoint
+    # for a replacement, the TaskManagers that were there before a start (JSON), the one that is
+    # stopped.
     transaction: str
+    # Operator → device of each of its subtasks, or of all of them, afterwards; empty if the job is
+    # not touched.
     layout: dict[str, list[str] | str]
+    # Numbers of TaskManagers, before and afterwards: of the job, or those that are there.
     machines: tuple[int, int]
     reason: str
+    # Tuples/s that were predicted; None without a prediction.
     low: float | None = None
     value: float | None = None
     high: float | None = None
+    # What became of it, and why.
     state: str = BEGUN
     outcome: str = ""
-    after: str = ""
-    measured: float | None = None
+    after: str = ""  # id of the job afterwards
+    measured: float | None = None  # tuples/s afterwards; None if not measured
 
     @property
     def starts_job(self) -> bool:

@@ -55,18 +55,10 @@ class WeightsJson(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Content of a weights file.
+    """Content of a weights file."""
 
-    Attributes
-    ----------
-    document
-        The JSON document: ``model``, ``config``, ``features``, ``training``.
-    tensors
-        Parameters by name; half precision is widened to float32.
-    """
-
-    document: dict[str, Any]
-    tensors: Arrays
+    document: dict[str, Any]  # the JSON document: ``model``, ``config``, ``features``, ``training``
+    tensors: Arrays  # parameters by name; half precision is widened to float32
 
     @property
     def model(self) -> str:

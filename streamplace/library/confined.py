@@ -43,25 +43,14 @@ class RunLimits:
 
 @dataclass(frozen=True, slots=True)
 class ResourceUsage:
-    """Exit of a command, and resources that it used.
+    """Exit of a command, and resources that it used."""
 
-    Attributes
-    ----------
-    status
-        Exit status, negative if a signal ended the command.
-    reason
-        Limit that was exceeded (``time``, ``memory``), ``stopped``, or empty.
-    seconds, elapsed
-        Processor time of all its processes, and elapsed time.
-    memory
-        Peak memory of all its processes together, in bytes.
-    """
-
-    status: int
-    reason: str
+    status: int  # exit status, negative if a signal ended the command
+    reason: str  # limit that was exceeded (``time``, ``memory``), ``stopped``, or empty
+    # Processor time of all its processes, and elapsed time.
     seconds: float
     elapsed: float
-    memory: int
+    memory: int  # peak memory of all its processes together, in bytes
 
 
 class ConfinedProcess:

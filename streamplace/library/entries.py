@@ -20,22 +20,14 @@ SENSES: dict[ObjectiveName, int] = {"throughput": 1, "makespan": -1, "plan": -1}
 
 @dataclass(frozen=True, slots=True)
 class LibraryInstance:
-    """An instance in the manifest.
-
-    Attributes
-    ----------
-    origin
-        Source of the instance, such as a family and its parameters.
-    family
-        Class of the instance; by default the first word of its name.
-    """
+    """An instance in the manifest."""
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
 
     operators: Annotated[int, Field(ge=1)]
     devices: Annotated[int, Field(ge=1)]
-    origin: str = ""
-    family: str = ""
+    origin: str = ""  # source of the instance, such as a family and its parameters
+    family: str = ""  # class of the instance; by default the first word of its name
     split: Split = "public"
 
 

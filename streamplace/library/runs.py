@@ -81,23 +81,15 @@ class LibraryRun:
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """Runs of methods on entries.
-
-    Attributes
-    ----------
-    seconds
-        Time limits of the search; each method runs once with each of them.
-    memory
-        Memory limit of a run in bytes.
-    solutions
-        Folder for the answers, as files for ``submit``; None to discard them.
-    """
+    """Runs of methods on entries."""
 
     methods: Sequence[Method]
     entries: Sequence[LibraryEntry]
+    # Time limits of the search; each method runs once with each of them.
     seconds: Sequence[float] = (1.0,)
-    memory: int = MEMORY
+    memory: int = MEMORY  # memory limit of a run in bytes
     seed: int = 0
+    # Folder for the answers, as files for ``submit``; None to discard them.
     solutions: Path | None = None
 
     @property

@@ -49,175 +49,101 @@ class WindowPart(TypedDict):
 
 
 class OperatorsPart(TypedDict):
-    """Operators [N] as columns.
-
-    Attributes
-    ----------
-    ipt
-        Instructions per input tuple, including those of its streams on every device.
-    rate
-        Tuples/s that a source generates, 0 for others.
-    parallelism
-        Number of subtasks such that the busiest one has 1 / parallelism; possibly fractional.
-    joins
-        1 if the operator fires once per set of one tuple from every input ("all").
-    memory
-        Bytes on its device.
-    unit
-        Number of the unit: operators of one unit share a device. Absent if each is its own unit.
-    constant, subtasks
-        MIPS that the operator uses at any rate, and the number of subtasks that share them
-        equally. Absent if no operator uses any.
-    work
-        Million instructions per second at full rate. Present only if rows are units, which have no
-        ``ipt``.
-    """
+    """Operators [N] as columns."""
 
     name: list[str]
     kind: Texts
-    ipt: Column
-    rate: Column
+    ipt: Column  # instructions per input tuple, including those of its streams on every device
+    rate: Column  # tuples/s that a source generates, 0 for others
+    # Number of subtasks such that the busiest one has 1 / parallelism; possibly fractional.
     parallelism: Column
-    joins: Column
-    memory: Column
+    joins: Column  # 1 if the operator fires once per set of one tuple from every input ("all")
+    memory: Column  # bytes on its device
     windows: NotRequired[list[WindowPart]]
+    # Number of the unit: operators of one unit share a device. Absent if each is its own unit.
     unit: NotRequired[list[int]]
+    # MIPS that the operator uses at any rate, and the number of subtasks that share them equally.
+    # Absent if no operator uses any.
     constant: NotRequired[Column]
     subtasks: NotRequired[Column]
+    # Million instructions per second at full rate. Present only if rows are units, which have no
+    # ``ipt``.
     work: NotRequired[list[float]]
 
 
 class StreamsPart(TypedDict):
-    """Streams [M] as columns, in the order of the graph.
-
-    Attributes
-    ----------
-    selectivity
-        Tuples on the stream per output tuple of its source.
-    payload
-        Bytes per tuple.
-    input
-        Number of the input of a joining operator; streams with equal numbers are one input. Absent
-        if every stream is an input of its own.
-    traffic
-        Bytes per second at full rate. Present only if rows of operators are units.
-    """
+    """Streams [M] as columns, in the order of the graph."""
 
     source: list[int]
     target: list[int]
-    selectivity: Column
-    payload: Column
+    selectivity: Column  # tuples on the stream per output tuple of its source
+    payload: Column  # bytes per tuple
+    # Number of the input of a joining operator; streams with equal numbers are one input. Absent if
+    # every stream is an input of its own.
     input: NotRequired[list[int]]
+    # Bytes per second at full rate. Present only if rows of operators are units.
     traffic: NotRequired[list[float]]
 
 
 class DevicesPart(TypedDict):
-    """Devices [D] as columns.
-
-    Attributes
-    ----------
-    mips
-        Million instructions per second of a core.
-    egress, ingress
-        Seconds per byte that the network card sends and receives; 0 if only links limit.
-    memory
-        Bytes; null if unlimited.
-    price
-        Price per hour; absent if machines have none.
-    """
+    """Devices [D] as columns."""
 
     name: list[str]
-    mips: Column
+    mips: Column  # million instructions per second of a core
     cores: Column
+    # Seconds per byte that the network card sends and receives; 0 if only links limit.
     egress: Column
     ingress: Column
-    memory: list[float | None] | None
-    price: NotRequired[Column]
+    memory: list[float | None] | None  # bytes; null if unlimited
+    price: NotRequired[Column]  # price per hour; absent if machines have none
 
 
 class NetworkPart(TypedDict):
-    """Links between devices.
+    """Links between devices."""
 
-    Attributes
-    ----------
-    group
-        [D] group of every device; devices of one group have the same links.
-    seconds_per_byte, latency
-        By groups: sender × receiver. The diagonal is for two devices of one group; within a
-        device, sending is free.
-    overhead
-        Core seconds that each remote tuple costs at both ends.
-    overhead_per_byte
-        Core seconds that each remote byte costs at both ends; absent if it costs none.
-    gap
-        Link seconds that each remote tuple costs in addition to its bytes.
-    """
-
-    group: Column
+    group: Column  # [D] group of every device; devices of one group have the same links
+    # By groups: sender × receiver. The diagonal is for two devices of one group; within a device,
+    # sending is free.
     seconds_per_byte: list[list[float]]
     latency: list[list[float]]
-    overhead: float
+    overhead: float  # core seconds that each remote tuple costs at both ends
+    # Core seconds that each remote byte costs at both ends; absent if it costs none.
     overhead_per_byte: NotRequired[float]
-    gap: float
+    gap: float  # link seconds that each remote tuple costs in addition to its bytes
 
 
 class ConstraintsPart(TypedDict):
-    """Rules that make a placement legal; units are those of the operators.
+    """Rules that make a placement legal; units are those of the operators."""
 
-    Attributes
-    ----------
-    allowed
-        Pairs of a unit and the devices that it may use; other units may use all.
-    apart
-        Pairs of units that must not share a device.
-    """
-
+    # Pairs of a unit and the devices that it may use; other units may use all.
     allowed: list[tuple[int, list[int]]]
-    apart: list[tuple[int, int]]
+    apart: list[tuple[int, int]]  # pairs of units that must not share a device
 
 
 class LayoutPart(TypedDict):
-    """Positions of boxes: layers from left to right, centres in pixels.
+    """Positions of boxes: layers from left to right, centres in pixels."""
 
-    Attributes
-    ----------
-    width, height
-        Size of a box.
-    layer, x, y
-        [N] layer and centre of every operator.
-    bends
-        [M] points (x, y, x, y, …) of a stream between its ends; 0 if there are none. Absent if no
-        stream has any.
-    extent
-        Width and height of the picture.
-    """
-
+    # Size of a box.
     width: float
     height: float
+    # [N] layer and centre of every operator.
     layer: list[int]
     x: list[int]
     y: list[int]
+    # [M] points (x, y, x, y, …) of a stream between its ends; 0 if there are none. Absent if no
+    # stream has any.
     bends: NotRequired[list[list[int] | Literal[0]]]
-    extent: tuple[int, int]
+    extent: tuple[int, int]  # width and height of the picture
 
 
 class GroupsPart(TypedDict):
-    """A way to group operators for display.
+    """A way to group operators for display."""
 
-    Attributes
-    ----------
-    by
-        "units" (which share a device), "subtasks" (of one operator), "chains" (of operators that
-        feed only the next).
-    of
-        [N] group of every operator.
-    name
-        Names of the groups.
-    """
-
+    # "units" (which share a device), "subtasks" (of one operator), "chains" (of operators that feed
+    # only the next).
     by: str
-    of: list[int]
-    name: list[str]
+    of: list[int]  # [N] group of every operator
+    name: list[str]  # names of the groups
 
 
 class LimitPart(TypedDict):
@@ -250,27 +176,20 @@ class ChainPiece(TypedDict):
 
 
 class PassPart(TypedDict):
-    """One pass, as in `streamsim.passes`.
+    """One pass, as in `streamsim.passes`."""
 
-    Attributes
-    ----------
-    queue, network, pause, spacing
-        Rules of the pass. The default ones are "fifo", "free", 0 and 0.
-    start, finish
-        [N] times of the operators.
-    departure, arrival
-        [M] times of the streams. Absent for the network "free", in which a stream departs when its
-        source finishes, and arrives latency + size · seconds per byte + tuples · (gap + 2 ·
-        overhead) + size · 2 · overhead per byte later.
-    """
-
+    # Rules of the pass. The default ones are "fifo", "free", 0 and 0.
     queue: str
     network: str
     pause: float
     spacing: float
     makespan: float
+    # [N] times of the operators.
     start: list[float]
     finish: list[float]
+    # [M] times of the streams. Absent for the network "free", in which a stream departs when its
+    # source finishes, and arrives latency + size · seconds per byte + tuples · (gap + 2 · overhead)
+    # + size · 2 · overhead per byte later.
     departure: NotRequired[list[float]]
     arrival: NotRequired[list[float]]
     chain: list[ChainPiece]
@@ -286,30 +205,17 @@ class MarksPart(TypedDict):
 
 
 class PlacementPart(TypedDict):
-    """A placement, with values that Python computed.
-
-    Attributes
-    ----------
-    place
-        [N] device of every operator.
-    priority
-        [N] order in which devices serve operators; absent for the default order.
-    throughput
-        Relative throughput.
-    sources
-        (operator, sustained share of its rate) of every source.
-    value
-        Value by the objective of the problem, as a number and in words.
-    """
+    """A placement, with values that Python computed."""
 
     name: str
-    place: list[int]
+    place: list[int]  # [N] device of every operator
+    # [N] order in which devices serve operators; absent for the default order.
     priority: NotRequired[list[float]]
-    throughput: float
-    sources: list[tuple[int, float]]
+    throughput: float  # relative throughput
+    sources: list[tuple[int, float]]  # (operator, sustained share of its rate) of every source
     bottleneck: LimitPart
     loads: LoadsPart
-    value: float
+    value: float  # value by the objective of the problem, as a number and in words
     words: str
     bound: NotRequired[float]
     marks: MarksPart
@@ -325,62 +231,39 @@ class ErrorsPart(TypedDict):
 
 
 class ProblemPart(TypedDict):
-    """A graph, the devices, and placements of the graph on them.
-
-    Attributes
-    ----------
-    level
-        Meaning of the rows of ``operators``: "operators", or in very large graphs "units", each of
-        them with the total work of ``count`` operators.
-    what_if
-        Reason why operators cannot be moved, in a sentence; "" if they can.
-    seconds
-        [D] columns [N] of core seconds per tuple, if they differ from ipt / (mips · 10⁶).
-    devices, network, constraints
-        Absent for a graph alone.
-    command
-        Shell command that simulates a placement, read from standard input; absent if there is
-        none.
-    errors
-        Errors of predictions; absent if the graph was not measured.
-    """
+    """A graph, the devices, and placements of the graph on them."""
 
     name: str
+    # Meaning of the rows of ``operators``: "operators", or in very large graphs "units", each of
+    # them with the total work of ``count`` operators.
     level: Literal["operators", "units"]
     count: list[int] | int
-    what_if: str
+    what_if: str  # reason why operators cannot be moved, in a sentence; "" if they can
     operators: OperatorsPart
     streams: StreamsPart
     layout: LayoutPart
     groups: list[GroupsPart]
+    # Absent for a graph alone.
     devices: NotRequired[DevicesPart]
     network: NotRequired[NetworkPart]
     constraints: NotRequired[ConstraintsPart]
+    # [D] columns [N] of core seconds per tuple, if they differ from ipt / (mips · 10⁶).
     seconds: NotRequired[list[Column]]
     objective: NotRequired[ObjectivePart]
+    # Shell command that simulates a placement, read from standard input; absent if there is none.
     command: NotRequired[str]
-    errors: NotRequired[ErrorsPart]
+    errors: NotRequired[ErrorsPart]  # errors of predictions; absent if the graph was not measured
     placements: list[PlacementPart]
 
 
 class ReportDocument(TypedDict):
-    """A complete report.
+    """A complete report."""
 
-    Attributes
-    ----------
-    version
-        Version of this format: 1.
-    made_by
-        "streamplace" and its version.
-    notes
-        Notes for readers, such as parts that the report omits.
-    """
-
-    version: int
-    made_by: str
+    version: int  # version of this format: 1
+    made_by: str  # "streamplace" and its version
     title: str
     words: WordsPart
-    notes: list[str]
+    notes: list[str]  # notes for readers, such as parts that the report omits
     problems: list[ProblemPart]
     comparison: NotRequired[ComparisonPart]
     plan: NotRequired[PlanPart]

@@ -26,17 +26,11 @@ if TYPE_CHECKING:
 
 
 class Shown(NamedTuple):
-    """A placement in a report.
-
-    Attributes
-    ----------
-    bound
-        Bound on the objective's value of any placement; None if unknown.
-    """
+    """A placement in a report."""
 
     name: str
     placement: Placement
-    bound: float | None = None
+    bound: float | None = None  # bound on the objective's value of any placement; None if unknown
 
 
 def placement_part(problem: Problem, shown: Shown, judge: Objective) -> PlacementPart:

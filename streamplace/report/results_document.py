@@ -15,46 +15,26 @@ class ObjectivePart(TypedDict):
 
 
 class ComparedPart(TypedDict):
-    """Results of a comparison by one objective at one rate (null: the graphs' own).
-
-    Attributes
-    ----------
-    rows
-        A row for each placer with ``placer`` and the numbers of ``streamplace compare --json``.
-    values
-        Values of each placer [P] on each graph [G]; null without a placement.
-    milliseconds
-        Time of each placer [P] on each graph [G].
-    optimum
-        [G] proven optimum; null if unknown.
-    """
+    """Results of a comparison by one objective at one rate (null: the graphs' own)."""
 
     objective: ObjectivePart
     rate: float | None
     placers: list[str]
+    # A row for each placer with ``placer`` and the numbers of ``streamplace compare --json``.
     rows: list[dict[str, Any]]
+    # Values of each placer [P] on each graph [G]; null without a placement.
     values: list[list[float | None]]
-    milliseconds: list[list[float]]
-    optimum: list[float | None]
+    milliseconds: list[list[float]]  # time of each placer [P] on each graph [G]
+    optimum: list[float | None]  # [G] proven optimum; null if unknown
 
 
 class ComparisonPart(TypedDict):
-    """A comparison of placers.
+    """A comparison of placers."""
 
-    Attributes
-    ----------
-    graphs
-        [G] names of the graphs.
-    problem
-        [G] number of the graph in ``problems``; null if the page omits it.
-    aliases
-        Alias → placer, for the aliases in the tables.
-    """
-
-    graphs: list[str]
-    problem: list[int | None]
+    graphs: list[str]  # [G] names of the graphs
+    problem: list[int | None]  # [G] number of the graph in ``problems``; null if the page omits it
     reference: str
-    aliases: dict[str, str]
+    aliases: dict[str, str]  # alias → placer, for the aliases in the tables
     results: list[ComparedPart]
     failures: dict[str, str]
 
@@ -87,37 +67,24 @@ class CurvePart(TypedDict):
 
 
 class PlanPart(TypedDict):
-    """A plan, which is also the first of ``problems``; of a curve, the one of the highest value.
-
-    Attributes
-    ----------
-    cheapest
-        Whether no plan costs less.
-    free
-        Free share of each resource.
-    carries
-        Largest rate with this placement; null if no resource is used.
-    along
-        Variable of ``curve``: "rate" (the frontier), or "robust", the number of operators on each
-        machine that may cost more.
-    curve
-        All plans, ascending; empty for a single plan.
-    """
+    """A plan, which is also the first of ``problems``; of a curve, the one of the highest value."""
 
     rate: float
     cost: float
     bound: float
     gap: float
-    cheapest: bool
+    cheapest: bool  # whether no plan costs less
     priced: bool
     machines: list[MachinesPart]
     parallelism: dict[str, int]
-    free: dict[str, float]
-    carries: float | None
+    free: dict[str, float]  # free share of each resource
+    carries: float | None  # largest rate with this placement; null if no resource is used
     cheaper: PlanStepPart | None
     dearer: PlanStepPart | None
+    # Variable of ``curve``: "rate" (the frontier), or "robust", the number of operators on each
+    # machine that may cost more.
     along: Literal["rate", "robust"]
-    curve: list[CurvePart]
+    curve: list[CurvePart]  # all plans, ascending; empty for a single plan
 
 
 class TrainingPart(TypedDict):
