@@ -68,11 +68,47 @@ def test_a_job_that_becomes_faster_is_waited_for(
     settle(REST, "job", Settling(0.1, never_slower=True), BEFORE)
 
 
-def test_a_job_that_kept_up_may_read_what_it_is_offered(
-    measuring: Callable[[Iterable[float]], None],
+@pytest.mark.parametrize(
+    ("activity", "never_slower", "is_slower"),
+    [
+        ({"busy": 0.8}, True, False),  # that is all that arrives
+        ({"busy": 0.8, "blocked": 0.5, "idle": 0.7}, True, False),
+        ({"busy": 0.8, "blocked": 1.2}, True, True),
+        ({"busy": 0.8, "blocked": 1.2}, False, False),  # the user has said where it shall run
+    ],
+)
+def test_a_job_that_kept_up_must_not_be_held_back_below_that(
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    activity: dict[str, float],
+    *,
+    never_slower: bool,
+    is_slower: bool,
 ) -> None:
-    measuring([900.0])
-    settle(REST, "job", Settling(0.1, never_slower=True), SourceFlow(1000.0, 10.0))
+    """It was moved for a higher rate, and carries not even what it did."""
+    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
+    now = rates(0, 900, 0, 400, **activity) | {"Source__src.numRecordsOut": 900.0}
+    if "idle" in activity:
+        now["accumulateIdleTimeMs"] = 1000 * activity["idle"]
+    refused = pytest.raises(FlinkError, match="reads 900 tuples/s, 90% of the 1000 .*not be slower")
+    flink = LazyFlink(clock, {"v0": Vertex("Source: src", now)})
+    flink.answers["GET /jobs/job/checkpoints"] = {"counts": {"completed": 1}}
+    with refused if is_slower else nullcontext():
+        before = SourceFlow(1000.0, 10.0)
+        settle(flink.rest, "job", Settling(0.1, never_slower=never_slower), before)
+
+
+def test_a_source_that_kept_up_must_not_be_held_back_below_that(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although another one gains more than it loses."""
+    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
+    before = source_flow(two_sources(clock, 20_000.0, blocked=1.5).rest, "job")
+    flink = two_sources(clock, 40_000.0)
+    first = rates(busy=0.5, blocked=1.5) | {"Source__a.numRecordsOut": 90_000.0}
+    flink.vertices["v0"] = Vertex("Source: a", first)
+    with pytest.raises(FlinkError, match="^source 'a' of job job reads 90000 tuples/s, 90% of"):
+        settle(flink.rest, "job", Settling(0.1, never_slower=True), before)
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,8 @@ LATE = 0.05
 MOST_WINDOWS, ALIKE = 12, 0.1
 COUNTS = ("numRecordsIn", "numRecordsOut", "numBytesIn", "numBytesOut")
 BUSY, BACK_PRESSURED = "accumulateBusyTimeMs", "accumulateBackPressuredTimeMs"
-_METRICS = (*COUNTS, BUSY, BACK_PRESSURED, "accumulateIdleTimeMs")
+IDLE_TIME = "accumulateIdleTimeMs"
+_METRICS = (*COUNTS, BUSY, BACK_PRESSURED, IDLE_TIME)
 PENDING = ".pendingRecords"
 """Suffix of the metric for unread records of a source; few connectors report it."""
 Look = tuple[float, Mapping[str, float]]
@@ -79,6 +80,11 @@ class Activity:
     def back_pressured(self) -> float:
         """Back-pressured seconds of its threads per second."""
         return self.rates.get(BACK_PRESSURED, 0.0) / 1000
+
+    @property
+    def idle(self) -> float:
+        """Seconds in which its threads waited for input, per second; 0 if not reported."""
+        return self.rates.get(IDLE_TIME, 0.0) / 1000
 
     def halves(self, metric: str) -> tuple[float, float] | None:
         """Change of a metric per second in the first half of the time and in the second.

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from streamplace.engines.flink.cpu.limits import FULL, CpuTime, cpu_limit
 from streamplace.engines.flink.cpu.threads import processes_of
 from streamplace.engines.flink.measure.backlogs import BLOCKED, backlog_grows, counting_error
+from streamplace.engines.flink.measure.key_shares import WAITS
 from streamplace.engines.flink.measure.sampling import Activity, pending_of, sample, sent_by
 from streamplace.engines.flink.move.carried import PERIODIC_LIMIT_MS
 from streamplace.engines.flink.move.queues import draining_seconds
@@ -43,8 +44,8 @@ class Settling:
     least_rate
         Share of the previous rate that its sources must reach; 0 compares no rates.
     never_slower
-        Whether a job whose sources were back-pressured must not become slower at all, if both
-        rates are known.
+        Whether the job must not become slower at all where it is held back before or afterwards,
+        if both rates are known.
     """
 
     seconds: float = 30.0
@@ -74,6 +75,8 @@ class SourceFlow:
         busy all the time, and none has a backlog that grows.
     knows_backlog
         Whether all of them report their backlog.
+    waits
+        Whether each of those that are limited waits for input much of the time nevertheless.
     sources
         Source → its own output, of those whose name does not depend on how a job is submitted.
     """
@@ -83,6 +86,7 @@ class SourceFlow:
     is_limited: bool = False
     keeps_up: bool = False
     knows_backlog: bool = False
+    waits: bool = False
     sources: Mapping[str, "SourceFlow"] = field(default_factory=dict)
 
     def is_below(self, other: "SourceFlow") -> bool:
@@ -96,7 +100,7 @@ class SourceFlow:
         return {"": self, **self.sources}
 
     def slower(self, before: "SourceFlow") -> dict[str, tuple["SourceFlow", "SourceFlow"]]:
-        """Parts that were held back before, and are slower now although they do not keep up.
+        """Parts that were held back before or are now, and are slower although they do not keep up.
 
         Each has its output before and now.
         """
@@ -104,7 +108,7 @@ class SourceFlow:
         return {
             name: (was, now[name])
             for name, was in before.parts.items()
-            if name in now and was.is_limited
+            if name in now and (was.is_limited or (now[name].is_limited and not now[name].waits))
             if not now[name].keeps_up and now[name].is_below(was)
         }
 
@@ -149,6 +153,7 @@ def source_flow(rest: Rest, job: str) -> SourceFlow | None:
         any(flow.is_limited for flow in flows.values()),
         all(flow.keeps_up for flow in flows.values()),
         all(flow.knows_backlog for flow in flows.values()),
+        all(flow.waits for flow in flows.values() if flow.is_limited),
         {name: flows[v] for v, name in _lasting_names(document).items() if v in flows},
     )
 
@@ -161,7 +166,8 @@ def _flow(seen: Activity, source: str, subtasks: int, *, has_cpu: bool) -> Sourc
     is_full = (seen.busy or 0.0) >= FULL * subtasks
     keeps_up = rate > 0 and not (is_limited or grows or is_full)
     error = math.hypot(_error(seen, sent_by(source)), counting_error(seen, rate))
-    return SourceFlow(rate, error, is_limited, keeps_up, grows is not None)
+    waits = seen.idle >= WAITS * subtasks
+    return SourceFlow(rate, error, is_limited, keeps_up, grows is not None, waits)
 
 
 def _full(processes: Mapping[str, int], before: Mapping[str, CpuTime]) -> set[str]:
@@ -231,7 +237,8 @@ def _check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow) ->
     """Raise FlinkError if a job is slower than before, and does not become faster.
 
     A job that was held back may be slower if it keeps up now, because its backlog is gone; any job
-    may be if its sources report that nothing waits longer, because less arrives.
+    may be if its sources report that nothing waits longer, because less arrives. One that kept up
+    and is held back now must not be, unless its sources wait for input nevertheless.
     """
     flow = source_flow(rest, job)
     for _ in range(MOST_LOOKS):
@@ -247,7 +254,7 @@ def _check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow) ->
         required = f"at least {settling.least_rate:.0%} required"
         changes = {"": (before, flow)}
     elif changes:
-        required = "it was held back there, so it must not be slower"
+        required = "it must not be slower where it is held back"
     else:
         return
     name, (was, now) = next(iter(changes.items()))
