@@ -8,7 +8,8 @@ from fake_flink import FakeFlink
 from flink_documents import job
 from lazy_flink import Clock, LazyFlink, Vertex, rates
 
-from streamplace.engines.flink.cpu.limits import CpuTime
+from streamplace.engines.flink.cpu import limits
+from streamplace.engines.flink.cpu.limits import CpuPool, CpuTime
 from streamplace.engines.flink.move import settling
 from streamplace.engines.flink.move.settling import Settling, SourceFlow, settle, source_flow
 from streamplace.engines.flink.rest.client import FlinkError
@@ -224,19 +225,33 @@ def test_a_source_that_becomes_faster_is_waited_for(
     settle(REST, "job", Settling(0.1, never_slower=True), flow(5000.0))
 
 
-def test_a_source_without_cpu_is_limited(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its process took all of its quota while the rate was taken."""
+@pytest.mark.parametrize(
+    ("cores", "beside", "is_limited"),
+    [(0.18, None, True), (0.5, None, False), (0.5, 0.3, True), (0.5, 0.2, False)],
+)
+def test_a_source_without_cpu_is_limited(
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    cores: float,
+    beside: float | None,
+    *,
+    is_limited: bool,
+) -> None:
+    """Its process took all of its quota, or of one that it shares, while the rate was taken."""
     out = {"Source__src.numRecordsOut": 100.0}
     vertices = {"v0": Vertex("Source: src", rates(0, 100, 0, 400) | out)}
-    used = iter([CpuTime(0.0, 3.0), CpuTime(5.0, 3.9)] * 2)
-    monkeypatch.setattr(settling, "processes_of", lambda rest: {"dev-0": 7})
-    monkeypatch.setattr(settling.CpuTime, "of", lambda process: next(used))
-    for limit, is_limited in ((0.18, True), (0.5, False)):
-        monkeypatch.setattr(settling, "cpu_limit", lambda process, limit=limit: limit)
-        flow = source_flow(LazyFlink(clock, vertices).rest, "job")
-        assert flow is not None
-        assert flow.rate == pytest.approx(100.0, rel=0.01)
-        assert flow.is_limited is is_limited
+    used = {7: iter([3.0, 3.9])} | ({} if beside is None else {8: iter([0.0, 5 * beside])})
+    moments = {process: iter([0.0, 5.0]) for process in used}
+    processes = {f"dev-{process - 7}": process for process in used}
+    monkeypatch.setattr(settling, "processes_of", lambda rest: processes)
+    monkeypatch.setattr(
+        settling.CpuTime, "of", lambda process: CpuTime(next(moments[process]), next(used[process]))
+    )
+    monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool("quota", cores))
+    flow = source_flow(LazyFlink(clock, vertices).rest, "job")
+    assert flow is not None
+    assert flow.rate == pytest.approx(100.0, rel=0.01)
+    assert flow.is_limited is is_limited
 
 
 def test_a_source_that_has_ended_is_no_part_of_the_rate(

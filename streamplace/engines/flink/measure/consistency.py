@@ -62,7 +62,7 @@ class Usage(NamedTuple):
     @property
     def available(self) -> float:
         """Cores that it has, together with those that share them."""
-        return self.share.limit if self.share.pool is None else self.share.pool.cores
+        return self.share.available
 
     @property
     def load(self) -> float:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from statistics import stdev
 from urllib.parse import quote
 
-from streamplace.engines.flink.cpu.limits import FULL, CpuTime, cpu_limit
+from streamplace.engines.flink.cpu.limits import FULL, CpuTime, cpu_shares
 from streamplace.engines.flink.cpu.threads import processes_of
 from streamplace.engines.flink.measure.backlogs import BLOCKED, backlog_grows, counting_error
 from streamplace.engines.flink.measure.key_shares import WAITS
@@ -172,11 +172,8 @@ def _flow(seen: Activity, source: str, subtasks: int, *, has_cpu: bool) -> Sourc
 
 def _full(processes: Mapping[str, int], before: Mapping[str, CpuTime]) -> set[str]:
     """TaskManagers of this machine that had no CPU left since an earlier measurement."""
-    return {
-        device
-        for device, pid in processes.items()
-        if (limit := cpu_limit(pid)) and before[device].cores_until(CpuTime.of(pid)) >= FULL * limit
-    }
+    used = {device: before[device].cores_until(CpuTime.of(pid)) for device, pid in processes.items()}
+    return {device for device, share in cpu_shares(processes, used).items() if share.is_full}
 
 
 def _devices(rest: Rest, job: str, vertex: str) -> set[str]:
