@@ -226,17 +226,18 @@ def settle(
             break
         time.sleep(min(LOOK_SECONDS, left))
     _check_checkpoint(rest, job, settling.seconds, checkpoint_seconds, failed)
-    if settling.compares_rates and before is not None and before.rate:
-        _check_rate(rest, job, settling, before)
+    check_rate(rest, job, settling, before)
 
 
-def _check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow) -> None:
+def check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow | None) -> None:
     """Raise FlinkError if a job is slower than before, and does not become faster.
 
     A job that was held back may be slower if it keeps up now, because its backlog is gone; any job
     may be if its sources report that nothing waits longer, because less arrives. One that kept up
     and is held back now must not be, unless its sources wait for input nevertheless.
     """
+    if not settling.compares_rates or before is None or not before.rate:
+        return
     flow = source_flow(rest, job)
     for _ in range(MOST_LOOKS):
         if flow is None or not settling.never_slower or not (slower := flow.slower(before)):
