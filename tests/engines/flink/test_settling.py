@@ -1,5 +1,6 @@
 """Whether a job that was moved is slower than before, by what was measured of both."""
 
+import math
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 
@@ -119,6 +120,8 @@ def test_a_source_that_kept_up_must_not_be_held_back_below_that(
         ({"busy": 1.2}, -50.0, False),
         ({"blocked": 1.0}, None, True),
         ({"busy": 1.99}, None, True),  # of two subtasks: it may have more to emit
+        ({"busy": math.nan}, None, True),  # nobody knows
+        ({"busy": math.nan}, -50.0, False),
         ({}, 100.0, True),  # more arrives than it emits
     ],
 )

@@ -72,7 +72,8 @@ class SourceFlow:
         Whether one of them was back-pressured, or had no CPU left on its device.
     keeps_up
         Whether all of them emit what arrives, as far as it is measured: none is silent, limited, or
-        busy all the time, and none has a backlog that grows.
+        busy all the time, and none has a backlog that grows. Of each, the busy time or the backlog
+        must be known.
     knows_backlog
         Whether all of them report their backlog.
     waits
@@ -163,7 +164,7 @@ def _flow(seen: Activity, source: str, subtasks: int, *, has_cpu: bool) -> Sourc
     rate = seen.rates[sent_by(source)]
     is_limited = seen.back_pressured > BLOCKED * subtasks or not has_cpu
     grows = backlog_grows(seen, pending_of(source), rate)
-    is_full = (seen.busy or 0.0) >= FULL * subtasks
+    is_full = grows is None if seen.busy is None else seen.busy >= FULL * subtasks
     keeps_up = rate > 0 and not (is_limited or grows or is_full)
     error = math.hypot(_error(seen, sent_by(source)), counting_error(seen, rate))
     waits = seen.idle >= WAITS * subtasks
