@@ -257,6 +257,29 @@ def test_a_source_without_cpu_is_limited(
     assert flow.is_limited is is_limited
 
 
+@pytest.mark.parametrize(("first", "is_slower"), [(1e5, False), (9e4, True)])
+def test_a_source_may_end_during_a_move(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, first: float, *, is_slower: bool
+) -> None:
+    """What it read is no part of what the others have to reach, which are still held back."""
+    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
+
+    def job(first: float) -> LazyFlink:
+        flink = two_sources(clock, 5e4)
+        held = rates(busy=0.5, blocked=1.5) | {"Source__a.numRecordsOut": first}
+        flink.vertices["v0"] = Vertex("Source: a", held)
+        return flink
+
+    before = source_flow(job(1e5).rest, "job")
+    flink = job(first)
+    usual = flink._vertex
+    over = {"v1": {"status": "FINISHED"}}
+    monkeypatch.setattr(flink, "_vertex", lambda v: usual(v) | over.get(v, {}))
+    refused = pytest.raises(FlinkError, match="90% of the 1e\\+05 before")
+    with refused if is_slower else nullcontext():
+        settle(flink.rest, "job", Settling(0.1, never_slower=True), before)
+
+
 def test_a_source_that_has_ended_is_no_part_of_the_rate(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

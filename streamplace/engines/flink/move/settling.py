@@ -4,7 +4,7 @@ import itertools
 import math
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import stdev
 from urllib.parse import quote
 
@@ -108,10 +108,23 @@ class SourceFlow:
         now = self.parts
         return {
             name: (was, now[name])
-            for name, was in before.parts.items()
+            for name, was in before.without_ended(self).parts.items()
             if name in now and (was.is_limited or (now[name].is_limited and not now[name].waits))
             if not now[name].keeps_up and now[name].is_below(was)
         }
+
+    def without_ended(self, now: "SourceFlow") -> "SourceFlow":
+        """Output without that of sources which have ended since."""
+        ended = [flow for name, flow in self.sources.items() if name not in now.sources]
+        if not ended:
+            return self
+        left = {name: flow for name, flow in self.sources.items() if name in now.sources}
+        is_limited = self.is_limited and (
+            any(flow.is_limited for flow in left.values())
+            or not any(flow.is_limited for flow in ended)
+        )
+        rate = max(0.0, self.rate - math.fsum(flow.rate for flow in ended))
+        return replace(self, rate=rate, is_limited=is_limited, sources=left)
 
     def rises(self, earlier: "SourceFlow", names: Iterable[str]) -> bool:
         """Whether one of these parts is faster than earlier."""
@@ -246,7 +259,10 @@ def check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow | No
         earlier, flow = flow, source_flow(rest, job)
         if flow is not None and not flow.rises(earlier, slower):
             break
-    if flow is None or (flow.keeps_up and (before.is_limited or flow.knows_backlog)):
+    if flow is None:
+        return
+    before = before.without_ended(flow)
+    if flow.keeps_up and (before.is_limited or flow.knows_backlog):
         return
     changes = flow.slower(before) if settling.never_slower else {}
     if flow.rate < settling.least_rate * before.rate:
