@@ -98,6 +98,18 @@ class Activity:
         middle, half = min(inner, key=lambda look: abs(look[0] - (start + end) / 2))
         return (half - low) / (middle - start), (high - half) / (end - middle)
 
+    def lows(self, metric: str) -> tuple[float, float] | None:
+        """Least value of a metric in the first half of the time and in the second.
+
+        None if the metric was not read at three times.
+        """
+        seen = [(now, counters[metric]) for now, counters in self.looks if metric in counters]
+        if len(seen) < 3:
+            return None
+        middle = (seen[0][0] + seen[-1][0]) / 2
+        first = min(value for now, value in seen if now <= middle)
+        return first, min(value for now, value in seen if now > middle)
+
     def growth(self, metric: str) -> float | None:
         """Change of a metric per second, possibly negative; None if it was not read twice."""
         seen = [(now, counters[metric]) for now, counters in self.looks if metric in counters]
