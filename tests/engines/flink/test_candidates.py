@@ -107,6 +107,21 @@ def test_where_no_profile_is_checked_the_present_layout_checks_the_model() -> No
     assert check_model(replace(fast, measured=replace(fast.measured, graph=checked))) is None
 
 
+def test_a_job_that_a_network_limits_does_not_contradict_the_model() -> None:
+    """The profile says that CPU is left for four times as much, but the cards are full."""
+
+    def question(egress: float) -> Question:
+        devices = [Device(f"d{i}", egress=egress) for i in range(4)]
+        graph = replace(job(), attributes={CONSISTENCY_ERROR: 3.0})
+        operators = replace(graph.operators, payload=[1000.0, 0.0])
+        measured = Measurement(graph.with_operators(operators), Cluster.of(devices), True)
+        return Question(measured, SPREAD, SLOTS, True)
+
+    assert check_model(question(1.55e6)) is None  # 1.5 Mbit/s are sent
+    with pytest.raises(ProblemError, match=r"off by \+\d+%"):
+        check_model(question(8e6))
+
+
 def test_a_job_that_keeps_up_stays_unless_a_higher_rate_is_given() -> None:
     """More than it reads now, and a tenth of that."""
     assert decision(asked(EQUAL, TOGETHER, limited=False), budget=BUDGET).stays

@@ -6,9 +6,14 @@ import pytest
 from flink_documents import failed_by, jobs
 from lazy_flink import Clock, LazyFlink, Vertex, rates
 
+from streamplace.engines.flink.cpu import limits, task_cpu
+from streamplace.engines.flink.cpu.limits import CpuPool
+from streamplace.engines.flink.cpu.threads import JavaThread
 from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.measure import cluster, job_watch, profile
 from streamplace.engines.flink.measure.cores_taken import cores_taken
 from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.model.trust import trust_of
 
 
 def beside(clock: Clock, monkeypatch: pytest.MonkeyPatch, state: str = "RUNNING") -> LazyFlink:
@@ -60,3 +65,54 @@ def test_a_job_that_cannot_be_measured_is_left_out_with_a_note(
     assert told.startswith("CPU of job other beside this one: counted as 0, because job other is")
     with pytest.raises(FlinkError, match="other is RESTARTING"):
         cores_taken(flink.rest, ["other"], 10)
+
+
+@pytest.fixture
+def together(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
+    """Two jobs on two TaskManagers of two cores each, the first of which is full.
+
+    There, this job takes 0.4 cores and the other one 1.6, of a hot key; on the second one, 0.4 and
+    0.1.
+    """
+    flink = beside(clock, monkeypatch)
+    flink.devices = ("dev-0", "dev-1")
+    usual = flink._answer
+
+    def answer(path: str) -> Any:
+        document = usual(path)
+        if path == "/jobs/other":
+            document["vertices"][0] |= {"name": "Source: other"}
+        return document
+
+    def threads(process: int) -> list[JavaThread]:
+        number = f"({process + 1}/2)#0"
+        cores = {
+            f"Source: src {number}": 0.2,
+            f"out {number}": 0.2,
+            f"Source: other {number}": 0.1 if process else 1.6,
+            f"IterationSink-3 {number}": 0.0,
+        }
+        used = enumerate(cores.items(), 1)
+        return [JavaThread(n, name, own * clock.now, clock.now) for n, (name, own) in used]
+
+    monkeypatch.setattr(flink, "_answer", answer)
+    for module in (job_watch, cluster):
+        monkeypatch.setattr(module, "processes_of", lambda rest: {"dev-0": 0, "dev-1": 1})
+    monkeypatch.setattr(profile, "python_workers", lambda processes: 0)
+    monkeypatch.setattr(task_cpu, "java_threads", threads)
+    monkeypatch.setattr(task_cpu, "received_tasks", lambda process: [])
+    monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool(f"box {process}", 2.0))
+    return flink
+
+
+def test_what_another_job_takes_is_counted_where_it_takes_it(together: LazyFlink) -> None:
+    """One of its two subtasks has a hot key."""
+    taken = cores_taken(together.rest, ["other"], 10)
+    assert taken == pytest.approx({"dev-0": 1.6, "dev-1": 0.1})
+
+
+def test_a_profile_is_not_contradicted_by_the_cpu_of_other_jobs(together: LazyFlink) -> None:
+    """The model allowed this job five times what it carries, because it gave it all of dev-0."""
+    trust = trust_of(FlinkEngine(together.rest).measure("job", 5.0).graph)
+    assert trust is not None
+    assert abs(trust.error) < 0.2

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from streamplace.engines.flink.cpu.limits import cpu_limit
+from streamplace.engines.flink.cpu.limits import cpu_pool
 from streamplace.engines.flink.local import limited
 from streamplace.engines.flink.local.limited import cgroups, limited_cluster, why_unlimited
 from streamplace.engines.flink.local.session import Host
@@ -81,7 +81,7 @@ def test_devices_are_limited_and_nothing_is_left_of_them() -> None:
             group = groups() / f"{MARK}c1"
             assert group.joinpath("cgroup.procs").read_text().split() == [str(process.pid)]
             assert quota(group) == 0.25
-            assert cpu_limit(process.pid) == 0.25
+            assert cpu_pool(process.pid).cores == 0.25
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

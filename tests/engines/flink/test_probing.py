@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,8 +10,9 @@ import pytest
 from fake_flink import FakeFlink
 from flink_documents import healthy, jobs
 
-from streamplace import Cluster, Operator, Stream, StreamGraph
+from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.decide import probing
+from streamplace.engines.flink.decide.candidates import Question, judged
 from streamplace.engines.flink.decide.decision import Candidate, decide, interval
 from streamplace.engines.flink.decide.improving import JobImprover
 from streamplace.engines.flink.decide.probing import (
@@ -27,7 +28,7 @@ from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.move.folder import FileEntry
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
-from streamplace.engines.flink.move.settling import Settling
+from streamplace.engines.flink.move.settling import Settling, SourceFlow
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
@@ -163,7 +164,8 @@ def move(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[FlinkMove]:
     monkeypatch.setattr(JobImprover, "propose", propose)
     monkeypatch.setattr(JobImprover, "_present", lambda *_: dict(world.layout))
     monkeypatch.setattr(JobImprover, "_falls_short", lambda *_: False)
-    monkeypatch.setattr("streamplace.engines.flink.decide.improving.source_flow", lambda *_: None)
+    for place in ("decide.improving", "decide.probing", "move.settling"):
+        monkeypatch.setattr(f"streamplace.engines.flink.{place}.source_flow", lambda *_: None)
     answers = healthy("a", "b") | {"GET /jobs": lambda: jobs({world.job: "RUNNING"})}
     return cast("Any", Moves(world, FakeFlink(answers).rest))
 
@@ -230,6 +232,28 @@ def test_a_job_that_returns_to_the_spread_goes_back_from_there(
     assert world.files == {}
 
 
+@pytest.mark.parametrize("target", [EVEN, FOUND])
+def test_a_job_that_is_slower_than_before_the_probe_goes_back(
+    world: World, move: FlinkMove, monkeypatch: pytest.MonkeyPatch, target: dict[str, list[str]]
+) -> None:
+    """Although it is no slower than at the even spread."""
+    read = {"aa": 100.0, "ab": 60.0, "ba": 80.0}
+
+    def flow(*_: object) -> SourceFlow:
+        return SourceFlow(read["".join(world.layout["map"])], is_limited=True)
+
+    for place in ("decide.probing", "move.settling"):
+        monkeypatch.setattr(f"streamplace.engines.flink.{place}.source_flow", flow)
+    world.target = target
+    watchful = replace(cast("Any", move), settling=Settling(never_slower=True))
+    probe(world, watchful)
+    assert world.layout == TOGETHER
+    assert world.files == {}
+    read |= {"ab": 110.0, "ba": 120.0}
+    probe(world, watchful)
+    assert world.layout == target
+
+
 @pytest.mark.parametrize("where", ["measure 2", "move 2"])
 def test_an_interrupted_probe_is_resumed(world: World, move: FlinkMove, where: str) -> None:
     """Whoever asks for the next move is told; the job goes back."""
@@ -291,3 +315,16 @@ def test_costs_are_those_of_both_measurements() -> None:
     assert both.cluster is second.cluster
     assert both.notes == ("two",)
     assert fitted_together(first, first).graph == first.graph
+
+
+def test_a_probe_finds_no_cpu_that_the_machine_lacks() -> None:
+    """Two TaskManagers share two cores, of which the first layout uses all on one of them."""
+    dear = graph(1e9 / 100 * 2.5, 200.0)
+    used = Cluster.of([Device("a", mips=2500, cores=2), Device("b", mips=25)])
+    shared = Cluster.of([Device("a"), Device("b")], overhead=1e-3)
+    first = Measurement(dear, used, True)
+    both = fitted_together(first, replace(first, cluster=shared))
+    assert both.cluster.overhead_s == 1e-3
+    answer = judged(Question(both, TOGETHER, {}, spreads=True), EVEN)
+    assert answer.present.carries.value == pytest.approx(200.0)
+    assert answer.stays

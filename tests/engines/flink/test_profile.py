@@ -247,6 +247,25 @@ def test_a_backlog_says_whether_a_source_keeps_up(
     assert ("rate of src: its backlog grows" in told) is falls_behind
 
 
+@pytest.mark.parametrize("seconds", [10.0, 50.0])
+@pytest.mark.parametrize(("steady", "falls_behind"), [(0.0, False), (120.0, True)])
+def test_a_backlog_that_arrives_in_transactions_does_not_grow(
+    clock: Clock, seconds: float, steady: float, falls_behind: bool
+) -> None:
+    """Every minute 6,000 records, which the source reads within 57 s; or more arrive steadily."""
+
+    def pending(at: float) -> float:
+        return max(0.0, 6000 - 105 * ((at + 10) % 60)) + steady * at
+
+    flink = shop(clock)
+    flink.vertices["v0"].rates["Source__src.pendingRecords"] = pending
+    seen = profile(flink.rest, "job", seconds)
+    growth = seen.activity["v0"].growth("Source__src.pendingRecords")
+    assert growth is not None
+    assert growth > 30
+    assert seen.is_limited is falls_behind
+
+
 @pytest.mark.parametrize(("cores", "is_limited"), [(0.26, True), (1.0, False)])
 def test_a_large_backlog_is_worked_off_as_fast_as_cpu_allows(
     threads: Clock, monkeypatch: pytest.MonkeyPatch, cores: float, is_limited: bool

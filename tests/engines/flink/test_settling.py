@@ -1,5 +1,6 @@
 """Whether a job that was moved is slower than before, by what was measured of both."""
 
+import math
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 
@@ -8,7 +9,8 @@ from fake_flink import FakeFlink
 from flink_documents import job
 from lazy_flink import Clock, LazyFlink, Vertex, rates
 
-from streamplace.engines.flink.cpu.limits import CpuTime
+from streamplace.engines.flink.cpu import limits
+from streamplace.engines.flink.cpu.limits import CpuPool, CpuTime
 from streamplace.engines.flink.move import settling
 from streamplace.engines.flink.move.settling import Settling, SourceFlow, settle, source_flow
 from streamplace.engines.flink.rest.client import FlinkError
@@ -68,11 +70,47 @@ def test_a_job_that_becomes_faster_is_waited_for(
     settle(REST, "job", Settling(0.1, never_slower=True), BEFORE)
 
 
-def test_a_job_that_kept_up_may_read_what_it_is_offered(
-    measuring: Callable[[Iterable[float]], None],
+@pytest.mark.parametrize(
+    ("activity", "never_slower", "is_slower"),
+    [
+        ({"busy": 0.8}, True, False),  # that is all that arrives
+        ({"busy": 0.8, "blocked": 0.5, "idle": 0.7}, True, False),
+        ({"busy": 0.8, "blocked": 1.2}, True, True),
+        ({"busy": 0.8, "blocked": 1.2}, False, False),  # the user has said where it shall run
+    ],
+)
+def test_a_job_that_kept_up_must_not_be_held_back_below_that(
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    activity: dict[str, float],
+    *,
+    never_slower: bool,
+    is_slower: bool,
 ) -> None:
-    measuring([900.0])
-    settle(REST, "job", Settling(0.1, never_slower=True), SourceFlow(1000.0, 10.0))
+    """It was moved for a higher rate, and carries not even what it did."""
+    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
+    now = rates(0, 900, 0, 400, **activity) | {"Source__src.numRecordsOut": 900.0}
+    if "idle" in activity:
+        now["accumulateIdleTimeMs"] = 1000 * activity["idle"]
+    refused = pytest.raises(FlinkError, match="reads 900 tuples/s, 90% of the 1000 .*not be slower")
+    flink = LazyFlink(clock, {"v0": Vertex("Source: src", now)})
+    flink.answers["GET /jobs/job/checkpoints"] = {"counts": {"completed": 1}}
+    with refused if is_slower else nullcontext():
+        before = SourceFlow(1000.0, 10.0)
+        settle(flink.rest, "job", Settling(0.1, never_slower=never_slower), before)
+
+
+def test_a_source_that_kept_up_must_not_be_held_back_below_that(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although another one gains more than it loses."""
+    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
+    before = source_flow(two_sources(clock, 20_000.0, blocked=1.5).rest, "job")
+    flink = two_sources(clock, 40_000.0)
+    first = rates(busy=0.5, blocked=1.5) | {"Source__a.numRecordsOut": 90_000.0}
+    flink.vertices["v0"] = Vertex("Source: a", first)
+    with pytest.raises(FlinkError, match="^source 'a' of job job reads 90000 tuples/s, 90% of"):
+        settle(flink.rest, "job", Settling(0.1, never_slower=True), before)
 
 
 @pytest.mark.parametrize(
@@ -82,6 +120,8 @@ def test_a_job_that_kept_up_may_read_what_it_is_offered(
         ({"busy": 1.2}, -50.0, False),
         ({"blocked": 1.0}, None, True),
         ({"busy": 1.99}, None, True),  # of two subtasks: it may have more to emit
+        ({"busy": math.nan}, None, True),  # nobody knows
+        ({"busy": math.nan}, -50.0, False),
         ({}, 100.0, True),  # more arrives than it emits
     ],
 )
@@ -188,19 +228,56 @@ def test_a_source_that_becomes_faster_is_waited_for(
     settle(REST, "job", Settling(0.1, never_slower=True), flow(5000.0))
 
 
-def test_a_source_without_cpu_is_limited(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its process took all of its quota while the rate was taken."""
+@pytest.mark.parametrize(
+    ("cores", "beside", "is_limited"),
+    [(0.18, None, True), (0.5, None, False), (0.5, 0.3, True), (0.5, 0.2, False)],
+)
+def test_a_source_without_cpu_is_limited(
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    cores: float,
+    beside: float | None,
+    *,
+    is_limited: bool,
+) -> None:
+    """Its process took all of its quota, or of one that it shares, while the rate was taken."""
     out = {"Source__src.numRecordsOut": 100.0}
     vertices = {"v0": Vertex("Source: src", rates(0, 100, 0, 400) | out)}
-    used = iter([CpuTime(0.0, 3.0), CpuTime(5.0, 3.9)] * 2)
-    monkeypatch.setattr(settling, "processes_of", lambda rest: {"dev-0": 7})
-    monkeypatch.setattr(settling.CpuTime, "of", lambda process: next(used))
-    for limit, is_limited in ((0.18, True), (0.5, False)):
-        monkeypatch.setattr(settling, "cpu_limit", lambda process, limit=limit: limit)
-        flow = source_flow(LazyFlink(clock, vertices).rest, "job")
-        assert flow is not None
-        assert flow.rate == pytest.approx(100.0, rel=0.01)
-        assert flow.is_limited is is_limited
+    used = {7: iter([3.0, 3.9])} | ({} if beside is None else {8: iter([0.0, 5 * beside])})
+    moments = {process: iter([0.0, 5.0]) for process in used}
+    processes = {f"dev-{process - 7}": process for process in used}
+    monkeypatch.setattr(settling, "processes_of", lambda rest: processes)
+    monkeypatch.setattr(
+        settling.CpuTime, "of", lambda process: CpuTime(next(moments[process]), next(used[process]))
+    )
+    monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool("quota", cores))
+    flow = source_flow(LazyFlink(clock, vertices).rest, "job")
+    assert flow is not None
+    assert flow.rate == pytest.approx(100.0, rel=0.01)
+    assert flow.is_limited is is_limited
+
+
+@pytest.mark.parametrize(("first", "is_slower"), [(1e5, False), (9e4, True)])
+def test_a_source_may_end_during_a_move(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, first: float, *, is_slower: bool
+) -> None:
+    """What it read is no part of what the others have to reach, which are still held back."""
+    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
+
+    def job(first: float) -> LazyFlink:
+        flink = two_sources(clock, 5e4)
+        held = rates(busy=0.5, blocked=1.5) | {"Source__a.numRecordsOut": first}
+        flink.vertices["v0"] = Vertex("Source: a", held)
+        return flink
+
+    before = source_flow(job(1e5).rest, "job")
+    flink = job(first)
+    usual = flink._vertex
+    over = {"v1": {"status": "FINISHED"}}
+    monkeypatch.setattr(flink, "_vertex", lambda v: usual(v) | over.get(v, {}))
+    refused = pytest.raises(FlinkError, match="90% of the 1e\\+05 before")
+    with refused if is_slower else nullcontext():
+        settle(flink.rest, "job", Settling(0.1, never_slower=True), before)
 
 
 def test_a_source_that_has_ended_is_no_part_of_the_rate(

@@ -111,10 +111,15 @@ class CpuShare(NamedTuple):
         cores = max(1, math.floor(self.limit + 1e-9))
         return cores, self.limit / cores
 
+    @property
+    def available(self) -> float:
+        """Cores that it has, together with those that share them."""
+        return self.limit if self.pool is None else self.pool.cores
 
-def cpu_limit(process: int) -> float | None:
-    """Maximum number of cores of a process of this machine; None if there is no limit."""
-    return min((pool.cores for pool in _limits(process)), default=None)
+    @property
+    def is_full(self) -> bool:
+        """Whether it has no CPU left."""
+        return self.used >= FULL * self.available
 
 
 def cpu_pool(process: int) -> CpuPool:

@@ -220,17 +220,9 @@ def task_cpu(
     processes
         TaskManager → cores of its process, at least for those on other machines.
     """
-    threads, wholes = _by_thread(interval), _by_process(interval.subtasks, processes)
     parts: dict[str, list[TaskCpu]] = {vertex: [] for vertex in activity}
-    for one, busy in _busy_cores(job, interval.subtasks, activity):
-        if one.key in threads:
-            parts[one.vertex].append(threads[one.key])
-        elif math.isnan(busy):
-            parts[one.vertex].append(TaskCpu(0.0, UNKNOWN))
-        elif one.key in wholes:
-            parts[one.vertex].append(TaskCpu(min(busy, wholes[one.key]), OF_PROCESS))
-        else:
-            parts[one.vertex].append(TaskCpu(busy, BUSY))
+    for one, cpu in cpu_by_subtask(job, interval, activity, processes):
+        parts[one.vertex].append(cpu)
     return {
         vertex: TaskCpu(
             sum(part.cores for part in own),
@@ -238,6 +230,35 @@ def task_cpu(
         )
         for vertex, own in parts.items()
     }
+
+
+def cores_beside(job: str, interval: ClusterInterval) -> dict[str, float]:
+    """TaskManager on this machine → core seconds per second of the subtasks of other jobs."""
+    threads = _by_thread(interval)
+    taken: dict[str, float] = defaultdict(float)
+    for one in interval.subtasks:
+        if one.job != job and one.key in threads:
+            taken[one.device] += threads[one.key].cores
+    return dict(taken)
+
+
+def cpu_by_subtask(
+    job: str,
+    interval: ClusterInterval,
+    activity: Mapping[str, Activity],
+    processes: Mapping[str, float],
+) -> Iterator[tuple[RunningSubtask, TaskCpu]]:
+    """CPU of every subtask of a job, from the most exact source."""
+    threads, wholes = _by_thread(interval), _by_process(interval.subtasks, processes)
+    for one, busy in _busy_cores(job, interval.subtasks, activity):
+        if one.key in threads:
+            yield one, threads[one.key]
+        elif math.isnan(busy):
+            yield one, TaskCpu(0.0, UNKNOWN)
+        elif one.key in wholes:
+            yield one, TaskCpu(min(busy, wholes[one.key]), OF_PROCESS)
+        else:
+            yield one, TaskCpu(busy, BUSY)
 
 
 def stacks_by_task(interval: ClusterInterval, job: str, stacks: Stacks) -> dict[str, StackCounts]:

@@ -249,8 +249,9 @@ class Judge:
 def check_model(question: Question, *, trusts: bool = False) -> str | None:
     """Return the warning to print before a decision; None if the model is not doubtful.
 
-    Profiles are checked on this machine only. For a job that is limited elsewhere, the error of the
-    model is what it says that the present layout carries, relative to what that does.
+    Profiles are checked on this machine only, and by their CPU. For a job that is limited
+    elsewhere, or by a network, the error of the model is what it says that the present layout
+    carries, relative to what that does.
 
     Raises
     ------
@@ -259,9 +260,10 @@ def check_model(question: Question, *, trusts: bool = False) -> str | None:
     """
     measured = question.measured
     graph = measured.graph
-    if measured.is_limited and trust_of(graph) is None:
-        error = 1 / Judge(question).scale - 1
-        graph = replace(graph, attributes={**graph.attributes, CONSISTENCY_ERROR: error})
+    if measured.is_limited:
+        known, error = trust_of(graph), 1 / Judge(question).scale - 1
+        if known is None or known.error > abs(error):
+            graph = replace(graph, attributes={**graph.attributes, CONSISTENCY_ERROR: error})
     return check_trust(graph, trusts=trusts)
 
 

@@ -21,12 +21,15 @@ from streamplace.engines.flink.decide.proposal import Proposal
 from streamplace.engines.flink.move.folder import SavepointFolder, folder_uri, savepoint_folder
 from streamplace.engines.flink.move.move import PATIENCE_SECONDS, FlinkMove, MovePlan
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
+from streamplace.engines.flink.move.settling import SourceFlow, check_rate, source_flow
 from streamplace.engines.flink.program.chains import unfused
+from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.job_ids import chain_of
 from streamplace.engines.flink.rest.plan import read_plan
 from streamplace.engines.live import Measurement
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model.arrays import Floats
+from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
 from streamplace.model.trust import check_trust
 
@@ -65,11 +68,14 @@ class Probed:
         Plan of the move back to its previous devices.
     record
         Record to delete once the job has left the spread.
+    flow
+        Output of its sources before the probe; None if unknown.
     """
 
     proposal: Proposal
     back: MovePlan
     record: ProbeRecord
+    flow: SourceFlow | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +123,7 @@ class Prober(JobImprover):
             "moves stops it for about a second"
         )
         record = ProbeRecord(job=job, before=plan.before, spread=plan.after)
+        flow = source_flow(self.engine.rest, job) if self.mover.settling.compares_rates else None
         with _folder(self.mover) as folder:
             folder.write(f"{PREFIX}{job}{SUFFIX}", record.model_dump_json())
         try:
@@ -127,7 +134,7 @@ class Prober(JobImprover):
             forget(self.mover, record)
             raise
         try:
-            return self._decided(moved, first, present, record)
+            return replace(self._decided(moved, first, present, record), flow=flow)
         except Undecided:
             raise
         except StreamplaceError as error:
@@ -136,23 +143,36 @@ class Prober(JobImprover):
             raise
 
     def finish(self, probed: Probed) -> FlinkMoved:
-        """Move a job from the even spread to the layout that it should have, or back."""
+        """Move a job from the even spread to the layout that it should have, or back.
+
+        It goes back also if it is slower there than before the probe.
+        """
         proposal = probed.proposal
         if not proposal.moves or proposal.plan is None:
             self.tell("the job goes back to where it ran")
             moved = unwatched(self.mover).run(probed.back)
         elif not proposal.plan.is_needed:
             self.tell("the job stays at the even spread")
-            moved = FlinkMoved(proposal.job, 0.0, None)
+            moved = self._unless_slower(FlinkMoved(proposal.job, 0.0, None), probed)
         else:
             try:
-                moved = self.run(proposal)
+                moved = self._unless_slower(self.run(proposal), probed)
             except Undecided:
                 raise
             except StreamplaceError as error:
                 self.tell(str(error))
                 return resumed(self.mover, probed.record.job)
         forget(self.mover, probed.record)
+        return moved
+
+    def _unless_slower(self, moved: FlinkMoved, probed: Probed) -> FlinkMoved:
+        """Move a job back if it is slower than before the probe."""
+        try:
+            check_rate(self.engine.rest, moved.job, self.mover.settling, probed.flow)
+        except FlinkError as error:
+            self.tell(f"{error}, so the job goes back to where it ran before the probe")
+            back = self.mover.plan(moved.job, probed.record.before)
+            return unwatched(self.mover).run(back)
         return moved
 
     def _decided(
@@ -245,7 +265,8 @@ def unwatched(move: FlinkMove) -> FlinkMove:
 def fitted_together(first: Measurement, second: Measurement) -> Measurement:
     """Combine two measurements: costs of operators from both, the cost of sending from the second.
 
-    Rates, selectivities and payloads are those of the first, and notes those of the second.
+    Rates, selectivities and payloads are those of the first, and so is the CPU of devices: what
+    TaskManagers that share CPU count with depends on what they use. The rest is of the second.
     """
     graph, other = first.graph, second.graph
     if graph.operators.name == other.operators.name and len(graph.streams) == len(other.streams):
@@ -258,7 +279,21 @@ def fitted_together(first: Measurement, second: Measurement) -> Measurement:
         operators = replace(graph.operators, ipt=work, constant=constant)
         streams = replace(graph.streams, operators=operators, ipt=each)
         graph = replace(graph, operators=operators, streams=streams)
-    return replace(second, graph=graph, is_limited=first.is_limited, held_back=first.held_back)
+    return replace(
+        second,
+        graph=graph,
+        cluster=_with_cpu_of(first.cluster, second.cluster),
+        is_limited=first.is_limited,
+        held_back=first.held_back,
+    )
+
+
+def _with_cpu_of(first: Cluster, second: Cluster) -> Cluster:
+    """Second cluster with the CPU of the devices of the first, if they are the same."""
+    if first.devices.name != second.devices.name:
+        return second
+    cpu = replace(second.devices, mips=first.devices.mips, cores=first.devices.cores)
+    return replace(second, devices=cpu)
 
 
 def _mean(costs: tuple[Floats, Floats], tuples: tuple[Floats, Floats]) -> Floats:

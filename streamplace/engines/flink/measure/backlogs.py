@@ -51,13 +51,20 @@ def why_behind(
 def backlog_grows(seen: Activity, pending: str, rate: float) -> bool | None:
     """Whether a source that emits a rate has a backlog that grows; None if it reports none.
 
+    Records of transactions arrive together, so a backlog that grows does so in both halves of the
+    time, and is never as small in the second half as in the first.
+
     Parameters
     ----------
     pending
         Metric of its unread records.
     """
     growth = seen.growth(pending)
-    return None if growth is None else growth > BLOCKED * rate + NOISE * counting_error(seen, rate)
+    if growth is None:
+        return None
+    halves, lows = seen.halves(pending), seen.lows(pending)
+    is_steady = halves is None or lows is None or (min(halves) > 0 and lows[1] > lows[0])
+    return is_steady and growth > BLOCKED * rate + NOISE * counting_error(seen, rate)
 
 
 def counting_error(seen: Activity, rate: float) -> float:

@@ -1,6 +1,7 @@
 """Consistency of a profile: the model's prediction for the measured placement against its rate."""
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from streamplace.engines.flink.cpu.helpers import (
     java_itself,
 )
 from streamplace.engines.flink.cpu.limits import FULL, CpuShare, cpu_shares
-from streamplace.engines.flink.cpu.task_cpu import ClusterInterval
+from streamplace.engines.flink.cpu.task_cpu import ClusterInterval, cores_beside
 from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, MOST_RESERVED, slowness
 from streamplace.engines.flink.measure.key_shares import Shares
 from streamplace.engines.flink.measure.sampling import Activity
@@ -62,7 +63,7 @@ class Usage(NamedTuple):
     @property
     def available(self) -> float:
         """Cores that it has, together with those that share them."""
-        return self.share.limit if self.share.pool is None else self.share.pool.cores
+        return self.share.available
 
     @property
     def load(self) -> float:
@@ -89,12 +90,15 @@ class Present(NamedTuple):
         Cores that Java itself uses in each TaskManager.
     sending
         Cost of remote tuples; None if there were none, or too few to measure it.
+    beside
+        TaskManager → cores of the subtasks of other jobs.
     """
 
     devices: Mapping[str, Sequence[str]]
     usage: Mapping[str, Usage]
     java: float
     sending: SendingCost | None = None
+    beside: Mapping[str, float] = MappingProxyType({})
 
 
 class Consistency(NamedTuple):
@@ -219,11 +223,14 @@ def _reached(graph: StreamGraph, tuples: Mapping[str, float]) -> list[float]:
 
 
 def _cluster(present: Present, mips: float) -> Cluster:
-    """Measured devices; the CPU of compilers is reserved, because operators could not use it."""
+    """Measured devices; the CPU of compilers and other jobs is reserved.
+
+    Operators could not use it.
+    """
     devices = []
     for name, usage in present.usage.items():
         cores, share = usage.share.whole_cores
-        besides = present.java + usage.kinds.get(COMPILERS, 0.0)
+        besides = present.java + usage.kinds.get(COMPILERS, 0.0) + present.beside.get(name, 0.0)
         reserved = min(besides, MOST_RESERVED * usage.share.limit) * mips
         devices.append({"name": name, "mips": share * mips, "cores": cores, "reserved": reserved})
     factor = slowness(one.share for one in present.usage.values())
@@ -297,4 +304,5 @@ def present_of(
         usage,
         java_itself(kinds),
         sending_cost({d: one.get(NETWORK, 0.0) for d, one in kinds.items()}, flows),
+        cores_beside(job, interval),
     )

@@ -6,14 +6,13 @@ from streamplace.engines.flink.measure.job_watch import JobWatch
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.rest.jobs import other_jobs
 from streamplace.engines.flink.rest.plan import plan_with_loops
-from streamplace.engines.flink.rest.tasks import read_vertices
 from streamplace.model.messages import shown
 
 
 def cores_taken(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, float]:
     """Device → core seconds per second of the tasks of running jobs.
 
-    The CPU of an operator is divided evenly among its subtasks. Each job takes about ``seconds``.
+    Each job takes about ``seconds``.
 
     Raises
     ------
@@ -24,11 +23,8 @@ def cores_taken(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, fl
     for job in jobs:
         watch = JobWatch(rest, job, plan=plan_with_loops(rest, job))
         watch.watch(seconds)
-        cpu = watch.cpu(watch.last())
-        for vertex in read_vertices(rest, job, rest.running_job(job)):
-            for device, subtasks in vertex.devices.items():
-                share = cpu[vertex.id].cores * subtasks / vertex.parallelism
-                taken[device] = taken.get(device, 0.0) + share
+        for device, cores in watch.cores_by_device(watch.last()).items():
+            taken[device] = taken.get(device, 0.0) + cores
     return taken
 
 

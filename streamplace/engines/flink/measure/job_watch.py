@@ -1,5 +1,6 @@
 """Measure a running job in adjacent windows of time, which can be combined."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -14,6 +15,7 @@ from streamplace.engines.flink.cpu.task_cpu import (
     ClusterSnapshot,
     TaskCpu,
     between,
+    cpu_by_subtask,
     snapshot,
     stacks_by_task,
     task_cpu,
@@ -146,13 +148,16 @@ class JobWatch:
 
     def cpu(self, seen: Observation) -> dict[str, TaskCpu]:
         """CPU of every task, by id."""
-        whole = {
-            device: own.rates[PROCESS_CPU] * 1e-9
-            for device, own in seen.managers.items()
-            if PROCESS_CPU in own.rates
-        }
         ended = {task.id: TaskCpu(0.0) for task in self.tasks if task.has_ended}
-        return task_cpu(self.job, seen.interval, seen.activity, whole) | ended
+        return task_cpu(self.job, seen.interval, seen.activity, _processes(seen)) | ended
+
+    def cores_by_device(self, seen: Observation) -> dict[str, float]:
+        """TaskManager → core seconds per second of the subtasks of the job."""
+        subtasks = cpu_by_subtask(self.job, seen.interval, seen.activity, _processes(seen))
+        taken: dict[str, float] = defaultdict(float)
+        for one, cpu in subtasks:
+            taken[one.device] += cpu.cores
+        return dict(taken)
 
     def _mark(self, before: ClusterSnapshot | None) -> _Mark:
         held = {device: throttling(process) for device, process in self.processes.items()}
@@ -161,6 +166,15 @@ class JobWatch:
     def _interval(self, start: int, end: int) -> ClusterInterval:
         first, second = self._marks[start].cluster, self._marks[end].cluster
         return between(first, second, self.processes, self.generated)
+
+
+def _processes(seen: Observation) -> dict[str, float]:
+    """TaskManager → cores of its process, where Flink reports them."""
+    return {
+        device: own.rates[PROCESS_CPU] * 1e-9
+        for device, own in seen.managers.items()
+        if PROCESS_CPU in own.rates
+    }
 
 
 def _plus(first: StacksByTask, second: StacksByTask) -> StacksByTask:

@@ -26,7 +26,8 @@ LATE = 0.05
 MOST_WINDOWS, ALIKE = 12, 0.1
 COUNTS = ("numRecordsIn", "numRecordsOut", "numBytesIn", "numBytesOut")
 BUSY, BACK_PRESSURED = "accumulateBusyTimeMs", "accumulateBackPressuredTimeMs"
-_METRICS = (*COUNTS, BUSY, BACK_PRESSURED, "accumulateIdleTimeMs")
+IDLE_TIME = "accumulateIdleTimeMs"
+_METRICS = (*COUNTS, BUSY, BACK_PRESSURED, IDLE_TIME)
 PENDING = ".pendingRecords"
 """Suffix of the metric for unread records of a source; few connectors report it."""
 Look = tuple[float, Mapping[str, float]]
@@ -80,6 +81,11 @@ class Activity:
         """Back-pressured seconds of its threads per second."""
         return self.rates.get(BACK_PRESSURED, 0.0) / 1000
 
+    @property
+    def idle(self) -> float:
+        """Seconds in which its threads waited for input, per second; 0 if not reported."""
+        return self.rates.get(IDLE_TIME, 0.0) / 1000
+
     def halves(self, metric: str) -> tuple[float, float] | None:
         """Change of a metric per second in the first half of the time and in the second.
 
@@ -91,6 +97,18 @@ class Activity:
         (start, low), *inner, (end, high) = seen
         middle, half = min(inner, key=lambda look: abs(look[0] - (start + end) / 2))
         return (half - low) / (middle - start), (high - half) / (end - middle)
+
+    def lows(self, metric: str) -> tuple[float, float] | None:
+        """Least value of a metric in the first half of the time and in the second.
+
+        None if the metric was not read at three times.
+        """
+        seen = [(now, counters[metric]) for now, counters in self.looks if metric in counters]
+        if len(seen) < 3:
+            return None
+        middle = (seen[0][0] + seen[-1][0]) / 2
+        first = min(value for now, value in seen if now <= middle)
+        return first, min(value for now, value in seen if now > middle)
 
     def growth(self, metric: str) -> float | None:
         """Change of a metric per second, possibly negative; None if it was not read twice."""

@@ -4,13 +4,14 @@ import itertools
 import math
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import stdev
 from urllib.parse import quote
 
-from streamplace.engines.flink.cpu.limits import FULL, CpuTime, cpu_limit
+from streamplace.engines.flink.cpu.limits import FULL, CpuTime, cpu_shares
 from streamplace.engines.flink.cpu.threads import processes_of
 from streamplace.engines.flink.measure.backlogs import BLOCKED, backlog_grows, counting_error
+from streamplace.engines.flink.measure.key_shares import WAITS
 from streamplace.engines.flink.measure.sampling import Activity, pending_of, sample, sent_by
 from streamplace.engines.flink.move.carried import PERIODIC_LIMIT_MS
 from streamplace.engines.flink.move.queues import draining_seconds
@@ -43,8 +44,8 @@ class Settling:
     least_rate
         Share of the previous rate that its sources must reach; 0 compares no rates.
     never_slower
-        Whether a job whose sources were back-pressured must not become slower at all, if both
-        rates are known.
+        Whether the job must not become slower at all where it is held back before or afterwards,
+        if both rates are known.
     """
 
     seconds: float = 30.0
@@ -71,9 +72,12 @@ class SourceFlow:
         Whether one of them was back-pressured, or had no CPU left on its device.
     keeps_up
         Whether all of them emit what arrives, as far as it is measured: none is silent, limited, or
-        busy all the time, and none has a backlog that grows.
+        busy all the time, and none has a backlog that grows. Of each, the busy time or the backlog
+        must be known.
     knows_backlog
         Whether all of them report their backlog.
+    waits
+        Whether each of those that are limited waits for input much of the time nevertheless.
     sources
         Source → its own output, of those whose name does not depend on how a job is submitted.
     """
@@ -83,6 +87,7 @@ class SourceFlow:
     is_limited: bool = False
     keeps_up: bool = False
     knows_backlog: bool = False
+    waits: bool = False
     sources: Mapping[str, "SourceFlow"] = field(default_factory=dict)
 
     def is_below(self, other: "SourceFlow") -> bool:
@@ -96,17 +101,30 @@ class SourceFlow:
         return {"": self, **self.sources}
 
     def slower(self, before: "SourceFlow") -> dict[str, tuple["SourceFlow", "SourceFlow"]]:
-        """Parts that were held back before, and are slower now although they do not keep up.
+        """Parts that were held back before or are now, and are slower although they do not keep up.
 
         Each has its output before and now.
         """
         now = self.parts
         return {
             name: (was, now[name])
-            for name, was in before.parts.items()
-            if name in now and was.is_limited
+            for name, was in before.without_ended(self).parts.items()
+            if name in now and (was.is_limited or (now[name].is_limited and not now[name].waits))
             if not now[name].keeps_up and now[name].is_below(was)
         }
+
+    def without_ended(self, now: "SourceFlow") -> "SourceFlow":
+        """Output without that of sources which have ended since."""
+        ended = [flow for name, flow in self.sources.items() if name not in now.sources]
+        if not ended:
+            return self
+        left = {name: flow for name, flow in self.sources.items() if name in now.sources}
+        is_limited = self.is_limited and (
+            any(flow.is_limited for flow in left.values())
+            or not any(flow.is_limited for flow in ended)
+        )
+        rate = max(0.0, self.rate - math.fsum(flow.rate for flow in ended))
+        return replace(self, rate=rate, is_limited=is_limited, sources=left)
 
     def rises(self, earlier: "SourceFlow", names: Iterable[str]) -> bool:
         """Whether one of these parts is faster than earlier."""
@@ -149,6 +167,7 @@ def source_flow(rest: Rest, job: str) -> SourceFlow | None:
         any(flow.is_limited for flow in flows.values()),
         all(flow.keeps_up for flow in flows.values()),
         all(flow.knows_backlog for flow in flows.values()),
+        all(flow.waits for flow in flows.values() if flow.is_limited),
         {name: flows[v] for v, name in _lasting_names(document).items() if v in flows},
     )
 
@@ -158,19 +177,17 @@ def _flow(seen: Activity, source: str, subtasks: int, *, has_cpu: bool) -> Sourc
     rate = seen.rates[sent_by(source)]
     is_limited = seen.back_pressured > BLOCKED * subtasks or not has_cpu
     grows = backlog_grows(seen, pending_of(source), rate)
-    is_full = (seen.busy or 0.0) >= FULL * subtasks
+    is_full = grows is None if seen.busy is None else seen.busy >= FULL * subtasks
     keeps_up = rate > 0 and not (is_limited or grows or is_full)
     error = math.hypot(_error(seen, sent_by(source)), counting_error(seen, rate))
-    return SourceFlow(rate, error, is_limited, keeps_up, grows is not None)
+    waits = seen.idle >= WAITS * subtasks
+    return SourceFlow(rate, error, is_limited, keeps_up, grows is not None, waits)
 
 
 def _full(processes: Mapping[str, int], before: Mapping[str, CpuTime]) -> set[str]:
     """TaskManagers of this machine that had no CPU left since an earlier measurement."""
-    return {
-        device
-        for device, pid in processes.items()
-        if (limit := cpu_limit(pid)) and before[device].cores_until(CpuTime.of(pid)) >= FULL * limit
-    }
+    used = {device: before[device].cores_until(CpuTime.of(pid)) for device, pid in processes.items()}
+    return {device for device, share in cpu_shares(processes, used).items() if share.is_full}
 
 
 def _devices(rest: Rest, job: str, vertex: str) -> set[str]:
@@ -223,16 +240,18 @@ def settle(
             break
         time.sleep(min(LOOK_SECONDS, left))
     _check_checkpoint(rest, job, settling.seconds, checkpoint_seconds, failed)
-    if settling.compares_rates and before is not None and before.rate:
-        _check_rate(rest, job, settling, before)
+    check_rate(rest, job, settling, before)
 
 
-def _check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow) -> None:
+def check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow | None) -> None:
     """Raise FlinkError if a job is slower than before, and does not become faster.
 
     A job that was held back may be slower if it keeps up now, because its backlog is gone; any job
-    may be if its sources report that nothing waits longer, because less arrives.
+    may be if its sources report that nothing waits longer, because less arrives. One that kept up
+    and is held back now must not be, unless its sources wait for input nevertheless.
     """
+    if not settling.compares_rates or before is None or not before.rate:
+        return
     flow = source_flow(rest, job)
     for _ in range(MOST_LOOKS):
         if flow is None or not settling.never_slower or not (slower := flow.slower(before)):
@@ -240,14 +259,17 @@ def _check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow) ->
         earlier, flow = flow, source_flow(rest, job)
         if flow is not None and not flow.rises(earlier, slower):
             break
-    if flow is None or (flow.keeps_up and (before.is_limited or flow.knows_backlog)):
+    if flow is None:
+        return
+    before = before.without_ended(flow)
+    if flow.keeps_up and (before.is_limited or flow.knows_backlog):
         return
     changes = flow.slower(before) if settling.never_slower else {}
     if flow.rate < settling.least_rate * before.rate:
         required = f"at least {settling.least_rate:.0%} required"
         changes = {"": (before, flow)}
     elif changes:
-        required = "it was held back there, so it must not be slower"
+        required = "it must not be slower where it is held back"
     else:
         return
     name, (was, now) = next(iter(changes.items()))
