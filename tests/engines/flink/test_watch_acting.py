@@ -164,7 +164,7 @@ def test_a_watch_that_was_killed_finds_out_and_starts_no_job_twice(
     moves.killed = ""
     again = mover(moves)
     ((number, decision),) = store.decisions(again.log.watch).items()
-    assert again.settle(number, decision, "shop") == found[1]
+    assert again.finish(number, decision, "shop") == found[1]
     assert outcome(store) == found
     assert moves.starts == starts
 
@@ -229,9 +229,9 @@ def test_a_move_that_lacks_a_device_is_finished_when_that_is_back(
     moves.failure = Undecided("'b' is lost")
     ((number, decision),) = store.decisions(one.log.watch).items()
     with pytest.raises(Undecided, match="has to join the cluster"):
-        one.settle(number, decision, "shop")
+        one.settle(number, decision, "shop", "")
     assert outcome(store) == ("begun", "")
-    assert one._settled(number, decision, "shop", "") == NEW
+    assert one.finish(number, decision, "shop", "") == NEW
     assert outcome(store) == ("moved", NEW)
 
 

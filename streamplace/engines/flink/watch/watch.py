@@ -34,7 +34,7 @@ from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.look import running_layout
 from streamplace.engines.flink.watch.placed_job import PlacedJob, continues, replacement
 from streamplace.engines.flink.watch.rounds import JobRounds
-from streamplace.engines.flink.watch.spares import free_spares, unfit
+from streamplace.engines.flink.watch.spares import unfit, without_lost
 from streamplace.errors import PlacementError, StreamplaceError
 from streamplace.io.watch_store import FAILED as LOST
 from streamplace.io.watch_store import MOVED, UNBEGUN, StoreError, WatchDecision
@@ -286,15 +286,12 @@ class Watch:
         Devices that were lost and have returned are spares, too. A watch that places the job
         for its rate does not wait: without a spare, the other devices of the job take over.
         """
-        free = self._ask(
-            lambda: free_spares(self.rest, run, self.spares, takes_free=self.takes_free)
+        new, left = self._ask(
+            lambda: without_lost(self.rest, run, lost, self.spares, takes_free=self.takes_free)
         )
-        new, rest = run.without(dict(zip(lost, free, strict=False))), lost[len(free) :]
-        if rest and not (self.takes_free and new.devices.difference(rest)):
-            shortages(f"no spare is left for {listed(rest)}; waiting for it")
+        if left:
+            shortages(f"no spare is left for {listed(left)}; waiting for it")
             return run
-        if rest:
-            new = new.on_the_others(rest)
         try:
             why = self._ask(lambda: unfit(self.rest, self.program, new))
         except Refusal as error:  # another TaskManager has just ended
