@@ -82,6 +82,8 @@ class WatchRound:
         The present plan, and the rate and the machines of all plans; empty while not measured.
     words
         What was decided, and why.
+    kept
+        Tuples/s of sources that keep up while others are held back; 0 if none or all do.
     """
 
     at: str
@@ -100,6 +102,7 @@ class WatchRound:
     capacity: tuple[float, ...] = ()
     cost: tuple[float, ...] = ()
     words: str = ""
+    kept: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

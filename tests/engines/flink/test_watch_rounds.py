@@ -314,6 +314,20 @@ def test_a_model_that_is_contradicted_is_measured_again_but_not_in_every_round(
     assert (scene.moves, scene.measured) == ([2], 4)
 
 
+def test_a_job_is_measured_again_when_none_of_its_sources_is_held_back_any_more(
+    scene: Scene,
+) -> None:
+    """The model of a job with one such source says nothing about lower rates of the others."""
+    rounds = scene.rounds("static", acts=False)
+    rounds.model_of = lambda seen: replace(scene.model(seen), kept=40.0 * seen.is_limited)
+    scene.passes(rounds, *[look(90, is_limited=True)] * 2)
+    assert scene.measured == 1
+    scene.passes(rounds, *[look(50)] * 2)
+    assert scene.measured == 2
+    kept = [one.kept for one in scene.log.store.rounds(scene.log.watch, 9)]
+    assert kept == [40.0, 40.0, 0.0, 0.0]
+
+
 def test_a_job_that_cannot_be_measured_is_looked_at_further(scene: Scene) -> None:
     """The reason is told once."""
     rounds = scene.rounds()

@@ -21,7 +21,7 @@ from streamplace.model.units import digits
 RECALLED = 3000
 """Rounds that are remembered for the policy."""
 HIDDEN = 1.2
-"""Assumed ratio of what arrives for sources to what they emit under back-pressure."""
+"""Assumed ratio of what arrives for held-back sources to what they emit."""
 EDGE = 0.05
 """A rate that is further above what the present layout should carry contradicts the model."""
 
@@ -178,7 +178,8 @@ def _observation(past: WatchRound, now: WatchRound) -> SlotObservation:
 
 def wanted_rate(seen: WatchRound) -> float:
     """Tuples/s that a plan should carry: what arrives, or more where that is hidden."""
-    return seen.arriving * (HIDDEN if seen.is_limited else 1.0)
+    held = max(0.0, seen.arriving - seen.kept) if seen.is_limited else 0.0
+    return seen.arriving + (HIDDEN - 1) * held
 
 
 def contradicts(model: JobModel, rate: float, *, is_limited: bool) -> bool:
@@ -204,7 +205,8 @@ def target_of(model: JobModel, level: int, seen: WatchRound) -> WatchPlan | None
         return plan if plan.carries.low >= wanted_rate(seen) else None
     if level == model.level and present.carries.low >= wanted_rate(seen):
         return None
-    return plan if is_better(plan.carries.value, present.carries.value) else None
+    found, now = (one.carries.value - model.kept for one in (plan, present))
+    return plan if is_better(found, now) else None
 
 
 def state_words(seen: WatchRound, model: JobModel | None) -> str:
