@@ -267,6 +267,14 @@ def test_guards_keep_what_would_pay_from_being_done(
     assert scene.moves == []
 
 
+def test_moves_that_guards_refuse_are_not_charged_to_the_policy(scene: Scene) -> None:
+    """It wants them further on, though many would have cost more than it may spend."""
+    rounds = scene.rounds("work-function", quiet=(QuietHours.of("08:00-18:00"),))
+    scene.passes(rounds, *[look(250, 3)] * 30)
+    told = scene.passes(rounds, *[look(80, 3)] * 25)
+    assert all("a move would pay: dev-0 alone" in line for line in told[-10:])
+
+
 def test_checkpoints_fail_until_one_completes(scene: Scene) -> None:
     failed, again = CheckpointTotals(5, 2), CheckpointTotals(6, 2)
     rounds = scene.rounds()
