@@ -10,6 +10,7 @@ from typing import Any
 from fake_flink import FakeFlink, failure
 from flink_documents import KEPT, healthy, job, jobs, task_manager
 from moving_cases import SAVED, UNKNOWN, MemoryFolder, cluster_jar
+from watched_jobs import Killed
 
 from streamplace.engines.flink.move.folder import SavepointFolder
 from streamplace.engines.flink.program.uploads import ClusterJar
@@ -19,10 +20,6 @@ from streamplace.engines.live import Verification
 Places = Mapping[str, list[str]]
 PATH = SAVED["operation"]["location"]
 FAILED = {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": {"stack-trace": "none"}}}
-
-
-class Killed(BaseException):
-    """The watch is killed: nothing after this happens."""
 
 
 class LosingFlink(FakeFlink):

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 from lazy_flink import Clock
-from losing_flink import PATH, Killed, LosingFlink, Places
+from losing_flink import PATH, LosingFlink, Places
 from moving_cases import MemoryFolder
+from watched_jobs import OLD, Killed, outcome
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move import move as moving
@@ -29,7 +30,6 @@ from streamplace.engines.flink.watch.starting import settled
 from streamplace.io.watch_store import WatchStore
 from streamplace.model.intervals import RateInterval
 
-OLD = "a" * 32
 NEW, BACK = successor(OLD), successor(successor(OLD))
 CARRIES = RateInterval(90.0, 100.0, 110.0)
 BOTH, FEWER, OTHER = ({"map": [*names]} for names in ("ab", "aa", "cc"))
@@ -94,12 +94,6 @@ class Scene:
         watch: Any = SimpleNamespace(rest=self.flink.rest, replaces=True, moved=lambda _: None)
         return settled(watch, mover, mover.log, OLD)
 
-    @property
-    def outcome(self) -> tuple[str, str]:
-        """State of the only decision, and the id of the job that it left."""
-        (decision,) = self.store.records(9)[0].decisions
-        return decision.state, decision.after
-
 
 @pytest.fixture
 def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Scene]:
@@ -125,7 +119,7 @@ def test_a_task_manager_that_is_lost_in_a_move_is_not_waited_for(
     assert site.moves(target) == BACK
     assert site.flink.alive == {BACK: True}
     assert site.flink.places[BACK] == {"map": [*found]}
-    assert site.outcome == ("returned", BACK)
+    assert outcome(site.store) == ("returned", BACK)
     starts = [given for _, given in site.flink.asked if given and "jobId" in given]
     assert {given["savepointPath"] for given in starts} == {PATH}
     assert len(starts) == (1 if when == "stop" else 2)

@@ -3,15 +3,12 @@
 from dataclasses import dataclass, field, replace
 from datetime import datetime, time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from watched_jobs import plan
 
-from streamplace import Cluster, Operator, Stream, StreamGraph
 from streamplace.control.policy import POLICIES
-from streamplace.engines.flink.decide.candidates import Question
-from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.state import CheckpointTotals
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
@@ -19,23 +16,13 @@ from streamplace.engines.flink.watch import rounds as passing
 from streamplace.engines.flink.watch.judging import Guards, QuietHours, RateJudge
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.look import JobLook
-from streamplace.engines.flink.watch.modelling import JobModeller
-from streamplace.engines.flink.watch.plans import JobModel, WatchPlan, job_model
+from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.engines.flink.watch.rounds import JobRounds
-from streamplace.engines.live import Measurement
 from streamplace.errors import SettingError
 from streamplace.io.watch_store import StoreError, WatchDecision, WatchStore, utc_now
-from streamplace.model.graph import PROFILE_DRIFT
 from streamplace.model.intervals import RateInterval
 
 DEVICES = ("dev-0", "dev-1", "dev-2")
-
-
-def plan(*devices: str) -> WatchPlan:
-    """A layout that carries 100 tuples/s per TaskManager, or a tenth less."""
-    rate = 100.0 * len(devices)
-    carries = RateInterval(0.9 * rate, rate, 1.1 * rate)
-    return WatchPlan(len(devices), {"map": [*devices]}, carries)
 
 
 PLANS = (plan("dev-0"), plan("dev-0", "dev-1"), plan(*DEVICES))
@@ -409,42 +396,3 @@ def test_hours_are_told_apart_and_checked() -> None:
     for text in ("8-18", "08:00", "08:00-08:00"):
         with pytest.raises(SettingError, match="--not-between is"):
             QuietHours.of(text)
-
-
-def question(devices: list[str], limited: bool = False) -> Question:
-    """A measured job of a cheap source and a mapper that takes 0.8 of a core in four subtasks."""
-    operators = [Operator("src", rate=100.0, ipt=1e4), Operator("map", ipt=8e6, parallelism=4)]
-    graph = StreamGraph.of("shop", operators, [Stream("src", "map")])
-    cluster = Cluster.uniform(3, mips=1000.0)
-    measured = Measurement(graph, cluster, limited)
-    return Question(measured, {"src": ["d0"], "map": devices}, {}, spreads=True)
-
-
-def test_no_layout_is_chosen_by_the_measurement_of_a_cold_job() -> None:
-    """The next round measures it again."""
-    asked = question(["d0"] * 4)
-    cold = replace(asked.measured.graph, attributes={PROFILE_DRIFT: 0.5})
-    measured = replace(asked.measured, graph=cold)
-    engine: Any = SimpleNamespace(rest=None, measure=lambda *_: measured)
-    with pytest.raises(UnsteadyJob, match="job is not warm yet"):
-        JobModeller(engine, print)(look(100))
-
-
-def is_improvable(model: JobModel) -> bool:
-    """Whether a better layout is known on as many TaskManagers as now."""
-    return model.plans[model.level].layout != model.present.layout
-
-
-def test_plans_use_one_and_more_task_managers_and_carry_no_less_with_more() -> None:
-    """The present layout is the plan for its number, if none is better by more than the error."""
-    model = job_model("job", question(["d0"] * 4), None)
-    assert [one.machines for one in model.plans] == [1, 2, 3]
-    carried = [one.carries.value for one in model.plans]
-    assert carried[0] == pytest.approx(124, rel=0.01)
-    assert carried == sorted(carried)
-    assert (model.level, is_improvable(model), model.limit) == (0, False, "the CPU of d0")
-    uneven = job_model("job", question(["d0", "d0", "d0", "d1"]), None)
-    assert (uneven.level, is_improvable(uneven)) == (1, True)
-    few = job_model("job", question(["d0", "d1", "d2", "d0"]), None, at_most=2)
-    assert [one.machines for one in few.plans] == [1, 2, 3]
-    assert few.plans[2].layout == few.present.layout

@@ -213,7 +213,9 @@ def state_words(seen: WatchRound, model: JobModel | None) -> str:
     """Rate of a job, and the load of what limits it, in words."""
     blocked = ", held back" if seen.is_limited else ""
     waits = f", {seen.backlog:.4g} wait" if seen.backlog else ""
-    text = f"{digits(seen.rate)} tuples/s{blocked}{waits} on {_managers(seen.machines)}"
+    text = (
+        f"{digits(seen.rate)} tuples/s{blocked}{waits} on {counted(seen.machines, 'TaskManager')}"
+    )
     if model is None:
         return text
     carries = model.present.carries
@@ -238,14 +240,10 @@ def reason_words(model: JobModel, target: WatchPlan, seen: WatchRound) -> str:
     where = ", ".join(target.devices)
     if target.machines < model.present.machines:
         fewer = model.present.machines - target.machines
-        return f"{where} alone should carry {carries}, which saves {_managers(fewer)}"
+        return f"{where} alone should carry {carries}, which saves {counted(fewer, 'TaskManager')}"
     if model.present.carries.low >= rate:
         return f"the rate may soon exceed what is carried; {where} should carry {carries}"
     return (
         f"the present layout may carry only {digits(model.present.carries.low)} of {digits(rate)} "
         f"tuples/s; {where} should carry {carries}"
     )
-
-
-def _managers(number: int) -> str:
-    return counted(number, "TaskManager")

@@ -1,13 +1,15 @@
-"""Spares: devices that may replace lost ones, and whether the job fits on them."""
+"""Spares: devices that may replace lost ones, and whether the job can continue there."""
 
 from collections.abc import Sequence
+from urllib.parse import quote
 
 from streamplace.engines.flink.decide.candidates import occupied_devices
 from streamplace.engines.flink.move.journal import Journal
+from streamplace.engines.flink.move.move import RETENTION, Tell
 from streamplace.engines.flink.pin.fitting import check_cluster, fitted, left_without
 from streamplace.engines.flink.pin.pinning import devices_of
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.client import NoAnswer, Rest
+from streamplace.engines.flink.rest.client import NoAnswer, Refusal, Rest
 from streamplace.engines.flink.watch.placed_job import PlacedJob
 from streamplace.errors import StreamplaceError
 
@@ -74,4 +76,28 @@ def unfit(rest: Rest, program: Program | None, run: PlacedJob) -> str | None:
         raise
     except StreamplaceError as error:
         return str(error)
+    return None
+
+
+def unkept(rest: Rest, job: str, tell: Tell) -> str | None:
+    """Why a job could not continue from its checkpoints with a spare; None if it could.
+
+    A job without checkpoints has none to lose, which is told.
+    """
+    try:
+        settings = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
+    except Refusal:
+        tell(f"note: job {job} takes no checkpoints; it would start without state")
+        return None
+    retention = settings["externalization"]
+    if "JobManager" in settings.get("checkpoint_storage", ""):
+        return (
+            f"job {job} keeps its checkpoints in the JobManager's memory, so that a spare "
+            "could not go on from them; submit it with -D execution.checkpointing.dir=FOLDER"
+        )
+    if not retention["enabled"] or retention["delete_on_cancellation"]:
+        return (
+            f"job {job} deletes its checkpoints when it ends, so that a spare could not go "
+            f"on from them; submit it with -D {RETENTION}=RETAIN_ON_CANCELLATION"
+        )
     return None
