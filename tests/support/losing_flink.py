@@ -41,8 +41,9 @@ class LosingFlink(FakeFlink):
     losses
         Method of a request → TaskManager that is lost when it is answered next.
     kill_at
-        Requests from now until the watch is killed: before it is answered if this is an even
-        number, otherwise afterwards; none if negative.
+        Number of the request at which the watch is killed; none if negative.
+    kills_late
+        Whether that request is carried out first.
     """
 
     def __init__(self, first: str, places: Places, *managers: str) -> None:
@@ -50,7 +51,7 @@ class LosingFlink(FakeFlink):
         self.managers = [*managers]
         self.states, self.places = {first: "RUNNING"}, {first: places}
         self.losses: dict[str, str] = {}
-        self.kill_at = -1
+        self.kill_at, self.kills_late = -1, False
         self.is_dead = False
         self._ways: dict[str, Places] = {}
         self._stops: dict[str, Any] = {}
@@ -68,12 +69,10 @@ class LosingFlink(FakeFlink):
 
     def answer(self, request: str, document: Any = None) -> Any:
         """Answer, unless the watch is dead."""
-        is_last, self.kill_at = self.kill_at in (0, 1), self.kill_at - 2
-        self.is_dead |= is_last and self.kill_at == -2
-        if self.is_dead:
-            raise Killed
-        answer = self._answered(request, document)
-        self.is_dead = is_last
+        is_last = len(self.asked) == self.kill_at
+        self.is_dead |= is_last and not self.kills_late
+        answer = None if self.is_dead else self._answered(request, document)
+        self.is_dead |= is_last
         if self.is_dead:
             raise Killed
         return answer

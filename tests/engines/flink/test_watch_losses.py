@@ -89,7 +89,7 @@ class Scene:
 
     def begins_again(self) -> str:
         """Start the watch again after it was killed; return the id of the job that runs."""
-        self.flink.is_dead = False
+        self.flink.is_dead, self.flink.kill_at = False, -1
         mover = self.mover
         watch: Any = SimpleNamespace(rest=self.flink.rest, replaces=True, moved=lambda _: None)
         return settled(watch, mover, mover.log, OLD)
@@ -129,19 +129,20 @@ def test_a_task_manager_that_is_lost_in_a_move_is_not_waited_for(
 def test_one_copy_runs_whenever_a_watch_is_killed_that_loses_a_task_manager(
     scene: Callable[[str], Scene], tmp_path: Path
 ) -> None:
-    """Before and after each of its requests."""
+    """Before each of its requests, and after each that changes something."""
     whole = scene("abc")
     whole.flink.losses["start"] = "a"
     whole.moves(FEWER)
-    requests = len(whole.flink.asked)
+    asked = [request for request, _ in whole.flink.asked]
     whole.store.close()
-    for at in range(2 * requests):
+    moments = [(n, late) for n, one in enumerate(asked) for late in (False, one[:4] != "GET ")]
+    for at, late in dict.fromkeys(moments):
         (tmp_path / "watch.sqlite").unlink()
         site = scene("abc")
         site.flink.losses["start"] = "a"
-        site.flink.kill_at = at
+        site.flink.kill_at, site.flink.kills_late = at, late
         with pytest.raises(Killed):
             site.moves(FEWER)
         job = site.begins_again()
-        assert site.flink.alive == {job: True}, at
+        assert site.flink.alive == {job: True}, asked[at]
         site.store.close()
