@@ -3,6 +3,7 @@
 import json
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -104,12 +105,15 @@ class WatchRequest:
         from streamplace.engines.flink.watch.machines import Machines
         from streamplace.engines.flink.watch.modelling import JobModeller
         from streamplace.engines.flink.watch.rounds import JobRounds
+        from streamplace.engines.flink.watch.spares import move_without_lost
         from streamplace.io.ledger import usual_ledger
 
         ledger = self.ledger or usual_ledger()
         mover = None
         if program is not None and self.acts:
-            mover = WatchMover(engine.moving(program), log, say, ledger, self.confidence)
+            without = partial(move_without_lost, engine.rest, self.spares)
+            move = replace(engine.moving(program), without_lost=without)
+            mover = WatchMover(move, log, say, ledger, self.confidence)
         machines = None
         if mover is not None and command is not None:
             machines = Machines(engine.rest, log, command, say, self.spares)

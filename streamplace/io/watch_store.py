@@ -78,6 +78,7 @@ class WatchRound:
     capacity: tuple[float, ...] = ()
     cost: tuple[float, ...] = ()
     words: str = ""  # what was decided, and why
+    kept: float = 0.0  # tuples/s of sources that keep up while others are held back; else 0
 
 
 @dataclass(frozen=True, slots=True)

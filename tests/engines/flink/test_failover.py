@@ -10,7 +10,7 @@ from flink_proxy import faulty_proxy
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import JOB_MANAGER
-from streamplace.engines.flink.move.move import FlinkMove
+from streamplace.engines.flink.move.move import RETENTION, FlinkMove
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.state import resumable
 from streamplace.engines.flink.pin.apply import apply
@@ -18,7 +18,7 @@ from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
-from streamplace.engines.flink.watch.watch import RETENTION, PlacedJob, Watch
+from streamplace.engines.flink.watch.watch import PlacedJob, Watch
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 TALLY: Vectors = {

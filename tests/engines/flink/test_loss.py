@@ -19,6 +19,7 @@ from moved_jobs import lines
 
 from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
+from streamplace.engines.flink.move.move import RETENTION
 from streamplace.engines.flink.move.state import resumable
 from streamplace.engines.flink.move.stopping import stop
 from streamplace.engines.flink.pin.apply import apply
@@ -26,7 +27,7 @@ from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
-from streamplace.engines.flink.watch.watch import RETENTION, PlacedJob, Watch
+from streamplace.engines.flink.watch.watch import PlacedJob, Watch
 
 pytestmark = pytest.mark.xdist_group("flink")
 DEVICES = ["dev-0", "dev-1", "dev-2"]

@@ -14,6 +14,7 @@ from streamplace.engines.flink.cpu.limits import CpuPool, CpuTime
 from streamplace.engines.flink.move import settling
 from streamplace.engines.flink.move.settling import Settling, SourceFlow, settle, source_flow
 from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.engines.flink.watch.look import look_at
 
 REST = FakeFlink({"GET /jobs/job": job("shop", "RUNNING", {})}).rest
 BEFORE = SourceFlow(1000.0, 10.0, is_limited=True)
@@ -278,6 +279,19 @@ def test_a_source_may_end_during_a_move(
     refused = pytest.raises(FlinkError, match="90% of the 1e\\+05 before")
     with refused if is_slower else nullcontext():
         settle(flink.rest, "job", Settling(0.1, never_slower=True), before)
+
+
+def test_metrics_that_do_not_change_are_no_rate_of_0(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Flink fetches none for a while after the loss of a TaskManager; a watch passes no round."""
+    counts = rates(0, 600, 0, 400, busy=0.5) | {"Source__src.numRecordsOut": 600.0}
+    frozen = {name: x if isinstance(x, str) else lambda _: 7.0 for name, x in counts.items()}
+    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
+    flink = LazyFlink(clock, {"v0": Vertex("Source: src", frozen)})
+    assert source_flow(flink.rest, "job") is None
+    with pytest.raises(FlinkError, match="Flink reports no rate of the sources of job job"):
+        look_at(flink.rest, "job")
 
 
 def test_a_source_that_has_ended_is_no_part_of_the_rate(

@@ -74,6 +74,7 @@ def watch(flink: FakeFlink, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Wa
         raises: type[StreamplaceError] | None = None,
         match: str = "",
         unfit: str | None = None,
+        faults: float = 0.0,
     ) -> Watched:
         found = Watched()
         found.unfit = unfit
@@ -81,7 +82,7 @@ def watch(flink: FakeFlink, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Wa
         monkeypatch.setattr(watching, "verify", lambda *_: Verification((), (), ()))
         monkeypatch.setattr(watching, "unfit", lambda *_: found.unfit)
         monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
-        monkeypatch.setattr(watching, "FAULT_SECONDS", 0.0)
+        monkeypatch.setattr(watching, "FAULT_SECONDS", faults)
         program, home = Program(Path("a.jar")), Flink(Path(), "2.3.0")
         one = Watch(
             Rest(flink.url), home, program, spares, found.steps.append, found.runs.append, 0.0
@@ -253,6 +254,22 @@ def test_a_job_that_failed_is_started_again_where_a_lost_device_is_back(
         "job new is CANCELED",
     ]
     assert [run.vectors for run in found.runs] == [VECTORS]
+
+
+@pytest.mark.parametrize("faults", [60.0, 0.0])
+def test_errors_that_flink_answers_for_a_while_do_not_end_a_watch(
+    watch: Callable[..., Watched], flink: FakeFlink, faults: float
+) -> None:
+    """As a JobManager does that is short of memory; after two minutes the watch ends."""
+    running, ended = job("old", "RUNNING", {"map": "RUNNING"}), job("old", "FINISHED", {})
+    fault = failure("a.B: out of memory", status=500)
+    flink.answers["GET /jobs/old"] = InTurn(running, *[fault] * 9, running, ended)
+    if faults:
+        found = watch("dev-2", faults=faults)
+        assert found.steps == ["job old has finished because it has read all of its input"]
+        assert found.runs == []
+    else:
+        watch("dev-2", raises=FlinkError, match="Flink answers 500: a.B: out of memory")
 
 
 def test_a_job_that_the_job_manager_has_forgotten_is_refused_by_name(

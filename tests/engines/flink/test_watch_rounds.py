@@ -3,15 +3,12 @@
 from dataclasses import dataclass, field, replace
 from datetime import datetime, time
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from watched_jobs import plan
 
-from streamplace import Cluster, Operator, Stream, StreamGraph
 from streamplace.control.policy import POLICIES
-from streamplace.engines.flink.decide.candidates import Question
-from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.state import CheckpointTotals
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
@@ -19,23 +16,13 @@ from streamplace.engines.flink.watch import rounds as passing
 from streamplace.engines.flink.watch.judging import Guards, QuietHours, RateJudge
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.look import JobLook
-from streamplace.engines.flink.watch.modelling import JobModeller
-from streamplace.engines.flink.watch.plans import JobModel, WatchPlan, job_model
+from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.engines.flink.watch.rounds import JobRounds
-from streamplace.engines.live import Measurement
 from streamplace.errors import SettingError
 from streamplace.io.watch_store import StoreError, WatchDecision, WatchStore, utc_now
-from streamplace.model.graph import PROFILE_DRIFT
 from streamplace.model.intervals import RateInterval
 
 DEVICES = ("dev-0", "dev-1", "dev-2")
-
-
-def plan(*devices: str) -> WatchPlan:
-    """A layout that carries 100 tuples/s per TaskManager, or a tenth less."""
-    rate = 100.0 * len(devices)
-    carries = RateInterval(0.9 * rate, rate, 1.1 * rate)
-    return WatchPlan(len(devices), {"map": [*devices]}, carries)
 
 
 PLANS = (plan("dev-0"), plan("dev-0", "dev-1"), plan(*DEVICES))
@@ -267,6 +254,14 @@ def test_guards_keep_what_would_pay_from_being_done(
     assert scene.moves == []
 
 
+def test_moves_that_guards_refuse_are_not_charged_to_the_policy(scene: Scene) -> None:
+    """It wants them further on, though many would have cost more than it may spend."""
+    rounds = scene.rounds("work-function", quiet=(QuietHours.of("08:00-18:00"),))
+    scene.passes(rounds, *[look(250, 3)] * 30)
+    told = scene.passes(rounds, *[look(80, 3)] * 25)
+    assert all("a move would pay: dev-0 alone" in line for line in told[-10:])
+
+
 def test_checkpoints_fail_until_one_completes(scene: Scene) -> None:
     failed, again = CheckpointTotals(5, 2), CheckpointTotals(6, 2)
     rounds = scene.rounds()
@@ -312,6 +307,20 @@ def test_a_model_that_is_contradicted_is_measured_again_but_not_in_every_round(
     scene.now -= 60
     scene.passes(old, look(95))
     assert (scene.moves, scene.measured) == ([2], 4)
+
+
+def test_a_job_is_measured_again_when_none_of_its_sources_is_held_back_any_more(
+    scene: Scene,
+) -> None:
+    """The model of a job with one such source says nothing about lower rates of the others."""
+    rounds = scene.rounds("static", acts=False)
+    rounds.model_of = lambda seen: replace(scene.model(seen), kept=40.0 * seen.is_limited)
+    scene.passes(rounds, *[look(90, is_limited=True)] * 2)
+    assert scene.measured == 1
+    scene.passes(rounds, *[look(50)] * 2)
+    assert scene.measured == 2
+    kept = [one.kept for one in scene.log.store.rounds(scene.log.watch, 9)]
+    assert kept == [40.0, 40.0, 0.0, 0.0]
 
 
 def test_a_job_that_cannot_be_measured_is_looked_at_further(scene: Scene) -> None:
@@ -387,42 +396,3 @@ def test_hours_are_told_apart_and_checked() -> None:
     for text in ("8-18", "08:00", "08:00-08:00"):
         with pytest.raises(SettingError, match="--not-between is"):
             QuietHours.of(text)
-
-
-def question(devices: list[str], limited: bool = False) -> Question:
-    """A measured job of a cheap source and a mapper that takes 0.8 of a core in four subtasks."""
-    operators = [Operator("src", rate=100.0, ipt=1e4), Operator("map", ipt=8e6, parallelism=4)]
-    graph = StreamGraph.of("shop", operators, [Stream("src", "map")])
-    cluster = Cluster.uniform(3, mips=1000.0)
-    measured = Measurement(graph, cluster, limited)
-    return Question(measured, {"src": ["d0"], "map": devices}, {}, spreads=True)
-
-
-def test_no_layout_is_chosen_by_the_measurement_of_a_cold_job() -> None:
-    """The next round measures it again."""
-    asked = question(["d0"] * 4)
-    cold = replace(asked.measured.graph, attributes={PROFILE_DRIFT: 0.5})
-    measured = replace(asked.measured, graph=cold)
-    engine: Any = SimpleNamespace(rest=None, measure=lambda *_: measured)
-    with pytest.raises(UnsteadyJob, match="job is not warm yet"):
-        JobModeller(engine, print)(look(100))
-
-
-def is_improvable(model: JobModel) -> bool:
-    """Whether a better layout is known on as many TaskManagers as now."""
-    return model.plans[model.level].layout != model.present.layout
-
-
-def test_plans_use_one_and_more_task_managers_and_carry_no_less_with_more() -> None:
-    """The present layout is the plan for its number, if none is better by more than the error."""
-    model = job_model("job", question(["d0"] * 4), None)
-    assert [one.machines for one in model.plans] == [1, 2, 3]
-    carried = [one.carries.value for one in model.plans]
-    assert carried[0] == pytest.approx(124, rel=0.01)
-    assert carried == sorted(carried)
-    assert (model.level, is_improvable(model), model.limit) == (0, False, "the CPU of d0")
-    uneven = job_model("job", question(["d0", "d0", "d0", "d1"]), None)
-    assert (uneven.level, is_improvable(uneven)) == (1, True)
-    few = job_model("job", question(["d0", "d1", "d2", "d0"]), None, at_most=2)
-    assert [one.machines for one in few.plans] == [1, 2, 3]
-    assert few.plans[2].layout == few.present.layout

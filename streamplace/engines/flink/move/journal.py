@@ -6,7 +6,7 @@ that has ended.
 """
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -77,12 +77,6 @@ class Journal(BaseModel):
     resume_by: str = ""
     began: datetime
     holder: Holder
-
-    @property
-    def devices(self) -> set[str]:
-        """TaskManagers of the job before and after the move."""
-        places = [*self.before.values(), *self.after.values()]
-        return {device for vector in places for device in vector}
 
 
 class MoveUnderWay(StreamplaceError):
@@ -267,6 +261,11 @@ def broken_off(folder: SavepointFolder, job: str | None) -> Journal:
             f"moves of {len(journals)} jobs were interrupted: {names}; choose one with --job"
         )
     return journals[0]
+
+
+def devices_in(places: Mapping[str, Iterable[str]]) -> set[str]:
+    """Devices of a placement."""
+    return {device for vector in places.values() for device in vector}
 
 
 def file_name(job: str, number: int) -> str:

@@ -24,6 +24,7 @@ from streamplace.engines.flink.move.journal import (
     MoveLock,
     acquire,
     broken_off,
+    devices_in,
     now,
     renewing,
     unfinished,
@@ -127,6 +128,8 @@ class FlinkMove:
         How the moved job is checked after its start.
     resume_by
         The command that finishes the move, for messages; by default it is derived from the rest.
+    without_lost
+        Placements after and before a move, without devices that were lost; None waits for these.
     """
 
     rest: Rest
@@ -139,6 +142,7 @@ class FlinkMove:
     saving: Saving = field(default_factory=Saving)
     settling: Settling = field(default_factory=Settling)
     resume_by: str = ""
+    without_lost: Callable[[Journal], tuple[DevicesOf, DevicesOf]] | None = None
 
     def plan(self, job: str, vectors: Vectors) -> MovePlan:
         """Find out where a job runs, and whether it can be moved and, if necessary, moved back.
@@ -197,7 +201,9 @@ class FlinkMove:
             lock = acquire(folder, journal, locks)
             stack.enter_context(releasing(lock))
             with remembered(folder.rest, journal.job):
-                transaction = stack.enter_context(self._transaction(folder, lock, rate))
+                transaction = stack.enter_context(
+                    self._transaction(folder, lock, rate, plan.after, plan.before)
+                )
             held = stack.pop_all()
         with held:
             remember(plan.job, self.program)
@@ -259,8 +265,12 @@ class FlinkMove:
                 )
             with resumable(self.resume_line(journal.job)), ExitStack() as stack:
                 with renewing(lock):
-                    await_devices(folder.rest, journal.devices, self.seconds, self.tell)
-                transaction = stack.enter_context(self._transaction(folder, lock, None))
+                    places = journal.after, journal.before
+                    if self.without_lost is not None:
+                        places = self.without_lost(journal)
+                    needed = set[str]().union(*map(devices_in, places))
+                    await_devices(folder.rest, needed, self.seconds, self.tell)
+                transaction = stack.enter_context(self._transaction(folder, lock, None, *places))
                 held = stack.pop_all()
             with releasing(lock), held:
                 return transaction.conclude()
@@ -329,7 +339,7 @@ class FlinkMove:
 
     @contextmanager
     def _transaction(
-        self, folder: SavepointFolder, lock: MoveLock, rate: SourceFlow | None
+        self, folder: SavepointFolder, lock: MoveLock, rate: SourceFlow | None, *places: DevicesOf
     ) -> Iterator[Transaction]:
         """Provide the transaction of a move, with everything that it needs on the cluster."""
         journal = lock.journal
@@ -352,7 +362,7 @@ class FlinkMove:
                     program,
                     devices,
                 )
-                for program, devices in ((forward, journal.after), (back, journal.before))
+                for program, devices in zip((forward, back), places, strict=True)
             ]
             yield Transaction(
                 folder.rest,
@@ -365,6 +375,7 @@ class FlinkMove:
                 self.settling,
                 rate,
                 self.resume_line(journal.job),
+                awaits_lost=self.without_lost is None,
             )
 
     def _check_earlier(self, folder: SavepointFolder, journal: Journal, locks: JobLocks) -> None:

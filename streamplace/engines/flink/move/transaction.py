@@ -19,7 +19,7 @@ from streamplace.engines.flink.move.endings import (
     steady_state,
 )
 from streamplace.engines.flink.move.folder import SavepointFolder
-from streamplace.engines.flink.move.journal import Journal, MoveLock
+from streamplace.engines.flink.move.journal import Journal, MoveLock, devices_in
 from streamplace.engines.flink.move.left_savepoints import record
 from streamplace.engines.flink.move.outcomes import (
     ABANDONED,
@@ -37,8 +37,7 @@ from streamplace.engines.flink.move.saved_files import last_path
 from streamplace.engines.flink.move.settling import Settling, SourceFlow, settle
 from streamplace.engines.flink.move.state import Savepoint, last_checkpoint_seconds, stopped_with
 from streamplace.engines.flink.move.stopping import Saving, begin_stop, stop_status, stopped_at
-from streamplace.engines.flink.pin.apply import wait_started
-from streamplace.engines.flink.pin.pinning import devices_of
+from streamplace.engines.flink.pin.apply import refuse_lost, wait_started
 from streamplace.engines.flink.pin.verify import fault_of, verify
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submission import chain_states, submit, withdraw
@@ -79,6 +78,8 @@ class Transaction:
         Submissions to the new devices, and to the previous ones.
     rate
         Output of its sources before the move, if known.
+    awaits_lost
+        Whether lost devices are waited for; otherwise, a start on one of them fails at once.
     """
 
     rest: Rest
@@ -91,6 +92,7 @@ class Transaction:
     settling: Settling
     rate: SourceFlow | None
     resume_by: str
+    awaits_lost: bool = True
 
     @property
     def journal(self) -> Journal:
@@ -161,8 +163,7 @@ class Transaction:
         """Continue while no copy runs: forward, or back if that was begun."""
         if not self.journal.returns:
             return self._forward(path)
-        error = FlinkError("the move failed")
-        self._go_back(path, error)
+        self._go_back(path, error := FlinkError("the move failed"))
         raise error
 
     def _forward(self, path: str) -> FlinkMoved:
@@ -181,18 +182,24 @@ class Transaction:
     def _start(self, job: str, way: int, path: str) -> None:
         """Start a job from a savepoint, unless another job already continues from it."""
         chosen, chain = self.ways[way], chain_of(self.journal.job)
-        devices = {device for vector in chosen.places.values() for device in devices_of(vector)}
+        refuse_lost(self.rest, self._needed(chosen.places))
         request = chosen.program.run_request(Savepoint(path, self.journal.allow_non_restored))
         name, end = self.journal.name, partial(withdraw, self.rest, self.folder, job)
         with alone(self.rest, path, chain, name, end):
-            self.tell(f"starting it from there on {listed(sorted(devices))}")
+            self.tell(f"starting it from there on {listed(sorted(devices_in(chosen.places)))}")
             self.rest.wait_released()
             submit(self.rest, chosen.jar, request, job)
-        wait_started(self.rest, job, self.seconds)
+        self._await_start(job, chosen.places)
+
+    def _await_start(self, job: str, places: dict[str, list[str]]) -> None:
+        wait_started(self.rest, job, self.seconds, self._needed(places))
+
+    def _needed(self, places: dict[str, list[str]]) -> set[str]:
+        return set() if self.awaits_lost else devices_in(places)
 
     def _watch(self, job: str) -> None:
         """Raise FlinkError if a job does not run as placed, or does not settle."""
-        self._verify(job, self.journal.after)
+        self._verify(job, self.ways[0].places)
         if self.settling.seconds > 0:
             self.tell(f"watching it for {self.settling.seconds:g} s")
             taken = last_checkpoint_seconds(self.rest, self.journal.job)
@@ -302,7 +309,7 @@ class Transaction:
                 raise FlinkError(f"job {job} is {state}: {self.rest.failure(job)}")
             self._remember(path)
             if state not in ENDED:
-                wait_started(self.rest, job, self.seconds)
+                self._await_start(job, self.journal.after)
                 self._watch(job)
         except BaseException as error:
             self._check_decided(error)
@@ -314,16 +321,14 @@ class Transaction:
         """Report that the job was moved back before the interruption; restart it if it failed."""
         refuse_ended(self.rest, job)
         if state not in ENDED:
-            wait_started(self.rest, job, self.seconds)
+            self._await_start(job, self.journal.before)
             raise FlinkError(f"the move failed; the job runs on its previous devices, as job {job}")
         if state == FINISHED:
             raise FlinkError(f"the move failed; the job has finished, as job {job}")
         path = last_kept(self.rest, job) or start_of(self.rest, self.journal, job)
         self.tell(f"job {job} is {state}: {self.rest.failure(job)}")
         self._start_back(successor(job), path, "the move failed")
-        raise FlinkError(
-            f"the move failed; the job runs on its previous devices again, as job {successor(job)}"
-        )
+        raise FlinkError(f"the move failed; {self._again} as job {successor(job)}")
 
     def _go_back(self, path: str, error: BaseException) -> None:
         """Start a job on its previous devices; then raise an error, unless interrupted."""
@@ -340,13 +345,17 @@ class Transaction:
             raise
         except FlinkError as failure:
             raise self._not_running(why, failure, path) from None
-        if path == "":
+        if not path:
             raise FlinkError(f"{why}; job {new} has finished by itself") from None
         self._start_back(successor(new), path, why)
         if isinstance(error, Exception):
-            raise FlinkError(
-                f"{why}; the job runs on its previous devices again, as job {successor(new)}"
-            ) from None
+            raise FlinkError(f"{why}; {self._again} as job {successor(new)}") from None
+
+    @property
+    def _again(self) -> str:
+        if self.ways[1].places == self.journal.before:
+            return "the job runs on its previous devices again,"
+        return "the job runs again, without the devices that were lost,"
 
     def _start_back(self, job: str, path: str, why: str) -> None:
         """Start a job on its previous devices; raise an error with advice if that fails."""

@@ -3,7 +3,7 @@
 import base64
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from streamplace.engines.flink.program.uploads import ClusterJar, own_name, uplo
 from streamplace.engines.flink.rest.answers import OURS
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Refusal, Rest, slot_pauses
 from streamplace.engines.flink.rest.scheduler import job_fault
-from streamplace.model.messages import quoted
+from streamplace.model.messages import listed, quoted
 
 STARTING = frozenset({"INITIALIZING", "CREATED", "RUNNING"})
 FITS = "the job fits its placement"
@@ -154,8 +154,14 @@ def explained(error: FlinkError) -> FlinkError:
     return FlinkError(fault.partition("\n")[0]) if ours else error
 
 
-def wait_started(rest: Rest, job: str, seconds: float) -> None:
-    """Wait until every subtask of a job runs; raise FlinkError as soon as one cannot."""
+def wait_started(rest: Rest, job: str, seconds: float, needed: Collection[str] = ()) -> None:
+    """Wait until every subtask of a job runs; raise FlinkError as soon as one cannot.
+
+    Parameters
+    ----------
+    needed
+        TaskManagers without which it cannot; others may join meanwhile.
+    """
     deadline, pauses = time.monotonic() + seconds, slot_pauses()
     while True:
         document = rest.job(job)
@@ -168,7 +174,14 @@ def wait_started(rest: Rest, job: str, seconds: float) -> None:
         waiting = [v for v in document["vertices"] if v["status"] not in ("RUNNING", "FINISHED")]
         if document["vertices"] and not waiting:
             return
+        refuse_lost(rest, needed)
         if time.monotonic() > deadline:
             late = [f"{quoted(v['name'])} is {v['status']}" for v in waiting[:1]]
             raise FlinkError(f"job {job} does not run after {seconds:g} s; {''.join(late)}")
         time.sleep(next(pauses))
+
+
+def refuse_lost(rest: Rest, needed: Collection[str]) -> None:
+    """Raise FlinkError if the cluster lacks one of these TaskManagers."""
+    if needed and (lost := sorted(set(needed).difference(rest.offered()))):
+        raise FlinkError(f"the cluster has lost {listed(lost)}")

@@ -110,7 +110,7 @@ class WatchMover:
             raise
         except StreamplaceError as error:
             self.tell(str(error))
-            return self._settled(number, decision, model.name, str(error)) or model.job
+            return self.finish(number, decision, model.name, str(error)) or model.job
         job = self._moved(number, decision, moved, model.name)
         if job == decision.transaction:
             freed = self._freed({*model.present.devices} - {*target.devices})
@@ -127,13 +127,7 @@ class WatchMover:
                 self.tell(f"no job has a slot on {listed(freed)} any more")
         return freed
 
-    def settle(
-        self,
-        number: int,
-        decision: WatchDecision,
-        name: str,
-        why: str = "the watch was ended meanwhile",
-    ) -> str | None:
+    def settle(self, number: int, decision: WatchDecision, name: str, why: str) -> str | None:
         """Find out what became of a move, and finish it; return the job that runs, if one does.
 
         Raises
@@ -158,7 +152,13 @@ class WatchMover:
                 return self._moved(number, decision, moved, name)
         return self._looked_up(number, decision, why)
 
-    def _settled(self, number: int, decision: WatchDecision, name: str, why: str) -> str | None:
+    def finish(
+        self,
+        number: int,
+        decision: WatchDecision,
+        name: str,
+        why: str = "the watch was ended meanwhile",
+    ) -> str | None:
         """Settle a move, for as long as it takes Flink to answer; every reason is told once."""
         told, began = "", time.monotonic()
         while True:

@@ -21,7 +21,7 @@ from streamplace.model.units import digits
 RECALLED = 3000
 """Rounds that are remembered for the policy."""
 HIDDEN = 1.2
-"""Assumed ratio of what arrives for sources to what they emit under back-pressure."""
+"""Assumed ratio of what arrives for held-back sources to what they emit."""
 EDGE = 0.05
 """A rate that is further above what the present layout should carry contradicts the model."""
 
@@ -178,7 +178,8 @@ def _observation(past: WatchRound, now: WatchRound) -> SlotObservation:
 
 def wanted_rate(seen: WatchRound) -> float:
     """Tuples/s that a plan should carry: what arrives, or more where that is hidden."""
-    return seen.arriving * (HIDDEN if seen.is_limited else 1.0)
+    held = max(0.0, seen.arriving - seen.kept) if seen.is_limited else 0.0
+    return seen.arriving + (HIDDEN - 1) * held
 
 
 def contradicts(model: JobModel, rate: float, *, is_limited: bool) -> bool:
@@ -204,14 +205,17 @@ def target_of(model: JobModel, level: int, seen: WatchRound) -> WatchPlan | None
         return plan if plan.carries.low >= wanted_rate(seen) else None
     if level == model.level and present.carries.low >= wanted_rate(seen):
         return None
-    return plan if is_better(plan.carries.value, present.carries.value) else None
+    found, now = (one.carries.value - model.kept for one in (plan, present))
+    return plan if is_better(found, now) else None
 
 
 def state_words(seen: WatchRound, model: JobModel | None) -> str:
     """Rate of a job, and the load of what limits it, in words."""
     blocked = ", held back" if seen.is_limited else ""
     waits = f", {seen.backlog:.4g} wait" if seen.backlog else ""
-    text = f"{digits(seen.rate)} tuples/s{blocked}{waits} on {_managers(seen.machines)}"
+    text = (
+        f"{digits(seen.rate)} tuples/s{blocked}{waits} on {counted(seen.machines, 'TaskManager')}"
+    )
     if model is None:
         return text
     carries = model.present.carries
@@ -236,14 +240,10 @@ def reason_words(model: JobModel, target: WatchPlan, seen: WatchRound) -> str:
     where = ", ".join(target.devices)
     if target.machines < model.present.machines:
         fewer = model.present.machines - target.machines
-        return f"{where} alone should carry {carries}, which saves {_managers(fewer)}"
+        return f"{where} alone should carry {carries}, which saves {counted(fewer, 'TaskManager')}"
     if model.present.carries.low >= rate:
         return f"the rate may soon exceed what is carried; {where} should carry {carries}"
     return (
         f"the present layout may carry only {digits(model.present.carries.low)} of {digits(rate)} "
         f"tuples/s; {where} should carry {carries}"
     )
-
-
-def _managers(number: int) -> str:
-    return counted(number, "TaskManager")

@@ -81,7 +81,7 @@ class JobModeller:
         if PROFILE_DRIFT in measured.graph.attributes:
             raise UnsteadyJob(f"job {look.job} is not warm yet")
         question = Question(
-            replace(measured, held_back=frozenset()),  # rates to come are those of all sources
+            measured,
             look.layout,
             slots_for(rest, look.job),
             can_spread(rest),

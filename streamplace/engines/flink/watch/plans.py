@@ -4,6 +4,10 @@ The TaskManagers are put in order, and each plan uses the first so many of them.
 fewer leaves the same ones free. The present layout is the plan for its number of TaskManagers,
 unless one was found there that carries more, beyond the error of comparisons. Devices that the
 cluster lacks come last, so they are used only by plans for more TaskManagers than there are.
+
+While some sources are held back and others keep up, plans differ in what the former may send, see
+`streamplace.engines.flink.decide.held_back`. Such plans say nothing about lower rates of the
+others, so the job is measured again when no source is held back any more.
 """
 
 from collections.abc import Sequence
@@ -89,6 +93,9 @@ class JobModel:
         The resource that limits it first.
     new
         Devices that plans may use and the cluster lacks.
+    kept
+        Tuples/s of sources that keep up while others are held back. Plans let only the others send
+        more; 0 if all sources change together.
     """
 
     job: str
@@ -98,6 +105,7 @@ class JobModel:
     present: WatchPlan
     limit: str
     new: NewDevices = field(default_factory=NewDevices)
+    kept: float = 0.0
 
     def missing(self, plan: WatchPlan) -> int:
         """Number of TaskManagers that a plan uses and the cluster lacks."""
@@ -140,26 +148,27 @@ def job_model(
     used = len({device for vector in now.values() for device in vector})
     most = len(order) if at_most is None else min(at_most, len(order))
     present = _present(judge, now, used, measured.is_limited, errors)
-    ample = AMPLE * graph.source_rate
-    if question.spreads and order:
+    ample = None if judge.kept else AMPLE * graph.source_rate
+    if question.spreads and order and ample:
         ample = AMPLE * max(graph.source_rate, judge.by_model(even_layout(graph, order)))
     plans: list[WatchPlan] = []
-    carried = 0.0
+    carried, kept = 0.0, judge.kept
     for number in sorted({*plan_sizes(most), used}):
         if number > most:
             plans.append(replace(present, machines=number))
             continue
         layout = _best(question, judge, order[:number], ample, budget)
-        if plans and judge.by_model(layout) < (1 + BETTER) * carried:
+        if plans and judge.by_model(layout) - kept < (1 + BETTER) * (carried - kept):
             layout = plans[-1].layout
         found = judge.carried_if_pinned(layout)
-        if number == used and not is_better(found, judge.carried(now)):
+        if number == used and not is_better(found - kept, judge.carried(now) - kept):
             plans.append(present)
         else:
-            plans.append(WatchPlan(number, layout, _predicted(found, errors)))
+            plans.append(WatchPlan(number, layout, _predicted(found, errors, kept)))
         carried = max(carried, judge.by_model(plans[-1].layout))
     level = next(i for i, plan in enumerate(plans) if plan.machines == used)
-    return JobModel(job, graph.name, tuple(plans), level, present, limit_of(measured, now), new)
+    limit = limit_of(measured, now)
+    return JobModel(job, graph.name, tuple(plans), level, present, limit, new, kept)
 
 
 def plan_sizes(most: int) -> list[int]:
@@ -200,9 +209,16 @@ def limit_of(measured: Measurement, layout: Layout) -> str:
 
 
 def _best(
-    question: Question, judge: Judge, devices: Sequence[str], rate: float, budget: Budget | None
+    question: Question,
+    judge: Judge,
+    devices: Sequence[str],
+    rate: float | None,
+    budget: Budget | None,
 ) -> Layout:
-    """Return the better one of the layout that search finds on some devices and of an even one."""
+    """Return the better one of the layout that search finds on some devices and of an even one.
+
+    Without a rate, growing ones are searched for, of the held-back sources alone.
+    """
     names = question.measured.cluster.devices.name
     others = frozenset(names).difference(devices)
     asked = replace(question, occupied=others, rate=rate)
@@ -213,10 +229,14 @@ def _best(
     return max(layouts, key=judge.by_model)
 
 
-def _predicted(rate: float, errors: PredictionErrors | None) -> RateInterval:
+def _predicted(rate: float, errors: PredictionErrors | None, kept: float) -> RateInterval:
+    """Interval of a prediction; what some sources send anyway is certain, where there is room."""
     if errors is None:
         return RateInterval(rate, rate, rate)
-    return RateInterval(errors.at_least(rate), rate, errors.high * rate)
+    sure = kept if rate > kept else 0.0
+    return RateInterval(
+        sure + errors.at_least(rate - sure), rate, sure + errors.high * (rate - sure)
+    )
 
 
 def _present(
@@ -229,5 +249,5 @@ def _present(
     """Return the present layout: measured under back-pressure, otherwise predicted."""
     carried = judge.carried(layout)
     if is_limited:
-        return WatchPlan(used, layout, interval([carried], MEASURED))
-    return WatchPlan(used, layout, _predicted(carried, errors))
+        return WatchPlan(used, layout, interval([carried], MEASURED, [judge.kept]))
+    return WatchPlan(used, layout, _predicted(carried, errors, judge.kept))

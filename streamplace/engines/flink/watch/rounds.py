@@ -264,6 +264,7 @@ class JobRounds:
             and before is not None
             and (before.job, before.layout, before.managers, before.shape)
             == (look.job, look.layout, look.managers, look.shape)
+            and (look.is_limited or not model.kept)
         )
         if model is not None and is_same:
             is_wrong = contradicts(model, look.rate, is_limited=look.is_limited)
@@ -307,6 +308,7 @@ class JobRounds:
             low=low,
             value=value,
             high=high,
+            kept=model.kept,
             limit=model.limit,
             level=model.level,
             capacity=tuple(plan.carries.low for plan in model.plans),

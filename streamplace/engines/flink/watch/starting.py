@@ -50,7 +50,7 @@ def settled(watch: Watch, mover: WatchMover | None, log: WatchLog, job: str) -> 
             continue
         found: str | None = job
         if decision.kind == "move" and mover is not None:
-            found = mover.settle(number, decision, watch.rest.job(job)["name"])
+            found = mover.finish(number, decision, watch.rest.job(job)["name"])
             if found is not None and found != decision.job:
                 layout = running_layout(watch.rest, found)
                 watch.moved(PlacedJob(found, dict(layout or decision.layout)))

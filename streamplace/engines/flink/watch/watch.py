@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar
-from urllib.parse import quote
 
 from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.move.move import Tell
 from streamplace.engines.flink.move.resuming import apply_command
 from streamplace.engines.flink.move.state import Savepoint, resumable, stopped_with
 from streamplace.engines.flink.pin.apply import apply
@@ -34,18 +34,16 @@ from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.look import running_layout
 from streamplace.engines.flink.watch.placed_job import PlacedJob, continues, replacement
 from streamplace.engines.flink.watch.rounds import JobRounds
-from streamplace.engines.flink.watch.spares import free_spares, unfit
+from streamplace.engines.flink.watch.spares import unfit, unkept, without_lost
 from streamplace.errors import PlacementError, StreamplaceError
 from streamplace.io.watch_store import FAILED as LOST
 from streamplace.io.watch_store import MOVED, UNBEGUN, StoreError, WatchDecision
 from streamplace.model.messages import listed, quoted
 
-RETENTION = "execution.checkpointing.externalized-checkpoint-retention"
 LOOK_SECONDS, FAULT_SECONDS = 1.0, 120.0
 """Seconds between two looks, and for which answers that tell of an error are tried again."""
 RUNNING, CANCELLING = "RUNNING", "CANCELLING"
 NOT_FOUND = "Could not find Flink job"
-Tell = Callable[[str], None]
 T = TypeVar("T")
 
 
@@ -114,30 +112,8 @@ class Watch:
             if self.log is None or not self.log.has_started:
                 raise PlacementError(fault)
             self.tell(f"note: {fault} now")
-        if unkept := self._unkept(run.job):
-            raise FlinkError(unkept)
-
-    def _unkept(self, job: str) -> str | None:
-        """Why the job could not continue from its checkpoints with a spare; None if it could."""
-        try:
-            settings = self._ask(
-                lambda: self.rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
-            )
-        except Refusal:
-            self.tell(f"note: job {job} takes no checkpoints; it would start without state")
-            return None
-        retention = settings["externalization"]
-        if "JobManager" in settings.get("checkpoint_storage", ""):
-            return (
-                f"job {job} keeps its checkpoints in the JobManager's memory, so that a spare "
-                "could not go on from them; submit it with -D execution.checkpointing.dir=FOLDER"
-            )
-        if not retention["enabled"] or retention["delete_on_cancellation"]:
-            return (
-                f"job {job} deletes its checkpoints when it ends, so that a spare could not go "
-                f"on from them; submit it with -D {RETENTION}=RETAIN_ON_CANCELLATION"
-            )
-        return None
+        if why := self._ask(lambda: unkept(self.rest, run.job, self.tell)):
+            raise FlinkError(why)
 
     def run(self, run: PlacedJob) -> str:
         """Watch a job until it ends or is ended by a user; return its last state.
@@ -286,21 +262,18 @@ class Watch:
         Devices that were lost and have returned are spares, too. A watch that places the job
         for its rate does not wait: without a spare, the other devices of the job take over.
         """
-        free = self._ask(
-            lambda: free_spares(self.rest, run, self.spares, takes_free=self.takes_free)
+        new, left = self._ask(
+            lambda: without_lost(self.rest, run, lost, self.spares, takes_free=self.takes_free)
         )
-        new, rest = run.without(dict(zip(lost, free, strict=False))), lost[len(free) :]
-        if rest and not (self.takes_free and new.devices.difference(rest)):
-            shortages(f"no spare is left for {listed(rest)}; waiting for it")
+        if left:
+            shortages(f"no spare is left for {listed(left)}; waiting for it")
             return run
-        if rest:
-            new = new.on_the_others(rest)
         try:
             why = self._ask(lambda: unfit(self.rest, self.program, new))
         except Refusal as error:  # another TaskManager has just ended
             why = str(error)
         if why is None and not self.spares:  # with spares, this was checked at the start
-            why = self._unkept(run.job)
+            why = self._ask(lambda: unkept(self.rest, run.job, self.tell))
         if why is not None:
             shortages(f"{why}; nothing replaces {listed(lost)}")
             return run
@@ -390,8 +363,8 @@ class Watch:
         if not fine:
             self.tell(f"note: some subtasks of job {job} do not run where they are placed")
         self.moved(new)
-        if unkept := self._unkept(job):
-            self.tell(f"note: {unkept}; give it to 'flink watch', too")
+        if why := self._ask(lambda: unkept(self.rest, job, self.tell)):
+            self.tell(f"note: {why}; give it to 'flink watch', too")
         return new
 
 

@@ -1,0 +1,142 @@
+"""Plans of a watched job: layouts on one, two and more TaskManagers, and what they carry."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from fake_flink import FakeFlink
+from flink_documents import healthy
+
+from streamplace import Cluster, Device, Operator, Stream, StreamGraph
+from streamplace.engines.flink.decide.candidates import Question
+from streamplace.engines.flink.decide.layouts import Layout
+from streamplace.engines.flink.measure.steady import UnsteadyJob
+from streamplace.engines.flink.move.state import CheckpointTotals
+from streamplace.engines.flink.watch.judging import target_of, wanted_rate
+from streamplace.engines.flink.watch.look import JobLook
+from streamplace.engines.flink.watch.modelling import JobModeller
+from streamplace.engines.flink.watch.plans import JobModel, job_model
+from streamplace.engines.live import Measurement
+from streamplace.io.watch_store import WatchRound
+from streamplace.model.graph import PROFILE_DRIFT
+from streamplace.placers.registry import Budget
+
+CHAINS = StreamGraph.of(
+    "chains",
+    [
+        Operator("clicks", ipt=1e4, rate=100_000.0),
+        Operator("readings", ipt=2.5e5, rate=5_000.0),
+        Operator("score", ipt=2.5e5),
+    ],
+    [Stream("readings", "score")],
+)
+"""Clicks need 1,000 MIPS. Readings need 2,500, the whole of a device."""
+PRESENT = {"clicks": ["d0"], "readings": ["d1"], "score": ["d1"]}
+DEVICES = Cluster.of([Device(f"d{i}") for i in range(3)])
+
+
+def look(layout: Layout, *managers: str) -> JobLook:
+    """A job with a layout, on a cluster of these TaskManagers."""
+    counts = CheckpointTotals(0, 0)
+    return JobLook("job", 100.0, False, None, layout, {}, counts, frozenset(managers))
+
+
+def of_chains(*held_back: str) -> JobModel:
+    """Model of the job, some or all of whose sources are held back."""
+    measured = Measurement(CHAINS, DEVICES, True, held_back=frozenset(held_back))
+    rest = FakeFlink(healthy("d0", "d1", "d2")).rest
+    engine: Any = SimpleNamespace(rest=rest, measure=lambda *_: measured)
+    modeller = JobModeller(engine, print, confidence=0.0, budget=Budget(evaluations=2000))
+    return modeller(look(PRESENT, "d0", "d1", "d2"))
+
+
+def test_only_sources_that_are_held_back_send_more_in_other_plans() -> None:
+    """A third device doubles the readings; one device carries the clicks and some readings."""
+    model = of_chains("readings")
+    assert model.kept == 100_000
+    assert [round(one.carries.value) for one in model.plans] == [103_000, 106_000, 110_000]
+    assert model.present.carries == pytest.approx((104_850.0, 105_000.0, 105_150.0))
+    together = of_chains()
+    assert together.kept == 0
+    assert [round(one.carries.value) for one in together.plans] == [75_000, 105_000, 210_000]
+
+
+def test_a_source_that_keeps_up_hides_nothing_and_its_rate_is_no_reason_to_stay() -> None:
+    """A fifth more of what the readings send is wanted, and surely carried by a third device."""
+    model = of_chains("readings")
+    seen = WatchRound("", 0.0, "job", 105_000.0, 105_000.0, True, 0.0, 2, kept=model.kept)
+    assert wanted_rate(seen) == pytest.approx(106_000)
+    assert target_of(model, 2, seen) == model.plans[2]
+
+
+def question(devices: list[str], limited: bool = False) -> Question:
+    """A measured job of a cheap source and a mapper that takes 0.8 of a core in four subtasks."""
+    operators = [Operator("src", rate=100.0, ipt=1e4), Operator("map", ipt=8e6, parallelism=4)]
+    graph = StreamGraph.of("shop", operators, [Stream("src", "map")])
+    cluster = Cluster.uniform(3, mips=1000.0)
+    measured = Measurement(graph, cluster, limited)
+    return Question(measured, {"src": ["d0"], "map": devices}, {}, spreads=True)
+
+
+def test_no_layout_is_chosen_by_the_measurement_of_a_cold_job() -> None:
+    """The next round measures it again."""
+    asked = question(["d0"] * 4)
+    cold = replace(asked.measured.graph, attributes={PROFILE_DRIFT: 0.5})
+    measured = replace(asked.measured, graph=cold)
+    engine: Any = SimpleNamespace(rest=None, measure=lambda *_: measured)
+    with pytest.raises(UnsteadyJob, match="job is not warm yet"):
+        JobModeller(engine, print)(look(PRESENT))
+
+
+def is_improvable(model: JobModel) -> bool:
+    """Whether a better layout is known on as many TaskManagers as now."""
+    return model.plans[model.level].layout != model.present.layout
+
+
+def test_plans_use_one_and_more_task_managers_and_carry_no_less_with_more() -> None:
+    """The present layout is the plan for its number, if none is better by more than the error."""
+    model = job_model("job", question(["d0"] * 4), None)
+    assert [one.machines for one in model.plans] == [1, 2, 3]
+    carried = [one.carries.value for one in model.plans]
+    assert carried[0] == pytest.approx(124, rel=0.01)
+    assert carried == sorted(carried)
+    assert (model.level, is_improvable(model), model.limit) == (0, False, "the CPU of d0")
+    uneven = job_model("job", question(["d0", "d0", "d0", "d1"]), None)
+    assert (uneven.level, is_improvable(uneven)) == (1, True)
+    few = job_model("job", question(["d0", "d1", "d2", "d0"]), None, at_most=2)
+    assert [one.machines for one in few.plans] == [1, 2, 3]
+    assert few.plans[2].layout == few.present.layout
+
+
+def modelled(cluster: Cluster, present: list[str], at_most: int | None) -> JobModel:
+    """Model of a job of a cheap source and a mapper that takes 0.8 of a core in subtasks."""
+    operators = [Operator("src", rate=100.0, ipt=1e4), Operator("map", ipt=8e6, parallelism=3)]
+    graph = StreamGraph.of("shop", operators, [Stream("src", "map")])
+    measured = Measurement(graph, cluster, is_limited=False)
+    names = cluster.devices.name
+    flink = FakeFlink(healthy(*names, *map(quote, names)))
+    rows = flink.answers["GET /taskmanagers"]["taskmanagers"][: len(names)]
+    flink.answers["GET /taskmanagers"] = {"taskmanagers": rows}
+    engine: Any = SimpleNamespace(rest=flink.rest, measure=lambda *_: measured)
+    layout = {"src": present[:1], "map": present}
+    return JobModeller(engine, print, at_most=at_most, confidence=0.0, may_start=True)(
+        look(layout, *names)
+    )
+
+
+def test_plans_for_more_task_managers_use_copies_of_the_fastest_one() -> None:
+    """They come last, are named like no other, and no job has use for more than its subtasks."""
+    slow = Device("dev-1", mips=500.0)
+    cluster = Cluster.of([slow, Device("dev-0"), Device("dev-0 (new)", mips=500.0)])
+    model = modelled(cluster, ["dev-0"] * 3, at_most=9)
+    assert (model.new.like, model.new.names) == ("dev-0", ("dev-0 (new 2)",))
+    assert [one.machines for one in model.plans] == [1, 2, 3, 4]
+    assert [model.missing(one) for one in model.plans[:3]] == [0, 0, 0]
+    assert modelled(cluster, ["dev-0"] * 3, at_most=3).new.names == ()
+    assert modelled(cluster, ["dev-0"] * 3, at_most=None).new.names == ()
+    alone = modelled(Cluster.of([Device("dev-0", mips=1000.0)]), ["dev-0"] * 3, at_most=3)
+    assert alone.new.names == ("dev-0 (new)", "dev-0 (new 2)")
+    assert [alone.missing(one) for one in alone.plans] == [0, 1, 2]
+    assert [round(one.carries.value) for one in alone.plans] == [125, 188, 374]
