@@ -345,7 +345,9 @@ def slots_for(rest: Rest, job: str) -> dict[str, int]:
 
 def can_spread(rest: Rest) -> bool:
     """Whether all TaskManagers that can be pinned to are configured for spread operators."""
-    pinnable = [offered for device, offered in rest.offered().items() if resource(device) in offered]
+    pinnable = [
+        offered for device, offered in rest.offered().items() if resource(device) in offered
+    ]
     return bool(pinnable) and all(index_name(0) in offered for offered in pinnable)
 
 

@@ -103,7 +103,7 @@ class JobImprover:
         left_out = [device for device in unpinnable(rest) if device in question.occupied]
         if left_out:
             self.tell(
-                f"note: nothing can be pinned to {listed(left_out)}, so no subtask is placed there; "
+                f"note: nothing can be pinned to {listed(left_out)}, so nothing is placed there; "
                 "to use it, add the output of 'streamplace flink config' to its config.yaml and "
                 "restart it"
             )
