@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from flink_documents import task_manager
 from shop_flink import ShopFlink
 
 from streamplace import Cluster, Operator, Stream, StreamGraph
@@ -315,3 +316,21 @@ def test_a_job_elsewhere_whose_machines_do_not_limit_it_is_not_moved(
     told.clear()
     assert not replace(held, engine=engine(blocked=0.0)).propose("job").moves
     assert not told
+
+
+def test_a_task_manager_that_is_not_prepared_gets_nothing(shop: Callable[..., ShopFlink]) -> None:
+    """The others are configured for placements, and operators are spread over them."""
+    flink = shop(blocked=2.0)
+    managers = [task_manager(device, ["dev-0", "dev-1"]) for device in flink.devices]
+    managers[2] |= {key: {"managedMemory": 100} for key in ("totalResource", "freeResource")}
+    flink.answers |= {f"GET /taskmanagers/{d}": {"allocatedSlots": []} for d in flink.devices}
+    flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
+    flink.answers["GET /config"] = {"flink-version": "2.3.0"}
+    told: list[str] = []
+    improver = JobImprover(FlinkEngine(flink.rest), None, trusts_profile=True, tell=told.append)
+    candidates = improver.propose("job").decision.candidates
+    others = [one for one in candidates if one.name != PRESENT.name]
+    assert {one.name for one in others} >= {"an even spread", "the layout that was found"}
+    used = {device for one in others for devices in one.layout.values() for device in devices}
+    assert used == {"dev-0", "dev-1"}
+    assert any(line.startswith("note: nothing can be pinned to 'dev-2', so") for line in told)

@@ -93,7 +93,7 @@ def test_a_job_that_kept_up_must_not_be_held_back_below_that(
     now = rates(0, 900, 0, 400, **activity) | {"Source__src.numRecordsOut": 900.0}
     if "idle" in activity:
         now["accumulateIdleTimeMs"] = 1000 * activity["idle"]
-    refused = pytest.raises(FlinkError, match="reads 900 tuples/s, 90% of the 1000 .*not be slower")
+    refused = pytest.raises(FlinkError, match=r"90% of the 1000 .*not be slower")
     flink = LazyFlink(clock, {"v0": Vertex("Source: src", now)})
     flink.answers["GET /jobs/job/checkpoints"] = {"counts": {"completed": 1}}
     with refused if is_slower else nullcontext():
@@ -110,7 +110,7 @@ def test_a_source_that_kept_up_must_not_be_held_back_below_that(
     flink = two_sources(clock, 40_000.0)
     first = rates(busy=0.5, blocked=1.5) | {"Source__a.numRecordsOut": 90_000.0}
     flink.vertices["v0"] = Vertex("Source: a", first)
-    with pytest.raises(FlinkError, match="^source 'a' of job job reads 90000 tuples/s, 90% of"):
+    with pytest.raises(FlinkError, match=r"^source 'a' of job job .* 90% of"):
         settle(flink.rest, "job", Settling(0.1, never_slower=True), before)
 
 

@@ -32,6 +32,7 @@ from streamplace.engines.flink.decide.layouts import (
     even_layout,
     layouts,
 )
+from streamplace.engines.flink.measure.cluster import is_pinnable
 from streamplace.engines.flink.measure.key_shares import possible_orders
 from streamplace.engines.flink.pin.fitting import left_without
 from streamplace.engines.flink.pin.names import index_name
@@ -78,7 +79,8 @@ class Question:
     rate
         Tuples/s that all sources are offered together; None for as much as possible.
     occupied
-        Devices on which nothing can be placed, because other jobs use them exclusively.
+        Devices on which nothing can be placed: other jobs use them exclusively, or they are not
+        configured for it.
     modes
         Flink's modes that the cluster supports.
     configured
@@ -342,16 +344,25 @@ def slots_for(rest: Rest, job: str) -> dict[str, int]:
 
 
 def can_spread(rest: Rest) -> bool:
-    """Whether all TaskManagers are configured for operators that are spread over devices."""
-    return all(index_name(0) in offered for offered in rest.offered().values())
+    """Whether all TaskManagers that can be pinned to are configured for spread operators."""
+    pinnable = [
+        offered for device, offered in rest.offered().items() if resource(device) in offered
+    ]
+    return bool(pinnable) and all(index_name(0) in offered for offered in pinnable)
 
 
 def occupied_devices(rest: Rest, job: str) -> frozenset[str]:
-    """Devices that other jobs use exclusively, so that nothing can be pinned to them."""
+    """Devices to which nothing can be pinned.
+
+    Other jobs use them exclusively, or they are not configured for it, as others are.
+    """
+    rows = left_without(rest, job)
+    unprepared = {row["id"] for row in rows if not is_pinnable(row)}
     return frozenset(
         row["id"]
-        for row in left_without(rest, job)
+        for row in rows
         if row["freeResource"].get("extendedResources", {}).get(resource(row["id"]), 1.0) < 1
+        or (row["id"] in unprepared and len(unprepared) < len(rows))
     )
 
 

@@ -33,6 +33,7 @@ from streamplace.errors import StreamplaceError
 from streamplace.io.ledger import LedgerEntry, errors_for, note_run
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import PROFILE_DRIFT
+from streamplace.model.messages import listed
 from streamplace.model.units import digits
 
 BY = "flink move"
@@ -99,6 +100,13 @@ class JobImprover:
             configured_mode(rest),
             0.0 if self.confidence == 0 else hypot(PREDICTED, measured.drift),
         )
+        left_out = [device for device in unpinnable(rest) if device in question.occupied]
+        if left_out:
+            self.tell(
+                f"note: nothing can be pinned to {listed(left_out)}, so nothing is placed there; "
+                "to use it, add the output of 'streamplace flink config' to its config.yaml and "
+                "restart it"
+            )
         warning = check_model(question, trusts=self.trusts_profile)
         if warning is not None:
             self.tell(f"warning: {warning}")

@@ -186,7 +186,9 @@ def _flow(seen: Activity, source: str, subtasks: int, *, has_cpu: bool) -> Sourc
 
 def _full(processes: Mapping[str, int], before: Mapping[str, CpuTime]) -> set[str]:
     """TaskManagers of this machine that had no CPU left since an earlier measurement."""
-    used = {device: before[device].cores_until(CpuTime.of(pid)) for device, pid in processes.items()}
+    used = {
+        device: before[device].cores_until(CpuTime.of(pid)) for device, pid in processes.items()
+    }
     return {device for device, share in cpu_shares(processes, used).items() if share.is_full}
 
 
