@@ -72,18 +72,18 @@ def proven_bound(
         "network": _network_cuts(relaxation, catalogue, cuts, stop),
         "contents": _content_cuts(columns, catalogue, cuts, stop),
     }
-    counts: tuple[int, ...] | None = None
+    most = tuple(offer.at_most for offer in catalogue.offers)
+    counts = most
     for strength in STRENGTHS:
         for cut in generators[strength]:
             cuts.append(cut)
-        counts = cheapest_counts(cuts, catalogue)
-        if counts is None:
+        if not all(cut.holds(most) for cut in cuts):  # no machine has a worth below 0
             return None
+        counts = cheapest_counts(cuts, catalogue) or most
         goal = Prices.of(catalogue).cost(counts)
         by_strength[strength] = least_cost(cuts, catalogue, goal, stop)
         if stop():
             break
-    assert counts is not None
     return CostBound(max(by_strength.values()), counts, tuple(cuts), by_strength)
 
 

@@ -140,3 +140,28 @@ def test_numbers_of_machines_have_limits(limit: int) -> None:
         demand_of(graph), Catalogue.of([Offer("one", 1.0, mips=1.0, at_most=limit)])
     )
     assert (bound is None) == (limit == 1)
+
+
+@pytest.mark.parametrize("price", [1 / 3, 0.1 + 0.2, 1e-9 / 3])
+def test_prices_may_have_any_number_of_digits(price: float) -> None:
+    """The integers of such prices are too large for the solver, which is no proof of anything."""
+    graph = StreamGraph.of("one", [Operator("v", ipt=1500, rate=1000)])
+    offers = [Offer("one", price, mips=1.0), Offer("two", 1.0, mips=2.0)]
+    bound = proven_bound(demand_of(graph), Catalogue.of(offers))
+    assert bound is not None
+    assert bound.value == 2 * Fraction(repr(price))
+
+
+def test_a_solver_that_gives_up_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a cut that all machines together violate says that there are too few."""
+    monkeypatch.setattr("streamplace.planning.bounds.cheapest_counts", lambda *_: None)
+    graph = StreamGraph.of("one", [Operator("v", ipt=1500, rate=1000)])
+    bounds = [
+        proven_bound(
+            demand_of(graph), Catalogue.of([Offer("one", 1.0, mips=1.0, at_most=limit)])
+        )
+        for limit in (1, 3)
+    ]
+    assert bounds[0] is None
+    assert bounds[1] is not None
+    assert bounds[1].value == 2
