@@ -12,7 +12,7 @@ import numpy as np
 
 from streamplace.model.arrays import Floats
 from streamplace.planning.columns import NODES, Columns, price
-from streamplace.planning.counts import Prices, cheapest_counts, least_cost
+from streamplace.planning.counts import Prices, cheapest_counts, enough, least_cost
 from streamplace.planning.cuts import Cut, item_cuts, resource_cuts
 from streamplace.planning.demand import Demand
 from streamplace.planning.linear import cheapest_worth, separate
@@ -77,7 +77,7 @@ def proven_bound(
     for strength in STRENGTHS:
         for cut in generators[strength]:
             cuts.append(cut)
-        if not all(cut.holds(most) for cut in cuts):  # no machine has a worth below 0
+        if not enough(cuts, catalogue):
             return None
         counts = cheapest_counts(cuts, catalogue) or most
         goal = Prices.of(catalogue).cost(counts)

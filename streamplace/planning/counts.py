@@ -98,6 +98,15 @@ def cheapest_counts(
     return cheapest.counts
 
 
+def enough(cuts: Iterable[Cut], catalogue: Catalogue) -> bool:
+    """Whether all machines of the offers together satisfy the cuts; none has a worth below 0."""
+    return all(
+        sum(z * offer.at_most for z, offer in zip(cut.worth, catalogue.offers, strict=True))
+        >= cut.demand
+        for cut in map(WholeCut.of, cuts)
+    )
+
+
 def solve_counts(
     prices: Sequence[int],
     limits: Sequence[tuple[int, int]],
