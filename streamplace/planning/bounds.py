@@ -12,7 +12,7 @@ import numpy as np
 
 from streamplace.model.arrays import Floats
 from streamplace.planning.columns import NODES, Columns, price
-from streamplace.planning.counts import Prices, cheapest_counts, least_cost
+from streamplace.planning.counts import Prices, cheapest_counts, enough, least_cost
 from streamplace.planning.cuts import Cut, item_cuts, resource_cuts
 from streamplace.planning.demand import Demand
 from streamplace.planning.linear import cheapest_worth, separate
@@ -72,18 +72,18 @@ def proven_bound(
         "network": _network_cuts(relaxation, catalogue, cuts, stop),
         "contents": _content_cuts(columns, catalogue, cuts, stop),
     }
-    counts: tuple[int, ...] | None = None
+    most = tuple(offer.at_most for offer in catalogue.offers)
+    counts = most
     for strength in STRENGTHS:
         for cut in generators[strength]:
             cuts.append(cut)
-        counts = cheapest_counts(cuts, catalogue)
-        if counts is None:
+        if not enough(cuts, catalogue):
             return None
+        counts = cheapest_counts(cuts, catalogue) or most
         goal = Prices.of(catalogue).cost(counts)
         by_strength[strength] = least_cost(cuts, catalogue, goal, stop)
         if stop():
             break
-    assert counts is not None
     return CostBound(max(by_strength.values()), counts, tuple(cuts), by_strength)
 
 

@@ -40,6 +40,7 @@ class Packing(NamedTuple):
     parallelism: Ints  # [N]
     most: Floats  # [N, P + 1]
     least: Floats  # [N, P + 1]
+    stored: Floats  # [N, P + 1] largest share of the memory of n subtasks
     capacity: Floats  # [T, 6] of every resource; that of a core is its speed
     per_tuple: Floats  # [T] instructions per remote tuple, at each end
     per_bit: Floats  # [T] instructions per bit of a remote tuple, at each end
@@ -72,6 +73,7 @@ def packing_of(demand: Demand, catalogue: Catalogue, parallelism: Ints) -> Packi
         shares.parallelism,
         shares.most,
         shares.least,
+        shares.memory,
         capacity,
         catalogue.overhead * speed,
         catalogue.overhead_per_byte / 8 * speed,
@@ -120,7 +122,7 @@ def _add_subtasks(packing: Packing, kind: int, row: Ints, use: Floats) -> None:
         if n == 0:
             continue
         use[CPU] += packing.instructions[v] * packing.most[v, n]
-        use[MEMORY] += packing.memory[v] * packing.most[v, n]
+        use[MEMORY] += packing.memory[v] * packing.stored[v, n]
         alone = packing.instructions[v] + (packing.error[v] if packing.protected > 0 else 0.0)
         use[CORE] = max(use[CORE], alone * packing.most[v, 1])
         if not packing.allowed[kind, v]:

@@ -20,6 +20,8 @@ IMPOSSIBLE = 2**62
 """Cost that stands for an unsatisfiable cut."""
 MOST_WORK = 10.0
 """Limit of the solver, in its deterministic seconds."""
+MOST_COST = 2**52
+"""Largest cost that the solver receives; it refuses integers that add up to 2⁶³."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,7 @@ def cheapest_counts(
     below: int | None = None,
     tried: Iterable[Sequence[int]] = (),
 ) -> tuple[int, ...] | None:
-    """Return the cheapest numbers of machines of each type; None where none satisfies the cuts.
+    """Return the cheapest numbers of machines of each type; None where the solver finds none.
 
     Parameters
     ----------
@@ -96,6 +98,15 @@ def cheapest_counts(
     return cheapest.counts
 
 
+def enough(cuts: Iterable[Cut], catalogue: Catalogue) -> bool:
+    """Whether all machines of the offers together satisfy the cuts; none has a worth below 0."""
+    return all(
+        sum(z * offer.at_most for z, offer in zip(cut.worth, catalogue.offers, strict=True))
+        >= cut.demand
+        for cut in map(WholeCut.of, cuts)
+    )
+
+
 def solve_counts(
     prices: Sequence[int],
     limits: Sequence[tuple[int, int]],
@@ -107,6 +118,9 @@ def solve_counts(
     tried: Iterable[Sequence[int]] = (),
 ) -> CheapestCounts:
     """Minimise the cost of the numbers of machines that satisfy cuts, by CP-SAT.
+
+    Prices of too many digits are rounded down for the solver, so that its bound remains one; the
+    numbers that it finds may then cost slightly more than others.
 
     Parameters
     ----------
@@ -123,10 +137,11 @@ def solve_counts(
     x = [model.new_int_var(low, high, "") for low, high in limits]
     for cut in cuts:
         model.add(sum(z * n for z, n in zip(cut.worth, x, strict=True)) >= cut.demand)
-    cost = sum(n * y for n, y in zip(prices, x, strict=True))
-    model.add(cost >= above)
+    grain = 1 + sum(n * high for n, (_, high) in zip(prices, limits, strict=True)) // MOST_COST
+    cost = sum(n // grain * y for n, y in zip(prices, x, strict=True))
+    model.add(cost >= above // grain)
     if below is not None:
-        model.add(cost < below)
+        model.add(cost <= (below - 1) // grain)
     for counts in tried:
         differs = [model.new_bool_var("") for _ in x]
         for y, n, d in zip(x, counts, differs, strict=True):
@@ -136,7 +151,7 @@ def solve_counts(
     solution = solve_model(model, Effort(None, work, workers=1, seed=0))
     value_of = solution.value_of
     cheapest = None if value_of is None else tuple(value_of(y) for y in x)
-    return CheapestCounts(cheapest, solution.bound)
+    return CheapestCounts(cheapest, solution.bound * grain)
 
 
 def least_cost(

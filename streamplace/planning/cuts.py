@@ -8,7 +8,7 @@ that fit on one machine of type t. The machines of a plan hold every operator on
 for the numbers x of machines. Every bound of a plan's cost rests on such cuts.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -17,7 +17,7 @@ import numpy as np
 from streamplace.model.arrays import Bools, Floats, Longs
 from streamplace.model.expansion import MOST_SUBTASKS
 from streamplace.planning.contents import CPU, MEMORY, SLOTS, allowed, capacities
-from streamplace.planning.demand import Demand, busiest_share, choices
+from streamplace.planning.demand import Demand, choices, least_need
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.slots import slot_groups, slots_of
 
@@ -92,16 +92,16 @@ def item_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
     worth at most 1.
     """
     capacity = capacities(catalogue)
-    for origin, resource, need in (
-        ("cpu", CPU, demand.instructions),
-        ("memory", MEMORY, demand.memory),
+    for origin, resource, need, pieces_of in (
+        ("cpu", CPU, demand.least_instructions, demand.pieces),
+        ("memory", MEMORY, demand.memory, demand.memory_pieces),
     ):
         room = capacity[:, resource]
         largest = float(room.max())
         if not np.isfinite(largest):
             continue
         whole = Fraction(largest) * ROOM
-        items = list(_items(demand, need, whole))
+        items = list(_items(need, pieces_of, whole))
         for pieces in range(1, LARGEST_PIECES + 1):
             worths = [(n, size, _dual_feasible(size, pieces)) for n, size in items]
             total = sum((n * worth for n, _, worth in worths), Fraction(0))
@@ -112,10 +112,12 @@ def item_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
                 yield Cut(worth, total, f"{origin} items")
 
 
-def _items(demand: Demand, need: Floats, whole: Fraction) -> Iterator[tuple[int, Fraction]]:
+def _items(
+    need: Floats, pieces_of: Callable[[int], int], whole: Fraction
+) -> Iterator[tuple[int, Fraction]]:
     """Number of equal pieces of each operator, and their size as a share of a machine."""
-    for v in range(demand.n_operators):
-        groups = demand.pieces(v)
+    for v in range(len(need)):
+        groups = pieces_of(v)
         size = Fraction(float(need[v])) / whole / groups if groups else Fraction(0)
         if 0 < size <= 1:
             yield groups, size
@@ -135,26 +137,33 @@ def least_subtasks(demand: Demand, catalogue: Catalogue) -> Longs:
     return np.array(least, np.int64)
 
 
-def least_parallelism(demand: Demand, v: int, speed: float) -> int:
+def least_parallelism(
+    demand: Demand,
+    v: int,
+    speed: float,
+    need_of: Callable[[Demand, int, int], float] = least_need,
+) -> int:
     """Return the least parallelism at which a core runs the busiest subtask; 0 if there is none."""
     need = float(demand.heaviest[v])
     if demand.keeps[v]:
         p = int(demand.most[v])
-        return p if busiest_share(demand, v, p) * need <= speed * (1 + 1e-9) else 0
+        return p if need_of(demand, v, p) <= speed * (1 + 1e-9) else 0
     if need <= speed:
         return 1
     least = int(np.ceil(need / speed * (1 - 2e-9))) if speed > 0 else 0
     limit = int(demand.most[v])
     if not least or least > (limit or MOST_SUBTASKS):
         return 0
+    most = limit or min(4 * least, MOST_SUBTASKS)
+    every = range(least + 1, most + 1)  # constant loads differ at each
     room = speed * (1 + 1e-9)
-    if busiest_share(demand, v, least) * need <= room:
+    if need_of(demand, v, least) <= room:
         return least
     return next(
         (
             p
-            for p in choices(demand, v, limit or min(4 * least, MOST_SUBTASKS))
-            if p > least and busiest_share(demand, v, p) * need <= room
+            for p in (every if demand.constant[v] else choices(demand, v, most))
+            if p > least and need_of(demand, v, p) <= room
         ),
         0,
     )
@@ -166,8 +175,13 @@ def useless_offer(demand: Demand, catalogue: Catalogue) -> Offer | None:
     for offer, runs in zip(catalogue.offers, may_run, strict=True):
         if not any(
             least_parallelism(demand, v, offer.core_speed)
-            and demand.memory[v] <= float(offer.memory) * (int(demand.most[v]) or MOST_PARTS)
+            and demand.memory[v] <= float(offer.memory) * _most_parts(demand, v)
             for v in np.flatnonzero(runs).tolist()
         ):
             return offer
     return None
+
+
+def _most_parts(demand: Demand, v: int) -> int:
+    """Number of parts into which the memory of operator v is divided at most."""
+    return int(demand.groups[v]) or int(demand.most[v]) or MOST_PARTS

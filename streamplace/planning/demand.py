@@ -7,6 +7,7 @@ n of them is charged for the n that have the most key groups.
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -66,6 +67,9 @@ class Demand:
         [M] per second.
     joined
         [M] `ALL_TO_ALL`, `FORWARD` or `EITHER`.
+    uneven
+        [M] whether the tuples of a stream may be distributed to the target's subtasks in other
+        parts than those of its other inputs, or leave the source in other parts than they came.
     """
 
     graph: StreamGraph
@@ -87,6 +91,7 @@ class Demand:
     tuples: Floats
     bits: Floats
     joined: Ints
+    uneven: Bools
 
     @property
     def n_operators(self) -> int:
@@ -119,12 +124,46 @@ class Demand:
         """Whether every operator has only one possible parallelism."""
         return bool(self.keeps.all())
 
+    @property
+    def groups(self) -> Ints:
+        """Key groups of each operator, by which its memory is divided; 0 for equal parts, [N]."""
+        return self.graph.operators.max_parallelism
+
     def pieces(self, v: int) -> int:
-        """Equal pieces of operator v that no subtask splits; 0 if there are none."""
-        groups = min(self.dealing[v]) if len(self.dealing[v]) == 1 else 0
-        if self.keeps[v] and len(self.dealing[v]) == 1 and groups % int(self.most[v]) == 0:
-            return int(self.most[v])
-        return groups
+        """Equal pieces of operator v's tuples that no subtask splits; 0 if there are none."""
+        return self._pieces(v, min(self.dealing[v])) if len(self.dealing[v]) == 1 else 0
+
+    def memory_pieces(self, v: int) -> int:
+        """Equal pieces of operator v's memory that no subtask splits; 0 if there are none."""
+        return self._pieces(v, int(self.groups[v]))
+
+    def _pieces(self, v: int, groups: int) -> int:
+        kept = int(self.most[v])
+        return kept if self.keeps[v] and groups % kept == 0 else groups
+
+    @property
+    def least_instructions(self) -> Floats:
+        """Instructions per second of each operator that its shares of tuples take at least, [N].
+
+        Constant loads have equal parts, which may be less than those of the tuples.
+        """
+        least = self.instructions.copy()
+        for v in np.flatnonzero(self.constant).tolist():
+            least[v] -= self.constant[v] * (1 - self._least_part(v, 0))
+        return least
+
+    @property
+    def least_memory(self) -> Floats:
+        """Bytes of each operator that its shares of tuples take at least, [N]."""
+        least = self.memory.copy()
+        for v in np.flatnonzero(self.memory).tolist():
+            if self.dealing[v] != {int(self.groups[v])}:
+                least[v] *= self._least_part(v, int(self.groups[v]))
+        return least
+
+    def _least_part(self, v: int, groups: int) -> float:
+        """Least ratio of a part by key groups to the part of the tuples of the same subtasks."""
+        return _least_part(self.dealing[v], groups, int(self.most[v]), bool(self.keeps[v]))
 
 
 def demand_of(
@@ -158,6 +197,7 @@ def demand_of(
     payload = graph.streams.bytes_per_tuple()[flow.stream_index]
     named = _named(graph, fixed)
     joined = _joined(graph, named)[flow.stream_index]
+    dealing, uneven = _dealing(graph, joined)
     forward = joined == FORWARD
     tied = connected(graph.n_operators, flow.source[forward], flow.target[forward])
     keeps = np.isin(tied, tied[named])
@@ -174,7 +214,7 @@ def demand_of(
         protected=min(protected, graph.n_operators),
         memory=np.array(operators.memory),
         requires=operators.requires,
-        dealing=_dealing(graph, joined),
+        dealing=dealing,
         most=np.where(keeps, operators.parallelism, _most(graph, tied)).astype(np.int32),
         keeps=keeps,
         tied=tied,
@@ -184,6 +224,7 @@ def demand_of(
         tuples=flow.tuples,
         bits=8 * flow.tuples * payload,
         joined=joined,
+        uneven=uneven,
     )
 
 
@@ -249,21 +290,25 @@ def _most(graph: StreamGraph, tied: Ints) -> Ints:
     return np.where(most == np.iinfo(np.int32).max, 0, most).astype(np.int32)
 
 
-def _dealing(graph: StreamGraph, joined: Ints) -> tuple[frozenset[int], ...]:
-    """Numbers of key groups by which the tuples of each operator may be distributed."""
+def _dealing(graph: StreamGraph, joined: Ints) -> tuple[tuple[frozenset[int], ...], Bools]:
+    """Numbers of key groups by which the tuples of operators may be distributed; uneven streams."""
     operators, flow = graph.operators, graph.flow
     groups, kinds = operators.max_parallelism.tolist(), graph.streams.partitioning
     dealing: list[set[int]] = [
         {groups[v]} if operators.rate[v] > 0 else set() for v in range(graph.n_operators)
     ]
+    inputs = (operators.rate > 0).astype(np.int64) + np.bincount(flow.target, minlength=len(groups))
+    uneven = np.zeros(len(joined), np.bool_)
     for e, (u, v) in enumerate(zip(flow.source.tolist(), flow.target.tolist(), strict=True)):
+        uneven[e] = u in operators.window and dealing[u] != {groups[u]}
         if joined[e] != ALL_TO_ALL:
-            dealing[v] |= dealing[u]
+            dealing[v] |= dealing[u] | ({groups[u]} if uneven[e] else set())
         if joined[e] == EITHER:
             dealing[v].add(0)
         if joined[e] == ALL_TO_ALL:
             dealing[v].add(0 if kinds[flow.stream_index[e]] == "rebalance" else groups[v])
-    return tuple(map(frozenset, dealing))
+    mixed = np.array([n > 1 and len(parts) > 1 for n, parts in zip(inputs, dealing, strict=True)])
+    return tuple(map(frozenset, dealing)), uneven | mixed[flow.target]
 
 
 class SubtaskShares(NamedTuple):
@@ -272,6 +317,7 @@ class SubtaskShares(NamedTuple):
     parallelism: Ints  # [N]
     most: Floats  # [N, P + 1] of the n subtasks with the most tuples
     least: Floats  # [N, P + 1] of the n subtasks with the fewest
+    memory: Floats  # [N, P + 1] memory of the n subtasks with the most
 
 
 def shares_of(demand: Demand, parallelism: Ints) -> SubtaskShares:
@@ -286,13 +332,14 @@ def shares_of(demand: Demand, parallelism: Ints) -> SubtaskShares:
     """
     count = np.arange(parallelism.max() + 1)
     most = np.zeros((len(parallelism), len(count)))
-    least = np.ones_like(most)
+    least, memory = np.ones_like(most), np.zeros_like(most)
     for v, dealing in enumerate(demand.dealing):
         p = int(parallelism[v])
+        memory[v] = _extremes(int(demand.groups[v]), p, count)[0]
         for groups in _possible(dealing, p):
             high, low = _extremes(groups, p, count)
             most[v], least[v] = np.maximum(most[v], high), np.minimum(least[v], low)
-    return SubtaskShares(parallelism.astype(np.int32), most, least)
+    return SubtaskShares(parallelism.astype(np.int32), most, least, memory)
 
 
 def busiest_share(demand: Demand, v: int, parallelism: int) -> float:
@@ -301,6 +348,37 @@ def busiest_share(demand: Demand, v: int, parallelism: int) -> float:
         -(-groups // parallelism) / groups if groups else 1 / parallelism
         for groups in _possible(demand.dealing[v], parallelism)
     )
+
+
+@lru_cache(4096)
+def _least_part(dealing: frozenset[int], groups: int, most: int, keeps: bool) -> float:
+    """`Demand._least_part` of an operator that is dealt tuples in these ways."""
+    finest = max(groups, *dealing, 1)  # beyond it, all parts are equal
+    p = np.array([most]) if keeps else np.arange(1, min(finest, most or finest) + 1)
+    busiest = np.zeros(len(p))
+    for dealt in dealing:
+        share = -(-dealt // p) / dealt if dealt else 1 / p
+        busiest = np.maximum(busiest, np.where((p <= dealt) | (dealt == 0), share, 0.0))
+    part = groups // p / groups if groups else 1 / p
+    return float((part / busiest).min())
+
+
+def charged_need(demand: Demand, v: int, parallelism: int) -> float:
+    """Instructions per second of operator v's busiest subtask, as plans are charged for it."""
+    return busiest_share(demand, v, parallelism) * float(demand.heaviest[v])
+
+
+def least_need(demand: Demand, v: int, parallelism: int) -> float:
+    """Instructions per second below which operator v's busiest subtask never is.
+
+    Constant loads have equal parts, and tuples may have, where there are several ways.
+    """
+    heaviest, even = float(demand.heaviest[v]), 1 / parallelism
+    share = busiest_share(demand, v, parallelism) if len(demand.dealing[v]) == 1 else even
+    if not demand.constant[v]:
+        return share * heaviest
+    constant = heaviest * float(demand.constant[v] / demand.instructions[v])
+    return share * (heaviest - constant) + even * constant
 
 
 def choices(demand: Demand, v: int, most: int) -> list[int]:

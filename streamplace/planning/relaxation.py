@@ -1,8 +1,9 @@
 """Relaxation: the contents that fit on one machine, as linear inequalities.
 
-The variables are the share f(v) of each operator on the machine, and for each stream the part w(e)
-of it that stays local. For shuffles w = f(u) · f(v), which McCormick's inequalities bound from
-above on the box of the shares; for forward streams w = min(f(u), f(v)).
+The variables are the share f(v) of each operator's tuples on the machine, and for each stream the
+part w(e) of it that stays local; streams whose parts are not those of their ends are left out. For
+shuffles w = f(u) · f(v), which McCormick's inequalities bound from above on the box of the shares;
+for forward streams w = min(f(u), f(v)).
 """
 
 from collections.abc import Mapping
@@ -56,7 +57,8 @@ class Polytope:
         """Return an upper bound of Σ worth · share, by weak duality, in exact fractions.
 
         For any multipliers y ≥ 0 of the rows A f ≤ b, the worth of contents is at most
-        y · b + Σ over variables of max(low · r, high · r), where r = worth − y · A.
+        y · b + Σ over variables of max(low · r, high · r), where r = worth − y · A. Limits such as
+        a third are not floats, so they are taken slightly wider.
         """
         y = [_rounded(value) for value in multipliers]
         rest = [Fraction(0)] * len(self.low)
@@ -69,8 +71,10 @@ class Polytope:
                 for j, a in row.coefficients.items():
                     rest[j] -= multiplier * Fraction(a)
         for j, r in enumerate(rest):
-            if r:
-                total += r * Fraction(float(self.high[j] if r > 0 else self.low[j]))
+            if r > 0:
+                total += r * Fraction(float(self.high[j])) * ROOM
+            elif r < 0:
+                total += r * Fraction(float(self.low[j])) / ROOM
         return total
 
 
@@ -87,6 +91,7 @@ class Relaxation:
         self.whole_groups = np.array(
             [demand.pieces(v) for v in range(demand.n_operators)], np.int64
         )
+        self._instructions, self._memory = demand.least_instructions, demand.least_memory
         self._slots = _least_slots(demand, catalogue)
         self._sharing = _sharing(demand, catalogue)
         self.boxes = [self._box(demand, catalogue, t) for t in range(len(catalogue.offers))]
@@ -103,7 +108,8 @@ class Relaxation:
         room = self._capacity[kind]
         handles = self._per_tuple[kind] > 0 or self._per_bit[kind] > 0
         network = handles or np.isfinite(room[[EGRESS, INGRESS]]).any()
-        streams = np.flatnonzero(demand.tuples > 0).tolist() if network else []
+        even = (demand.tuples > 0) & ~demand.uneven
+        streams = np.flatnonzero(even).tolist() if network else []
         guards = np.ones(n + 1 if demand.protected else 0)
         shared = np.full(len(self._sharing) if np.isfinite(room[SLOTS]) else 0, 2.0)
         rows = [
@@ -133,7 +139,7 @@ class Relaxation:
             box.high[v] * a + box.low[u] * (b - box.high[v]),
             box.high[u] * b + box.low[v] * (a - box.high[u]),
         )
-        shuffled = demand.joined == ALL_TO_ALL
+        shuffled = (demand.joined == ALL_TO_ALL) & ~demand.uneven
         off = np.where(shuffled, demand.tuples * (local - a * b), 0.0)
         if not self._network or off.sum() <= LITTLE * demand.tuples.sum():
             return -1
@@ -145,7 +151,7 @@ class Relaxation:
     def _resource_rows(self, kind: int, streams: list[int]) -> list[Inequality]:
         demand, n, room = self.demand, self.demand.n_operators, self._capacity[kind]
         cost = self._per_tuple[kind] * demand.tuples + self._per_bit[kind] * demand.bits
-        cpu, egress, ingress = demand.instructions.copy(), np.zeros(n), np.zeros(n)
+        cpu, egress, ingress = self._instructions.copy(), np.zeros(n), np.zeros(n)
         for e in streams:
             u, v = demand.source[e], demand.target[e]
             cpu[u] += cost[e]
@@ -154,7 +160,7 @@ class Relaxation:
             ingress[v] += demand.bits[e]
         ways = (
             (CPU, cpu, -2 * cost),
-            (MEMORY, demand.memory, None),
+            (MEMORY, self._memory, None),
             (EGRESS, egress, -demand.bits),
             (INGRESS, ingress, -demand.bits),
         )
@@ -177,7 +183,7 @@ class Relaxation:
         room = self._capacity[kind][CPU]
         return [
             Inequality({v: float(error / room), first: -1.0, first + 1 + v: -1.0}, 0.0)
-            for v, error in enumerate(demand.error.tolist())
+            for v, error in enumerate((demand.error_share * self._instructions).tolist())
         ]
 
     def _slot_rows(self, kind: int, first: int) -> list[Inequality]:
@@ -213,8 +219,8 @@ class Relaxation:
         offer, room = catalogue.offers[kind], self._capacity[kind]
         high = np.ones(demand.n_operators)
         for need, r in (
-            (demand.instructions, CPU),
-            (demand.memory, MEMORY),
+            (self._instructions, CPU),
+            (self._memory, MEMORY),
             (self._slots, SLOTS),
         ):
             with np.errstate(divide="ignore"):
@@ -240,11 +246,11 @@ def _least_slots(demand: Demand, catalogue: Catalogue) -> Floats:
     two subtasks with two and one of three groups, the first holds two thirds in one slot.
     """
     fastest = max(offer.core_speed for offer in catalogue.offers)
-    slots = np.ones(demand.n_operators)
-    for v in range(demand.n_operators):
-        least = max(1, least_parallelism(demand, v, fastest))
-        slots[v] = 1 / busiest_share(demand, v, least) if demand.pieces(v) else least
-    return slots
+    shares = [
+        busiest_share(demand, v, max(1, least_parallelism(demand, v, fastest)))
+        for v in range(demand.n_operators)
+    ]
+    return 1 / np.array(shares)
 
 
 def _sharing(demand: Demand, catalogue: Catalogue) -> list[list[int]]:

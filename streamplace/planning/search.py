@@ -16,7 +16,7 @@ from streamplace.planning.bounds import CostBound
 from streamplace.planning.contents import Packing, packing_of
 from streamplace.planning.counts import Prices, cheapest_counts
 from streamplace.planning.cuts import least_parallelism
-from streamplace.planning.demand import ALL_TO_ALL, Demand, choices, connected
+from streamplace.planning.demand import ALL_TO_ALL, Demand, charged_need, choices, connected
 from streamplace.planning.links import acceptor
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.packed import (
@@ -90,7 +90,7 @@ def _least(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Longs
     least = np.ones(demand.n_operators, np.int64)
     for v, required in enumerate(demand.requires):
         speeds = sorted(o.core_speed for o in offers if required <= o.tags)
-        tries = (least_parallelism(demand, v, speed) for speed in speeds)
+        tries = (least_parallelism(demand, v, speed, charged_need) for speed in speeds)
         room = max((float(o.memory) for o in offers if required <= o.tags), default=np.inf)
         stored = int(np.ceil(demand.memory[v] / room * (1 - 1e-9)))
         least[v] = max(next((p for p in tries if p), 1), stored)

@@ -12,8 +12,13 @@ from planning_cases import (
     pipeline,
     plannable,
 )
+from streamsim import throughput
 
-from streamplace.model import Operator, Stream, StreamGraph
+from streamplace import Budget, plan
+from streamplace.model import Operator, Problem, Stream, StreamGraph
+from streamplace.model.cluster import Cluster
+from streamplace.model.expansion import expand, with_parallelism
+from streamplace.model.units import UNLIMITED_BPS
 from streamplace.planning.bounds import STRENGTHS, proven_bound
 from streamplace.planning.columns import price
 from streamplace.planning.counts import cheapest_counts, least_cost
@@ -140,3 +145,96 @@ def test_numbers_of_machines_have_limits(limit: int) -> None:
         demand_of(graph), Catalogue.of([Offer("one", 1.0, mips=1.0, at_most=limit)])
     )
     assert (bound is None) == (limit == 1)
+
+
+@pytest.mark.parametrize("price", [1 / 3, 0.1 + 0.2, 1e-9 / 3])
+def test_prices_may_have_any_number_of_digits(price: float) -> None:
+    """The integers of such prices are too large for the solver, which is no proof of anything."""
+    graph = StreamGraph.of("one", [Operator("v", ipt=1500, rate=1000)])
+    offers = [Offer("one", price, mips=1.0), Offer("two", 1.0, mips=2.0)]
+    bound = proven_bound(demand_of(graph), Catalogue.of(offers))
+    assert bound is not None
+    assert bound.value == 2 * Fraction(repr(price))
+
+
+def test_a_solver_that_gives_up_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only a cut that all machines together violate says that there are too few."""
+    monkeypatch.setattr("streamplace.planning.bounds.cheapest_counts", lambda *_: None)
+    graph = StreamGraph.of("one", [Operator("v", ipt=1500, rate=1000)])
+    bounds = [
+        proven_bound(demand_of(graph), Catalogue.of([Offer("one", 1.0, mips=1.0, at_most=limit)]))
+        for limit in (1, 3)
+    ]
+    assert bounds[0] is None
+    assert bounds[1] is not None
+    assert bounds[1].value == 2
+
+
+def uneven(case: str) -> tuple[StreamGraph, Offer]:
+    """Return a job whose subtasks have unequal parts of one thing and equal parts of another."""
+    if case == "constant loads":
+        operators = [Operator("v", ipt=1, rate=1.0, max_parallelism=3, constant=1.0)]
+        return StreamGraph.of(case, operators), Offer("one", 1.0, mips=0.51)
+    if case == "memory":
+        operators = [
+            Operator("u", ipt=10, rate=10.0, max_parallelism=3),
+            Operator("v", ipt=1, memory=90),
+        ]
+        streams = [Stream("u", "v", partitioning="forward")]
+        return StreamGraph.of(case, operators, streams), Offer("one", 1.0, mips=1.0, memory=46.0)
+    if case == "slots":
+        operators = [
+            Operator("u", ipt=600, rate=1000.0, max_parallelism=3, payload=100),
+            Operator("v", ipt=600),
+        ]
+        offer = Offer("one", 1.0, mips=0.41, cores=2, egress=1.0, ingress=1.0, slots=2)
+        return StreamGraph.of(case, operators, [Stream("u", "v")]), offer
+    operators = [
+        Operator("t", ipt=600, rate=1000.0, max_parallelism=2, payload=100),
+        Operator("u", ipt=600, rate=1000.0, max_parallelism=3, payload=100),
+        Operator("v", ipt=10),
+    ]
+    streams = [Stream(name, "v", partitioning="forward") for name in "tu"]
+    offer = Offer("one", 1.0, mips=0.8, egress=1.0, ingress=1.0)
+    return StreamGraph.of(case, operators, streams), offer
+
+
+@pytest.mark.parametrize("case", ["constant loads", "memory", "slots", "inputs"])
+def test_subtasks_may_have_unequal_parts_of_one_thing_and_equal_parts_of_another(
+    case: str,
+) -> None:
+    """Two subtasks of each operator, a pair on each of two machines, carry the rate."""
+    graph, offer = uneven(case)
+    two = with_parallelism(graph, np.full(graph.n_operators, 2, np.int32))
+    subtasks = expand(two).graph
+    cluster = Cluster.of([offer.device("a"), offer.device("b")], bandwidth=UNLIMITED_BPS)
+    problem = Problem(subtasks, cluster)
+    place = np.tile(np.array([0, 1], np.int32), graph.n_operators)[None]
+    assert problem.legal(place)[0]
+    assert throughput(problem.instance, place)[0] == pytest.approx(1.0, rel=1e-9)
+    for demand in (demand_of(graph), demand_of(two, fixed=True)):
+        bound = proven_bound(demand, Catalogue.of([offer]))
+        assert bound is not None
+        assert bound.value == 2
+
+
+def test_memory_of_key_groups_is_unequal_even_where_tuples_are_dealt_evenly() -> None:
+    """Two subtasks would have 60 and 30 bytes; three have 30 each."""
+    operators = [
+        Operator("u", ipt=10, rate=10.0),
+        Operator("v", ipt=1, memory=90, max_parallelism=3),
+    ]
+    graph = StreamGraph.of("pair", operators, [Stream("u", "v", partitioning="rebalance")])
+    offers = [Offer("one", 1.0, mips=1.0, memory=46.0)]
+    result = plan(graph, offers=offers, budget=Budget(None, 2000))
+    assert result.is_cheapest
+    assert result.parallelism["v"] == result.machines["one"] == 3
+
+
+def test_thirds_fit_where_floats_of_them_would_not() -> None:
+    """A slot holds a third and two hold two thirds, whose floats add up to less than one."""
+    graph = StreamGraph.of("one", [Operator("v", ipt=1000, rate=1000, max_parallelism=3)])
+    offers = [Offer(f"{n}", 1.0, mips=0.5, cores=2, slots=n, at_most=1) for n in (1, 2)]
+    bound = proven_bound(demand_of(graph), Catalogue.of(offers))
+    assert bound is not None
+    assert all(cut.holds((1, 1)) for cut in bound.cuts)
