@@ -15,8 +15,7 @@ from streamsim.kernel_cache import is_noted, note, turn_among_processes
 
 from streamplace import __version__
 from streamplace.evaluate.processes import available_cores
-from streamplace.kernels.child import DONE
-from streamplace.kernels.rehearsals import REHEARSALS
+from streamplace.kernels.rehearsals import DONE, REHEARSALS
 from streamplace.model.messages import counted
 from streamplace.model.report import duration
 from streamplace.progress import progress, set_aside
@@ -70,7 +69,7 @@ def _rehearse() -> None:
 
 def _child() -> Child:
     """Start a process, which finds modules where this one does but not in the current folder."""
-    command = [sys.executable, "-P", "-m", "streamplace.kernels.child"]
+    command = [sys.executable, "-P", "-m", "streamplace.kernels.rehearsals"]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
