@@ -25,11 +25,9 @@ class GradientWorkers(Protocol):
 
     def gradient(self, shards: Sequence[BatchShard]) -> Gradient:
         """Sum of the shards' gradients; the learner's memories then include those of all shards."""
-        ...
 
     def values(self, parts: Sequence[Longs]) -> Floats:
         """Values of all validation problems, which were dealt to parts."""
-        ...
 
 
 class Workers(Protocol):
@@ -38,22 +36,18 @@ class Workers(Protocol):
     @property
     def leads(self) -> bool:
         """Whether this is the process that writes files and messages."""
-        ...
 
     @property
     def on(self) -> str | None:
         """Address of the Ray that solves problems before training, None for this machine."""
-        ...
 
     def shared(self, make: Callable[[], Arrays]) -> Arrays:
         """Return the result of the leading process to every process."""
-        ...
 
     def gradient_workers(
         self, learner: Learner, make: Callable[[], Learner], device: str
     ) -> AbstractContextManager[GradientWorkers]:
         """Provide workers for a learner that ``make`` built, until training ends."""
-        ...
 
 
 class LocalWorkers:

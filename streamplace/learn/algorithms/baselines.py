@@ -105,12 +105,6 @@ def advantages(rewards: Floats, valid: Bools, baseline: Baseline, *, normalised:
     ----------
     normalised
         Whether the differences are divided by their deviation.
-
-    Examples
-    --------
-    >>> rewards, valid = np.array([[0.2, 0.4, 0.9]]), np.array([[True, True, False]])
-    >>> advantages(rewards, valid, mean, normalised=False).round(3)
-    array([[-0.05,  0.05,  0.  ]])
     """
     count = valid.sum(axis=1, keepdims=True)
     advantage = np.where(valid, rewards - baseline(rewards, valid), 0.0)
