@@ -3,15 +3,15 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from streamsim.canonical import canonical
 
 from streamplace.errors import FormatError
-from streamplace.learn.algorithms.memory import BestRewards, PlacementMemory, ProblemMemory
-from streamplace.learn.constructive.options import ConstructiveConfig, MemoryConfig
+from streamplace.learn.algorithms.memory import BestRewards, PlacementMemory
+from streamplace.learn.constructive.options import MemoryConfig
 from streamplace.learn.constructive.policy import Placements
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.reward import Reward
@@ -26,29 +26,6 @@ class Sampled:
 
     placements: Placements
     rewards: Floats
-
-
-class SampleReplay(ProblemMemory, Protocol):
-    """Samples to learn from, and the best reward met of every training problem."""
-
-    def samples(
-        self, row: int, order: Longs, drawn: Placements, epoch: int, rng: np.random.Generator
-    ) -> Sampled:
-        """Reward the samples of a problem, and add replayed ones."""
-        ...
-
-    def best(self, row: int) -> float:
-        """Best reward of a problem so far."""
-        ...
-
-
-def replay_of(
-    problems: Sequence[Problem], reward: Reward, config: ConstructiveConfig
-) -> SampleReplay:
-    """A memory if the options have one, else none."""
-    if isinstance(config, MemoryConfig):
-        return MemoryReplay(problems, reward, config)
-    return NoReplay(problems, reward)
 
 
 class NoReplay(BestRewards):
