@@ -106,10 +106,8 @@ def joined() -> Iterator[Workers]:
         dist.destroy_process_group()
 
 
-class ProcessWorkers:
+class ProcessWorkers(Workers):
     """One of the processes."""
-
-    on: str | None = None
 
     def __init__(self, store: Any, rank: int, size: int) -> None:
         self._store, self._rank, self._size = store, rank, size
