@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -35,17 +36,14 @@ def prepare_kernels() -> None:
     """
     if is_noted(PREPARED):
         return
-    turn = turn_among_processes(PREPARED, Path(__file__).parent, _tell_of_waiting)
+    tell = partial(LOG.warning, "another process compiles the kernels; waiting for it …")
+    turn = turn_among_processes(PREPARED, Path(__file__).parent, tell)
     if turn is None:
         return
     with turn:
         if not is_noted(PREPARED):
             _rehearse()
             note(PREPARED)
-
-
-def _tell_of_waiting() -> None:
-    LOG.warning("another process compiles the kernels; waiting for it …")
 
 
 def _rehearse() -> None:

@@ -58,13 +58,7 @@ def _loaded(
 def read_model(
     path: Path, model: str, config: type[C], features: Sequence[str] | None = None
 ) -> tuple[Weights, C, str]:
-    """Weights of a model, its options, and how errors name the file.
-
-    Parameters
-    ----------
-    features
-        Names of the features that the weights must have been trained on, if that matters.
-    """
+    """Weights of a model, trained on these features; its options; how errors name the file."""
     weights, where = read_weights(path, model=model, features=features), spot(path)
     options: C = parsed(config, weights.document["config"], f"{where}: config")
     return weights, options, where

@@ -43,11 +43,6 @@ def answers_of(trained: Trained, track: Track = untracked) -> Answers | None:
 
     At most twenty problems are placed, and fewer if that takes more than half a minute. None if no
     placer has the name of the model.
-
-    Parameters
-    ----------
-    track
-        Shows progress.
     """
     if trained.model not in PLACERS:
         return None
