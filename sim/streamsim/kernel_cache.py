@@ -174,7 +174,7 @@ def recipe(function: FunctionType) -> str:
 
 def _ingredients(function: FunctionType, seen: set[FunctionType]) -> Iterator[str]:
     seen.add(function)
-    yield repr((VERSIONS, function.__defaults__))
+    yield repr((VERSIONS, function.__module__, function.__defaults__))
     cells = (cell.cell_contents for cell in function.__closure__ or ())
     scope = {**function.__globals__, **dict(zip(function.__code__.co_freevars, cells, strict=True))}
     for code in _codes(function.__code__):

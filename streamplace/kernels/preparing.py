@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -15,8 +16,7 @@ from streamsim.kernel_cache import is_noted, note, turn_among_processes
 
 from streamplace import __version__
 from streamplace.evaluate.work import available_cores
-from streamplace.kernels.child import DONE
-from streamplace.kernels.rehearsals import REHEARSALS
+from streamplace.kernels.rehearsals import DONE, REHEARSALS
 from streamplace.model.messages import counted
 from streamplace.model.report import duration
 from streamplace.progress import progress, set_aside
@@ -36,17 +36,14 @@ def prepare_kernels() -> None:
     """
     if is_noted(PREPARED):
         return
-    turn = turn_among_processes(PREPARED, Path(__file__).parent, _tell_of_waiting)
+    tell = partial(LOG.warning, "another process compiles the kernels; waiting for it …")
+    turn = turn_among_processes(PREPARED, Path(__file__).parent, tell)
     if turn is None:
         return
     with turn:
         if not is_noted(PREPARED):
             _rehearse()
             note(PREPARED)
-
-
-def _tell_of_waiting() -> None:
-    LOG.warning("another process compiles the kernels; waiting for it …")
 
 
 def _rehearse() -> None:
@@ -70,7 +67,7 @@ def _rehearse() -> None:
 
 def _child() -> Child:
     """Start a process, which finds modules where this one does but not in the current folder."""
-    command = [sys.executable, "-P", "-m", "streamplace.kernels.child"]
+    command = [sys.executable, "-P", "-m", "streamplace.kernels.rehearsals"]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 

@@ -1,11 +1,16 @@
 """Calls that together compile what common commands need, on small problems.
 
-Calls, rather than a list of kernels and signatures, cannot contradict the code that they run.
+Calls, rather than a list of kernels and signatures, cannot contradict the code that they run. As a
+process, this module carries out the rehearsals whose names it reads, and tells of every kernel.
 """
 
+import logging
+import os
+import signal
+import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from streamplace.model.graph import StreamGraph
@@ -13,6 +18,8 @@ if TYPE_CHECKING:
 SEED: Final = 12
 EVALUATIONS: Final = 500
 """Enough for every part of a search, however busy the machine is."""
+DONE: Final = "done"
+"""What the process prints after a rehearsal; before, there is an empty line for every kernel."""
 RULES: Final = ("metis", "metis-oracle", "fuser-oracle", "anneal", "pilot:refine=none")
 LISTS: Final = ("peft", "cpop", "foresight")
 
@@ -37,7 +44,6 @@ def _branches(seed: int = SEED, number: int = 0) -> "StreamGraph":
 
 
 def _tasks() -> "StreamGraph":
-    """Four tasks that run once."""
     from streamplace.model.graph import StreamGraph
     from streamplace.model.operators import Operator
     from streamplace.model.streams import Stream
@@ -130,3 +136,34 @@ REHEARSALS: Final[dict[str, Rehearsal]] = {
     "constraints": Rehearsal(_rule, 2),
 }
 """Rehearsals by name, the longest first."""
+
+
+def main() -> None:
+    """Carry out the rehearsals of stdin, one per line, until it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
+    logging.disable()
+    from numba.core import event
+    from streamsim.jit import compile_at_once
+
+    class Counter(event.Listener):
+        def on_start(self, event: Any) -> None: ...
+
+        def on_end(self, event: Any) -> None:
+            _tell("")
+
+    event.register("numba:compile", Counter())  # type: ignore[no-untyped-call]
+    compile_at_once()
+    for line in sys.stdin:
+        REHEARSALS[line.strip()].call()
+        _tell(DONE)
+
+
+def _tell(word: str) -> None:
+    try:
+        print(word, flush=True)
+    except OSError:  # the parent was killed
+        os._exit(1)
+
+
+if __name__ == "__main__":
+    main()

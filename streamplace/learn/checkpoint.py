@@ -18,9 +18,16 @@ from streamplace.io.field_types import STRICT, Finite
 from streamplace.io.files import is_file, spot
 from streamplace.io.parsing import parse_as
 from streamplace.io.weights import check_finite, read_tensors, write_tensors
-from streamplace.learn.history import Epoch, History, history_of
+from streamplace.learn.history import Epoch, History
 from streamplace.learn.learner import Learner
-from streamplace.learn.parameters import Arrays, array_of, arrays_of, put_arrays
+from streamplace.learn.parameters import (
+    Arrays,
+    array_of,
+    arrays_of,
+    prefixed,
+    put_arrays,
+    without_prefix,
+)
 from streamplace.model.messages import quoted, shown
 
 FORMAT, VERSION = "streamplace-checkpoint", 1
@@ -51,18 +58,10 @@ class CheckpointJson(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A run after one of its epochs.
+    """A run after one of its epochs."""
 
-    Attributes
-    ----------
-    document
-        ``settings`` of the run, ``history``, ``versions``; fit for JSON.
-    tensors
-        Parameters, Adam's moments, the learner's memories, and the best epoch's validation.
-    """
-
-    document: dict[str, Any]
-    tensors: Arrays
+    document: dict[str, Any]  # ``settings`` of the run, ``history``, ``versions``; fit for JSON
+    tensors: Arrays  # parameters, Adam's moments, the learner's memories, best validation
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -73,19 +72,21 @@ class Checkpoint:
     @property
     def history(self) -> History:
         """The history so far."""
-        return history_of(self.document["history"], self.tensors["best/values"])
+        written = self.document["history"]
+        epochs = [Epoch(**row) for row in written["epochs"]]
+        return History(epochs, written["before"], int(written["best"]), self.tensors["best/values"])
 
 
 def capture(
     learner: Learner, adam: torch.optim.Adam, history: History, settings: Mapping[str, Any]
 ) -> Checkpoint:
     """Copy the present state of a run."""
-    tensors = _prefixed("module", arrays_of(learner.module))
+    tensors = prefixed("module", arrays_of(learner.module))
     for name, parameter in learner.module.named_parameters():
         moments = adam.state.get(parameter, {})
         tensors |= {f"adam/{key}/{name}": array_of(moments[key]) for key in MOMENTS if moments}
     memories = {name: np.array(array) for name, array in learner.state().items()}
-    tensors |= _prefixed("learner", memories)
+    tensors |= prefixed("learner", memories)
     tensors["best/values"] = np.array(history.values)
     document = {
         "format": FORMAT,
@@ -100,7 +101,7 @@ def capture(
 def restore(checkpoint: Checkpoint, learner: Learner, adam: torch.optim.Adam) -> History:
     """Put a run into the state of a checkpoint."""
     arrays = checkpoint.tensors
-    put_arrays(learner.module, _under("module", arrays), "the checkpoint")
+    put_arrays(learner.module, without_prefix("module", arrays), "the checkpoint")
     for name, parameter in learner.module.named_parameters():
         moments = {key: arrays[f"adam/{key}/{name}"] for key in MOMENTS if _has(arrays, key, name)}
         for key, array in moments.items():
@@ -110,7 +111,7 @@ def restore(checkpoint: Checkpoint, learner: Learner, adam: torch.optim.Adam) ->
             key: torch.from_numpy(array.copy()).to("cpu" if key == "step" else parameter.device)
             for key, array in moments.items()
         }
-    memories = _under("learner", arrays)
+    memories = without_prefix("learner", arrays)
     _check_memories(memories, learner.state())
     learner.restore(memories)
     return checkpoint.history
@@ -197,12 +198,3 @@ def _check_memories(memories: Arrays, wanted: Mapping[str, np.ndarray[Any, Any]]
 
 def _value(value: Any) -> str:
     return "none" if value is None else quoted(value)
-
-
-def _prefixed(prefix: str, arrays: Arrays) -> Arrays:
-    return {f"{prefix}/{name}": array for name, array in arrays.items()}
-
-
-def _under(prefix: str, arrays: Arrays) -> Arrays:
-    start = f"{prefix}/"
-    return {n.removeprefix(start): a for n, a in arrays.items() if n.startswith(start)}

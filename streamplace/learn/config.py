@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -27,46 +27,24 @@ class Config(BaseModel):
 
 
 class TrainingConfig(Config):
-    """How a model is trained, whatever the model.
+    """How a model is trained, whatever the model."""
 
-    Examples
-    --------
-    >>> TrainingConfig(epochs=5).batch
-    64
-    """
-
-    epochs: Annotated[int, Field(ge=1, le=1_000_000, description="passes over the data")] = 40
-    batch: Annotated[int, Field(ge=1, le=1_000_000, description="problems per step")] = 64
-    shards: Annotated[
-        int,
-        Field(
-            ge=1,
-            le=1024,
-            description="number of parts of a batch, summed in fixed order: at most as many "
-            "processes or cores can share a step",
-        ),
-    ] = 2
-    learning_rate: Annotated[
-        float, Field(gt=0, le=10, description="initial learning rate of Adam")
-    ] = 1e-3
-    final_learning_rate: Annotated[
-        float, Field(ge=0, le=10, description="final learning rate of Adam, after its decay")
-    ] = 1e-3
-    decay: Annotated[
-        Literal["cosine", "linear"],
-        Field(description="decay of the learning rate: half a cosine, or linear"),
-    ] = "cosine"
-    clip: Annotated[
-        float,
-        Field(gt=0, description="largest norm of a step's gradient; larger ones are scaled down"),
-    ] = 1.0
-    validation: Annotated[
-        float, Field(ge=0, le=0.9, description="share of the graphs held out for validation")
-    ] = 0.1
-    patience: Annotated[
-        int, Field(ge=0, description="epochs without progress before stopping; 0 never stops")
-    ] = 0
-    checkpoint_every: Annotated[int, Field(ge=1, description="epochs between checkpoints")] = 1
+    epochs: int = Field(default=40, ge=1, le=1_000_000)  # passes over the data
+    batch: int = Field(default=64, ge=1, le=1_000_000)  # problems per step
+    # number of parts of a batch, summed in fixed order: at most as many processes or cores can
+    # share a step
+    shards: int = Field(default=2, ge=1, le=1024)
+    learning_rate: float = Field(default=1e-3, gt=0, le=10)  # initial learning rate of Adam
+    # final learning rate of Adam, after its decay
+    final_learning_rate: float = Field(default=1e-3, ge=0, le=10)
+    # decay of the learning rate: half a cosine, or linear
+    decay: Literal["cosine", "linear"] = "cosine"
+    # largest norm of a step's gradient; larger ones are scaled down
+    clip: float = Field(default=1.0, gt=0)
+    # share of the graphs held out for validation
+    validation: float = Field(default=0.1, ge=0, le=0.9)
+    patience: int = Field(default=0, ge=0)  # epochs without progress before stopping; 0 never stops
+    checkpoint_every: int = Field(default=1, ge=1)  # epochs between checkpoints
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +61,10 @@ class Configurable(Protocol):
     @property
     def name(self) -> str:
         """Name in messages."""
-        ...
 
     @property
     def presets(self) -> Mapping[str, Preset]:
         """Presets by name."""
-        ...
 
 
 def configured(

@@ -2,7 +2,6 @@
 
 import json
 import math
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,25 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Epoch:
-    """Results of one epoch, as means over problems or steps.
-
-    Attributes
-    ----------
-    epoch
-        Counted from 1.
-    reward, best, entropy
-        As in `streamplace.learn.learner.StepReport`.
-    gradient
-        Norm of a step's gradient before clipping.
-    learning_rate
-        Of the last step.
-    validation
-        Mean relative throughput on the validation problems, None where there are none.
-    of_optimum
-        Mean of value / optimum over those whose optimum is known, None where there are none.
-    proven
-        Number of these.
-    """
+    """Results of one epoch, as means over problems or steps."""
 
     __pydantic_config__: ClassVar["ConfigDict"] = {
         "extra": "forbid",
@@ -42,17 +23,17 @@ class Epoch:
         "allow_inf_nan": False,
     }
 
-    epoch: int
-    reward: float
+    epoch: int  # counted from 1
+    reward: float  # this and the next two as in `streamplace.learn.learner.StepReport`
     best: float
     entropy: float
     loss: float
-    gradient: float
-    learning_rate: float
-    validation: float | None
-    of_optimum: float | None
+    gradient: float  # norm of a step's gradient before clipping
+    learning_rate: float  # of the last step
+    validation: float | None  # mean relative throughput on held-out problems, None without any
+    of_optimum: float | None  # mean value / optimum over those whose optimum is known
     seconds: float
-    proven: int = 0
+    proven: int = 0  # number of these
 
     @property
     def score(self) -> float:
@@ -62,22 +43,12 @@ class Epoch:
 
 @dataclass(slots=True)
 class History:
-    """All epochs so far, and the validation of the best of them.
-
-    Attributes
-    ----------
-    before
-        Mean validation of the weights that training began from, None if it began from random ones.
-    best
-        Number of the best epoch; 0 while none was better than the weights at the beginning.
-    values
-        Relative throughput of every validation problem in the best epoch.
-    """
+    """All epochs so far, and the validation of the best of them."""
 
     epochs: list[Epoch] = field(default_factory=list)
-    before: float | None = None
-    best: int = 0
-    values: Floats = field(default_factory=lambda: np.empty(0))
+    before: float | None = None  # mean validation of the initial weights, None for random ones
+    best: int = 0  # number of the best epoch, 0 while none beats the initial weights
+    values: Floats = field(default_factory=lambda: np.empty(0))  # validation of the best epoch
 
     @property
     def score(self) -> float:
@@ -106,12 +77,6 @@ class History:
     def lines(self) -> str:
         """One line of JSON per epoch."""
         return "".join(f"{json.dumps(asdict(epoch))}\n" for epoch in self.epochs)
-
-
-def history_of(document: Mapping[str, Any], values: Floats) -> History:
-    """Return the history that `History.as_document` wrote."""
-    epochs = [Epoch(**row) for row in document["epochs"]]
-    return History(epochs, document["before"], int(document["best"]), values)
 
 
 def mean_share(values: Floats, optima: Floats) -> float | None:

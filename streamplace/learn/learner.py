@@ -21,15 +21,6 @@ ALL = slice(None)
 class StepReport:
     """Report on the samples of a part of a batch; sums over problems, so that reports can be added.
 
-    Attributes
-    ----------
-    reward
-        Mean reward of a problem's on-policy samples, summed over problems.
-    best
-        Best reward of a problem so far, summed over problems.
-    entropy
-        Mean entropy of a problem's decisions in nats, summed over problems.
-
     Examples
     --------
     >>> (StepReport(2, 1.0, 1.5, 0.2) + StepReport(1, 0.5, 0.5, 0.1)).mean.reward
@@ -37,9 +28,9 @@ class StepReport:
     """
 
     problems: int
-    reward: float
-    best: float
-    entropy: float
+    reward: float  # mean reward of a problem's on-policy samples, summed over problems
+    best: float  # best reward of a problem so far, summed over problems
+    entropy: float  # mean entropy of a problem's decisions in nats, summed over problems
 
     def __add__(self, other: "StepReport") -> "StepReport":
         return StepReport(
@@ -66,17 +57,14 @@ class Learner(Protocol):
     @property
     def module(self) -> "torch.nn.Module":
         """The parameters that are trained."""
-        ...
 
     @property
     def n_problems(self) -> int:
         """Number of training problems."""
-        ...
 
     @property
     def sizes(self) -> Longs:
         """Operators of each training problem; batches are made of problems of like sizes."""
-        ...
 
     def loss(self, rows: Longs, epoch: int, seed: int) -> "tuple[torch.Tensor, StepReport]":
         """Sample and reward these training problems, update their memories, return a loss.
@@ -84,23 +72,18 @@ class Learner(Protocol):
         The loss is a sum over the rows: training divides by the batch size. Epochs count from 0.
         All randomness comes from ``seed``.
         """
-        ...
 
     def validate(self, rows: Selection = ALL) -> Floats:
         """Reward of the greedy placement of these validation problems."""
-        ...
 
     def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
         """Memories of these training problems: all state besides the parameters."""
-        ...
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
         """Restore what `state` returned for these training problems, here or in another process."""
-        ...
 
     def spec(self) -> dict[str, Any]:
         """Facts that placing needs besides the weights, for JSON: ``config`` and ``features``.
 
         ``features`` holds ``names``, and ``mean`` and ``std`` of the training set.
         """
-        ...

@@ -4,9 +4,9 @@ Needs neither torch nor numba.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, wraps
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 from numpy.typing import NDArray
 
@@ -18,6 +18,7 @@ from streamplace.model.messages import quoted
 
 C = TypeVar("C", bound=Config)
 T = TypeVar("T")
+Arguments = TypeVarTuple("Arguments")
 
 MODEL_FOLDERS = (Path(__file__).parent / "models", Path(__file__).parents[1] / "papers")
 """Folders whose sub-folders hold the weights that come with streamplace."""
@@ -36,13 +37,15 @@ def shipped(name: str) -> Path:
     return path
 
 
-def loaded(path: Path, read: Callable[..., T], *arguments: object) -> T:
-    """Return ``read(path, *arguments)``, cached until the file changes.
+def loaded(read: Callable[[Path, *Arguments], T]) -> Callable[[Path, *Arguments], T]:
+    """Let a function read a file again only if it changes; its other arguments are hashable."""
 
-    The arguments are hashable.
-    """
-    result: T = _loaded(read, arguments, *stamped(path))
-    return result
+    @wraps(read)
+    def loading(path: Path, *arguments: *Arguments) -> T:
+        result: T = _loaded(read, arguments, *stamped(path))
+        return result
+
+    return loading
 
 
 @lru_cache(maxsize=32)
@@ -55,28 +58,25 @@ def _loaded(
 def read_model(
     path: Path, model: str, config: type[C], features: Sequence[str] | None = None
 ) -> tuple[Weights, C, str]:
-    """Weights of a model, its options, and how errors name the file.
-
-    Parameters
-    ----------
-    features
-        Names of the features that the weights must have been trained on, if that matters.
-    """
+    """Weights of a model, trained on these features; its options; how errors name the file."""
     weights, where = read_weights(path, model=model, features=features), spot(path)
     options: C = parsed(config, weights.document["config"], f"{where}: config")
     return weights, options, where
 
 
 def check_shapes(
-    tensors: Mapping[str, NDArray[Any]], wanted: Mapping[str, tuple[int, ...]], where: str
+    tensors: Mapping[str, NDArray[Any]],
+    wanted: Mapping[str, tuple[int, ...]],
+    where: str,
+    remedy: str = REMEDY,
 ) -> None:
     """Raise FormatError unless these are the parameters wanted; ``where`` names the file."""
     for name in sorted({*wanted, *tensors}):
         if name not in wanted or name not in tensors:
             fault = "lacks" if name in wanted else "holds an unknown"
-            raise FormatError(f"{where}: {fault} parameter {quoted(name)}; {REMEDY}")
+            raise FormatError(f"{where}: {fault} parameter {quoted(name)}; {remedy}")
         if tensors[name].shape != wanted[name]:
             raise FormatError(
                 f"{where}: parameter {quoted(name)} is {tensors[name].shape}, not {wanted[name]}; "
-                f"{REMEDY}"
+                f"{remedy}"
             )

@@ -8,9 +8,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from streamplace.errors import FormatError
+from streamplace.learn.loading import check_shapes
 from streamplace.model.messages import quoted
 
 Arrays = dict[str, NDArray[Any]]
+REMEDY = "name weights that were trained with the same options of the model"
 
 
 def array_of(tensor: Tensor) -> NDArray[Any]:
@@ -33,19 +35,24 @@ def put_arrays(module: torch.nn.Module, arrays: Mapping[str, NDArray[Any]], wher
 def check_arrays(module: torch.nn.Module, arrays: Mapping[str, NDArray[Any]], where: str) -> None:
     """Raise FormatError unless these are the parameters and buffers of a module."""
     wanted = module.state_dict()
-    for name in sorted({*wanted, *arrays}):
-        if name not in wanted or name not in arrays:
-            fault = "lacks" if name in wanted else "holds an unknown"
-            raise FormatError(f"{where}: {fault} parameter {quoted(name)}; {_REMEDY}")
-        if tuple(wanted[name].shape) != arrays[name].shape:
+    shapes = {name: tuple(tensor.shape) for name, tensor in wanted.items()}
+    check_shapes(arrays, shapes, where, REMEDY)
+    for name, array in arrays.items():
+        if str(wanted[name].dtype) != f"torch.{array.dtype}":
             raise FormatError(
-                f"{where}: parameter {quoted(name)} is {arrays[name].shape}, not "
-                f"{tuple(wanted[name].shape)}; {_REMEDY}"
+                f"{where}: parameter {quoted(name)} is of type {array.dtype}; {REMEDY}"
             )
-        if str(wanted[name].dtype) != f"torch.{arrays[name].dtype}":
-            raise FormatError(
-                f"{where}: parameter {quoted(name)} is of type {arrays[name].dtype}; {_REMEDY}"
-            )
+
+
+def prefixed(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
+    """Arrays with a prefix before their names."""
+    return {f"{prefix}/{name}": array for name, array in arrays.items()}
+
+
+def without_prefix(prefix: str, arrays: Mapping[str, NDArray[Any]]) -> Arrays:
+    """Arrays whose names have a prefix, which is taken off."""
+    start = f"{prefix}/"
+    return {n.removeprefix(start): a for n, a in arrays.items() if n.startswith(start)}
 
 
 def normal(rows: int, columns: int) -> torch.nn.Parameter:
@@ -68,6 +75,3 @@ def fill(module: torch.nn.Module, arrays: Mapping[str, NDArray[Any]], where: str
         values[name] = torch.empty(given.shape, dtype=given.dtype).copy_(given)
     module.load_state_dict(values, assign=True)
     module.eval()
-
-
-_REMEDY = "name weights that were trained with the same options of the model"

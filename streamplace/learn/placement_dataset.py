@@ -91,7 +91,6 @@ class PlacementDataset(InMemoryDataset):  # type: ignore[misc]  # Any to the typ
 def _problems(
     source: str | Path | Iterable[StreamGraph | Problem], split: str | None, cluster: Cluster | None
 ) -> Iterator[Problem]:
-    """Problems of a file or of an iterable that belong to a split."""
     if isinstance(source, str | Path):
         yield from DataSet(Path(source), split, reader=Reader(cluster))
         return

@@ -24,20 +24,13 @@ class PolicyLearner(ABC, Generic[C]):
 
     Policies differ in how placements are sampled and learned from (`loss`), in how the policy is
     validated (`judged`), and in its features (`features`).
-
-    Attributes
-    ----------
-    reward
-        Reward of placements by the task's objective.
-    memories
-        Memories of the training problems.
     """
 
     def __init__(self, task: LearningTask, config: C, module: torch.nn.Module) -> None:
         self.task, self.config = task, config
         self.reward: Reward = reward_of(task.objective, task.reward)
         self.module: torch.nn.Module = module.to(task.device)
-        self.memories: Sequence[ProblemMemory] = ()
+        self.memories: Sequence[ProblemMemory] = ()  # of the training problems
 
     @abstractmethod
     def loss(self, rows: Longs, epoch: int, seed: int) -> tuple[torch.Tensor, StepReport]:

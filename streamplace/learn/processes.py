@@ -20,6 +20,7 @@ import torch
 
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.learn.learner import Learner
+from streamplace.learn.parameters import prefixed, without_prefix
 from streamplace.learn.shards import (
     Arrays,
     BatchShard,
@@ -105,10 +106,8 @@ def joined() -> Iterator[Workers]:
         dist.destroy_process_group()
 
 
-class ProcessWorkers:
+class ProcessWorkers(Workers):
     """One of the processes."""
-
-    on: str | None = None
 
     def __init__(self, store: Any, rank: int, size: int) -> None:
         self._store, self._rank, self._size = store, rank, size
@@ -189,7 +188,6 @@ class ProcessWorkers:
         return parts
 
     def _judged(self, lost: Lost) -> BaseException:
-        """Why a process is lost."""
         time.sleep(GRACE_S)
         if self._is_orphan:
             return self._orphaned()
@@ -256,23 +254,23 @@ class ProcessGradientWorkers:
         gradients = self._threads.gradients([shards[i] for i in mine])
         sent: dict[str, Any] = {}
         for i, gradient in zip(mine, gradients, strict=True):
-            sent |= _under(f"{i}", packed_gradient(gradient))
-            sent |= _under(f"{i}/state", self._learner.state(shards[i].rows))
+            sent |= prefixed(f"{i}", packed_gradient(gradient))
+            sent |= prefixed(f"{i}/state", self._learner.state(shards[i].rows))
         received = unpacked(
             self._workers.met(packed(sent), lambda parts: _summed(parts, len(shards)))
         )
         for i, shard in enumerate(shards):
             if i not in mine:
-                self._learner.restore(_of(f"{i}/state", received), shard.rows)
+                self._learner.restore(without_prefix(f"{i}/state", received), shard.rows)
         device = next(self._learner.module.parameters()).device
-        return gradient_from(_of("sum", received), device)
+        return gradient_from(without_prefix("sum", received), device)
 
     def values(self, parts: Sequence[Longs]) -> Floats:
         """Values of all validation problems."""
         mine = self._workers.mine(len(parts))
         values_of = self._threads.values_of([parts[i] for i in mine])
         sent = packed({str(i): values for i, values in zip(mine, values_of, strict=True)})
-        received = unpacked(self._workers.met(sent, _united))
+        received = unpacked(self._workers.met(sent, lambda parts: packed(_united(parts))))
         return gathered(parts, [received[str(i)] for i in range(len(parts))])
 
 
@@ -291,30 +289,16 @@ def _key(rank: int) -> str:
     return f"{ENDED}/{rank}"
 
 
-def _united(parts: list[bytes]) -> bytes:
-    combined: dict[str, Any] = {}
-    for part in parts:
-        combined |= unpacked(part)
-    return packed(combined)
+def _united(parts: list[bytes]) -> dict[str, Any]:
+    return {name: array for part in parts for name, array in unpacked(part).items()}
 
 
 def _summed(parts: list[bytes], count: int) -> bytes:
     """Sum of the gradients of all shards, and the memories of each."""
-    combined: dict[str, Any] = {}
-    for part in parts:
-        combined |= unpacked(part)
-    total = summed(gradient_from(_of(f"{i}", combined), "cpu") for i in range(count))
+    combined = _united(parts)
+    total = summed(gradient_from(without_prefix(f"{i}", combined), "cpu") for i in range(count))
     memories = {name: array for name, array in combined.items() if name.split("/")[1] == "state"}
-    return packed({**memories, **_under("sum", packed_gradient(total))})
-
-
-def _under(prefix: str, arrays: Arrays) -> dict[str, Any]:
-    return {f"{prefix}/{name}": array for name, array in arrays.items()}
-
-
-def _of(prefix: str, arrays: Arrays) -> dict[str, Any]:
-    start = f"{prefix}/"
-    return {n.removeprefix(start): a for n, a in arrays.items() if n.startswith(start)}
+    return packed({**memories, **prefixed("sum", packed_gradient(total))})
 
 
 def _send(content: bytes, rank: int) -> None:

@@ -55,11 +55,9 @@ class Allocator(Protocol):
 
     def place_many(self, problems: Sequence[Problem]) -> list[Placement]:
         """Place every problem greedily."""
-        ...
 
     def sampled(self, problem: Problem, samples: int, seed: int) -> Ints:
         """Legal placements [S, N] of one problem, drawn from the policy."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,19 +57,11 @@ def _is_rate(objective: Objective) -> bool:
     return objective.kind == "rate" and objective.usual
 
 
-def costs_of(objective: str, judge: str | Measure) -> Reward:
-    """Costs of placements for an objective: lower is better.
-
-    They are multiples of the problem's yardstick, as in `reward_of`, but not limited to 0…1.
-    """
-    reward = reward_of(objective, judge)
-    if isinstance(reward, Relative):
-        return reward.costs
-    return lambda problem, placements: -reward(problem, placements)
-
-
 def judge_of(objective: str, judge: str | Measure) -> Judge:
-    """Reward and costs of the same placements, as of `reward_of` and `costs_of`."""
+    """Reward of placements as of `reward_of`, and their costs: lower is better.
+
+    Costs are multiples of the problem's yardstick, not limited to 0…1.
+    """
     reward = reward_of(objective, judge)
     if isinstance(reward, Relative):
         return reward.both
@@ -129,12 +121,8 @@ class Relative:
         """Rewards of a batch."""
         return self.both(problem, placements)[0]
 
-    def costs(self, problem: Problem, placements: NDArray[np.int32]) -> Rewards:
-        """Values of a batch as multiples of the yardstick; negative if more is better."""
-        return self.both(problem, placements)[1]
-
     def both(self, problem: Problem, placements: NDArray[np.int32]) -> tuple[Rewards, Rewards]:
-        """Rewards and costs of a batch."""
+        """Rewards of a batch, and its values in yardsticks, negative if more is better."""
         values = np.asarray(self._objective.values(problem, placements), np.float64)
         return self.rewards(problem, values), self._costs(problem, values)
 

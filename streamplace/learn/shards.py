@@ -51,11 +51,7 @@ class Gradient:
 
 
 def seed_of(seed: int, *place: int) -> int:
-    """Seed of a position in a run: another position or another run has another seed.
-
-    >>> seed_of(0, 1, 2) == seed_of(0, 1, 2), seed_of(0, 1) == seed_of(0, 1, 0)
-    (True, False)
-    """
+    """Seed of a position in a run: another position or another run has another seed."""
     words = np.random.SeedSequence(seed, spawn_key=place).generate_state(1, np.uint64)
     return int(words[0] >> np.uint64(1))
 

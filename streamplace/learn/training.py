@@ -124,7 +124,6 @@ class TrainingLoop:
 
     @property
     def _is_trained(self) -> bool:
-        """Whether training begins from trained weights."""
         return self._settings["start"] is not None
 
     @property
@@ -212,7 +211,6 @@ class TrainingLoop:
         return gradient.report, np.array([gradient.loss, norm])
 
     def _rate(self, epoch: int, step: int) -> float:
-        """Learning rate of a step, between the initial and the final one."""
         config = self.config
         done = (epoch * self.n_steps + step) / max(1, config.epochs * self.n_steps - 1)
         share = 1 - done if config.decay == "linear" else 0.5 * (1 + math.cos(math.pi * done))

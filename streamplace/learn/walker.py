@@ -3,6 +3,7 @@
 A walker moves from placement to placement on one problem, with trained weights.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
@@ -25,25 +26,33 @@ class Walked(NamedTuple):
     record: Any
 
 
-class Walker(Protocol):
+class Walker(ABC):
     """A policy with fixed weights, on one problem."""
 
     @property
+    @abstractmethod
     def length(self) -> int:
         """Steps of a whole walk, at most `STEPS_PER_OPERATOR` for each."""
-        ...
 
+    @abstractmethod
     def begin(self, place: Ints) -> None:
         """Start a walk at a legal placement [N]."""
-        ...
+
+    @abstractmethod
+    def walked(self, uniform: Floats, *, recorded: int) -> Walked:
+        """Take T steps, drawn with numbers [T] in [0, 1), and record the inputs of the first ones.
+
+        Below 0 the likeliest choice is taken. All placements are legal.
+        """
 
     def go(self, uniform: Floats) -> Ints:
-        """Take T steps, drawn with numbers [T] in [0, 1); return the legal placements [T, N]."""
-        ...
+        """Placements [T, N] after each of T steps, nothing recorded."""
+        return self.walked(uniform, recorded=0).places
 
     def recorded(self, place: Ints, uniform: Floats) -> Walked:
         """Walk from a placement and record the inputs of every step."""
-        ...
+        self.begin(place)
+        return self.walked(uniform, recorded=len(uniform))
 
 
 def walks(
@@ -60,4 +69,3 @@ class Improver(Protocol):
 
     def on(self, problem: Problem) -> Walker:
         """Return the policy on one problem."""
-        ...

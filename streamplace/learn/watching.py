@@ -1,4 +1,4 @@
-"""Watchers of a training: their contract, TensorBoard's log, and none."""
+"""Watchers of a training: their contract, TensorBoard's log, and several together."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -24,42 +24,26 @@ TAGS = {
 
 
 class Watcher(Protocol):
-    """Is called as training proceeds."""
+    """Is called as training proceeds; does nothing unless a method is overridden."""
 
     def begin(self, history: History, epochs: int, steps: int) -> None:
         """Training of so many epochs of so many steps begins, or goes on after a history."""
-        ...
+        return
 
     def step(self, epoch: int, report: StepReport) -> None:
         """One more step of an epoch (counted from 1) is complete."""
-        ...
+        return
 
     def epoch(self, history: History) -> None:
         """One more epoch is complete, the last of the history."""
-        ...
+        return
 
     def end(self) -> None:
         """Training ends, for whatever reason."""
-        ...
+        return
 
 
-class NullWatcher:
-    """Ignores everything."""
-
-    def begin(self, history: History, epochs: int, steps: int) -> None:
-        """Do nothing."""
-
-    def step(self, epoch: int, report: StepReport) -> None:
-        """Do nothing."""
-
-    def epoch(self, history: History) -> None:
-        """Do nothing."""
-
-    def end(self) -> None:
-        """Do nothing."""
-
-
-class TensorBoardWatcher(NullWatcher):
+class TensorBoardWatcher(Watcher):
     """Writes TensorBoard's event file; a resumed run writes it again, without gaps."""
 
     def __init__(self, folder: Path) -> None:
@@ -97,7 +81,7 @@ class TensorBoardWatcher(NullWatcher):
                 self._writer.add_scalar(tag, value, epoch.epoch)
 
 
-class WatcherList(NullWatcher):
+class WatcherList(Watcher):
     """Forwards everything to several watchers."""
 
     def __init__(self, *watchers: Watcher) -> None:

@@ -6,6 +6,7 @@ order, so the bits are the same for any number of workers.
 """
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
@@ -25,46 +26,35 @@ class GradientWorkers(Protocol):
 
     def gradient(self, shards: Sequence[BatchShard]) -> Gradient:
         """Sum of the shards' gradients; the learner's memories then include those of all shards."""
-        ...
 
     def values(self, parts: Sequence[Longs]) -> Floats:
         """Values of all validation problems, which were dealt to parts."""
-        ...
 
 
-class Workers(Protocol):
-    """Processes that train together."""
+class Workers(ABC):
+    """Processes that train together; one, which leads, unless a subclass says otherwise."""
+
+    on: str | None = None
+    """Address of the Ray that solves problems before training, None for this machine."""
 
     @property
     def leads(self) -> bool:
         """Whether this is the process that writes files and messages."""
-        ...
-
-    @property
-    def on(self) -> str | None:
-        """Address of the Ray that solves problems before training, None for this machine."""
-        ...
+        return True
 
     def shared(self, make: Callable[[], Arrays]) -> Arrays:
         """Return the result of the leading process to every process."""
-        ...
+        return make()
 
+    @abstractmethod
     def gradient_workers(
         self, learner: Learner, make: Callable[[], Learner], device: str
     ) -> AbstractContextManager[GradientWorkers]:
         """Provide workers for a learner that ``make`` built, until training ends."""
-        ...
 
 
-class LocalWorkers:
+class LocalWorkers(Workers):
     """One process, on all its cores."""
-
-    leads = True
-    on: str | None = None
-
-    def shared(self, make: Callable[[], Arrays]) -> Arrays:
-        """Call ``make``."""
-        return make()
 
     @contextmanager
     def gradient_workers(

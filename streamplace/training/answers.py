@@ -28,28 +28,14 @@ EVALUATIONS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Results of the model and of other placers on the same problems.
-
-    Attributes
-    ----------
-    held_out
-        Whether the problems were held out; otherwise the model was trained on them.
-    problems
-        Number of problems that were placed.
-    total
-        Number of problems that were held out, or trained on.
-    reference
-        Placer that the others are compared with: METIS, or HEFT for one pass.
-    rows
-        Row of a table by placer.
-    """
+    """Results of the model and of other placers on the same problems."""
 
     objective: Objective
-    held_out: bool
-    problems: int
-    total: int
-    reference: str
-    rows: dict[str, Row]
+    held_out: bool  # whether the problems were held out; otherwise the model was trained on them
+    problems: int  # number of problems that were placed
+    total: int  # number of problems that were held out, or trained on
+    reference: str  # placer that the others are compared with: METIS, or HEFT for one pass
+    rows: dict[str, Row]  # row of a table by placer
 
 
 def answers_of(trained: Trained, track: Track = untracked) -> Answers | None:
@@ -57,11 +43,6 @@ def answers_of(trained: Trained, track: Track = untracked) -> Answers | None:
 
     At most twenty problems are placed, and fewer if that takes more than half a minute. None if no
     placer has the name of the model.
-
-    Parameters
-    ----------
-    track
-        Shows progress.
     """
     if trained.model not in PLACERS:
         return None
@@ -99,7 +80,6 @@ def _without_search(trained: Trained) -> dict[str, tuple[Placer, Budget]]:
 def _records(
     problem: Problem, objective: Objective, placers: dict[str, tuple[Placer, Budget]], seed: int
 ) -> Iterator[Record]:
-    """The results of all placers on one problem."""
     digest = problem_hash(problem)
     for name, (placer, budget) in placers.items():
         try:

@@ -8,7 +8,7 @@ import numpy as np
 from streamplace.drawing.charts import finish
 from streamplace.drawing.figures import BLUE, GREY, ORANGE, new_figure, save
 from streamplace.learn.history import History
-from streamplace.learn.watching import NullWatcher
+from streamplace.learn.watching import Watcher
 from streamplace.model.arrays import Floats
 from streamplace.objectives.registry import DEFAULT, named_objective
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class CurveFile(NullWatcher):
+class CurveFile(Watcher):
     """Draws the learning curve into a file when training ends, also after an error."""
 
     def __init__(self, path: Path, optima: Floats, objective: str = DEFAULT) -> None:

@@ -23,23 +23,17 @@ from streamplace.learn.shards import (
     summed,
 )
 from streamplace.learn.threads import one_thread
+from streamplace.learn.workers import Workers
 from streamplace.model.arrays import Floats, Longs
 
 Make = Callable[[], Learner]
 
 
-class RayWorkers:
+class RayWorkers(Workers):
     """One process, which leads, and the workers of a Ray cluster."""
 
-    leads = True
-
     def __init__(self, on: str) -> None:
-        self.on: str | None = on
-        self._address = on
-
-    def shared(self, make: Callable[[], Arrays]) -> Arrays:
-        """Call ``make``."""
-        return make()
+        self.on = self._address = on
 
     @contextmanager
     def gradient_workers(

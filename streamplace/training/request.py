@@ -25,45 +25,22 @@ SHIPPED = "shipped"
 
 @dataclass(frozen=True, slots=True)
 class TrainRequest:
-    """A training as it was asked for, from the command line or from Python.
-
-    Attributes
-    ----------
-    folder
-        Folder of the run: weights, checkpoint, history and curve.
-    rates
-        Total source rates: a problem at two rates counts as two. Empty for every graph's own rate.
-    objective
-        Objective by name. `streamplace.learn.reward` turns its values into rewards.
-    config
-        TOML file that changes options of the preset.
-    epochs
-        Number of epochs; None for the preset's.
-    reward
-        Judge of sampled placements: the ``steady`` state, the queueing ``engine``, ``ray``, which
-        measures passes (`streamplace.engines.ray.passes`), or a function that measures them.
-    start
-        Weights file to begin from, or ``shipped`` for the weights that come with streamplace.
-    resume
-        Whether to continue the run in the folder; all other values must then be as they were.
-    command
-        Command that the user typed; it is recorded in the weights file.
-    """
+    """A training as it was asked for, from the command line or from Python."""
 
     model: str
     problems: tuple[Problem, ...]
-    folder: Path
-    rates: tuple[float, ...] = ()
+    folder: Path  # folder of the run: weights, checkpoint, history and curve
+    rates: tuple[float, ...] = ()  # of the sources: a problem at two counts as two; empty: its own
     preset: str = PRESET
-    config: Path | None = None
-    epochs: int | None = None
+    config: Path | None = None  # TOML file that changes options of the preset
+    epochs: int | None = None  # number of epochs; None for the preset's
     device: str = "cpu"
-    objective: str = DEFAULT
-    reward: "str | Measure" = "steady"
+    objective: str = DEFAULT  # by name; `streamplace.learn.reward` makes rewards of its values
+    reward: "str | Measure" = "steady"  # ``ray`` measures passes, as does a function
     seed: int = 0
-    start: str | None = None
-    resume: bool = False
-    command: str = ""
+    start: str | None = None  # weights file, or ``shipped``
+    resume: bool = False  # all other values must then be as they were
+    command: str = ""  # command that the user typed; it is recorded in the weights file
 
     def __post_init__(self) -> None:
         if isinstance(self.reward, str):

@@ -118,13 +118,7 @@ def check_no_run(folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingRun:
-    """A request with everything read and checked.
-
-    Attributes
-    ----------
-    settings
-        Values that a resumed run must share with this one; fit for JSON.
-    """
+    """A request with everything read and checked."""
 
     request: TrainRequest
     model: "LearnedModel"
@@ -133,7 +127,7 @@ class TrainingRun:
     preset: "Preset"
     training: tuple[Problem, ...]
     validation: tuple[Problem, ...]
-    settings: dict[str, Any]
+    settings: dict[str, Any]  # values that a resumed run must share with this one; fit for JSON
 
     @classmethod
     def of(cls, request: TrainRequest, workers: "Workers") -> "TrainingRun":
@@ -260,18 +254,17 @@ class TrainingRun:
 
     def _watcher(self, optima: Floats, watcher: "Watcher | None") -> "Watcher":
         """TensorBoard, the curve and the caller's watcher; only the leading process has any."""
-        from streamplace.learn.watching import NullWatcher, TensorBoardWatcher, WatcherList
+        from streamplace.learn.watching import TensorBoardWatcher, WatcherList
         from streamplace.training.curve import CurveFile
 
         if not self.workers.leads:
-            return NullWatcher()
+            return WatcherList()
         folder = self.request.folder
         board = TensorBoardWatcher(folder / "tensorboard")
         curve = CurveFile(folder / "curve.png", optima, self.request.objective)
-        return WatcherList(board, curve, watcher or NullWatcher())
+        return WatcherList(board, curve, *([watcher] if watcher else []))
 
     def _judge(self) -> "AbstractContextManager[str | Measure]":
-        """The judge of sampled placements, open until training ends."""
         if self.request.reward != REAL:
             return nullcontext(self.request.reward)
         from streamplace.engines.ray.passes import RayPasses
@@ -281,7 +274,6 @@ class TrainingRun:
         return RayPasses([*self.training, *self.validation])
 
     def _task(self, solved: "Arrays", judge: "str | Measure") -> "LearningTask":
-        """The task of the learner: its problems, targets and reward."""
         from streamplace.learn.registry import LearningTask
 
         targets = tuple(solved.get(str(i)) for i in range(len(self.training)))

@@ -74,7 +74,6 @@ class Solver:
         )
 
     def _better(self, record: Record, other: Record) -> bool:
-        """Whether a record has a better value than another, or the other has none."""
         if record.value is None or other.value is None:
             return other.value is None
         return named_objective(self.request.objective).better(record.value, other.value)

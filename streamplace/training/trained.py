@@ -16,20 +16,12 @@ if TYPE_CHECKING:
 
 
 class HeldOut(NamedTuple):
-    """Results of weights on problems that were held out.
-
-    Attributes
-    ----------
-    of_optimum
-        Mean of reward / that of the optimum, over the problems with a proven optimum; None without.
-    proven
-        Number of these.
-    """
+    """Results of weights on problems that were held out."""
 
     problems: int
     mean: float
-    of_optimum: float | None
-    proven: int
+    of_optimum: float | None  # mean of reward / that of the optimum; None if none is proven
+    proven: int  # problems with a proven optimum
 
     @property
     def words(self) -> str:

@@ -32,7 +32,7 @@ from streamplace.learn.shards import (
 )
 from streamplace.learn.threads import one_thread
 from streamplace.learn.training import built
-from streamplace.learn.watching import NullWatcher
+from streamplace.learn.watching import Watcher
 from streamplace.learn.workers import LocalWorkers
 from streamplace.model import Cluster, Problem
 from streamplace.model.arrays import Floats, Longs
@@ -44,7 +44,7 @@ GRAPHS = [chain(2), chain(3), chain(5), diamond(), *(fork_join(n) for n in (1, 2
 RATES = (1e4, 2e4)
 
 
-class InterruptsEpoch(NullWatcher):
+class InterruptsEpoch(Watcher):
     """Presses Ctrl-C after the first step of an epoch."""
 
     def __init__(self, epoch: int) -> None:

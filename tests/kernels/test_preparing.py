@@ -13,8 +13,7 @@ import pytest
 
 from streamplace.cli.demo import write_files
 from streamplace.kernels import preparing
-from streamplace.kernels.child import DONE
-from streamplace.kernels.rehearsals import REHEARSALS
+from streamplace.kernels.rehearsals import DONE, REHEARSALS
 
 FIRST = """
 from streamplace.kernels.rehearsals import REHEARSALS

@@ -15,7 +15,7 @@ from streamplace.io.weights import read_tensors, read_weights
 from streamplace.learn.history import History
 from streamplace.learn.registry import LearningTask
 from streamplace.learn.shards import batches, dealt, seed_of
-from streamplace.learn.watching import NullWatcher
+from streamplace.learn.watching import Watcher
 from streamplace.model import StreamGraph
 from streamplace.training.trained import Trained
 
@@ -44,7 +44,7 @@ def same_weights(a: Path, b: Path) -> bool:
     return one.keys() == other.keys() and all((one[k] == other[k]).all() for k in one)
 
 
-class StopsAfter(NullWatcher):
+class StopsAfter(Watcher):
     """Presses Ctrl-C after a number of steps."""
 
     def __init__(self, steps: int) -> None:

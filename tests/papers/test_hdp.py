@@ -14,8 +14,8 @@ from streamplace.learn.constructive.learner import ConstructiveLearner
 from streamplace.learn.registry import LearningTask
 from streamplace.learn.threads import one_thread
 from streamplace.model import Problem
+from streamplace.papers.groups.placing import TraitPolicy
 from streamplace.papers.hdp.module import HdpModule
-from streamplace.papers.hdp.policy import HdpPolicy
 
 Floats = NDArray[np.float64]
 
@@ -100,7 +100,7 @@ def test_nodes_are_decided_about_in_the_order_asked_for() -> None:
         assert (drawn[:, label == group] == drawn[:, label == group][:, :1]).all()
 
 
-def learner(of: HdpPolicy, problems: tuple[Problem, ...], **changes: Any) -> ConstructiveLearner:
+def learner(of: TraitPolicy, problems: tuple[Problem, ...], **changes: Any) -> ConstructiveLearner:
     """A learner for the shortest pass."""
     task = LearningTask(problems, problems, seed=0, objective="makespan")
     return ConstructiveLearner(task, of.module.config.model_copy(update=changes), of)

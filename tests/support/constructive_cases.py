@@ -7,6 +7,7 @@ from problems import PROBLEMS, fork_join
 
 from streamplace.model import Problem
 from streamplace.papers.families.giph import Giph, giph
+from streamplace.papers.groups.placing import TraitPolicy
 from streamplace.papers.groups.traits import Traits
 from streamplace.papers.hdp import policy as hdp
 from streamplace.papers.hdp.options import HdpConfig
@@ -19,13 +20,13 @@ SMALL = Problem(fork_join(3), PROBLEMS["heterogeneous"].cluster)
 ALL = [PAPER, *(PROBLEMS[name] for name in NAMES)]
 
 
-def hdp_policy(problems: list[Problem] | None = None, **changes: Any) -> hdp.HdpPolicy:
+def hdp_policy(problems: list[Problem] | None = None, **changes: Any) -> TraitPolicy:
     """The RNN placer with parameters large enough to have opinions."""
     config = HdpConfig.model_validate({"width": 8, "embedding": 3, "devices": 24, **changes})
     return _strong(hdp, hdp.traits_of(problems or ALL, config), config)
 
 
-def hsdag_policy(problems: list[Problem] | None = None, **changes: Any) -> hsdag.HsdagPolicy:
+def hsdag_policy(problems: list[Problem] | None = None, **changes: Any) -> TraitPolicy:
     """HSDAG with parameters large enough to have opinions."""
     config = HsdagConfig.model_validate({"width": 8, "devices": 24, **changes})
     return _strong(hsdag, hsdag.traits_of(problems or ALL, config), config)

@@ -13,7 +13,7 @@ from problems import chain
 from streamplace.errors import SettingError
 from streamplace.io.weights import read_tensors
 from streamplace.learn.registry import MODELS
-from streamplace.learn.watching import NullWatcher
+from streamplace.learn.watching import Watcher
 from streamplace.model import Cluster, Problem
 from streamplace.training.ray_workers import RayWorkers
 from streamplace.training.request import TrainRequest
@@ -29,7 +29,7 @@ PROBLEMS = tuple(
 )
 
 
-class Removes(NullWatcher):
+class Removes(Watcher):
     """Removes a node of a cluster after the third step."""
 
     def __init__(self, cluster: Any, node: Any) -> None:

@@ -101,16 +101,7 @@ def more_than_others(values: Floats) -> Floats:
 def advantages(rewards: Floats, valid: Bools, baseline: Baseline, *, normalised: bool) -> Floats:
     """Weights (r - b) / S of the log-probabilities of the S valid samples of a problem; [G, S].
 
-    Parameters
-    ----------
-    normalised
-        Whether the differences are divided by their deviation.
-
-    Examples
-    --------
-    >>> rewards, valid = np.array([[0.2, 0.4, 0.9]]), np.array([[True, True, False]])
-    >>> advantages(rewards, valid, mean, normalised=False).round(3)
-    array([[-0.05,  0.05,  0.  ]])
+    If normalised, the differences are divided by their deviation.
     """
     count = valid.sum(axis=1, keepdims=True)
     advantage = np.where(valid, rewards - baseline(rewards, valid), 0.0)

@@ -20,23 +20,13 @@ class ProblemMemory(Protocol):
 
     def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
         """Arrays to save, of some problems."""
-        ...
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
         """Restore arrays that `state` returned."""
-        ...
 
 
 class RowMemory:
-    """Arrays by name with a row for every training problem.
-
-    Examples
-    --------
-    >>> memory = RowMemory({"best": np.zeros(3)})
-    >>> memory.restore({"best": np.array([0.5])}, np.array([1]))
-    >>> memory.arrays["best"].tolist()
-    [0.0, 0.5, 0.0]
-    """
+    """Arrays by name with a row for every training problem."""
 
     def __init__(self, arrays: dict[str, NDArray[Any]]) -> None:
         self.arrays = arrays
@@ -72,15 +62,6 @@ class PlacementMemory(RowMemory):
 
     Placements are canonical rows in operator order. Shapes: P problems, C places for each, N
     operators of the largest.
-
-    Examples
-    --------
-    >>> memory = PlacementMemory(problems=1, places=2, operators=3)
-    >>> memory.add(0, np.array([[0, 0], [0, 1], [0, 1]]), np.array([0.5, 0.9, 0.9]))
-    >>> memory.rewards.tolist()
-    [[0.9, 0.5]]
-    >>> memory.replay(0, most=2, threshold=0.8, operators=2)[0].tolist()
-    [[0, 1]]
     """
 
     def __init__(self, problems: int, places: int, operators: int) -> None:

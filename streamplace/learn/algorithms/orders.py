@@ -19,18 +19,7 @@ from streamplace.model.problem import Problem
 
 
 def decision_order(problem: Problem, name: str, rank: Longs | None = None) -> Longs:
-    """Operators [N] in the order of this name; ties go by rank [N], else by row.
-
-    Examples
-    --------
-    >>> from streamplace.model import Cluster, Operator, Stream, StreamGraph
-    >>> names = ["src", "a", "b", "sink"]
-    >>> ends = [("src", "a"), ("src", "b"), ("a", "sink"), ("b", "sink")]
-    >>> graph = StreamGraph.of("g", [Operator(v, rate=float(v == "src")) for v in names],
-    ...                        [Stream(*pair) for pair in ends])
-    >>> [names[v] for v in decision_order(Problem(graph, Cluster.uniform(2)), "dfs-preorder")]
-    ['src', 'a', 'sink', 'b']
-    """
+    """Operators [N] in the order of this name; ties go by rank [N], else by row."""
     if name not in ORDERS:
         raise SettingError(f"there is no order {quoted(name)}; choose one of {', '.join(ORDERS)}")
     if rank is None:
@@ -153,7 +142,6 @@ def _downstream(problem: Problem, rank: Longs) -> list[list[int]]:
 
 
 def _waiting(problem: Problem) -> list[int]:
-    """Streams into every operator."""
     counts: list[int] = np.bincount(problem.instance.target, minlength=problem.n_operators).tolist()
     return counts
 

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from streamplace.learn.algorithms.baselines import BASELINES, MovingAverage, advantages
-from streamplace.learn.constructive.options import ConstructiveConfig
+from streamplace.learn.constructive.options import ConstructiveConfig, MemoryConfig
 from streamplace.learn.constructive.policy import ConstructivePolicy, PreparedProblems
-from streamplace.learn.constructive.replay import Sampled, replay_of
+from streamplace.learn.constructive.replay import MemoryReplay, NoReplay, Sampled
 from streamplace.learn.learner import StepReport
 from streamplace.learn.policy_learner import PolicyLearner
 from streamplace.learn.registry import LearningTask
@@ -37,7 +37,11 @@ class ConstructiveLearner(PolicyLearner[ConstructiveConfig]):
     ) -> None:
         super().__init__(task, config, policy.module)
         self.policy = policy
-        self.replay = replay_of(task.training, self.reward, config)
+        self.replay = (
+            MemoryReplay(task.training, self.reward, config)
+            if isinstance(config, MemoryConfig)
+            else NoReplay(task.training, self.reward)
+        )
         self._average = MovingAverage(self.n_problems) if config.baseline == "moving" else None
         self.memories = (self.replay,) if self._average is None else (self.replay, self._average)
         self._training = policy.on(task.training)

@@ -1,6 +1,6 @@
 """Options of policies that build placements; light, so that the registry imports no torch."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -24,53 +24,28 @@ Trait = Literal["kind", "structure", "position", "neighbours", "output", "work"]
 class ConstructiveConfig(Config):
     """Options of learning from sampled placements."""
 
-    on_policy: Annotated[int, Field(ge=1, le=1024, description="samples per problem")] = 8
-    signal: Annotated[
-        Literal["reward", "root"],
-        Field(
-            description="signal to learn from: rewards, or minus the root of what they are the "
-            "inverse of, as a makespan is of its share of the bound"
-        ),
-    ] = "reward"
-    baseline: Annotated[
-        Literal["mean", "others", "moving", "none"],
-        Field(
-            description="baseline that rewards are compared with: the mean of all samples, of the "
-            "others, or a moving average of the problem's, nothing"
-        ),
-    ] = "mean"
-    normalised: Annotated[
-        bool, Field(description="divide advantages by their standard deviation")
-    ] = True
-    entropy: Annotated[float, Field(ge=0, le=10, description="entropy bonus per nat")] = 0.003
+    on_policy: int = Field(default=8, ge=1, le=1024)  # samples per problem
+    # signal to learn from: rewards, or minus the root of what they are the inverse of, as a
+    # makespan is of its share of the bound
+    signal: Literal["reward", "root"] = "reward"
+    # baseline that rewards are compared with: the mean of all samples, of the others, or a moving
+    # average of the problem's, nothing
+    baseline: Literal["mean", "others", "moving", "none"] = "mean"
+    normalised: bool = True  # divide advantages by their standard deviation
+    entropy: float = Field(default=0.003, ge=0, le=10)  # entropy bonus per nat
 
 
 class MemoryConfig(ConstructiveConfig):
     """Further options of a memory of good placements."""
 
-    replayed: Annotated[
-        int, Field(ge=0, le=1024, description="maximum number of replayed samples")
-    ] = 2
-    places: Annotated[
-        int, Field(ge=1, le=1024, description="number of placements in the memory of a problem")
-    ] = 8
-    threshold: Annotated[
-        float, Field(ge=0, le=1, description="minimum reward of replayed samples")
-    ] = 0.8
-    exploration: Annotated[
-        float, Field(ge=0, le=1e5, description="number of random samples in the first epoch")
-    ] = 256.0
-    exploration_decay: Annotated[
-        float, Field(ge=0, le=100, description="decay of the number of random samples, per epoch")
-    ] = 0.1
-    exploration_while_poor: Annotated[
-        int,
-        Field(
-            ge=0,
-            le=100_000,
-            description="number of random samples while no good placement is known",
-        ),
-    ] = 0
-    near: Annotated[
-        float, Field(ge=0, le=1, description="share of random samples near remembered placements")
-    ] = 0.0
+    replayed: int = Field(default=2, ge=0, le=1024)  # maximum number of replayed samples
+    places: int = Field(default=8, ge=1, le=1024)  # number of placements in the memory of a problem
+    threshold: float = Field(default=0.8, ge=0, le=1)  # minimum reward of replayed samples
+    # number of random samples in the first epoch
+    exploration: float = Field(default=256.0, ge=0, le=1e5)
+    # decay of the number of random samples, per epoch
+    exploration_decay: float = Field(default=0.1, ge=0, le=100)
+    # number of random samples while no good placement is known
+    exploration_while_poor: int = Field(default=0, ge=0, le=100_000)
+    # share of random samples near remembered placements
+    near: float = Field(default=0.0, ge=0, le=1)

@@ -1,9 +1,9 @@
-"""Contract of policies that build placements, with the learner and the placer.
+"""Policies that build placements: their contract with the learner, and placing by trained ones.
 
 Shapes: G problems of a batch, S samples of each, N operators of one problem.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,9 +12,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from streamplace.errors import SettingError
+from streamplace.errors import FormatError, SettingError
 from streamplace.learn.learner import ALL, Selection
+from streamplace.learn.threads import one_thread
 from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 
 Placements = NDArray[Any]
@@ -34,19 +36,15 @@ class EncodedBatch(Protocol):
     @property
     def orders(self) -> Sequence[Longs]:
         """Operators of each problem in the order of decision."""
-        ...
 
     def drawn(self, samples: int, generator: torch.Generator) -> list[Placements]:
         """Placements [S, N] of each problem; some may break constraints and need repair."""
-        ...
 
     def weights(self, samples: int) -> Floats:
         """Weights [S] of the samples of a problem in the loss."""
-        ...
 
     def likelihood(self, placements: Sequence[Placements]) -> Likelihood:
         """Likelihood of placements [≤ S, N] of each problem, with gradients."""
-        ...
 
 
 class PreparedProblems(Protocol):
@@ -54,11 +52,9 @@ class PreparedProblems(Protocol):
 
     def encoded(self, rows: Longs, rng: np.random.Generator) -> EncodedBatch:
         """Encode some of the problems with the present parameters, as in training."""
-        ...
 
     def greedy(self, rows: Selection = ALL) -> list[Ints]:
         """Likeliest placement [N] of some of the problems, legal."""
-        ...
 
 
 class ConstructivePolicy(Protocol):
@@ -67,15 +63,44 @@ class ConstructivePolicy(Protocol):
     @property
     def module(self) -> torch.nn.Module:
         """The parameters."""
-        ...
 
     def on(self, problems: Sequence[Problem]) -> PreparedProblems:
         """Prepare problems."""
-        ...
 
     def features(self) -> dict[str, Any]:
         """Features for JSON: ``names``, ``mean``, ``std``."""
-        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TrainedConstructor:
+    """A policy with trained weights; see `streamplace.learn.registry.Allocator`."""
+
+    policy: ConstructivePolicy
+
+    def place_many(self, problems: Sequence[Problem]) -> list[Placement]:
+        """Place every problem greedily."""
+        with one_thread():
+            rows = self.policy.on(problems).greedy()
+        return [p.placement(row) for p, row in zip(problems, rows, strict=True)]
+
+    def sampled(self, problem: Problem, samples: int, seed: int) -> Ints:
+        """Legal placements [S, N] of one problem, drawn from the policy."""
+        generator = torch.Generator().manual_seed(seed % 2**63)
+        with one_thread(), torch.no_grad():
+            batch = self.policy.on([problem]).encoded(np.array([0]), np.random.default_rng(seed))
+            drawn = batch.drawn(samples, generator)[0]
+        return problem.repaired(drawn[:samples].astype(np.int32))
+
+
+def scale_of(document: Mapping[str, Any], size: int, where: str) -> tuple[Floats, Floats]:
+    """Mean and deviation of so many features in a weights file, which errors call ``where``."""
+    try:
+        mean, std = (np.array(document[key], np.float64) for key in ("mean", "std"))
+    except (KeyError, ValueError, TypeError):
+        mean = std = np.empty(0)
+    if not (mean.shape == std.shape == (size,) and (std > 0).all()):
+        raise FormatError(f"{where}: lacks a mean and std for every feature; fetch it again")
+    return mean, std
 
 
 def check_devices(problem: Problem, most: int) -> None:

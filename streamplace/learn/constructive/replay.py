@@ -3,15 +3,15 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from streamsim.canonical import canonical
 
 from streamplace.errors import FormatError
-from streamplace.learn.algorithms.memory import BestRewards, PlacementMemory, ProblemMemory
-from streamplace.learn.constructive.options import ConstructiveConfig, MemoryConfig
+from streamplace.learn.algorithms.memory import BestRewards, PlacementMemory
+from streamplace.learn.constructive.options import MemoryConfig
 from streamplace.learn.constructive.policy import Placements
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.reward import Reward
@@ -26,29 +26,6 @@ class Sampled:
 
     placements: Placements
     rewards: Floats
-
-
-class SampleReplay(ProblemMemory, Protocol):
-    """Samples to learn from, and the best reward met of every training problem."""
-
-    def samples(
-        self, row: int, order: Longs, drawn: Placements, epoch: int, rng: np.random.Generator
-    ) -> Sampled:
-        """Reward the samples of a problem, and add replayed ones."""
-        ...
-
-    def best(self, row: int) -> float:
-        """Best reward of a problem so far."""
-        ...
-
-
-def replay_of(
-    problems: Sequence[Problem], reward: Reward, config: ConstructiveConfig
-) -> SampleReplay:
-    """A memory if the options have one, else none."""
-    if isinstance(config, MemoryConfig):
-        return MemoryReplay(problems, reward, config)
-    return NoReplay(problems, reward)
 
 
 class NoReplay(BestRewards):
@@ -71,13 +48,13 @@ class NoReplay(BestRewards):
         return float(self.rewards[row])
 
 
-class MemoryReplay:
+class MemoryReplay(PlacementMemory):
     """A memory of good placements that are replayed, fed by random ones, too (DREAM §3.3)."""
 
     def __init__(self, problems: Sequence[Problem], reward: Reward, config: MemoryConfig) -> None:
-        self._problems, self._reward, self._config = problems, reward, config
         most = max(problem.n_operators for problem in problems)
-        self.memory = PlacementMemory(len(problems), config.places, most)
+        super().__init__(len(problems), config.places, most)
+        self._problems, self._reward, self._config = problems, reward, config
         self._devices = np.array([problem.n_devices for problem in problems])
 
     def samples(
@@ -87,17 +64,9 @@ class MemoryReplay:
         config = self._config
         rewards = self._remember(row, drawn)
         self._explore(row, order, epoch, rng)
-        replayed, again = self.memory.replay(row, config.replayed, config.threshold, len(order))
+        replayed, again = self.replay(row, config.replayed, config.threshold, len(order))
         placements = canonical_along(self._problems[row], order, replayed)
         return Sampled(np.concatenate([drawn, placements]), np.concatenate([rewards, again]))
-
-    def best(self, row: int) -> float:
-        """Best reward remembered."""
-        return self.memory.best(row)
-
-    def state(self, rows: Selection = ALL) -> dict[str, NDArray[Any]]:
-        """Memories."""
-        return self.memory.state(rows)
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
         """Restore the memories."""
@@ -105,19 +74,19 @@ class MemoryReplay:
         fits = len(placements) == len(most) and placements.ndim == 3
         if not fits or (placements < 0).any() or (placements >= most).any():
             raise FormatError("the checkpoint: its memory belongs to other problems; train again")
-        self.memory.restore(state, rows)
+        super().restore(state, rows)
 
     def _explore(self, row: int, order: Longs, epoch: int, rng: np.random.Generator) -> None:
         """Put random samples into a memory, more while no good placement is known."""
         config, problem = self._config, self._problems[row]
         size = exploration(config.exploration, config.exploration_decay, epoch)
-        if self.memory.best(row) < config.threshold:
+        if self.best(row) < config.threshold:
             size = max(size, config.exploration_while_poor)
         near = round(config.near * size)
         if size > near:
             self._remember(row, random_placements(problem, size - near, rng))
         if near:
-            remembered = self.memory.placements[row, self.memory.rewards[row] >= 0, : len(order)]
+            remembered = self.placements[row, self.rewards[row] >= 0, : len(order)]
             bases = remembered[rng.integers(len(remembered), size=near)]
             self._remember(row, neighbours(problem, order, bases, rng))
 
@@ -125,9 +94,9 @@ class MemoryReplay:
         """Rewards [S] of placements [S, N]; the good ones are remembered."""
         problem = self._problems[row]
         legal, rewards = rewarded(problem, self._reward, placements)
-        good = rewards > self.memory.rewards[row, -1]
+        good = rewards > self.rewards[row, -1]
         if good.any():
-            self.memory.add(row, problem.canonical(legal[good]), rewards[good])
+            self.add(row, problem.canonical(legal[good]), rewards[good])
         return rewards
 
 

@@ -1,6 +1,5 @@
-"""Doppler: two policies in turn, one for which task comes next, one for where it goes.
+"""Doppler: two policies in turn, one for the next task and one for its device (Yao et al. 2025).
 
-After Yao et al. (2025). `features` are computed before the first decision, `episode` decides task
-by task, `module` holds the networks in torch, `policy` combines them. Messages pass once per
-episode: only five numbers about every device change from step to step, so a step needs no torch.
+Messages pass once per episode: only five numbers about every device change from step to step, so a
+step needs no torch.
 """

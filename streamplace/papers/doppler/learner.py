@@ -20,11 +20,11 @@ from streamplace.learn.learner import ALL, Selection, StepReport
 from streamplace.learn.policy_learner import PolicyLearner
 from streamplace.learn.registry import LearningTask
 from streamplace.learn.reward import judge_of
-from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.model.arrays import Floats, Longs
 from streamplace.model.problem import Problem
-from streamplace.papers.doppler.episode import EpisodeRecord, new_record
+from streamplace.papers.doppler.episode import new_record
 from streamplace.papers.doppler.features import FEATURES
-from streamplace.papers.doppler.module import DopplerModule, NetworkOutputs, choices
+from streamplace.papers.doppler.module import DopplerModule, choices
 from streamplace.papers.doppler.options import DopplerConfig
 from streamplace.papers.doppler.policy import PreparedProblem, numbers_of
 
@@ -98,24 +98,14 @@ class DopplerLearner(PolicyLearner[DopplerConfig]):
         remaining = 1.0 - (epoch - self._imitation) / self.config.exploring
         return self.config.exploration * max(remaining, 0.0)
 
-    def _ran(
-        self, prepared: PreparedProblem, epoch: int, rng: np.random.Generator, *, taught: bool
-    ) -> tuple[NetworkOutputs, EpisodeRecord, Ints]:
-        """Episodes of a problem: network outputs, record and placements."""
-        config = self.config
-        outputs, record = (
-            prepared.outputs(self._networks),
-            new_record(prepared.features, config.episodes),
-        )
-        shape = (config.episodes, prepared.problem.n_operators, 2)
-        numbers = numbers_of(rng, shape, config, self._exploration(epoch))
-        return outputs, record, prepared.run(outputs, config, numbers, record, taught=taught)
-
     def _loss(self, row: int, epoch: int, rng: np.random.Generator) -> tuple[Tensor, StepReport]:
-        """Loss of episodes of one problem, and their report."""
         at, config, taught = row % len(self._training), self.config, epoch < self._imitation
         prepared = self._training[at]
-        outputs, record, places = self._ran(prepared, epoch, rng, taught=taught)
+        outputs = prepared.outputs(self._networks)
+        record = new_record(prepared.features, config.episodes)
+        shape = (config.episodes, prepared.problem.n_operators, 2)
+        numbers = numbers_of(rng, shape, config, self._exploration(epoch))
+        places = prepared.run(outputs, config, numbers, record, taught=taught)
         chosen = choices(outputs, record, config, 0.0 if taught else self._exploration(epoch))
         rewards, costs = self._judge(prepared.problem, places)
         report = self._report(row, rewards, float(chosen.entropy.detach().mean()))

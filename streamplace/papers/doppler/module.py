@@ -151,14 +151,12 @@ def choices(
 
 
 def _tasks(outputs: NetworkOutputs, record: EpisodeRecord, exploration: float) -> Choices:
-    """SEL's choices."""
     ready, task = torch.from_numpy(record.ready).to(outputs.score.device), _rows(record.task)
     log_p = outputs.score.expand(ready.shape).masked_fill(~ready, -torch.inf).log_softmax(-1)
     return _chosen(log_p, ready, task, exploration)
 
 
 def _devices(outputs: NetworkOutputs, record: EpisodeRecord, exploration: float) -> Choices:
-    """PLC's choices."""
     at = outputs.out.device
     is_open, looks = (torch.from_numpy(part).to(at) for part in (record.open, record.looks))
     start = outputs.start[_rows(record.task).to(at)][:, :, None]

@@ -1,6 +1,6 @@
 """Options of Doppler; light, so that the registry imports no torch."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -11,65 +11,32 @@ from streamplace.learn.config import Config, TrainingConfig
 class DopplerConfig(Config):
     """Options of Doppler."""
 
-    width: Annotated[int, Field(ge=1, le=4096, description="width of the messages")] = 64
-    rounds: Annotated[
-        int, Field(ge=0, le=64, description="rounds of messages, once per episode")
-    ] = 6
-    hidden: Annotated[int, Field(ge=1, le=4096, description="hidden units of both heads")] = 64
-    select: Annotated[
-        Literal["learned", "critical-path", "topological"],
-        Field(
-            description="which task is placed next: a learned choice, the one with the longest "
-            "path to an exit, or topological order"
-        ),
-    ] = "learned"
-    place: Annotated[
-        Literal["learned", "earliest"],
-        Field(
-            description="which device it is placed on: a learned choice, or the one where it can "
-            "start first"
-        ),
-    ] = "learned"
-    looks: Annotated[
-        Literal["seconds", "deviations"],
-        Field(
-            description="unit of the differences between devices: the mean task, or their "
-            "standard deviation"
-        ),
-    ] = "seconds"
-    imitation: Annotated[
-        int,
-        Field(
-            ge=0,
-            description="number of first epochs that imitate the critical path; none with --start",
-        ),
-    ] = 10
-    straying: Annotated[
-        float, Field(ge=0, le=1, description="share of random decisions in its first epoch")
-    ] = 0.2
-    steps: Annotated[int, Field(ge=1, description="steps per problem and epoch")] = 32
-    episodes: Annotated[int, Field(ge=1, le=4096, description="episodes per problem and step")] = 8
-    drawn: Annotated[
-        Literal["softmax", "likeliest"],
-        Field(description="how the policies decide during training, where they do not explore"),
-    ] = "softmax"
-    exploration: Annotated[
-        float, Field(ge=0, le=1, description="share of random decisions after the imitation")
-    ] = 0.0
-    exploring: Annotated[
-        int, Field(ge=1, description="number of epochs in which that share falls linearly to 0")
-    ] = 40
-    discount: Annotated[
-        float, Field(ge=0, le=1, description="discount of the reward, per step")
-    ] = 1.0
-    comparison: Annotated[
-        Literal["running-mean", "others"],
-        Field(
-            description="what costs are compared with: the mean of the problem's before (a batch "
-            "of 1), or the mean of the episodes beside it; in units of their deviation"
-        ),
-    ] = "others"
-    entropy: Annotated[float, Field(ge=0, le=10, description="entropy bonus per nat")] = 1e-2
+    width: int = Field(default=64, ge=1, le=4096)  # width of the messages
+    rounds: int = Field(default=6, ge=0, le=64)  # rounds of messages, once per episode
+    hidden: int = Field(default=64, ge=1, le=4096)  # hidden units of both heads
+    # which task is placed next: a learned choice, the one with the longest path to an exit, or
+    # topological order
+    select: Literal["learned", "critical-path", "topological"] = "learned"
+    # which device it is placed on: a learned choice, or the one where it can start first
+    place: Literal["learned", "earliest"] = "learned"
+    # unit of the differences between devices: the mean task, or their standard deviation
+    looks: Literal["seconds", "deviations"] = "seconds"
+    # number of first epochs that imitate the critical path; none with --start
+    imitation: int = Field(default=10, ge=0)
+    straying: float = Field(default=0.2, ge=0, le=1)  # share of random decisions in its first epoch
+    steps: int = Field(default=32, ge=1)  # steps per problem and epoch
+    episodes: int = Field(default=8, ge=1, le=4096)  # episodes per problem and step
+    # how the policies decide during training, where they do not explore
+    drawn: Literal["softmax", "likeliest"] = "softmax"
+    # share of random decisions after the imitation
+    exploration: float = Field(default=0.0, ge=0, le=1)
+    # number of epochs in which that share falls linearly to 0
+    exploring: int = Field(default=40, ge=1)
+    discount: float = Field(default=1.0, ge=0, le=1)  # discount of the reward, per step
+    # what costs are compared with: the mean of the problem's before (a batch of 1), or the mean of
+    # the episodes beside it; in units of their deviation
+    comparison: Literal["running-mean", "others"] = "others"
+    entropy: float = Field(default=1e-2, ge=0, le=10)  # entropy bonus per nat
 
     def check_beside(self, training: TrainingConfig) -> None:
         """Raise SettingError for a running mean over problems that are learned at once."""

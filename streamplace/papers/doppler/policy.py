@@ -112,12 +112,9 @@ class TrainedDoppler:
             return prepared.greedy(prepared.outputs(self.module), self.config)
 
 
+@loaded
 def trained(path: Path) -> TrainedDoppler:
     """Doppler from a weights file."""
-    return loaded(path, _read)
-
-
-def _read(path: Path) -> TrainedDoppler:
     weights, config, where = read_model(path, "doppler", DopplerConfig, FEATURES)
     with torch.device("meta"):  # parameters get memory only once the weights fit the options
         module = DopplerModule(config)

@@ -33,24 +33,12 @@ TYPES = ("a", "b", "c")
 
 
 class Measured(NamedTuple):
-    """A task as it was measured.
+    """A task as it was measured."""
 
-    Attributes
-    ----------
-    ms
-        Mean running time on each type of device.
-    message
-        Bytes that are sent when it moves; its output is assumed to have as many.
-    static
-        Bytes that a device holds to run it.
-    startup_ms
-        Time that starting takes on types a and c; b, which was not measured, is taken for an a.
-    """
-
-    ms: tuple[float, float, float]
-    message: int
-    static: int
-    startup_ms: tuple[float, float]
+    ms: tuple[float, float, float]  # mean running time on each type of device
+    message: int  # bytes that are sent when it moves; its output is assumed to have as many
+    static: int  # bytes that a device holds to run it
+    startup_ms: tuple[float, float]  # on types a and c; b was not measured and is taken for an a
 
     def startup_s(self, kind: str) -> float:
         """Seconds that starting takes on a type."""
@@ -90,21 +78,11 @@ _DIRECTIONS = ((1, 0), (0, 1), (-1, 0), (0, -1))
 
 
 class Car(NamedTuple):
-    """A drive: the crossings that a car comes by, and its speed.
+    """A drive: the crossings that a car comes by, and its speed."""
 
-    Attributes
-    ----------
-    way
-        [K, 2] crossings in order, in blocks.
-    offset
-        Metres from the first of them at time 0.
-    speed
-        Metres per second.
-    """
-
-    way: Floats
-    offset: float
-    speed: float
+    way: Floats  # [K, 2] crossings in order, in blocks
+    offset: float  # metres from the first of them at time 0
+    speed: float  # metres per second
 
     def at(self, seconds: float) -> Floats:
         """Position in metres, [2]."""

@@ -82,7 +82,6 @@ def draw_cell(rng: np.random.Generator) -> ConvCell:
 
 
 def _read(rng: np.random.Generator, results: int) -> int:
-    """One of the results so far."""
     return int(rng.integers(2 if rng.random() < READS_BEFORE else results))
 
 

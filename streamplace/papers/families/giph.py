@@ -82,19 +82,11 @@ _NETWORK, _PROGRAM, _PAIRING, _GRID = range(4)
 
 
 class Setting(NamedTuple):
-    """Seeds of a setting.
+    """Seeds of a setting."""
 
-    Attributes
-    ----------
-    devices
-        Fewest and most devices of a network.
-    networks, programs
-        Seeds of each split.
-    """
-
-    devices: tuple[int, int]
-    networks: dict[str, range]
-    programs: dict[str, range]
+    devices: tuple[int, int]  # fewest and most devices of a network
+    networks: dict[str, range]  # seeds of each split
+    programs: dict[str, range]  # seeds of each split
 
     def most(self, split: str) -> int:
         """Different problems of a split: every task graph on every network."""

@@ -38,13 +38,7 @@ _NETWORK, _PROGRAM = range(2)
 
 @dataclass(frozen=True, slots=True)
 class GiphAdaptive:
-    """Parameters of the giph-adaptive family.
-
-    Examples
-    --------
-    >>> GiphAdaptive(programs=2, changes=4).n_graphs
-    10
-    """
+    """Parameters of the giph-adaptive family."""
 
     programs: int = parameter(20, "task graphs", least=1, most=10_000)
     changes: int = parameter(20, "number of changes of the network", least=0, most=10_000)

@@ -21,45 +21,23 @@ SPEED, BANDWIDTH, DELAY = 5.0, 100.0, 10.0
 
 @dataclass(frozen=True, slots=True)
 class NetworkShape:
-    """Parameters of a random device network.
-
-    Attributes
-    ----------
-    support
-        Probability that a device has a hardware type.
-    bandwidth_spread, speed_spread
-        Values are uniform on mean · (1 ± spread / 2); of bandwidths, the inverses are.
-    """
+    """Parameters of a random device network."""
 
     devices: int = 20
-    support: float = 0.2
-    bandwidth_spread: float = 0.8
-    speed_spread: float = 0.8
+    support: float = 0.2  # probability that a device has a hardware type
+    bandwidth_spread: float = 0.8  # the inverses are uniform on mean · (1 ± spread / 2)
+    speed_spread: float = 0.8  # values are uniform on mean · (1 ± spread / 2)
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceNetwork:
-    """Devices and links, as the paper writes them.
+    """Devices and links, as the paper writes them."""
 
-    Attributes
-    ----------
-    names
-        [D] of the devices.
-    speed
-        [D] compute per second.
-    has
-        [D, TYPES] whether a device has a hardware type.
-    delay
-        [D, D] seconds, symmetric.
-    seconds_per_byte
-        [D, D] of a link, symmetric.
-    """
-
-    names: tuple[str, ...]
-    speed: Floats
-    has: NDArray[np.bool_]
-    delay: Floats
-    seconds_per_byte: Floats
+    names: tuple[str, ...]  # [D] of the devices
+    speed: Floats  # [D] compute per second
+    has: NDArray[np.bool_]  # [D, TYPES] whether a device has a hardware type
+    delay: Floats  # [D, D] seconds, symmetric
+    seconds_per_byte: Floats  # [D, D] of a link, symmetric
 
     def cluster(self) -> Cluster:
         """Cluster of these devices."""

@@ -21,28 +21,14 @@ Rows = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class ProgramShape:
-    """Parameters of a random task graph.
+    """Parameters of a random task graph."""
 
-    Attributes
-    ----------
-    v
-        Size parameter, which is not the number of tasks.
-    alpha
-        Shape: there are √v/α layers of α√v tasks on average.
-    connect
-        Probability of an edge from a task to one of a later layer.
-    compute, bytes
-        Means over tasks and edges.
-    compute_spread, bytes_spread
-        Values are uniform on mean · (1 ± spread / 2).
-    """
-
-    v: int = 10
-    alpha: float = 0.1
-    connect: float = 0.1
-    compute: float = 100.0
-    bytes: float = 100.0
-    compute_spread: float = 0.4
+    v: int = 10  # size parameter, which is not the number of tasks
+    alpha: float = 0.1  # shape: there are √v/α layers of α√v tasks on average
+    connect: float = 0.1  # probability of an edge from a task to one of a later layer
+    compute: float = 100.0  # mean over tasks
+    bytes: float = 100.0  # mean over edges
+    compute_spread: float = 0.4  # values are uniform on mean · (1 ± spread / 2)
     bytes_spread: float = 0.4
 
 

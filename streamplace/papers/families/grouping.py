@@ -11,32 +11,16 @@ Edges = Mapping[tuple[int, int], float]
 
 
 class Groups(NamedTuple):
-    """Groups of tasks, each called after its first.
+    """Groups of tasks, each called after its first."""
 
-    Attributes
-    ----------
-    first
-        Tasks that the groups are called after, in order.
-    cost
-        Of all tasks of each group.
-    payload
-        Bytes from group to group, by their numbers.
-    of
-        Number of the group of every task.
-    """
-
-    first: list[int]
-    cost: list[float]
-    payload: dict[tuple[int, int], float]
-    of: list[int]
+    first: list[int]  # tasks that the groups are called after, in order
+    cost: list[float]  # of all tasks of each group
+    payload: dict[tuple[int, int], float]  # bytes from group to group, by their numbers
+    of: list[int]  # number of the group of every task
 
 
 def grouped(cost: Sequence[float], payload: Edges, size: int) -> Groups:
-    """Merge the cheapest task that has one predecessor into it, again and again.
-
-    >>> grouped([5, 1, 2, 9], {(0, 1): 10, (0, 2): 20, (1, 3): 30, (2, 3): 40}, size=2)
-    Groups(first=[0, 3], cost=[8, 9], payload={(0, 1): 70}, of=[0, 0, 0, 1])
-    """
+    """Merge the cheapest task that has one predecessor into it, again and again."""
     total = list(cost)
     after: list[dict[int, float]] = [{} for _ in total]
     before: list[set[int]] = [set() for _ in total]

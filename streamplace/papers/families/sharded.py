@@ -48,24 +48,12 @@ class TensorLabel(NamedTuple):
 
 
 class ShardedTensor(NamedTuple):
-    """A tensor in blocks.
+    """A tensor in blocks."""
 
-    Attributes
-    ----------
-    labels
-        One letter per dimension.
-    rows
-        Task that makes each block.
-    meta
-        Meta-op of these tasks.
-    summed
-        Whether partial results were added up for it.
-    """
-
-    labels: str
-    rows: dict[Block, int]
-    meta: str
-    summed: bool = False
+    labels: str  # one letter per dimension
+    rows: dict[Block, int]  # task that makes each block
+    meta: str  # meta-op of these tasks
+    summed: bool = False  # whether partial results were added up for it
 
 
 class TensorProgram:

@@ -93,13 +93,7 @@ class TaskList:
         attributes: Mapping[str, Attribute],
         requires: Mapping[str, frozenset[str]] = NOTHING,
     ) -> StreamGraph:
-        """Graph of all tasks; each puts out one message of its payload.
-
-        Parameters
-        ----------
-        requires
-            Tags that tasks of a kind require.
-        """
+        """Graph of all tasks; each puts out one message and needs the tags of its kind."""
         tags = [requires.get(kind, frozenset()) for kind in self._kinds]
         tasks = tasks_of(self._names, self._ipt, self._payload, self._kinds, tags, self._memory)
         return task_graph(name, tasks, self._edges, attributes=attributes)

@@ -1,6 +1,6 @@
 """Options of GiPH; light, so that the registry imports no torch."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -11,37 +11,14 @@ from streamplace.papers.walks.options import ImprovingConfig
 class GiphConfig(ImprovingConfig):
     """Options of GiPH; its variants in the paper are combinations of them."""
 
-    form: Annotated[
-        Literal["two-way", "sage", "plain"],
-        Field(
-            description="graph network: messages in both directions, GraphSAGE along the "
-            "streams, or none"
-        ),
-    ] = "two-way"
-    steps: Annotated[
-        int,
-        Field(
-            ge=0,
-            le=64,
-            description="rounds of messages; 0 passes through the graph once in topological order",
-        ),
-    ] = 0
-    edges: Annotated[
-        bool,
-        Field(
-            description="put the features of edges into messages; otherwise nodes get their mean"
-        ),
-    ] = True
-    potential: Annotated[
-        bool, Field(description="use the feature of how much earlier a task could start")
-    ] = True
-    pairs: Annotated[
-        bool,
-        Field(
-            description="choose a task and its device; otherwise a task, for the device where it "
-            "finishes first"
-        ),
-    ] = True
+    # graph network: messages in both directions, GraphSAGE along the streams, or none
+    form: Literal["two-way", "sage", "plain"] = "two-way"
+    # rounds of messages; 0 passes through the graph once in topological order
+    steps: int = Field(default=0, ge=0, le=64)
+    edges: bool = True  # put the features of edges into messages; otherwise nodes get their mean
+    potential: bool = True  # use the feature of how much earlier a task could start
+    # choose a task and its device; otherwise a task, for the device where it finishes first
+    pairs: bool = True
 
 
 TRAINING = TrainingConfig(

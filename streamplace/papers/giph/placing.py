@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamplace.learn.loading import check_shapes, loaded, read_model
-from streamplace.learn.walker import STEPS_PER_OPERATOR, Walked
+from streamplace.learn.walker import STEPS_PER_OPERATOR, Walked, Walker
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.papers.giph.features import EDGE_FEATURES, NODE_FEATURES
@@ -21,7 +21,7 @@ FEATURES = [
 
 
 @dataclass(slots=True)
-class GiphWalker:
+class GiphWalker(Walker):
     """GiPH on one problem."""
 
     network: GiphNetwork
@@ -38,16 +38,8 @@ class GiphWalker:
         """Start a walk at a placement."""
         self.walk = begin(self.graph, place, self.network.features)
 
-    def go(self, uniform: Floats) -> Ints:
-        """Take steps, one per number; below 0 the likeliest node is chosen."""
-        return self._go(uniform, recorded=0).places
-
-    def recorded(self, place: Ints, uniform: Floats) -> Walked:
-        """Walk from a placement and record the inputs of every step."""
-        self.begin(place)
-        return self._go(uniform, recorded=len(uniform))
-
-    def _go(self, uniform: Floats, recorded: int) -> Walked:
+    def walked(self, uniform: Floats, *, recorded: int) -> Walked:
+        """Move one task for every number."""
         assert self.walk is not None
         record = new_record(self.graph, recorded, self.network.features)
         places = go(self.graph, self.network, self.potential, self.walk, uniform, record)
@@ -68,12 +60,9 @@ class GiphImprover:
         return GiphWalker(self.network, graph, config.potential)
 
 
+@loaded
 def trained(path: Path, model: str) -> GiphImprover:
     """GiPH, or a variant, from a weights file."""
-    return loaded(path, _read, model)
-
-
-def _read(path: Path, model: str) -> GiphImprover:
     weights, config, where = read_model(path, model, GiphConfig, FEATURES)
     check_shapes(weights.tensors, shapes(config.form, config.edges), where)
     return GiphImprover(network_of(weights.tensors, config.form, config.steps), config)

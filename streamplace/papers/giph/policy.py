@@ -30,15 +30,7 @@ class SageLayer(nn.Module):
 
 
 class GiphModule(nn.Module):
-    """The policy; parameters carry the names that `network_of` reads.
-
-    Parameters
-    ----------
-    rounds
-        Of messages, 0 for once through the graph.
-    edges
-        Whether messages carry features of their edges.
-    """
+    """The policy; parameters carry the names that `network_of` reads."""
 
     def __init__(self, form: Form, rounds: int, edges: bool) -> None:
         super().__init__()

@@ -15,16 +15,10 @@ from streamplace.papers.families.grouping import grouped
 
 @dataclass(frozen=True, eq=False)
 class Nodes:
-    """Groups of the operators of a problem; V of them.
-
-    Attributes
-    ----------
-    label
-        [N] node of every operator.
-    """
+    """Groups of the operators of a problem; V of them."""
 
     problem: Problem
-    label: Longs
+    label: Longs  # [N] node of every operator
 
     @classmethod
     def units(cls, problem: Problem) -> "Nodes":

@@ -18,6 +18,7 @@ import numpy as np
 
 from streamplace.errors import FormatError
 from streamplace.learn.constructive.options import Trait
+from streamplace.learn.constructive.policy import scale_of
 from streamplace.model.arrays import Floats
 from streamplace.papers.groups.nodes import Nodes
 
@@ -50,15 +51,9 @@ class Traits:
     def from_document(cls, document: Mapping[str, Any], where: str) -> "Traits":
         """Read traits from their `document`; ``where`` names the file in errors."""
         names = tuple(document.get("names", ()))
-        try:
-            mean, std = (np.array(document[key], np.float64) for key in ("mean", "std"))
-        except (KeyError, ValueError, TypeError):
-            mean = std = np.empty(0)
         if not names or not all(map(_is_column, names)):
             raise FormatError(f"{where}: was trained on other features; train again")
-        if not (mean.shape == std.shape == (len(names),) and (std > 0).all()):
-            raise FormatError(f"{where}: lacks a mean and std for every feature; fetch it again")
-        return cls(names, mean, std)
+        return cls(names, *scale_of(document, len(names), where))
 
     def document(self) -> dict[str, Any]:
         """Names, means and standard deviations, fit for JSON."""
@@ -69,15 +64,7 @@ class Traits:
         return (_rows(self.names, nodes) - self.mean) / self.std
 
 
-def traits_or(document: Mapping[str, Any] | None, measured: Callable[[], Traits]) -> Traits:
-    """Traits of the weights that training begins from, or of the training set."""
-    if document is None:
-        return measured()
-    return Traits.from_document(document, "the initial weights")
-
-
 def _names(group: Trait, nodes: Sequence[Nodes], places: int) -> Iterator[str]:
-    """Columns of a group."""
     if group == "kind":
         yield from (f"kind {kind}" for kind in sorted({k for each in nodes for k in each.kinds}))
     elif group == "structure":
@@ -125,7 +112,6 @@ COLUMNS: dict[str, Callable[[Nodes, str], Floats]] = {
 
 
 def _is_column(name: object) -> bool:
-    """Whether a name is that of a column."""
     kind, _, value = str(name).partition(" ")
     numbered = kind in ("in", "out", "wave", "neighbour")
     return kind in COLUMNS and ((value.isdecimal() and len(value) < 10) or not numbered)

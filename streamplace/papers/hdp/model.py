@@ -9,12 +9,10 @@ from streamplace.papers.hdp.options import FAST_TRAINING, PAPER, PAPER_TRAINING,
 
 
 def _learner(task: LearningTask, config: HdpConfig) -> Learner:
-    from streamplace.learn.constructive.learner import ConstructiveLearner
-    from streamplace.papers.groups.traits import traits_or
+    from streamplace.papers.groups.placing import learner_of
     from streamplace.papers.hdp.policy import build, traits_of
 
-    traits = traits_or(task.features, lambda: traits_of(task.training, config))
-    return ConstructiveLearner(task, config, build(traits, config))
+    return learner_of(task, config, traits_of, build)
 
 
 def _allocator(path: Path) -> Allocator:

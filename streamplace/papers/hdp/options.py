@@ -1,6 +1,6 @@
 """Options of the RNN placer; light, so that the registry imports no torch."""
 
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import Field
 
@@ -11,28 +11,15 @@ from streamplace.learn.constructive.options import ConstructiveConfig, Order
 class HdpConfig(ConstructiveConfig):
     """Options of the RNN placer."""
 
-    width: Annotated[
-        int, Field(ge=2, le=4096, multiple_of=2, description="width of all vectors")
-    ] = 64
-    devices: Annotated[
-        int, Field(ge=1, le=256, description="largest number of devices that the model supports")
-    ] = 8
-    embedding: Annotated[
-        int, Field(ge=1, le=1024, description="width of the vector of a device")
-    ] = 16
-    order: Annotated[Order, Field(description="order in which operators are placed")] = (
-        "topological"
-    )
-    groups: Annotated[
-        int,
-        Field(
-            ge=1, le=4096, description="number of groups, if a graph has more operators than this"
-        ),
-    ] = 64
-    temperature: Annotated[
-        float, Field(gt=0, le=1000, description="temperature T of the logits")
-    ] = 1.0
-    clip: Annotated[float, Field(gt=0, le=1000, description="largest logit, C")] = 10.0
+    width: int = Field(default=64, ge=2, le=4096, multiple_of=2)  # width of all vectors
+    # largest number of devices that the model supports
+    devices: int = Field(default=8, ge=1, le=256)
+    embedding: int = Field(default=16, ge=1, le=1024)  # width of the vector of a device
+    order: Order = "topological"  # order in which operators are placed
+    # number of groups, if a graph has more operators than this
+    groups: int = Field(default=64, ge=1, le=4096)
+    temperature: float = Field(default=1.0, gt=0, le=1000)  # temperature T of the logits
+    clip: float = Field(default=10.0, gt=0, le=1000)  # largest logit, C
 
 
 PAPER: dict[str, Any] = {

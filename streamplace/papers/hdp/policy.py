@@ -16,6 +16,7 @@ from streamplace.learn.learner import ALL, Selection
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.problem import Problem
 from streamplace.papers.groups.nodes import Nodes
+from streamplace.papers.groups.placing import TraitPolicy
 from streamplace.papers.groups.traits import Traits
 from streamplace.papers.hdp.module import HdpModule, ReadSequences, Sequences
 from streamplace.papers.hdp.options import HdpConfig
@@ -134,28 +135,12 @@ class PreparedSequences:
         return EncodedSequences(self._module, parts, self._module.encode(nodes))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HdpPolicy:
-    """The RNN placer with parameters."""
-
-    module: HdpModule
-    traits: Traits
-
-    def on(self, problems: Sequence[Problem]) -> PreparedSequences:
-        """Prepare problems."""
-        return PreparedSequences(self.module, self.traits, problems)
-
-    def features(self) -> dict[str, Any]:
-        """Names and scale of the features."""
-        return self.traits.document()
-
-
 def traits_of(problems: Sequence[Problem], config: HdpConfig) -> Traits:
     """Traits of a training set."""
     nodes = [Nodes.at_most(problem, config.groups) for problem in problems]
     return Traits.of(nodes, TRAITS, places=config.groups)
 
 
-def build(traits: Traits, config: HdpConfig) -> HdpPolicy:
+def build(traits: Traits, config: HdpConfig) -> TraitPolicy:
     """Build the placer with fresh parameters from torch's generator."""
-    return HdpPolicy(HdpModule(len(traits.names), config), traits)
+    return TraitPolicy(HdpModule(len(traits.names), config), traits, PreparedSequences)

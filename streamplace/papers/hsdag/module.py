@@ -136,18 +136,10 @@ ALONE = -1
 
 
 class Parsed(NamedTuple):
-    """Groups of nodes.
+    """Groups of nodes."""
 
-    Attributes
-    ----------
-    edge
-        [V] edge of the highest score at every node, `ALONE` where it has none.
-    group
-        [V] group of every node, numbered by first node.
-    """
-
-    edge: Longs
-    group: Longs
+    edge: Longs  # [V] edge of the highest score at every node, `ALONE` where it has none
+    group: Longs  # [V] group of every node, numbered by first node
 
 
 def parse(edges: Longs, scores: Singles, n_nodes: int) -> Parsed:

@@ -1,6 +1,6 @@
 """Options of HSDAG; light, so that the registry imports no torch."""
 
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import Field
 
@@ -11,30 +11,19 @@ from streamplace.learn.constructive.options import ConstructiveConfig, Trait
 class HsdagConfig(ConstructiveConfig):
     """Options of HSDAG."""
 
-    width: Annotated[int, Field(ge=1, le=4096, description="width of all vectors")] = 64
-    devices: Annotated[
-        int, Field(ge=1, le=256, description="largest number of devices that the model supports")
-    ] = 8
-    traits: Annotated[
-        tuple[Trait, ...],
-        Field(
-            min_length=1, description="features of operators; those of the paper, and their work"
-        ),
-    ] = ("kind", "structure", "position", "output", "work")
-    hops: Annotated[int, Field(ge=1, le=16, description="layers of the graph encoder")] = 2
-    rounds: Annotated[
-        int,
-        Field(
-            ge=1, le=1024, description="rounds of an episode, among which the samples are divided"
-        ),
-    ] = 4
-    discount: Annotated[float, Field(ge=0, le=1, description="discount of a reward, per round")] = (
-        0.95
+    width: int = Field(default=64, ge=1, le=4096)  # width of all vectors
+    # largest number of devices that the model supports
+    devices: int = Field(default=8, ge=1, le=256)
+    # features of operators; those of the paper, and their work
+    traits: tuple[Trait, ...] = Field(
+        default=("kind", "structure", "position", "output", "work"), min_length=1
     )
-    dropout: Annotated[
-        float,
-        Field(ge=0, lt=1, description="share of streams that do not join operators into a group"),
-    ] = 0.2
+    hops: int = Field(default=2, ge=1, le=16)  # layers of the graph encoder
+    # rounds of an episode, among which the samples are divided
+    rounds: int = Field(default=4, ge=1, le=1024)
+    discount: float = Field(default=0.95, ge=0, le=1)  # discount of a reward, per round
+    # share of streams that do not join operators into a group
+    dropout: float = Field(default=0.2, ge=0, lt=1)
 
 
 PAPER: dict[str, Any] = {

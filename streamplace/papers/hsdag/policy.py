@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,6 +11,7 @@ from streamplace.learn.learner import ALL, Selection
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.problem import Problem
 from streamplace.papers.groups.nodes import Nodes
+from streamplace.papers.groups.placing import TraitPolicy
 from streamplace.papers.groups.traits import Traits
 from streamplace.papers.hsdag.module import GraphsSideBySide, GroupingRound, HsdagModule
 from streamplace.papers.hsdag.options import HsdagConfig
@@ -141,27 +141,11 @@ class PreparedGraphs:
         return GroupingRounds(self._module.config, parts, start, self._module.rounds(graphs, there))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HsdagPolicy:
-    """HSDAG with parameters."""
-
-    module: HsdagModule
-    traits: Traits
-
-    def on(self, problems: Sequence[Problem]) -> PreparedGraphs:
-        """Prepare problems."""
-        return PreparedGraphs(self.module, self.traits, problems)
-
-    def features(self) -> dict[str, Any]:
-        """Names and scale of the features."""
-        return self.traits.document()
-
-
 def traits_of(problems: Sequence[Problem], config: HsdagConfig) -> Traits:
     """Traits of a training set."""
     return Traits.of([Nodes.units(problem) for problem in problems], config.traits)
 
 
-def build(traits: Traits, config: HsdagConfig) -> HsdagPolicy:
+def build(traits: Traits, config: HsdagConfig) -> TraitPolicy:
     """Build the policy with fresh parameters from torch's generator."""
-    return HsdagPolicy(HsdagModule(len(traits.names), config), traits)
+    return TraitPolicy(HsdagModule(len(traits.names), config), traits, PreparedGraphs)

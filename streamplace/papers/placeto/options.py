@@ -1,6 +1,6 @@
 """Options of Placeto; light, so that the registry imports no torch."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -20,12 +20,9 @@ Order = Literal[
 class PlacetoConfig(ImprovingConfig):
     """Options of Placeto."""
 
-    order: Annotated[Order, Field(description="order in which operators are visited")] = (
-        "topological"
-    )
-    devices: Annotated[
-        int, Field(ge=1, le=256, description="largest number of devices that the model supports")
-    ] = 32
+    order: Order = "topological"  # order in which operators are visited
+    # largest number of devices that the model supports
+    devices: int = Field(default=32, ge=1, le=256)
 
 
 TRAINING = TrainingConfig(

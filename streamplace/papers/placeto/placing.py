@@ -5,7 +5,7 @@ from pathlib import Path
 
 from streamplace.errors import SettingError
 from streamplace.learn.loading import check_shapes, loaded, read_model
-from streamplace.learn.walker import Walked
+from streamplace.learn.walker import Walked, Walker
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.papers.placeto.network import PlacetoNetwork, network_of, shapes
@@ -26,7 +26,7 @@ FEATURES = [*OPERATOR_FEATURES, "device"]
 
 
 @dataclass(slots=True)
-class PlacetoWalker:
+class PlacetoWalker(Walker):
     """Placeto on one problem."""
 
     network: PlacetoNetwork
@@ -43,16 +43,8 @@ class PlacetoWalker:
         """Start a walk at a placement."""
         self.visit = begin(self.tour, place, self.devices)
 
-    def go(self, uniform: Floats) -> Ints:
-        """Make visits, one per number; below 0 the likeliest device is chosen."""
-        return self._go(uniform, recorded=0).places
-
-    def recorded(self, place: Ints, uniform: Floats) -> Walked:
-        """Walk from a placement and record the inputs of every visit."""
-        self.begin(place)
-        return self._go(uniform, recorded=len(uniform))
-
-    def _go(self, uniform: Floats, recorded: int) -> Walked:
+    def walked(self, uniform: Floats, *, recorded: int) -> Walked:
+        """Visit one operator for every number."""
         assert self.visit is not None
         record = new_record(self.tour, recorded, self.devices)
         return Walked(go(self.tour, self.network, self.visit, uniform, record), record)
@@ -77,12 +69,9 @@ class PlacetoImprover:
         return PlacetoWalker(self.network, tour_of(problem, self.config.order), most)
 
 
+@loaded
 def trained(path: Path) -> PlacetoImprover:
     """Placeto from a weights file."""
-    return loaded(path, _read)
-
-
-def _read(path: Path) -> PlacetoImprover:
     weights, config, where = read_model(path, "placeto", PlacetoConfig, FEATURES)
     check_shapes(weights.tensors, shapes(N_OPERATOR + config.devices, config.devices), where)
     return PlacetoImprover(network_of(weights.tensors), config)

@@ -23,7 +23,7 @@ from streamplace.learn.algorithms.memory import RowMemory
 from streamplace.learn.learner import StepReport
 from streamplace.learn.policy_learner import PolicyLearner
 from streamplace.learn.registry import LearningTask
-from streamplace.learn.reward import Reward, costs_of
+from streamplace.learn.reward import judge_of
 from streamplace.learn.walker import (
     STEPS_PER_OPERATOR,
     Improver,
@@ -46,19 +46,15 @@ class ImprovingPolicy(Protocol):
     @property
     def module(self) -> Any:
         """The parameters."""
-        ...
 
     def improver(self) -> Improver:
         """Return the policy with its present parameters."""
-        ...
 
     def choices(self, walked: Sequence[tuple[Any, Walked]]) -> tuple[Any, Any]:
         """Log-probability and entropy [P] of all choices, walk after walk, step after step."""
-        ...
 
     def features(self) -> dict[str, Any]:
         """Features for JSON: ``names``."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +74,7 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
     ) -> None:
         super().__init__(task, config, policy.module)
         self._policy = policy
-        self._costs: Reward = costs_of(task.objective, task.reward)
+        self._judge = judge_of(task.objective, task.reward)
         largest = int(self.sizes.max(initial=0))
         self._past = WalkMemory(self.n_problems, largest, STEPS_PER_OPERATOR * largest)
         self.memories = (self._past,)
@@ -122,27 +118,25 @@ class ImprovingLearner(PolicyLearner[ImprovingConfig]):
         size = (self.config.walks, walker.length)
         walked = [walker.recorded(place, uniform) for uniform in rng.random(size)]
         met = np.stack([np.concatenate([place[None], walk.places]) for walk in walked])
-        rewards = np.stack([self.reward(problem, places) for places in met])
+        judged = [self._judge(problem, places) for places in met]
+        rewards, costs = (np.stack(column) for column in zip(*judged, strict=True))
         self._past.meet(row, met.reshape(-1, problem.n_operators), rewards.ravel())
-        weights = self._advantages(row, self._drops(problem, met, rewards)) / size[0]
+        weights = self._advantages(row, self._drops(rewards, costs)) / size[0]
         return WeightedWalks(tuple((walker, walk) for walk in walked), weights, rewards.max(axis=1))
 
     def _start(self, row: int, rng: np.random.Generator) -> Ints:
-        """Placement that the walks of a problem begin with."""
         problem = self.task.training[row]
         if self.config.start == "random":
             return random_placements(problem, 1, rng)[0]
         return problem.repaired(self._past.best(row, problem.n_operators)[None])[0]
 
-    def _drops(self, problem: Problem, met: Ints, rewards: Floats) -> Floats:
-        """Fall of the cost [S, T] at every step of walks [S, T + 1, N] with these rewards."""
+    def _drops(self, rewards: Floats, costs: Floats) -> Floats:
+        """Fall of the cost [S, T] at every step of walks, from the placements' [S, T + 1]."""
         if self.config.cost == "logarithm":
             return np.diff(np.log(np.maximum(rewards, LEAST)), axis=1)
-        costs = np.stack([self._costs(problem, places) for places in met])
         return -np.diff(costs, axis=1)
 
     def _advantages(self, row: int, drops: Floats) -> Floats:
-        """Advantage [S, T] of every step of walks of a problem."""
         returns = discounted(drops, self.config.discount)
         if self.config.comparison == "running-mean":
             return returns - running_mean(drops)
@@ -155,15 +149,6 @@ class WalkMemory(RowMemory):
     """The best placement and reward met of every problem, and the mean return of every step.
 
     Shapes: P problems, N operators of the largest, T steps of the longest walk.
-
-    Examples
-    --------
-    >>> memory = WalkMemory(problems=1, operators=2, steps=1)
-    >>> memory.meet(0, np.array([[0, 1], [1, 1]]), np.array([0.5, 0.4]))
-    >>> memory.best(0, 2).tolist(), memory.rewards.tolist()
-    ([0, 1], [0.5])
-    >>> memory.mean_return(0, np.array([[4.0]])), memory.mean_return(0, np.array([[1.0], [1.0]]))
-    (array([4.]), array([2.]))
     """
 
     def __init__(self, problems: int, operators: int, steps: int) -> None:
@@ -200,11 +185,7 @@ class WalkMemory(RowMemory):
 
 
 def discounted(rewards: Floats, gamma: float) -> Floats:
-    """Returns G_t = Σ over t' ≥ t of γ^(t' - t) · r_t' of episodes [S, T].
-
-    >>> discounted(np.array([[1.0, 0.0, 4.0]]), 0.5).tolist()
-    [[2.0, 2.0, 4.0]]
-    """
+    """Returns G_t = Σ over t' ≥ t of γ^(t' - t) · r_t' of episodes [S, T]."""
     returns = np.array(rewards, np.float64)
     for t in range(returns.shape[1] - 2, -1, -1):
         returns[:, t] += gamma * returns[:, t + 1]
@@ -212,10 +193,6 @@ def discounted(rewards: Floats, gamma: float) -> Floats:
 
 
 def running_mean(rewards: Floats) -> Floats:
-    """Mean of the rewards before each step of episodes [S, T], 0 before the first.
-
-    >>> running_mean(np.array([[1.0, 3.0, 8.0]])).tolist()
-    [[0.0, 1.0, 2.0]]
-    """
+    """Mean of the rewards before each step of episodes [S, T], 0 before the first."""
     before = np.cumsum(rewards, axis=1) - rewards
     return np.asarray(before / np.maximum(np.arange(rewards.shape[1]), 1))

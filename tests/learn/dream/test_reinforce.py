@@ -44,7 +44,7 @@ def learner_of(
 def memory_of(learner: ConstructiveLearner) -> PlacementMemory:
     """What it remembers."""
     assert isinstance(learner.replay, MemoryReplay)
-    return learner.replay.memory
+    return learner.replay
 
 
 def trained(learner: ConstructiveLearner, steps: int, rate: float = 0.01) -> ConstructiveLearner:

@@ -9,7 +9,7 @@ from problems import PROBLEMS, joined, many_sources
 
 from streamplace.errors import FormatError
 from streamplace.learn.registry import LearningTask
-from streamplace.learn.reward import costs_of, reward_of
+from streamplace.learn.reward import judge_of
 from streamplace.model import Cluster, Problem
 from streamplace.model.sampling import random_placements
 from streamplace.objectives.registry import OBJECTIVES
@@ -142,8 +142,7 @@ def test_it_learns_for_any_objective(objective: str) -> None:
 def test_costs_fall_where_rewards_rise(objective: str) -> None:
     """The one is squeezed into 0…1, the other is in proportion to the value."""
     places = np.random.default_rng(0).integers(0, 3, (20, FAIR.n_operators)).astype(np.int32)
-    reward, cost = reward_of(objective, "steady"), costs_of(objective, "steady")
-    rewards, costs = reward(FAIR, places), cost(FAIR, places)
+    rewards, costs = judge_of(objective, "steady")(FAIR, places)
     order = np.argsort(costs, kind="stable")
     assert (np.diff(rewards[order]) <= 1e-9).all()
     values = OBJECTIVES[objective].values(FAIR, places)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.learn.constructive.policy import check_devices
+from streamplace.learn.constructive.policy import check_devices, scale_of
 from streamplace.model.arrays import Floats, Longs
 from streamplace.model.problem import Problem
 
@@ -50,15 +50,9 @@ class FeatureScale:
     @classmethod
     def from_document(cls, document: Mapping[str, Any], where: str) -> "FeatureScale":
         """Read a scale from its `document`; ``where`` names the file in errors."""
-        try:
-            mean, std = (np.array(document[key], np.float64) for key in ("mean", "std"))
-        except (KeyError, ValueError, TypeError):
-            mean = std = np.empty(0)
         if list(document.get("names", ())) != list(FEATURES):
             raise FormatError(f"{where}: was trained on other features; train again")
-        if not (mean.shape == std.shape == (len(FEATURES),) and (std > 0).all()):
-            raise FormatError(f"{where}: lacks a mean and std for every feature; fetch it again")
-        return cls(mean, std)
+        return cls(*scale_of(document, len(FEATURES), where))
 
     def document(self) -> dict[str, Any]:
         """Names, means and standard deviations, fit for JSON."""
@@ -283,7 +277,6 @@ def _each(parts: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]
 
 
 def _padded(arrays: Sequence[NDArray[Any]], fill: Any) -> NDArray[Any]:
-    """Arrays of different sizes in one, padded at their ends."""
     shape = np.max([array.shape for array in arrays], axis=0)
     padded = np.full((len(arrays), *shape), fill, arrays[0].dtype)
     for row, array in zip(padded, arrays, strict=True):

@@ -48,20 +48,9 @@ def _mean(sent: Tensor, target: Tensor, n: int) -> Tensor:
 
 
 class GraphEncoder(nn.Module):
-    """Operators as vectors that know K hops upstream and downstream, and a vector of the graph.
+    """Operators as vectors [up : down] that know K hops in each direction, and one of the graph.
 
-    Parameters
-    ----------
-    features
-        Features per operator.
-    width
-        Dimensions W of an operator's vector [up : down] and of the graph's.
-    hops
-        K.
-    shared
-        Whether both views share their weights, as in the paper's experiments.
-    stream_features
-        Features per stream that messages carry; 0 for none.
+    Both views share their weights in the paper's experiments.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Options of the DREAM paper's three models; light, so that the registry imports no torch."""
 
-from typing import Annotated, Any
+from typing import Any
 
 from pydantic import Field
 
@@ -11,38 +11,23 @@ from streamplace.learn.constructive.options import MemoryConfig, Order
 class AllocatorConfig(MemoryConfig):
     """Options of all three models."""
 
-    width: Annotated[
-        int, Field(ge=2, le=4096, multiple_of=2, description="width of all vectors")
-    ] = 128
-    devices: Annotated[
-        int, Field(ge=1, le=64, description="largest number of devices that the model supports")
-    ] = 5
-    embedding: Annotated[
-        int, Field(ge=1, le=1024, description="width of the vector of a device")
-    ] = 32
-    order: Annotated[Order, Field(description="order in which operators are placed")] = "bfs"
-    random_ties: Annotated[
-        bool, Field(description="shuffle operators whose order is arbitrary during training")
-    ] = True
-    canonical: Annotated[
-        bool, Field(description="allow only the first unused one of interchangeable devices")
-    ] = True
-    device_state: Annotated[
-        bool,
-        Field(
-            description="use the loads of devices, and what they send to the operator, as features"
-        ),
-    ] = False
+    width: int = Field(default=128, ge=2, le=4096, multiple_of=2)  # width of all vectors
+    # largest number of devices that the model supports
+    devices: int = Field(default=5, ge=1, le=64)
+    embedding: int = Field(default=32, ge=1, le=1024)  # width of the vector of a device
+    order: Order = "bfs"  # order in which operators are placed
+    random_ties: bool = True  # shuffle operators whose order is arbitrary during training
+    canonical: bool = True  # allow only the first unused one of interchangeable devices
+    # use the loads of devices, and what they send to the operator, as features
+    device_state: bool = False
 
 
 class GraphAllocatorConfig(AllocatorConfig):
     """Further options of models with a graph encoder."""
 
-    hops: Annotated[int, Field(ge=1, le=16, description="rounds of messages, K")] = 2
-    shared: Annotated[bool, Field(description="share the weights of both views")] = True
-    stream_features: Annotated[
-        bool, Field(description="put the traffic of a stream into messages")
-    ] = False
+    hops: int = Field(default=2, ge=1, le=16)  # rounds of messages, K
+    shared: bool = True  # share the weights of both views
+    stream_features: bool = False  # put the traffic of a stream into messages
 
 
 PAPER: dict[str, Any] = {

@@ -13,7 +13,7 @@ from streamplace.io.files import spot
 from streamplace.io.weights import Weights, read_weights
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.config import parsed
-from streamplace.learn.constructive.policy import Likelihood, Placements
+from streamplace.learn.constructive.policy import Likelihood, Placements, TrainedConstructor
 from streamplace.learn.learner import ALL, Selection
 from streamplace.learn.loading import loaded
 from streamplace.learn.models.dream.decoder import Encoded
@@ -27,9 +27,7 @@ from streamplace.learn.models.dream.graphs import (
 from streamplace.learn.models.dream.module import EncoderDecoder, built_module
 from streamplace.learn.models.dream.options import OPTIONS, UPSTREAM, AllocatorConfig
 from streamplace.learn.parameters import fill
-from streamplace.learn.threads import one_thread
 from streamplace.model.arrays import Floats, Ints, Longs
-from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 
 
@@ -91,11 +89,23 @@ class PreparedTensors:
         return OrderedBatch(self._policy, batch, self._policy.encode(batch), orders)
 
     def greedy(self, rows: Selection = ALL) -> list[Ints]:
-        """Likeliest device at every step."""
-        return greedy_rows(self._policy, self._graphs, self._problems, self._config.order, rows)
+        """Likeliest device at every step, legal; problems of like sizes are placed together."""
+        numbers = np.arange(len(self._problems))[rows]
+        placements: dict[int, Ints] = {}
+        sizes = np.array([self._problems[i].n_operators for i in numbers])
+        for part in (numbers[each] for each in batches_by_size(sizes)):
+            orders = [decision_order(self._problems[i], self._config.order) for i in part]
+            steps = torch.from_numpy(padded_orders(orders)).to(self._device)
+            batch = self._graphs.batch(torch.from_numpy(part).to(self._device), steps)
+            with torch.no_grad():
+                decided = self._policy.greedy(self._policy.encode(batch))[:, 0].cpu().numpy()
+            for i, by_step, along in zip(part.tolist(), decided, orders, strict=True):
+                row = np.empty(len(along), np.int32)
+                row[along] = by_step[: len(along)]
+                placements[i] = self._problems[i].repaired(row)
+        return [placements[i] for i in numbers.tolist()]
 
     def _order(self, problem: Problem, rng: np.random.Generator) -> Longs:
-        """Order of decision, ties at random where the options say so."""
         rank = rng.permutation(problem.n_operators) if self._config.random_ties else None
         return decision_order(problem, self._config.order, rank)
 
@@ -121,45 +131,13 @@ CELLS = 1 << 12
 """Most operators of a batch, padding included."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class TrainedPolicy:
-    """A policy with trained weights."""
-
-    policy: EncoderDecoder
-    config: AllocatorConfig
-    scale: FeatureScale
-
-    def place_many(self, problems: Sequence[Problem]) -> list[Placement]:
-        """Place every problem greedily."""
-        with one_thread():
-            rows = greedy_rows(self.policy, self._graphs(problems), problems, self.config.order)
-        return [p.placement(row) for p, row in zip(problems, rows, strict=True)]
-
-    def sampled(self, problem: Problem, samples: int, seed: int) -> Ints:
-        """Legal placements [S, N] of one problem, drawn from the policy."""
-        order = decision_order(problem, self.config.order)
-        with one_thread(), torch.no_grad():
-            batch = self._graphs([problem]).batch(torch.tensor([0]), torch.from_numpy(order)[None])
-            generator = torch.Generator().manual_seed(seed % 2**63)
-            drawn = self.policy.sample(self.policy.encode(batch), samples, generator)[0].numpy()
-        placements = np.empty(drawn.shape, np.int32)
-        placements[:, order] = drawn
-        return problem.repaired(placements)
-
-    def _graphs(self, problems: Sequence[Problem]) -> Graphs:
-        return Graphs.of(problems, self.scale, self.config.devices, self.config.canonical)
-
-
-def trained(path: Path, model: str) -> TrainedPolicy:
+@loaded
+def trained(path: Path, model: str) -> TrainedConstructor:
     """Policy of a model from a weights file."""
-    return loaded(path, _read, model)
-
-
-def _read(path: Path, model: str) -> TrainedPolicy:
     return trained_from(read_weights(path, model=model, features=FEATURES), spot(path))
 
 
-def trained_from(weights: Weights, where: str) -> TrainedPolicy:
+def trained_from(weights: Weights, where: str) -> TrainedConstructor:
     """Policy from weights; ``where`` names their file in errors."""
     if weights.model not in OPTIONS:
         raise FormatError(
@@ -168,35 +146,11 @@ def trained_from(weights: Weights, where: str) -> TrainedPolicy:
     kind = OPTIONS[weights.model]
     config: AllocatorConfig = parsed(kind, weights.document["config"], f"{where}: config")
     with torch.device("meta"):  # parameters get memory only once the weights fit the options
-        policy = built_module(config, upstream=weights.model in UPSTREAM)
-    fill(policy, weights.tensors, where)
-    return TrainedPolicy(
-        policy, config, FeatureScale.from_document(weights.document["features"], where)
-    )
-
-
-def greedy_rows(
-    policy: EncoderDecoder,
-    graphs: Graphs,
-    problems: Sequence[Problem],
-    order: str,
-    some: Selection = ALL,
-) -> list[Ints]:
-    """Greedy legal placements [N], in operator order, of some problems and their tensors."""
-    numbers = np.arange(len(problems))[some]
-    placements: dict[int, Ints] = {}
-    for part in batches_by_size(np.array([problems[i].n_operators for i in numbers])):
-        rows = numbers[part]
-        orders = [decision_order(problems[i], order) for i in rows]
-        steps = torch.from_numpy(padded_orders(orders)).to(graphs.present.device)
-        batch = graphs.batch(torch.from_numpy(rows).to(steps.device), steps)
-        with torch.no_grad():
-            decided = policy.greedy(policy.encode(batch))[:, 0].cpu().numpy()
-        for i, by_step, along in zip(rows.tolist(), decided, orders, strict=True):
-            row = np.empty(len(along), np.int32)
-            row[along] = by_step[: len(along)]
-            placements[i] = problems[i].repaired(row)
-    return [placements[i] for i in numbers.tolist()]
+        module = built_module(config, upstream=weights.model in UPSTREAM)
+    fill(module, weights.tensors, where)
+    scale = FeatureScale.from_document(weights.document["features"], where)
+    settled = config.model_copy(update={"random_ties": False})
+    return TrainedConstructor(DreamPolicy(module, settled, scale))
 
 
 def batches_by_size(sizes: Longs) -> list[Longs]:

@@ -156,7 +156,7 @@ class PilotLearner(PolicyLearner[PilotConfig]):
                 (row, epoch)
             )  # reported rewards must not use up training's numbers
             chosen, _ = self._sampled(features, heads, luck)
-            values = self._values(problem, features, chosen[chosen[:, 0] >= 0])
+            values = self.reward(problem, places_after(features, chosen[chosen[:, 0] >= 0], 1))
             reward = float(values.mean()) if len(values) else 0.0
             return StudiedProblem(features, tuple(studies), reward, best_reward)
         study, places, values = self._studied(problem, features, heads, rng)
@@ -197,9 +197,6 @@ class PilotLearner(PolicyLearner[PilotConfig]):
         record = new_record(len(given), features)
         chosen, _ = rollouts(features, heads, given, uniform, record)
         return chosen, record
-
-    def _values(self, problem: Problem, features: PilotFeatures, chosen: Ints) -> Floats:
-        return self.reward(problem, places_after(features, chosen, 1))
 
 
 def _canonical(features: PilotFeatures, placement: Ints) -> Ints:

@@ -67,12 +67,9 @@ class TrainedPilot:
         return rollouts(features, heads_of(self.network, features), given, uniform, NOTHING)[0]
 
 
+@loaded
 def trained(path: Path) -> TrainedPilot:
     """Pilot from a weights file."""
-    return loaded(path, _read)
-
-
-def _read(path: Path) -> TrainedPilot:
     weights = read_weights(path, model="pilot", features=FEATURES)
     try:
         return TrainedPilot(network_of(weights.tensors))

@@ -183,23 +183,13 @@ def _log_probability(logits: Floats, a: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Alternatives:
-    """Prefixes of rollouts that differ from the sampled ones in their last decision.
+    """Prefixes of rollouts that differ from the sampled ones in their last decision."""
 
-    Attributes
-    ----------
-    given
-        [K, T] devices up to that decision, -1 after it.
-    rollout, step, device
-        [K] number of the rollout, of the decision in it, and the device that is tried.
-    shape
-        Numbers of rollouts, steps and devices.
-    """
-
-    given: Ints
-    rollout: Ints
-    step: Ints
-    device: Ints
-    shape: tuple[int, int, int]
+    given: Ints  # [K, T] devices up to that decision, -1 after it
+    rollout: Ints  # [K] number of the rollout
+    step: Ints  # [K] number of the decision in it
+    device: Ints  # [K] device that is tried
+    shape: tuple[int, int, int]  # numbers of rollouts, steps and devices
 
     def q_values(self, values: Floats) -> Singles:
         """Table [S, T, D] of the values [K] of the alternatives; NaN where nothing was tried."""

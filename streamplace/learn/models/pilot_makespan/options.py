@@ -1,7 +1,5 @@
 """Options of pilot for one pass; light, so that the registry imports no torch."""
 
-from typing import Annotated
-
 from pydantic import Field
 
 from streamplace.learn.config import Config
@@ -10,13 +8,8 @@ from streamplace.learn.config import Config
 class PilotMakespanConfig(Config):
     """Options of pilot for makespan."""
 
-    width: Annotated[int, Field(ge=1, le=1024, description="units of every layer")] = 32
-    looks: Annotated[
-        int,
-        Field(
-            ge=1, le=100, description="number of schedules in a row by which the model is validated"
-        ),
-    ] = 3
-    rebuilt: Annotated[
-        int, Field(ge=0, le=100, description="number of times that a training schedule is rebuilt")
-    ] = 2
+    width: int = Field(default=32, ge=1, le=1024)  # units of every layer
+    # number of schedules in a row by which the model is validated
+    looks: int = Field(default=3, ge=1, le=100)
+    # number of times that a training schedule is rebuilt
+    rebuilt: int = Field(default=2, ge=0, le=100)

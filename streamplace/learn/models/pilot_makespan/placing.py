@@ -133,12 +133,9 @@ def first_schedules(features: PilotMakespanFeatures) -> Iterator[ListSchedule]:
     yield placed(tasks, by_rank(tasks, upward(tasks)), together)
 
 
+@loaded
 def trained(path: Path) -> TrainedPilotMakespan:
     """Policy from a weights file."""
-    return loaded(path, _read)
-
-
-def _read(path: Path) -> TrainedPilotMakespan:
     weights, options, where = read_model(path, "pilot-makespan", PilotMakespanConfig, FEATURES)
     check_shapes(weights.tensors, shapes(options.width), where)
     return TrainedPilotMakespan(network_of(weights.tensors))
