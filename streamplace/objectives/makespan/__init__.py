@@ -21,10 +21,16 @@ if TYPE_CHECKING:
 USUAL = PassOptions()
 
 
-def _bound(problem: Problem) -> float:
-    from streamplace.objectives.makespan.bound import least_makespan
+def least_makespan(problem: Problem) -> float:
+    """Lower bound on the seconds of one pass, for any placement."""
+    return problem.cached("least_makespan", _least_makespan)
 
-    return least_makespan(problem)
+
+def _least_makespan(problem: Problem) -> float:
+    from streamsim.passes import bounds
+
+    rules = problem.rules
+    return bounds(problem.one_pass, None if rules is None else rules.allowed[rules.unit]).best
 
 
 def _explain(problem: Problem, placement: Placement, options: PassOptions = USUAL) -> Explanation:
@@ -34,7 +40,7 @@ def _explain(problem: Problem, placement: Placement, options: PassOptions = USUA
 
 
 def _picture(problem: Problem, placement: Placement, options: PassOptions = USUAL) -> Picture:
-    from streamplace.objectives.makespan.picture import picture
+    from streamplace.objectives.makespan.timeline import picture
 
     return picture(problem, placement, options)
 
@@ -77,7 +83,7 @@ def _variant(texts: Mapping[str, str]) -> Objective:
     "makespan",
     sense="min",
     unit="s",
-    bound=_bound,
+    bound=least_makespan,
     explain=_explain,
     picture=_picture,
     chart=_chart,

@@ -1,4 +1,4 @@
-"""Explanation of a makespan: the critical chain, the devices, and advice."""
+"""Explanation of a makespan: the critical chain, the devices, and the move that helps most."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamplace.model.arrays import Ints
 from streamplace.model.display import Displayed, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.report import MOST_ROWS, Bar, Report, Sheet, percent, quantity, some
-from streamplace.objectives.makespan.advice import PassAdvice, best_move
-from streamplace.objectives.makespan.bound import least_makespan
+from streamplace.objectives.makespan import least_makespan
 from streamplace.objectives.makespan.options import PassOptions
 from streamplace.objectives.makespan.timeline import (
     ChainPart,
@@ -26,6 +26,7 @@ from streamplace.objectives.makespan.timeline import (
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from streamsim.passes import Schedule
 
 ORDERS = {
     "priority": "Order: of the operators that are ready on a device, the one of the highest "
@@ -33,6 +34,18 @@ ORDERS = {
     "order": "Order: held; a device waits for the next in line even if another operator is ready",
 }
 """Meaning of a placement's order, by discipline."""
+MOST_CANDIDATES = 64
+WORTH = 1e-9
+"""Smallest relative gain of a move."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassAdvice:
+    """Operators to move to a device, and the resulting makespan."""
+
+    operators: tuple[str, ...]
+    device: str
+    makespan: float
 
 
 @dataclass(frozen=True)
@@ -184,6 +197,45 @@ def explain(problem: Problem, placement: Placement, options: PassOptions) -> One
         queue=options.rules_of(placement)[0].queue,
         find_move=lambda: best_move(problem, placement, schedule, options),
     )
+
+
+def best_move(
+    problem: Problem, placement: Placement, schedule: "Schedule", options: PassOptions
+) -> PassAdvice | None:
+    """Return the best legal move of operators on the critical chain; None if none helps."""
+    from streamsim.passes import makespans
+
+    groups = _candidates(problem, schedule)
+    if not groups:  # a pass that takes no time
+        return None
+    moves = [(group, d) for group in groups for d in range(problem.n_devices)]
+    batch = np.tile(placement.index, (len(moves), 1))
+    for row, (group, d) in zip(batch, moves, strict=True):
+        row[list(group)] = d
+    legal = problem.legal(batch)
+    rules, order = options.rules_of(placement)
+    values = makespans(problem.one_pass, batch, rules, priorities=order)
+    values = np.where(legal, values, np.inf)
+    best = int(np.argmin(values))
+    if values[best] >= schedule.makespan * (1 - WORTH):
+        return None
+    group, d = moves[best]
+    names = problem.graph.operators.name
+    return PassAdvice(
+        tuple(names[v] for v in group), problem.cluster.devices.name[d], float(values[best])
+    )
+
+
+def _candidates(problem: Problem, schedule: "Schedule") -> list[tuple[int, ...]]:
+    """Operators of the critical chain, and pairs that are joined by a stream of it."""
+    streams = problem.graph.streams
+    lasting = np.argsort(-schedule.chain.seconds, kind="stable")
+    sent: Ints = schedule.chain.stream[lasting]
+    pairs = dict.fromkeys((int(streams.source[e]), int(streams.target[e])) for e in sent if e >= 0)
+    ends = [v for pair in pairs for v in pair]
+    singles = dict.fromkeys([*schedule.chain.operator[lasting].tolist(), *ends])
+    alone = list(singles)[:MOST_CANDIDATES]
+    return [*((v,) for v in alone), *list(pairs)[:MOST_CANDIDATES]]
 
 
 def shortest_path(problem: Problem) -> float:

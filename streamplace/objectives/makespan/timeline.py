@@ -8,7 +8,9 @@ import numpy as np
 from streamplace.model.line import check_lines
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.model.report import quantity
 from streamplace.objectives.makespan.options import PassOptions
+from streamplace.objectives.picture import Picture
 
 if TYPE_CHECKING:
     from streamsim.passes import Schedule
@@ -116,4 +118,20 @@ def transfers_of(
             float(schedule.arrival[e]),
         )
         for e in remote[np.argsort(schedule.departure[remote], kind="stable")]
+    )
+
+
+def picture(problem: Problem, placement: Placement, options: PassOptions) -> Picture:
+    """Mark the operators and the streams on the critical chain."""
+    schedule = pass_schedule(problem, placement, options)
+    operators = np.zeros(problem.n_operators, np.bool_)
+    streams = np.zeros(problem.graph.n_streams, np.bool_)
+    operators[schedule.chain.operator] = True
+    streams[schedule.chain.stream[schedule.chain.stream >= 0]] = True
+    return Picture(
+        title=quantity(schedule.makespan, "s"),
+        subtitle="critical chain in red",
+        operators=operators,
+        streams=streams,
+        devices=tuple(f"busy {quantity(busy, 's')}" for busy in schedule.device_busy.tolist()),
     )

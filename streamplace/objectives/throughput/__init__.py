@@ -19,7 +19,7 @@ def _explain(problem: Problem, placement: Placement) -> Explanation:
 
 
 def _picture(problem: Problem, placement: Placement) -> Picture:
-    from streamplace.objectives.throughput.picture import picture
+    from streamplace.objectives.throughput.loads import picture
 
     return picture(problem, placement)
 
