@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamplace.model.line import check_lines
 from streamplace.model.placement import Placement
-from streamplace.model.problem import Problem
+from streamplace.model.problem import Problem, check_lines
 from streamplace.model.report import quantity
 from streamplace.objectives.makespan.options import PassOptions
 from streamplace.objectives.picture import Picture
@@ -63,15 +62,13 @@ class Transfer:
 
 def pass_schedule(problem: Problem, placement: Placement, options: PassOptions) -> "Schedule":
     """Schedule of one pass; the last one is cached for tables, charts and traces."""
-    last = problem.cached("pass_schedule", _no_schedule)
+    last: dict[tuple[PassOptions, Placement], Schedule] = problem.cached(
+        "pass_schedule", lambda _: {}
+    )
     if (options, placement) not in last:
         last.clear()
         last[options, placement] = _schedule(problem, placement, options)
     return last[options, placement]
-
-
-def _no_schedule(problem: Problem) -> "dict[tuple[PassOptions, Placement], Schedule]":
-    return {}
 
 
 def _schedule(problem: Problem, placement: Placement, options: PassOptions) -> "Schedule":
