@@ -80,23 +80,13 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Relocated(Displayed):
-    """Value of a placement, and the moves to it from the present one.
+    """Value of a placement, and the moves to it from the present one."""
 
-    Attributes
-    ----------
-    reached
-        Explanation of the placement after all moves.
-    quantity
-        Name of its value.
-    before
-        Value of the present placement; None if it is not a legal placement of the problem.
-    """
-
-    reached: Explanation
-    quantity: str
+    reached: Explanation  # of the placement after all moves
+    quantity: str  # name of its value
     moves: tuple[Move, ...]
     passes: float
-    before: float | None
+    before: float | None  # value of the present placement; None if the problem does not allow it
 
     @property
     def seconds(self) -> float:

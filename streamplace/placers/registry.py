@@ -233,15 +233,8 @@ def verified(
 ) -> tuple[float, float | None]:
     """Return the value of a placement, and its bound unless the value refutes it.
 
-    Parameters
-    ----------
-    claimed
-        Value by the search that found the placement; None if it has none.
-
-    Raises
-    ------
-    PlacementError
-        When the placement misses a condition.
+    ``claimed`` is the value by the search that found the placement, if it has one. A placement that
+    misses a condition raises PlacementError.
     """
     require_conditions(problem, objective, placement)
     value = objective.value(problem, placement)

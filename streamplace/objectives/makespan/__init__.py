@@ -66,7 +66,6 @@ def _measures(problem: Problem, value: float) -> dict[str, float]:
 
 
 def _variant(texts: Mapping[str, str]) -> Objective:
-    """Return the makespan with other options."""
     options = PassOptions.of(texts)
     return replace(
         OBJECTIVES["makespan"],

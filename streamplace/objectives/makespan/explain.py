@@ -52,33 +52,19 @@ class PassAdvice:
 class OnePass(Displayed):
     """One pass under a placement, in seconds.
 
-    Attributes
-    ----------
-    bound
-        Proven lower bound on the makespan of any placement.
-    slr
-        Schedule length ratio: makespan / longest path with every operator on its fastest device
-        and free transfers.
-    chain
-        Parts of the critical chain; their seconds add up to the makespan.
-    schedule
-        Run of every operator.
-    busy
-        Seconds of busy cores, by device.
-    queue
-        Rule by which a free core chooses, as in `streamsim.passes.Rules`: ``order`` if devices
-        hold the order of the placement, ``priority`` if its priorities apply to ready operators.
-    find_move
-        Function that searches for the best move, with up to thousands of passes.
+    The schedule length ratio ``slr`` is makespan / longest path with every operator on its fastest
+    device and free transfers. ``queue`` is the rule by which a free core chooses, as in
+    `streamsim.passes.Rules`: ``order`` if devices hold the order of the placement, ``priority`` if
+    its priorities apply to ready operators. ``find_move`` takes up to thousands of passes.
     """
 
     makespan: float
-    bound: float
+    bound: float  # proven lower bound on the makespan of any placement
     slr: float
-    chain: tuple[ChainPart, ...]
-    schedule: dict[str, Run]
+    chain: tuple[ChainPart, ...]  # their seconds add up to the makespan
+    schedule: dict[str, Run]  # of every operator
     transfers: tuple[Transfer, ...]
-    busy: dict[str, float]
+    busy: dict[str, float]  # seconds of busy cores, by device
     queue: str
     find_move: Callable[[], PassAdvice | None] = field(repr=False, compare=False)
 

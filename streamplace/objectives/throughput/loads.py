@@ -91,13 +91,7 @@ class Carriers(Sequence[Carried]):
 
 @dataclass(frozen=True, slots=True)
 class DeviceLoad:
-    """A device at full rate: loads of its CPU, of its busiest core and of its network card.
-
-    Attributes
-    ----------
-    constant
-        Load of its CPU that does not depend on the rate, a part of ``load``.
-    """
+    """A device at full rate: loads of its CPU, of its busiest core and of its network card."""
 
     name: str
     load: float
@@ -105,39 +99,27 @@ class DeviceLoad:
     egress: float
     ingress: float
     operators: Carriers
-    constant: float = 0.0
+    constant: float = 0.0  # load of its CPU that does not depend on the rate, a part of ``load``
 
 
 @dataclass(frozen=True, slots=True)
 class LinkLoad:
-    """A link at full rate, with its streams.
-
-    Attributes
-    ----------
-    bandwidth_bps
-        None for a link without a limit.
-    """
+    """A link at full rate, with its streams."""
 
     source: str
     target: str
     load: float
     bytes_per_s: float
-    bandwidth_bps: float | None
+    bandwidth_bps: float | None  # None for a link without a limit
     streams: Carriers
 
 
 @dataclass(frozen=True, slots=True)
 class CardLoad:
-    """One direction of a network card at full rate, with its streams.
-
-    Attributes
-    ----------
-    kind
-        "egress" for sent data, "ingress" for received data.
-    """
+    """One direction of a network card at full rate, with its streams."""
 
     device: str
-    kind: str
+    kind: str  # "egress" for sent data, "ingress" for received data
     load: float
     bytes_per_s: float
     bandwidth_bps: float
@@ -193,7 +175,6 @@ def device_loads(problem: Problem, placement: Placement, loads: "Loads") -> tupl
 
 
 def _operators_on(problem: Problem, place: Ints, d: int) -> Carriers:
-    """Operators on a device."""
     rows = np.flatnonzero(place == d).astype(np.int32)
     loads = problem.instance.full_load[rows, problem.instance.device_type[d]]
     return Carriers(problem.graph.operators.name.__getitem__, rows, loads)
