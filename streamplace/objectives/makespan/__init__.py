@@ -11,38 +11,18 @@ from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.explanation import Explanation
-from streamplace.objectives.makespan.options import PassOptions
-from streamplace.objectives.picture import Picture
+from streamplace.objectives.makespan.options import USUAL, PassOptions
+from streamplace.objectives.makespan.timeline import least_makespan, picture
 from streamplace.objectives.registry import OBJECTIVES, Objective, objective
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-USUAL = PassOptions()
-
-
-def least_makespan(problem: Problem) -> float:
-    """Lower bound on the seconds of one pass, for any placement."""
-    return problem.cached("least_makespan", _least_makespan)
-
-
-def _least_makespan(problem: Problem) -> float:
-    from streamsim.passes import bounds
-
-    rules = problem.rules
-    return bounds(problem.one_pass, None if rules is None else rules.allowed[rules.unit]).best
 
 
 def _explain(problem: Problem, placement: Placement, options: PassOptions = USUAL) -> Explanation:
     from streamplace.objectives.makespan.explain import explain
 
     return explain(problem, placement, options)
-
-
-def _picture(problem: Problem, placement: Placement, options: PassOptions = USUAL) -> Picture:
-    from streamplace.objectives.makespan.timeline import picture
-
-    return picture(problem, placement, options)
 
 
 def _chart(
@@ -72,7 +52,7 @@ def _variant(texts: Mapping[str, str]) -> Objective:
         evaluate=partial(_makespans, options=options),
         ordered=options.heeds_priorities,
         explain=partial(_explain, options=options),
-        picture=partial(_picture, options=options),
+        picture=partial(picture, options=options),
         chart=partial(_chart, options=options),
         trace=partial(_trace, options=options),
     )
@@ -84,7 +64,7 @@ def _variant(texts: Mapping[str, str]) -> Objective:
     unit="s",
     bound=least_makespan,
     explain=_explain,
-    picture=_picture,
+    picture=picture,
     chart=_chart,
     trace=_trace,
     measures=_measures,

@@ -13,13 +13,13 @@ from streamplace.model.display import Displayed, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.report import MOST_ROWS, Bar, Report, Sheet, percent, quantity, some
-from streamplace.objectives.makespan import least_makespan
 from streamplace.objectives.makespan.options import PassOptions
 from streamplace.objectives.makespan.timeline import (
     ChainPart,
     Run,
     Transfer,
     critical_chain,
+    least_makespan,
     pass_schedule,
     transfers_of,
 )

@@ -8,7 +8,7 @@ import numpy as np
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem, check_lines
 from streamplace.model.report import quantity
-from streamplace.objectives.makespan.options import PassOptions
+from streamplace.objectives.makespan.options import USUAL, PassOptions
 from streamplace.objectives.picture import Picture
 
 if TYPE_CHECKING:
@@ -58,6 +58,18 @@ class Transfer:
     target: str
     departure: float
     arrival: float
+
+
+def least_makespan(problem: Problem) -> float:
+    """Lower bound on the seconds of one pass, for any placement."""
+    return problem.cached("least_makespan", _least_makespan)
+
+
+def _least_makespan(problem: Problem) -> float:
+    from streamsim.passes import bounds
+
+    rules = problem.rules
+    return bounds(problem.one_pass, None if rules is None else rules.allowed[rules.unit]).best
 
 
 def pass_schedule(problem: Problem, placement: Placement, options: PassOptions) -> "Schedule":
@@ -118,7 +130,7 @@ def transfers_of(
     )
 
 
-def picture(problem: Problem, placement: Placement, options: PassOptions) -> Picture:
+def picture(problem: Problem, placement: Placement, options: PassOptions = USUAL) -> Picture:
     """Mark the operators and the streams on the critical chain."""
     schedule = pass_schedule(problem, placement, options)
     operators = np.zeros(problem.n_operators, np.bool_)
