@@ -24,9 +24,9 @@ from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import Budget
 from streamplace.scheduling.insertion import insert_all, plain_choice
+from streamplace.scheduling.lists import TIE
 from streamplace.scheduling.ranks import by_rank, upward
 from streamplace.scheduling.tasks import tasks_of
-from streamplace.scheduling.ties import TIE
 
 MAKESPAN = OBJECTIVES["makespan"]
 PLACERS = (

@@ -70,24 +70,12 @@ class MoveTerms:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TraceSlots:
-    """A trace in slots of equal length.
+    """A trace in slots of equal length."""
 
-    Attributes
-    ----------
-    start
-        Seconds at which the first slot begins.
-    seconds
-        Length of a slot.
-    peak
-        [T, S] largest rate of each source in each slot.
-    mean
-        [T, S] mean rate of each source in each slot.
-    """
-
-    start: float
-    seconds: float
-    peak: Floats
-    mean: Floats
+    start: float  # seconds at which the first slot begins
+    seconds: float  # length of a slot
+    peak: Floats  # [T, S] largest rate of each source in each slot
+    mean: Floats  # [T, S] mean rate of each source in each slot
 
     def __len__(self) -> int:
         return len(self.peak)
@@ -167,34 +155,18 @@ def _refuse_gap(time: Floats, steps: Floats) -> None:
 class ControlDay:
     """Slots, plans, and what all of it costs.
 
-    Attributes
-    ----------
-    slots
-        The trace.
-    plans
-        Of rising cost and rising capacity.
-    offered
-        [T] tuples/s of all sources in a slot, in the mean.
-    peak_rate
-        [T] tuples/s of all sources in a slot, at most.
-    carried
-        [T, K] part of the largest rates of the slot that each plan carries without headroom.
-    least
-        [T, W] cost per hour below which no plan is that runs in all slots of a window and processes
-        what must be processed in it, if tuples may be late by the lag. Windows end with the slot.
-    windows
-        [W] slots in a window, rising from 1.
-    terms
-        Terms of moves.
+    ``least`` [T, W] is the cost per hour below which no plan is that runs in all slots of a window
+    and processes what must be processed in it, if tuples may be late by the lag. Windows end with
+    the slot.
     """
 
     slots: TraceSlots
-    plans: tuple[PlanResult, ...]
-    offered: Floats
-    peak_rate: Floats
-    carried: Floats
-    least: Floats
-    windows: tuple[int, ...]
+    plans: tuple[PlanResult, ...]  # of rising cost and rising capacity
+    offered: Floats  # [T] tuples/s of all sources in a slot, in the mean
+    peak_rate: Floats  # [T] tuples/s of all sources in a slot, at most
+    carried: Floats  # [T, K] part of the largest rates of the slot that plans carry, no headroom
+    least: Floats  # [T, W]
+    windows: tuple[int, ...]  # [W] slots in a window, rising from 1
     terms: MoveTerms
 
     @property

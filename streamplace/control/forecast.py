@@ -74,17 +74,8 @@ class ErrorQuantiles:
 class NeedForecast:
     """Rates that are needed now and in the periods to come, from the rates so far.
 
-    Parameters
-    ----------
-    seconds
-        Length of an interval.
-    lag
-        Seconds that tuples may be late.
-
-    Attributes
-    ----------
-    lengths
-        [B] intervals in each period of the future; the first period is the next two intervals.
+    An interval has a number of seconds, and tuples may be late by the lag. ``lengths`` [B] are the
+    intervals in each period of the future; the first period is the next two intervals.
     """
 
     def __init__(self, seconds: float, lag: float) -> None:

@@ -14,28 +14,14 @@ from streamplace.registry import Registry
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanChoice:
-    """The plans among which a policy chooses, cheapest first.
+    """The plans among which a policy chooses, cheapest first."""
 
-    Attributes
-    ----------
-    cost
-        [K] per hour.
-    price
-        [K, K] of a move between two plans, in money.
-    seconds
-        Between two decisions.
-    delay, outage
-        Seconds until a move stops the job, and for which it does.
-    lag
-        Seconds that tuples may be late.
-    """
-
-    cost: Floats
-    price: Floats
-    seconds: float
-    delay: float
-    outage: float
-    lag: float
+    cost: Floats  # [K] per hour
+    price: Floats  # [K, K] of a move between two plans, in money
+    seconds: float  # between two decisions
+    delay: float  # seconds until a move stops the job
+    outage: float  # seconds for which it does
+    lag: float  # seconds that tuples may be late
 
     def __len__(self) -> int:
         return len(self.cost)
@@ -43,27 +29,13 @@ class PlanChoice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SlotObservation:
-    """A running job at the end of an interval.
+    """A running job at the end of an interval."""
 
-    Attributes
-    ----------
-    time
-        Seconds since the start.
-    rate
-        Tuples/s that arrived in the interval.
-    backlog
-        Tuples that wait.
-    level
-        Number of the plan that runs.
-    capacity
-        [K] tuples/s that each plan carries of the present mix of sources, with its headroom.
-    """
-
-    time: float
-    rate: float
-    backlog: float
-    level: int
-    capacity: Floats
+    time: float  # seconds since the start
+    rate: float  # tuples/s that arrived in the interval
+    backlog: float  # tuples that wait
+    level: int  # number of the plan that runs
+    capacity: Floats  # [K] tuples/s of the present mix of sources that plans carry, with headroom
 
     def least_level(self, rate: float) -> int:
         """Return the cheapest plan that carries a rate; the largest one where none does."""

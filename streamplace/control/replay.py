@@ -19,33 +19,15 @@ STEP = 1.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PolicyReplay:
-    """How a policy fares on a trace.
-
-    Attributes
-    ----------
-    name
-        Of the policy.
-    level
-        [T] plan that runs at the end of each slot.
-    moves
-        Moves that were made.
-    machine_cost
-        Of all machines, while moves are under way of both plans.
-    move_cost
-        Price of all moves.
-    punctual
-        Part of the time in which no tuple was later than the lag.
-    latest
-        Seconds by which a tuple was late at most.
-    """
+    """How a policy fares on a trace."""
 
     name: str
-    level: Ints
+    level: Ints  # [T] plan that runs at the end of each slot
     moves: int
-    machine_cost: float
-    move_cost: float
-    punctual: float
-    latest: float
+    machine_cost: float  # while moves are under way of both plans
+    move_cost: float  # price of all moves
+    punctual: float  # part of the time in which no tuple was later than the lag
+    latest: float  # seconds by which a tuple was late at most
 
     @property
     def cost(self) -> float:

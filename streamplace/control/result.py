@@ -31,44 +31,25 @@ DAY = 86_400.0
 
 
 class ScheduleStep(NamedTuple):
-    """A plan that runs for some time.
+    """A plan that runs for some time."""
 
-    Attributes
-    ----------
-    start, end
-        Seconds in the time of the trace.
-    level
-        Number of the plan.
-    highest
-        Tuples/s of all sources, at most.
-    """
-
-    start: float
+    start: float  # seconds in the time of the trace
     end: float
-    level: int
-    highest: float
+    level: int  # number of the plan
+    highest: float  # tuples/s of all sources, at most
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanSchedule(Pictured):
     """A trace, the cheapest sequence of plans for it, and what policies make of it.
 
-    Attributes
-    ----------
-    day
-        The trace and the plans.
-    level
-        [T] plan of each slot in the cheapest schedule.
-    bound
-        No controller that moves between slots and meets the lag costs less, proven.
-    replays
-        Policies that were replayed.
+    No controller that moves between slots and meets the lag costs less than ``bound``, proven.
     """
 
-    day: ControlDay
-    level: Ints
+    day: ControlDay  # the trace and the plans
+    level: Ints  # [T] plan of each slot in the cheapest schedule
     bound: float
-    replays: tuple[PolicyReplay, ...] = ()
+    replays: tuple[PolicyReplay, ...] = ()  # of policies
 
     def __repr__(self) -> str:
         return (

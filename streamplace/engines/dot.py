@@ -10,7 +10,7 @@ from streamplace.engines.text import (
     comment,
     decoded,
     dot_label,
-    listed,
+    group_notes,
     quoted_dot,
     unique,
     unquoted_dot,
@@ -37,8 +37,7 @@ def as_dot(deployment: Deployment) -> str:
             f"{deployment.title}.",
             "Use: dot -Tsvg FILE -o placement.svg",
             CHECK,
-            *(f"Must share a device: {listed(group)}" for group in deployment.colocated),
-            *(f"Must not share one: {listed(group)}" for group in deployment.exlocated),
+            *group_notes(deployment),
         ],
         "//",
     )

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.local.config import Settings, device_settings
 from streamplace.engines.flink_kubernetes_operator import application
-from streamplace.engines.kubernetes_nodes import labels, mebibytes, node_labels, rules, sizes
+from streamplace.engines.kubernetes_nodes import labels, mebibytes, node_labels, sizes
 from streamplace.engines.names import resource, slug
 from streamplace.engines.registry import export
-from streamplace.engines.text import comment, listed, quoted_yaml
+from streamplace.engines.text import comment, group_notes, listed, quoted_yaml
 from streamplace.model.devices import Device
 
 IMAGE = "flink:2.3.0"
@@ -121,7 +121,7 @@ def _notes(deployment: Deployment) -> Iterator[str]:
         yield "Limits (lim-…) let subtasks be placed one by one, now and later."
     else:
         yield "Whole operators can be placed on it. For subtasks, export a placement of subtasks."
-    yield from rules(deployment)
+    yield from group_notes(deployment)
 
 
 def _task_manager(device: Device, devices: tuple[str, ...], layers: int | None) -> str:

@@ -18,9 +18,9 @@ from streamplace.engines.flink.local.config import (
     shared_settings,
     usual_max_parallelism,
 )
-from streamplace.engines.kubernetes_nodes import labels, mebibytes, node_labels, rules, sizes
+from streamplace.engines.kubernetes_nodes import labels, mebibytes, node_labels, sizes
 from streamplace.engines.names import slug
-from streamplace.engines.text import comment
+from streamplace.engines.text import comment, group_notes
 from streamplace.errors import FormatError
 from streamplace.model.messages import quoted
 
@@ -95,7 +95,7 @@ def _notes(deployment: Deployment) -> Iterator[str]:
     yield "Where a node is lost, its pod waits, and the job with it. Give the node that shall"
     yield "stand in for it the label of the lost one and do step 2 again: the pod starts there,"
     yield "and the job goes on from its last checkpoint."
-    yield from rules(deployment)
+    yield from group_notes(deployment)
 
 
 def _spec(deployment: Deployment) -> dict[str, Any]:

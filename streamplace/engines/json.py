@@ -6,15 +6,9 @@ from typing import Any
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.registry import export
 from streamplace.io.placements import order_facts, parse_given
-from streamplace.model.placement import Placement
 
 
-def read_json(content: bytes, where: str) -> Placement:
-    """Operator → device from a native placement, with its order."""
-    return parse_given(content, where)
-
-
-@export("json", suffix=".json", read=read_json, keeps_order=True)
+@export("json", suffix=".json", read=parse_given, keeps_order=True)
 def as_json(deployment: Deployment) -> str:
     """Native placement with processing elements and groups, for programs and streamplace itself."""
     document: dict[str, Any] = {

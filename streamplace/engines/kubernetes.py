@@ -5,9 +5,9 @@ import math
 from collections.abc import Iterator
 
 from streamplace.engines.deployment import Deployment, Element
-from streamplace.engines.kubernetes_nodes import MEBIBYTE, labels, node_labels, rules
+from streamplace.engines.kubernetes_nodes import MEBIBYTE, labels, node_labels
 from streamplace.engines.registry import export
-from streamplace.engines.text import comment, listed, quoted_yaml
+from streamplace.engines.text import comment, group_notes, listed, quoted_yaml
 from streamplace.io.placements import order_facts
 
 IMAGE = "registry.example/my-app:1"
@@ -108,7 +108,7 @@ def _notes(deployment: Deployment) -> Iterator[str]:
     yield "       a node with its labels stays pending."
     if deployment.is_split:
         yield "Subtasks are placed one by one: their names end in their numbers."
-    yield from rules(deployment)
+    yield from group_notes(deployment)
 
 
 def _device(deployment: Deployment, element: Element) -> str:

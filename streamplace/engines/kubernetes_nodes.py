@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.local.config import Settings
 from streamplace.engines.names import slug
-from streamplace.engines.text import listed
 from streamplace.errors import FormatError
 from streamplace.model.devices import Device
 from streamplace.model.messages import quoted
@@ -49,11 +48,3 @@ def node_labels(deployment: Deployment) -> Iterator[str]:
     for device in deployment.problem.cluster.devices:
         pairs = " ".join(f"{key}={value}" for key, value in labels(device))
         yield f"          kubectl label node NODE {pairs}"
-
-
-def rules(deployment: Deployment) -> Iterator[str]:
-    """Notes on groups of operators that must or must not share a device."""
-    for group in deployment.colocated:
-        yield f"Must share a device: {listed(group)}"
-    for group in deployment.exlocated:
-        yield f"Must not share one: {listed(group)}"

@@ -21,31 +21,19 @@ NEGLIGIBLE = 1e-6
 class Measurement:
     """A measured job and its cluster, as input of placers.
 
-    Attributes
-    ----------
-    graph
-        Graph of the job, with measured rates, CPU and payloads.
-    cluster
-        The devices, with the resources that are available to this job.
-    is_limited
-        Whether a source was held back, so that the job may read more with another placement.
-    notes
-        Sentences on missing measurements.
-    drift
-        Relative error of comparisons of layouts because the job was not warm; 0 if it was.
-    shares
-        Operator whose subtasks are uneven → part of its tuples that each of them takes in.
-    held_back
-        Sources that were held back, if it is known which.
+    It is limited if a source was held back, so that the job may read more with another placement.
+    ``drift`` is the relative error of comparisons of layouts because the job was not warm; 0 if it
+    was. ``shares`` has, for operators whose subtasks are uneven, the part of the tuples that each
+    of them takes in.
     """
 
-    graph: StreamGraph
-    cluster: Cluster
+    graph: StreamGraph  # with measured rates, CPU and payloads
+    cluster: Cluster  # the devices, with the resources that are available to this job
     is_limited: bool
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # sentences on missing measurements
     drift: float = 0.0
     shares: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    held_back: frozenset[str] = frozenset()
+    held_back: frozenset[str] = frozenset()  # sources that were held back, if it is known which
 
     @property
     def kept_rate(self) -> float:
@@ -76,19 +64,11 @@ class OperatorCheck:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """Comparison of a running job with its placement.
-
-    Attributes
-    ----------
-    problems
-        Sentences on problems that concern the whole job.
-    uncounted
-        Operators whose number of subtasks the placement does not define.
-    """
+    """Comparison of a running job with its placement."""
 
     checks: tuple[OperatorCheck, ...]
-    problems: tuple[str, ...] = ()
-    uncounted: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()  # sentences on problems that concern the whole job
+    uncounted: tuple[str, ...] = ()  # operators whose number of subtasks the placement leaves open
 
     @property
     def fine(self) -> bool:
@@ -98,18 +78,10 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A job that was moved.
+    """A job that was moved."""
 
-    Attributes
-    ----------
-    job
-        Id of the job that runs now.
-    outage
-        Seconds for which it was stopped; None if unknown.
-    """
-
-    job: str
-    outage: float | None
+    job: str  # id of the job that runs now
+    outage: float | None  # seconds for which it was stopped; None if unknown
 
 
 class LiveEngine(Protocol[P]):

@@ -7,7 +7,7 @@ import numpy as np
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.names import resource, resources, slug, tag_resource
 from streamplace.engines.registry import export
-from streamplace.engines.text import comment, listed, quoted_java
+from streamplace.engines.text import comment, group_notes, listed, quoted_java
 from streamplace.model.devices import Device
 
 OFFER = 1000.0
@@ -112,10 +112,7 @@ def _notes(deployment: Deployment) -> Iterator[str]:
     yield "topology.acker.executors to 0 if you do without."
     if deployment.is_split:
         yield "Subtasks are placed one by one: each is a component of its own, of parallelism 1."
-    for group in deployment.colocated:
-        yield f"Must share a device: {listed(group)}"
-    for group in deployment.exlocated:
-        yield f"Must not share one: {listed(group)}"
+    yield from group_notes(deployment)
 
 
 def _entries(deployment: Deployment) -> Iterator[str]:

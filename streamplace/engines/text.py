@@ -3,12 +3,15 @@
 import json
 import re
 import urllib.parse
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from streamplace.errors import FormatError
 from streamplace.io.parsing import utf8
 from streamplace.model.messages import printable, quoted, shown
+
+if TYPE_CHECKING:
+    from streamplace.engines.deployment import Deployment
 
 CHECK = (
     "Check: `streamplace export FILE --to json --graph GRAPH -o p.json` reads it back, "
@@ -47,6 +50,14 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join(map(shown, names))
 
 
+def group_notes(deployment: "Deployment") -> Iterator[str]:
+    """Notes on groups of operators that must or must not share a device."""
+    for group in deployment.colocated:
+        yield f"Must share a device: {listed(group)}"
+    for group in deployment.exlocated:
+        yield f"Must not share one: {listed(group)}"
+
+
 def quoted_yaml(text: str) -> str:
     r"""Text as a string of YAML or TOML in double quotes.
 
@@ -55,15 +66,6 @@ def quoted_yaml(text: str) -> str:
     """
     plain = json.dumps(text, ensure_ascii=False)
     return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in plain)
-
-
-def quoted_toml(text: str) -> str:
-    r"""Text as a TOML string in double quotes.
-
-    >>> print(quoted_toml('größe "1"\nmips = 9'))
-    "größe \"1\"\nmips = 9"
-    """
-    return quoted_yaml(text)  # TOML reads the escapes of YAML
 
 
 def quoted_java(text: str) -> str:

@@ -46,37 +46,18 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MessageLoads:
-    """CPU of the messages of a graph of N operators and M streams, at any parallelism.
+    """CPU of the messages of a graph of N operators and M streams, at any parallelism."""
 
-    Attributes
-    ----------
-    ipt
-        Instructions per message, of both ends together.
-    timeout
-        Buffer timeout in seconds.
-    source, target
-        [M] ends of the streams.
-    tuples
-        [M] per second.
-    forward, plain, chained
-        [M] whether a stream joins subtask i to subtask i; whether it does so if the parallelisms
-        are equal; whether it has no channels.
-    work
-        [N] instructions per second that operators use for their tuples.
-    contained
-        [N] those of them that are for messages.
-    """
-
-    ipt: float
-    timeout: float
-    source: Ints
-    target: Ints
-    tuples: Floats
-    forward: Bools
-    plain: Bools
-    chained: Bools
-    work: Floats
-    contained: Floats
+    ipt: float  # instructions per message, of both ends together
+    timeout: float  # seconds
+    source: Ints  # [M]
+    target: Ints  # [M]
+    tuples: Floats  # [M] per second
+    forward: Bools  # [M] whether a stream joins subtask i to subtask i
+    plain: Bools  # [M] whether it does so if the parallelisms are equal
+    chained: Bools  # [M] whether it has no channels
+    work: Floats  # [N] instructions per second that operators use for their tuples
+    contained: Floats  # [N] those of them that are for messages
 
     @classmethod
     def of(
@@ -89,10 +70,7 @@ class MessageLoads:
     ) -> "MessageLoads | None":
         """Messages of a graph at its rate; None if its attributes do not say what one costs.
 
-        Parameters
-        ----------
-        ipt
-            [N] instructions per tuple that operators are charged for.
+        ``ipt`` are the instructions per tuple that operators are charged for, [N].
         """
         cost = message_cost(attributes)
         if cost is None or not len(streams):
@@ -127,15 +105,7 @@ class MessageLoads:
         return np.asarray(both, np.float64)
 
     def more(self, parallelism: Ints, times: float = 1.0) -> Floats:
-        """Instructions per second for messages that the ``ipt`` does not contain, [N].
-
-        Parameters
-        ----------
-        parallelism
-            [N] number of subtasks.
-        times
-            Multiple of the rate.
-        """
+        """Instructions per second for messages that the ``ipt`` does not contain, [N]."""
         needed = 0.5 * self.ipt * self.messages(parallelism, times)
         left = needed - times * self.contained
         return np.where(left > ROUNDING * needed, left, 0.0)

@@ -1,6 +1,6 @@
 """Cluster: devices and the network between every ordered pair of them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral
@@ -10,12 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamplace.errors import ClusterError
-from streamplace.model.arrays import Bools, Floats, Ints
+from streamplace.model.arrays import Bools, Floats, Ints, Words
 from streamplace.model.caching import Caching
 from streamplace.model.columns import frozen, same_fields
 from streamplace.model.devices import NUMERIC_COLUMNS, SLOWEST, Device, Devices
 from streamplace.model.display import Displayed, data_frame
-from streamplace.model.interchange import interchangeable
 from streamplace.model.messages import counted, quoted, shown
 from streamplace.model.report import Report
 from streamplace.model.sheets import device_sheet, network_words
@@ -26,6 +25,8 @@ if TYPE_CHECKING:
     from streamsim.platform import Platform
 
 MOST_DEVICES = 4096
+BLOCK = 256
+"""Rows of a matrix that are hashed at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, init=False)
@@ -141,13 +142,10 @@ class Cluster(Caching, Displayed):
 
     def offering(self, tags: frozenset[str]) -> Bools:
         """Whether each device has all of these tags, [D]."""
-        known = self.cached("offering", Cluster._no_tags)
+        known: dict[frozenset[str], Bools] = self.cached("offering", lambda _: {})
         if tags not in known:
             known[tags] = frozen(np.array([tags <= offered for offered in self.devices.tags]))
         return known[tags]
-
-    def _no_tags(self) -> dict[frozenset[str], Bools]:
-        return {}
 
     @property
     def platform(self) -> "Platform":
@@ -225,3 +223,66 @@ def _matrix(
     if isinstance(values, str | int | float):
         return np.full((size, size), parse(values))
     return values
+
+
+def interchangeable(devices: Devices, matrices: Sequence[Floats]) -> Ints:
+    """Class of every device, numbered by first device.
+
+    Swappability is transitive ((a c) = (a b)(b c)(a b)), so a device is compared with one
+    representative of each class. Fingerprints that swaps do not change tell most devices apart, so
+    that few pairs are compared cell by cell.
+
+    Examples
+    --------
+    >>> devices = Devices(("a", "b", "c"), mips=[1000, 2000, 1000])
+    >>> interchangeable(devices, [np.ones((3, 3))]).tolist()
+    [0, 1, 0]
+    """
+    prints = [_fingerprints(matrix) for matrix in matrices]
+    representatives: dict[Hashable, list[tuple[int, int]]] = {}
+    classes = np.empty(len(devices), np.int32)
+    n_classes = 0
+    for d, facts in enumerate(_facts(devices)):
+        alike = representatives.setdefault((facts, *(p[d] for p in prints)), [])
+        for r, of_r in alike:
+            if all(_symmetric(matrix, r, d) for matrix in matrices):
+                classes[d] = of_r
+                break
+        else:
+            alike.append((d, n_classes))
+            classes[d] = n_classes
+            n_classes += 1
+    return classes
+
+
+def _facts(devices: Devices) -> Sequence[Hashable]:
+    columns = [getattr(devices, name).tolist() for name in NUMERIC_COLUMNS]
+    return list(zip(*columns, devices.tags, strict=True))
+
+
+def _fingerprints(matrix: Floats) -> list[tuple[int, int]]:
+    """Sum of hashed cells of every row and of every column: the same for swappable devices."""
+    rows = np.empty(len(matrix), np.uint64)
+    columns = np.zeros(len(matrix), np.uint64)
+    for start in range(0, len(matrix), BLOCK):
+        block = slice(start, start + BLOCK)
+        bits = _mixed(np.ascontiguousarray(matrix[block]).view(np.uint64))
+        rows[block] = bits.sum(axis=1)
+        columns += bits.sum(axis=0)
+    return list(zip(rows.tolist(), columns.tolist(), strict=True))
+
+
+def _mixed(bits: Words) -> Words:
+    """Scramble the bits of numbers (splitmix64), so that equal sums mean equal cells."""
+    with np.errstate(over="ignore"):
+        bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+def _symmetric(matrix: Floats, a: int, b: int) -> bool:
+    """Whether swapping rows a and b and columns a and b leaves the matrix as it is."""
+    rows = matrix[a] == matrix[b]
+    columns = matrix[:, a] == matrix[:, b]
+    rows[[a, b]] = columns[[a, b]] = True
+    return bool(matrix[a, b] == matrix[b, a] and rows.all() and columns.all())

@@ -1,4 +1,4 @@
-"""Checked, read-only columns: the storage of operators, streams and devices."""
+"""Checks of operators, streams and devices: read-only columns of them, and single rows."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import fields
@@ -15,6 +15,8 @@ from streamplace.model.units import LARGEST, Quantity
 
 Fail = Callable[[int, str, str], StreamplaceError]
 """Builds the error for row i (-1: the whole column), its value and the rule that it breaks."""
+Refused = Callable[[str, str], StreamplaceError]
+"""Builds the error for a value and the rule that it breaks."""
 
 _Array = TypeVar("_Array", bound=NDArray[Any])
 
@@ -198,6 +200,55 @@ def is_text(value: object) -> bool:
         return isinstance(value, str) and (value.isascii() or bool(value.encode()))
     except UnicodeEncodeError:
         return False
+
+
+def check_name(name: object, what: str, error: type[StreamplaceError]) -> None:
+    """Raise an error unless a name is a text that is not empty."""
+    if not isinstance(name, str):
+        raise error(f"{what} is called {quoted(name)}; a name must be a text")
+    if not name:
+        raise error(f"{what} has an empty name; give it a name")
+    if not is_text(name):
+        raise error(f"the name of {what} is not valid Unicode; correct the name")
+
+
+def check_text(text: object, refused: Refused) -> None:
+    """Raise an error unless a value is a text."""
+    if not is_text(text):
+        raise refused(quoted(text), "it must be a text")
+
+
+def check_tags(tags: object, refused: Refused) -> None:
+    """Raise an error unless a value is a set of texts."""
+    if isinstance(tags, str) or not isinstance(tags, Iterable):
+        raise refused(quoted(tags), "it must be a set of texts")
+    for tag in tags:
+        check_text(tag, refused)
+
+
+def check_whole(number: object, least: int, most: int, refused: Refused) -> None:
+    """Raise an error unless a value is a whole number in [least, most]."""
+    if type(number) is int and least <= number <= most:
+        return
+    rule = f"it must be a whole number from {least} to {most}"
+    if not isinstance(number, Real) or isinstance(number, bool):
+        raise refused(quoted(number), rule)
+    try:
+        value = float(number)
+    except OverflowError:
+        raise refused(quoted(number), rule) from None
+    if not least <= value <= most or not value.is_integer():
+        raise refused(f"{value:g}", rule)
+
+
+def plain_item(column: Any, row: int) -> Any:
+    """Return a row of a column as a Python value.
+
+    >>> plain_item(np.array([0.5]), 0), plain_item(("a", "b"), 1)
+    (0.5, 'b')
+    """
+    value = column[row]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def same_fields(a: object, b: object) -> bool:

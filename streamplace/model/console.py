@@ -19,10 +19,9 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 
-from streamplace.model.joints import JOINT, joined
 from streamplace.model.messages import printable
 from streamplace.model.report import Heading, Report, Sheet
-from streamplace.model.tables import tables_of
+from streamplace.model.tables import JOINT, joined, tables_of
 
 WIDTH = 100
 """Columns of output that does not go to a terminal."""

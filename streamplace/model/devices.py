@@ -13,16 +13,19 @@ from streamplace.errors import ClusterError, UnitError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.columns import (
     Fail,
+    check_name,
+    check_tags,
+    check_whole,
     distinct_rows,
     float_column,
     frozen,
     int_column,
     name_column,
+    plain_item,
     same_fields,
     tag_column,
 )
 from streamplace.model.messages import listed, quoted
-from streamplace.model.rows import check_name, check_tags, check_whole
 from streamplace.model.units import LARGEST, Quantity, bandwidth_bps, mips, size_bytes
 
 MOST_CORES = 1_000_000
@@ -170,8 +173,7 @@ class Devices:
 
     def __getitem__(self, key: int | str) -> Device:
         i = self.index(key) if isinstance(key, str) else range(len(self))[key]
-        row = ((f.name, getattr(self, _column(f.name))[i]) for f in _FIELDS)
-        return Device(**{n: x.item() if isinstance(x, np.generic) else x for n, x in row})
+        return Device(**{f.name: plain_item(getattr(self, _column(f.name)), i) for f in _FIELDS})
 
     def __iter__(self) -> Iterator[Device]:
         return (self[i] for i in range(len(self)))

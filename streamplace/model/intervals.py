@@ -39,10 +39,6 @@ class RateInterval(NamedTuple):
         """Clip the interval at the rate that is offered."""
         return RateInterval(*(min(one, rate) for one in self))
 
-    def scaled(self, factor: float) -> "RateInterval":
-        """Multiply the interval by a factor, such as that of another unit."""
-        return RateInterval(*(factor * one for one in self))
-
     def __str__(self) -> str:
         return f"{digits(self.value)} tuples/s ({digits(self.low)} to {digits(self.high)})"
 
@@ -97,20 +93,6 @@ def check_confidence(confidence: float) -> None:
 class PredictionErrors:
     """Quantiles of measured / predicted rates at a confidence.
 
-    Attributes
-    ----------
-    asked, supported
-        The confidence asked for, and the confidence of the factors, which is lower where there
-        are too few jobs.
-    low, high
-        Ends of the two-sided interval of measured / predicted.
-    least
-        One-sided lower bound of measured / predicted, which is closer to 1 than ``low``.
-    number
-        Number of jobs, or of runs if the errors are those of one job.
-    origin
-        Recorded runs in words, such as "8 recorded jobs".
-
     Examples
     --------
     >>> errors = PredictionErrors.of({str(i): [0.01 * i] for i in range(-4, 5)}, 0.9, "9 jobs")
@@ -118,13 +100,13 @@ class PredictionErrors:
     ('100 tuples/s (96.08 to 104.1)', 96.08)
     """
 
-    asked: float
-    supported: float
-    low: float
+    asked: float  # confidence asked for
+    supported: float  # confidence of the factors, which is lower where there are too few jobs
+    low: float  # ends of the two-sided interval of measured / predicted
     high: float
-    least: float
-    number: int
-    origin: str
+    least: float  # one-sided lower bound of it, which is closer to 1 than ``low``
+    number: int  # of jobs, or of runs if the errors are those of one job
+    origin: str  # recorded runs in words, such as "8 recorded jobs"
 
     @classmethod
     def of(cls, scores: Scores, confidence: float, origin: str) -> "PredictionErrors":

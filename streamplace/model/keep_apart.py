@@ -27,13 +27,7 @@ def keep_apart(allowed: Bools, pairs: Ints) -> Ints | None:
 
     Depth-first search without recursion: the unit with the fewest free devices is next (Brélaz),
     and the search backtracks as soon as a unit has none, at most ``SEARCH_STEPS`` times.
-
-    Parameters
-    ----------
-    allowed
-        [U, D] whether a unit may use a device.
-    pairs
-        [P, 2] units that must not share a device.
+    ``allowed`` is [U, D], and ``pairs`` of units [P, 2].
     """
     search = _KeepApartSearch(allowed, pairs)
     steps_back = 0

@@ -12,27 +12,6 @@ from numpy.typing import ArrayLike
 from streamplace.model.arrays import Floats, Longs
 
 
-def subtask_of_group(groups: int, parallelism: int, group: int) -> int:
-    """Return the subtask that owns a key group.
-
-    >>> [subtask_of_group(8, 3, group) for group in range(8)]
-    [0, 0, 0, 1, 1, 1, 2, 2]
-    """
-    return group * parallelism // groups
-
-
-def groups_of_subtask(groups: int, parallelism: int, subtask: int) -> range:
-    """Return the key groups of a subtask.
-
-    >>> groups_of_subtask(8, 3, 1)
-    range(3, 6)
-    """
-    return range(
-        -(-subtask * groups // parallelism),
-        -(-(subtask + 1) * groups // parallelism),
-    )
-
-
 def subtask_parts(groups: ArrayLike, parallelism: ArrayLike) -> Floats:
     """Return the number by which each subtask divides its operator's tuples, [S].
 

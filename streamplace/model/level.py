@@ -191,7 +191,6 @@ def contracted(level: Level, group: Ints, n_groups: int) -> Level:
 def _sums(
     level: Level, n_groups: int, member: Ints, first: Ints
 ) -> tuple[Floats, Floats, Ints, Floats]:
-    """Sum load, core, kind and memory over the groups."""
     size = (n_groups, level.load.shape[1])
     load, core = np.zeros(size), np.zeros(size if len(level.core) else (0, size[1]))
     kind, memory = np.zeros(n_groups, np.int32), np.zeros(min(n_groups, len(level.memory)))

@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import partial
 from numbers import Real
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,10 +13,15 @@ from numpy.typing import ArrayLike
 from streamplace.errors import GraphError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.columns import (
+    check_name,
+    check_tags,
+    check_text,
+    check_whole,
     flag_column,
     float_column,
     int_column,
     name_column,
+    plain_item,
     plain_number,
     same_fields,
     tag_column,
@@ -23,7 +29,6 @@ from streamplace.model.columns import (
 )
 from streamplace.model.key_groups import busiest_parts
 from streamplace.model.messages import quoted
-from streamplace.model.rows import check_name, check_tags, check_text, check_whole
 from streamplace.model.units import LARGEST, Quantity, size_bytes, tuple_rate
 
 MOST_SUBTASKS = 1_000_000
@@ -153,6 +158,10 @@ class Operator:
         return GraphError(f"operator {quoted(self.name)} has {column} {value}; {rule}")
 
 
+_SHARED = tuple(f.name for f in fields(Operator) if f.name not in ("window", "fires"))
+"""Fields of an `Operator` that are columns of `Operators` as they are."""
+
+
 @dataclass(frozen=True, slots=True, eq=False, init=False)
 class Operators:
     """All operators of a graph, column by column; omitted columns have `Operator`'s defaults.
@@ -229,21 +238,11 @@ class Operators:
     def of(cls, operators: Iterable[Operator], fires: str = EACH) -> "Operators":
         """Columns from single operators; ``fires`` is the rule of those without one."""
         rows = list(operators)
+        columns: dict[str, Any] = {name: [getattr(row, name) for row in rows] for name in _SHARED}
         return cls(
-            [row.name for row in rows],
-            ipt=[row.ipt for row in rows],
-            payload=[row.payload for row in rows],
-            rate=[row.rate for row in rows],
-            parallelism=[row.parallelism for row in rows],
-            kind=[row.kind for row in rows],
-            requires=[row.requires for row in rows],
-            memory=[row.memory for row in rows],
+            **columns,
             window={i: row.window for i, row in enumerate(rows) if row.window},
             fires_all=[fires_all(row.fires or fires, row.name) for row in rows],
-            about=[row.about for row in rows],
-            max_parallelism=[row.max_parallelism for row in rows],
-            slot_sharing_group=[row.slot_sharing_group for row in rows],
-            constant=[row.constant for row in rows],
         )
 
     def __repr__(self) -> str:
@@ -254,22 +253,8 @@ class Operators:
 
     def __getitem__(self, key: int | str) -> Operator:
         i = self.index(key) if isinstance(key, str) else range(len(self))[key]
-        return Operator(
-            self.name[i],
-            float(self.ipt[i]),
-            float(self.payload[i]),
-            float(self.rate[i]),
-            int(self.parallelism[i]),
-            self.kind[i],
-            self.requires[i],
-            float(self.memory[i]),
-            self.window.get(i),
-            ALL if self.fires_all[i] else "",
-            self.about[i],
-            int(self.max_parallelism[i]),
-            self.slot_sharing_group[i],
-            float(self.constant[i]),
-        )
+        row = {name: plain_item(getattr(self, name), i) for name in _SHARED}
+        return Operator(**row, window=self.window.get(i), fires=ALL if self.fires_all[i] else "")
 
     def __iter__(self) -> Iterator[Operator]:
         return (self[i] for i in range(len(self)))

@@ -15,7 +15,6 @@ from streamplace.model.columns import frozen
 from streamplace.model.constraints import Constraints
 from streamplace.model.display import Pictured
 from streamplace.model.graph import StreamGraph
-from streamplace.model.line import check_lines
 from streamplace.model.messages import counted, listed, quoted
 from streamplace.model.moving import Moving
 from streamplace.model.placement import Placement
@@ -282,6 +281,23 @@ class Problem(Caching, Pictured):
             for d, of_cluster in enumerate(self.cluster.interchangeable.tolist())
         ]
         return frozen(np.array(classes, np.int32))
+
+
+def check_lines(one_pass: "Pass", placement: Placement) -> None:
+    """Raise PlacementError if devices that hold the order would wait for ever."""
+    from streamsim.passes import conflict
+
+    if placement.priority is None:
+        return
+    pair = conflict(one_pass, placement.index, placement.priority)
+    if pair is None:
+        return
+    first, second = (quoted(placement.operators[v]) for v in pair)
+    device = quoted(placement.devices[placement.index[pair.first]])
+    raise PlacementError(
+        f"the order of device {device} puts {first} before {second}, but {first} waits for "
+        f"{second}; correct their priorities, or set the queue to priority"
+    )
 
 
 def _cells(matrix: NDArray[Any] | None, column: int) -> bytes:

@@ -146,10 +146,7 @@ def compile_rules(
 ) -> PlacementRules | None:
     """Compile the rules of a problem; None if every placement is legal.
 
-    Raises
-    ------
-    ProblemError
-        When the constraints contain unknown names or contradict each other.
+    Unknown names and constraints that contradict each other raise ProblemError.
     """
     c, chains, required = constraints, _chains(graph), required_tags(graph)
     unruled = not (c.pin or c.colocate or c.exlocate or c.allowed or required.sets or chains)
@@ -241,7 +238,17 @@ def _units(graph: StreamGraph, groups: Sequence[frozenset[str]]) -> Ints:
     """Merge overlapping groups, then number the units by first operator."""
     if not groups:
         return np.arange(graph.n_operators, dtype=np.int32)
-    leader = list(range(graph.n_operators))
+    members = (_rows(graph, group, "colocate") for group in groups)
+    return joined(graph.n_operators, ((rows[0], v) for rows in members for v in rows[1:]))
+
+
+def joined(n: int, pairs: Iterable[tuple[int, int]]) -> Ints:
+    """Connected components of n things by pairs of them, numbered by first member.
+
+    >>> joined(4, [(3, 1)]).tolist()
+    [0, 1, 2, 1]
+    """
+    leader = list(range(n))
 
     def lead(v: int) -> int:
         while leader[v] != v:
@@ -249,12 +256,10 @@ def _units(graph: StreamGraph, groups: Sequence[frozenset[str]]) -> Ints:
             v = leader[v]
         return v
 
-    for group in groups:
-        rows = _rows(graph, group, "colocate")
-        for v in rows[1:]:
-            a, b = sorted((lead(rows[0]), lead(v)))
-            leader[b] = a
-    leaders = np.fromiter(map(lead, leader), np.int32, len(leader))
+    for pair in pairs:
+        low, high = sorted(map(lead, pair))
+        leader[high] = low
+    leaders = np.fromiter(map(lead, leader), np.int32, n)
     return np.unique(leaders, return_inverse=True)[1].astype(np.int32)
 
 

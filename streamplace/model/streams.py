@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 from streamplace.errors import GraphError
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.columns import (
+    check_name,
+    check_text,
     distinct_rows,
     float_column,
     int_column,
@@ -19,7 +21,6 @@ from streamplace.model.columns import (
 )
 from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import Operators
-from streamplace.model.rows import check_name, check_text
 from streamplace.model.units import LARGEST, size_bytes
 
 CHAINED = "chained"

@@ -4,13 +4,13 @@ A table keeps every value. If it is too wide, its widest columns wrap; if it is 
 is split into tables one below the other, each of which begins with the names of the rows.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from rich.cells import cell_len
 from rich.table import Table
 
-from streamplace.model.joints import joined
 from streamplace.model.messages import printable
 from streamplace.model.report import Bar, Sheet
 
@@ -24,6 +24,9 @@ PADDING = 2
 """Spaces beside every cell, together."""
 BARS = (20, 10)
 """Widths of a full bar; the first is drawn if the table then fits."""
+JOINT = "\ue000"
+"""Private character that stands for a space at which a line must not break."""
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[kMGT]?(?:bps|B)|[mµn]?s|MIPS)(?!\w))")
 
 
 def tables_of(sheet: Sheet, width: int) -> Iterator[Table]:
@@ -54,6 +57,11 @@ def bar(load: Bar, width: int = BARS[0]) -> str:
     full = round(min(load.load, 1.0) * width)
     over = min(round(max(load.load - 1.0, 0.0) * width), width // 2)
     return "█" * full + "·" * (width - full) + "|" + "▓" * over + " " * (width // 2 - over)
+
+
+def joined(text: str) -> str:
+    """Replace the spaces between numbers and units by `JOINT`."""
+    return _BEFORE_UNIT.sub(JOINT, text)
 
 
 def _texts(sheet: Sheet, bars: int) -> list[list[str]]:

@@ -17,19 +17,12 @@ DOUBTFUL, WRONG = 0.15, 0.3
 class Trust(NamedTuple):
     """Error of a profile and its likely cause.
 
-    Attributes
-    ----------
-    error
-        Predicted / measured for the profiled placement, minus 1.
-    culprit
-        Operator whose figure is the likely cause.
-    drift
-        Relative change of the CPU per tuple that was still to be expected, because the job was not
-        warm; 0 if it was.
+    ``drift`` is the relative change of the CPU per tuple that was still to be expected, because the
+    job was not warm; 0 if it was.
     """
 
-    error: float
-    culprit: str
+    error: float  # predicted / measured for the profiled placement, minus 1
+    culprit: str  # operator whose figure is the likely cause
     drift: float = 0.0
 
     @property
@@ -67,15 +60,7 @@ def trust_of(graph: StreamGraph) -> Trust | None:
 def check_trust(graph: StreamGraph, *, trusts: bool = False) -> str | None:
     """Return the warning to print before a result; None if the profile is not doubtful.
 
-    Parameters
-    ----------
-    trusts
-        Whether the user wants a result despite the profile's error.
-
-    Raises
-    ------
-    ProblemError
-        For a profile that is off by more than `WRONG`, unless the user trusts it.
+    A profile that is off by more than `WRONG` raises ProblemError, unless the user trusts it.
     """
     trust = trust_of(graph)
     if trust is None or not trust.is_doubtful:

@@ -101,7 +101,6 @@ def what_if(
 def _changed(
     graph: StreamGraph, factors: Mapping[str, float], values: Mapping[str, Quantity]
 ) -> StreamGraph:
-    """Graph with changed rows."""
     if not factors and not values:
         return graph
     operators, streams = list(graph.operators), list(graph.streams)
@@ -156,7 +155,6 @@ def _with(
     field: str,
     value: Quantity,
 ) -> Row:
-    """Row with one field set."""
     if field not in fields:
         hint = suggestion(field, fields) or f"; choose one of {', '.join(fields)}"
         raise GraphError(f"{key}: {quoted(field)} cannot be set{hint}")

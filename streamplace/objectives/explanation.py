@@ -48,23 +48,13 @@ class Explanation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PlainExplanation(Displayed):
-    """Explanation by an objective without its own: the value, and the operators by device.
+    """Explanation by an objective without its own: the value, and the operators by device."""
 
-    Attributes
-    ----------
-    quantity
-        Name of the value.
-    words
-        The value in words, and the conditions that it meets.
-    beside
-        Explanation by another objective that is reported in addition; None without one.
-    """
-
-    quantity: str
+    quantity: str  # name of the value
     value: float
-    words: str
+    words: str  # the value in words, and the conditions that it meets
     placement: Placement
-    beside: Explanation | None = None
+    beside: Explanation | None = None  # by another objective that is reported in addition
 
     @property
     def verdict(self) -> str:

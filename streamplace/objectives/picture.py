@@ -7,24 +7,10 @@ from streamplace.model.arrays import Bools
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """Marks of one placement.
+    """Marks of one placement."""
 
-    Attributes
-    ----------
-    title
-        Value in a few words.
-    subtitle
-        Smaller text below the title, such as the bottleneck.
-    operators
-        [N] operators with a red frame.
-    streams
-        [M] streams in red, in the graph's order.
-    devices
-        [D] text of the legend for every device; empty without any.
-    """
-
-    title: str
-    subtitle: str
-    operators: Bools
-    streams: Bools
-    devices: tuple[str, ...] = ()
+    title: str  # value in a few words
+    subtitle: str  # smaller text below the title, such as the bottleneck
+    operators: Bools  # [N] operators with a red frame
+    streams: Bools  # [M] streams in red, in the graph's order
+    devices: tuple[str, ...] = ()  # [D] text of the legend for every device; empty without any

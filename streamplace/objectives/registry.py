@@ -143,7 +143,7 @@ class Objective:
 
     def value(self, problem: Problem, placement: Placement) -> float:
         """Value of one placement; of the latest one it is known."""
-        latest: list[Any] = problem.cached("latest value", _nothing_valued)
+        latest: list[Any] = problem.cached("latest value", lambda _: [(None, None, 0.0)])
         objective, placed, value = latest[0]
         if objective is self and placed is placement:
             return cast(float, value)
@@ -209,10 +209,6 @@ class Objective:
             np.zeros(problem.graph.n_streams, np.bool_),
         )
         return Picture(title, "", *nothing)
-
-
-def _nothing_valued(problem: Problem) -> list[Any]:
-    return [(None, None, 0.0)]
 
 
 @dataclass(frozen=True, slots=True)

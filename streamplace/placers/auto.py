@@ -176,7 +176,6 @@ class Team:
         return Found(placement, self._bound, tuple(self._trace))
 
     def _seconds(self) -> float | None:
-        """Remaining seconds, None without limit."""
         whole = self._budget.seconds
         return None if whole is None else whole - (now() - self._start)
 

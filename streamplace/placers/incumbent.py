@@ -17,17 +17,9 @@ Better = Callable[[float, float], bool]
 class Incumbent(Generic[S]):
     """The best solution so far: a placement, or a search's own representation of one.
 
-    Parameters
-    ----------
-    better
-        Whether a value replaces another; the first solution is always kept.
-    reported
-        Maps a value of the search to a value of the objective, if these differ.
-
-    Attributes
-    ----------
-    solution, value
-        The best solution and its value; unset before the first offer.
+    ``better`` says whether a value replaces another; the first solution is always kept, before
+    which ``solution`` and ``value`` are unset. ``reported`` maps a value of the search to one of
+    the objective, if these differ.
     """
 
     def __init__(

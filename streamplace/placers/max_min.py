@@ -13,10 +13,6 @@ def max_min(problem: Problem, objective: Objective, *, seed: int, budget: Budget
     but of a batch the next is argmax over v of min over d of CT(v, d), so that long tasks are not
     left to the end, where nothing could run beside them.
     """
-    from streamplace.placers.scheduled import answer_of
-    from streamplace.scheduling.batches import RULES, by_batches
-    from streamplace.scheduling.ranks import upward
-    from streamplace.scheduling.tasks import tasks_of
+    from streamplace.placers.scheduled import best_by_batches
 
-    tasks = tasks_of(problem)
-    return answer_of(problem, objective, by_batches(tasks, RULES["max-min"], upward(tasks)))
+    return best_by_batches(problem, objective, "max-min")

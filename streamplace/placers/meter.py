@@ -10,13 +10,7 @@ from streamplace.placers.stopwatch import now
 
 
 class Meter:
-    """Count evaluations and read the clock.
-
-    Parameters
-    ----------
-    least
-        Evaluations that the clock does not end, within the budget's limit of evaluations.
-    """
+    """Count evaluations and read the clock, which does not end the ``least`` evaluations."""
 
     def __init__(self, budget: Budget, least: int) -> None:
         self._budget, self._least = budget, least

@@ -67,7 +67,6 @@ def metis(
 def _parts(
     problem: Problem, power: Floats, seed: int, ufactor: int | None, recursive: bool
 ) -> Ints:
-    """Part of every operator."""
     unit = partition.unit_of(problem)
     load = _loads(problem, unit)
     if len(power) == 1:

@@ -17,10 +17,6 @@ def min_min(problem: Problem, objective: Objective, *, seed: int, budget: Budget
     on the device where it is done first, until all of the batch are mapped; then comes the batch of
     those that waited for them. Of equals the task of the highest upward rank comes first.
     """
-    from streamplace.placers.scheduled import answer_of
-    from streamplace.scheduling.batches import RULES, by_batches
-    from streamplace.scheduling.ranks import upward
-    from streamplace.scheduling.tasks import tasks_of
+    from streamplace.placers.scheduled import best_by_batches
 
-    tasks = tasks_of(problem)
-    return answer_of(problem, objective, by_batches(tasks, RULES["min-min"], upward(tasks)))
+    return best_by_batches(problem, objective, "min-min")

@@ -25,22 +25,12 @@ LITTLE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A cheap placer.
-
-    Attributes
-    ----------
-    seconds
-        Estimate of its running time, for a number of operators and of devices.
-    share
-        It is cheap if the estimate is at most this share of the budget, and at most `LONGEST`.
-    per_device
-        Whether it evaluates one placement per device; otherwise one in total.
-    """
+    """A placer that is cheap if it is estimated to take at most `LONGEST` and its share."""
 
     name: str
-    seconds: Callable[[int, int], float]
-    share: float = 0.15
-    per_device: bool = True
+    seconds: Callable[[int, int], float]  # estimate for a number of operators and of devices
+    share: float = 0.15  # of the budget
+    per_device: bool = True  # whether it evaluates one placement per device, and not one in total
 
     def calls(self, problem: Problem) -> int:
         """Placements that it evaluates."""

@@ -13,13 +13,15 @@ from streamplace.model.defaults import PLACE_SECONDS
 from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
+from streamplace.objectives.conditions import require_conditions
 from streamplace.objectives.registry import Objective
-from streamplace.objectives.verification import verified
 from streamplace.placers.result import Improvement, Result
 from streamplace.placers.stopwatch import now
 from streamplace.registry import Registry
 
 LOG = logging.getLogger(__name__)
+CLOSE = 1e-6
+"""Relative difference that rounding may cause between a search and its evaluation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +222,32 @@ class Placer:
                     f"placer {self.name!r} has no option {quoted(name)}; it takes {takes}"
                 )
         return replace(self, options={**self.options, **options})
+
+
+def verified(
+    problem: Problem,
+    objective: Objective,
+    placement: Placement,
+    claimed: float | None,
+    bound: float | None,
+) -> tuple[float, float | None]:
+    """Return the value of a placement, and its bound unless the value refutes it.
+
+    ``claimed`` is the value by the search that found the placement, if it has one. A placement that
+    misses a condition raises PlacementError.
+    """
+    require_conditions(problem, objective, placement)
+    value = objective.value(problem, placement)
+    if claimed is not None and abs(value - claimed) > CLOSE * max(abs(value), abs(claimed)):
+        LOG.error("%s is %.9g, and not %.9g as its search says", objective.name, value, claimed)
+    if bound is not None and objective.better(value, bound) and not _equal(value, bound):
+        LOG.error("%s of %.9g is better than the bound %.9g", objective.name, value, bound)
+        return value, None
+    return value, bound
+
+
+def _equal(a: float, b: float) -> bool:
+    return abs(a - b) <= CLOSE * max(abs(a), abs(b))
 
 
 @lru_cache

@@ -9,12 +9,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.model.arrays import Floats
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Found
+from streamplace.scheduling.batches import RULES, by_batches
 from streamplace.scheduling.insertion import ListSchedule
+from streamplace.scheduling.ranks import upward
+from streamplace.scheduling.tasks import tasks_of
 
 ROUNDING = 1e-12
 
@@ -36,6 +39,14 @@ def best_answer(problem: Problem, objective: Objective, schedules: Iterable[List
     answers = [judge_schedule(problem, objective, schedule) for schedule in schedules]
     best = min(answers, key=lambda answer: answer.value)
     return Found(best.placement, value=best.value)
+
+
+def best_by_batches(problem: Problem, objective: Objective, *rules: str) -> Found:
+    """Best of the schedules by batches under these rules; equals come in order of upward rank."""
+    tasks = tasks_of(problem)
+    rank = upward(tasks)
+    schedules = (by_batches(tasks, RULES[rule], rank) for rule in rules)
+    return best_answer(problem, objective, schedules)
 
 
 def judge_schedule(problem: Problem, objective: Objective, schedule: ListSchedule) -> Judged:
@@ -69,13 +80,14 @@ def without_order(problem: Problem, schedule: ListSchedule) -> Placement:
 
 
 def line_ranks(problem: Problem, schedule: ListSchedule) -> Floats:
-    """Priorities with which devices that hold the order run the schedule as planned.
-
-    Tasks are sorted by start, then by finish, so that tasks of no duration come first, and then
-    topologically.
-    """
-    n = len(schedule.start)
-    position, ranks = np.empty(n, np.int64), np.empty(n)
-    position[problem.graph.order] = np.arange(n)
-    ranks[np.lexsort((position, schedule.finish, schedule.start))] = -np.arange(n)
+    """Priorities with which devices that hold the order run the schedule as planned."""
+    ranks = np.empty(len(schedule.start))
+    ranks[planned_order(problem, schedule)] = -np.arange(len(ranks))
     return ranks
+
+
+def planned_order(problem: Problem, schedule: ListSchedule) -> Ints:
+    """Tasks by start, then by finish (those of no duration come first), then topologically."""
+    position = np.empty(problem.n_operators, np.int64)
+    position[problem.graph.order] = np.arange(problem.n_operators)
+    return np.lexsort((position, schedule.finish, schedule.start)).astype(np.int32)

@@ -50,7 +50,6 @@ def favourites(tasks: Tasks) -> Ints:
 
 
 def _before(tasks: Tasks, v: int) -> Ints:
-    """Predecessors of v."""
     return np.asarray(tasks.source[tasks.in_stream[tasks.in_start[v] : tasks.in_start[v + 1]]])
 
 

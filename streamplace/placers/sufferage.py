@@ -14,10 +14,6 @@ def sufferage(problem: Problem, objective: Objective, *, seed: int, budget: Budg
 
         argmax over v of (second least over d of CT(v, d) - least over d of CT(v, d)).
     """
-    from streamplace.placers.scheduled import answer_of
-    from streamplace.scheduling.batches import RULES, by_batches
-    from streamplace.scheduling.ranks import upward
-    from streamplace.scheduling.tasks import tasks_of
+    from streamplace.placers.scheduled import best_by_batches
 
-    tasks = tasks_of(problem)
-    return answer_of(problem, objective, by_batches(tasks, RULES["sufferage"], upward(tasks)))
+    return best_by_batches(problem, objective, "sufferage")

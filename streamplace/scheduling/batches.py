@@ -126,7 +126,6 @@ def _free_core(tasks: Tasks, batch: Batch, a: int) -> int:
 
 @borrowing_kernel
 def _next(batch: Batch, size: int, rule: int, rank: Floats) -> int:
-    """Position in the batch of the task that comes next."""
     best, least = 0, np.inf
     for i in range(size):
         v = batch.tasks[i]

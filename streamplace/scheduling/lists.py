@@ -1,9 +1,14 @@
-"""List schedulers: combinations of an order of the tasks and a rule for choosing devices."""
+"""List schedulers: combinations of an order of the tasks and a rule for choosing devices.
+
+Several orders of tasks with equal ranks can be tried, which is cheap.
+"""
 
 from collections.abc import Iterator
 
 import numpy as np
+from streamsim.jit import kernel, patient
 
+from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.scheduling.batches import RULES, by_batches
@@ -24,12 +29,13 @@ from streamplace.scheduling.ranks import (
 )
 from streamplace.scheduling.soonest import start_soonest
 from streamplace.scheduling.tasks import Tasks, tasks_of
-from streamplace.scheduling.ties import TIE, tied
 
 TRIES, TRIED_TASKS = 8, 2000
 """Most orders of tied ranks to try before a search, and most tasks of all of them together."""
 MOST_IN_BATCHES = 3000
 """Most tasks for batch scheduling before a search: its time grows with the square of a batch."""
+TIE = 1e-9
+"""Share of the highest rank within which ranks count as equal."""
 
 
 def by_ranks(problem: Problem, insertion: bool, tries: int, seed: int) -> tuple[ListSchedule, ...]:
@@ -132,3 +138,36 @@ def _critical_path(tasks: Tasks, priority: Floats) -> Ints:
 def _mean_where_allowed(tasks: Tasks, table: Floats) -> Floats:
     allowed = np.isfinite(tasks.work)
     return np.asarray(np.where(allowed, table, 0.0).sum(axis=1) / allowed.sum(axis=1))
+
+
+def tied(
+    tasks: Tasks, rank: Floats, choice: Choice, tries: int = 1, seed: int = 0
+) -> tuple[ListSchedule, ...]:
+    """Schedule by rank, and return also the shortest of the other tries, if shorter."""
+    if tries < 1:
+        raise SettingError(f"tries is {tries}; it must be at least 1")
+    usual = insert_all(tasks, by_rank(tasks, rank), choice)
+    if tries == 1:
+        return (usual,)
+    draws = np.random.default_rng(seed).random((tries - 1, len(rank)))
+    shorter = _shorter(tasks, rank, choice, draws, float(usual.finish.max()))
+    return (usual, shorter) if shorter.complete else (usual,)
+
+
+@patient
+@kernel
+def _shorter(
+    tasks: Tasks, rank: Floats, choice: Choice, draws: Floats, least: float
+) -> ListSchedule:
+    """Shortest schedule with random ties that is below ``least``; without devices if none is."""
+    n = len(rank)
+    best = ListSchedule(np.full(n, -1, np.int32), np.zeros(n), np.zeros(n))
+    usual, tie = by_rank(tasks, rank), TIE * rank.max()
+    for i in range(len(draws)):
+        order = by_rank(tasks, rank + tie * draws[i])
+        if (order == usual).all():
+            continue
+        schedule = insert_all(tasks, order, choice)
+        if (schedule.place >= 0).all() and schedule.finish.max() < least:
+            best, least = schedule, schedule.finish.max()
+    return best

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace.engines.flink.local.config import as_yaml
-from streamplace.engines.text import quoted_toml
+from streamplace.engines.text import quoted_yaml
 
 CLUSTER = """\
 bandwidth = "1000 Mbps"
@@ -96,7 +96,7 @@ def test_settings_hold_any_text_as_text(text: str) -> None:
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=20))
 def test_toml_holds_any_text_as_text(text: str) -> None:
     """Nothing of it is read as more than that."""
-    assert tomllib.loads(f"name = {quoted_toml(text)}\n") == {"name": text}
+    assert tomllib.loads(f"name = {quoted_yaml(text)}\n") == {"name": text}
 
 
 def test_a_taken_port_is_told_before_anything_starts(run: Callable, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace.model import Device, Devices
-from streamplace.model.interchange import interchangeable
+from streamplace.model.cluster import interchangeable
 
 
 def by_definition(matrix: Any) -> Any:

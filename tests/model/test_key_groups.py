@@ -9,18 +9,7 @@ from streamplace.errors import GraphError
 from streamplace.io.graphs import graph_from_dict, graph_to_dict
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.model.expansion import expand
-from streamplace.model.key_groups import (
-    busiest_parts,
-    groups_of_subtask,
-    subtask_of_group,
-    subtask_parts,
-    useful_parallelisms,
-)
-
-
-def operator_index_for_key_group(max_parallelism: int, parallelism: int, group: int) -> int:
-    """Transcription of Flink's computeOperatorIndexForKeyGroup."""
-    return group * parallelism // max_parallelism
+from streamplace.model.key_groups import busiest_parts, subtask_parts, useful_parallelisms
 
 
 def key_group_range_for_operator_index(
@@ -39,24 +28,14 @@ def assignments(draw: st.DrawFn) -> tuple[int, int]:
     return groups, draw(st.integers(1, groups))
 
 
-@given(assignments())
-def test_subtasks_own_the_groups_that_flink_gives_them(assignment: tuple[int, int]) -> None:
-    """Ranges are Flink's, and every group belongs to the subtask whose range it is in."""
-    groups, p = assignment
-    for i in range(p):
-        start, end = key_group_range_for_operator_index(groups, p, i)
-        assert groups_of_subtask(groups, p, i) == range(start, end + 1)
-    for group in range(groups):
-        owner = operator_index_for_key_group(groups, p, group)
-        assert subtask_of_group(groups, p, group) == owner
-        assert group in groups_of_subtask(groups, p, owner)
-
-
 @given(st.lists(assignments(), min_size=1, max_size=4))
 def test_parts_are_the_groups_of_the_subtasks(assignments: list[tuple[int, int]]) -> None:
-    """A subtask has its groups' share; the busiest one has the largest."""
+    """A subtask has the share of the groups that Flink gives it; the busiest has the largest."""
     groups, parallelism = zip(*assignments, strict=True)
-    shares = [[len(groups_of_subtask(m, p, i)) / m for i in range(p)] for m, p in assignments]
+    shares = []
+    for m, p in assignments:
+        ranges = [key_group_range_for_operator_index(m, p, i) for i in range(p)]
+        shares.append([(end + 1 - start) / m for start, end in ranges])
     np.testing.assert_allclose(1 / subtask_parts(groups, parallelism), np.concatenate(shares))
     np.testing.assert_allclose(1 / busiest_parts(groups, parallelism), [max(s) for s in shares])
 

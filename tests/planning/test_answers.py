@@ -25,7 +25,6 @@ from streamplace.errors import DefectError, ProblemError
 from streamplace.library.plans import plan_document
 from streamplace.model import Problem
 from streamplace.model.expansion import expand
-from streamplace.model.key_groups import groups_of_subtask
 from streamplace.planning import planner
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.problem import PlanProblem
@@ -176,7 +175,8 @@ def solution_of(result: PlanResult, graph: StreamGraph, offers: Catalogue) -> di
         subtasks = np.flatnonzero(expansion.operator == v).tolist()
         for i, subtask in enumerate(subtasks):
             own = machines[int(result.placement.index[subtask])][1]
-            pieces = len(groups_of_subtask(groups, len(subtasks), i))
+            first, end = (-(-one * groups // len(subtasks)) for one in (i, i + 1))
+            pieces = end - first
             own[number] = own.get(number, 0) + pieces
     return {"machines": [[kind, list(own.items())] for kind, own in machines]}
 

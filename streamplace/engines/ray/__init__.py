@@ -1,7 +1,8 @@
 """Ray: pipelines of actors on a local Ray, real passes, and exports of placements."""
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from streamsim.lazy import loader
 
 from streamplace.engines.ray.export import as_ray
 
@@ -10,9 +11,4 @@ if TYPE_CHECKING:
 
 __all__ = ["RayEngine", "as_ray"]
 
-
-def __getattr__(name: str) -> Any:
-    """Import the engine when it is first used, because exports do not need it."""
-    if name != "RayEngine":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return importlib.import_module(f"{__name__}.engine").RayEngine
+__getattr__ = loader(__name__, {"RayEngine": "engine"})  # exports do not need the engine

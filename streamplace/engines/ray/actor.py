@@ -28,71 +28,35 @@ PERIOD_S = 0.005
 
 @dataclass(frozen=True, slots=True)
 class OutputStream:
-    """A stream that an operator sends.
+    """A stream that an operator sends."""
 
-    Attributes
-    ----------
-    number
-        Number of the stream in its graph.
-    tuples
-        Tuples sent per tuple that the operator receives.
-    payload
-        Bytes per tuple.
-    """
-
-    number: int
-    tuples: float
-    payload: int
+    number: int  # in its graph
+    tuples: float  # sent per tuple that the operator receives
+    payload: int  # bytes per tuple
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorTask:
-    """Task of an actor on its device.
-
-    Attributes
-    ----------
-    seconds
-        Core seconds of its device per tuple.
-    share
-        Share of a core of this machine that represents a core of the device.
-    rate
-        Tuples/s that it generates; 0 if it is not a source.
-    cores
-        File of each core of its device.
-    """
+    """Task of an actor on its device."""
 
     name: str
-    seconds: float
-    share: float
-    rate: float
+    seconds: float  # core seconds of its device per tuple
+    share: float  # of a core of this machine that represents a core of the device
+    rate: float  # tuples/s that it generates; 0 if it is not a source
     outputs: tuple[OutputStream, ...]
-    cores: tuple[Path, ...]
+    cores: tuple[Path, ...]  # file of each core of its device
 
 
 @dataclass(slots=True)
 class OperatorCounts:
-    """State of an operator: its counters since the start of its job.
+    """State of an operator: its counters since the start of its job, of streams by their number."""
 
-    Attributes
-    ----------
-    tuples
-        Tuples received, or generated.
-    core_s
-        Core seconds of its device that it computed.
-    sent, received
-        Tuples by the number of the stream.
-    sent_bytes
-        Bytes by the number of the stream.
-    faults
-        Sentences on tuples that were lost or received twice.
-    """
-
-    tuples: int = 0
-    core_s: float = 0.0
+    tuples: int = 0  # received, or generated
+    core_s: float = 0.0  # core seconds of its device that it computed
     sent: dict[int, int] = field(default_factory=dict)
     received: dict[int, int] = field(default_factory=dict)
     sent_bytes: dict[int, int] = field(default_factory=dict)
-    faults: list[str] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)  # sentences on tuples lost or received twice
 
 
 class OperatorSnapshot(NamedTuple):

@@ -5,14 +5,12 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from streamplace.engines.live import Measurement, Moved, OperatorCheck, Verification
 from streamplace.engines.ray.actor import OperatorCounts
-from streamplace.engines.ray.devices import LocalDevices, offers_of, share_of
+from streamplace.engines.ray.devices import LocalDevices, local_ray, offers_of, share_of
 from streamplace.engines.ray.measuring import Interval
-from streamplace.engines.ray.nodes import local_ray
 from streamplace.engines.ray.pipeline import ActorPipeline, check_graph
 from streamplace.errors import SettingError
 from streamplace.model.cluster import Cluster
@@ -48,12 +46,7 @@ class RayEngine:
         self._devices = LocalDevices(ray, self._cluster, folder, share_of(self._cluster))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         """End all jobs, and Ray."""
         self._pipelines.clear()
         self._devices = None
@@ -112,12 +105,8 @@ class RayEngine:
 
         Operators that move start on their new devices while the pipeline runs. Then the sources
         pause until all sent tuples were received, and the new actors continue from the counters of
-        the old ones. If one of them does not start, the pipeline continues on its old devices.
-
-        Parameters
-        ----------
-        program
-            The graph that the job was started with.
+        the old ones. If one of them does not start, the pipeline continues on its old devices. The
+        program is the graph that the job was started with.
         """
         pipeline, where = self._pipeline(job), self._placed(program, placement).as_dict()
         if program != pipeline.graph:

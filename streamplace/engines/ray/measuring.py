@@ -61,7 +61,6 @@ class Interval:
         return cluster_from_tables(tables)
 
     def _operator(self, operator: Operator, notes: list[str]) -> Operator:
-        """The measured operator."""
         name, tuples = operator.name, self._tuples(operator.name)
         if not tuples:
             notes.append(f"ipt of {name}: it received no tuples")
@@ -71,7 +70,6 @@ class Interval:
         return Operator(name, ipt=ipt, rate=rate, requires=operator.requires)
 
     def _stream(self, number: int, stream: Stream, notes: list[str]) -> Stream:
-        """The measured stream."""
         first, second = self.first[stream.source].counts, self.second[stream.source].counts
         sent = second.sent.get(number, 0) - first.sent.get(number, 0)
         size = second.sent_bytes.get(number, 0) - first.sent_bytes.get(number, 0)

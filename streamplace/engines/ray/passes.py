@@ -20,13 +20,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from threading import Lock
-from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 from streamsim.passes.sending import fixed_times, sending_times
 
-from streamplace.engines.ray.nodes import check_devices, local_ray
+from streamplace.engines.ray.devices import check_devices, local_ray
 from streamplace.engines.ray.turns import TurnedPass, Turns
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
@@ -46,23 +45,15 @@ WARM_S = 0.3
 class RayPasses:
     """Measures passes while its block runs: seconds [B] of placements [B, N] of a problem.
 
-    Parameters
-    ----------
-    problems
-        Problems to measure; Ray gets as many nodes and cores as the largest one needs.
-    pass_s
-        Seconds to which the shortest possible pass of every problem is stretched.
-    repeats
-        Number of passes of every placement, whose mean is returned.
+    Ray gets as many nodes and cores as the largest of the problems needs. The shortest possible
+    pass of every problem is stretched to ``pass_s`` seconds.
     """
 
-    def __init__(
-        self, problems: Sequence[Problem], pass_s: float = PASS_S, repeats: int = 1
-    ) -> None:
+    def __init__(self, problems: Sequence[Problem], pass_s: float = PASS_S) -> None:
         self.devices = max(problem.n_devices for problem in problems)
         self.cores = int(max(problem.cluster.devices.cores.max() for problem in problems))
         check_devices(self.devices)
-        self._pass_s, self._repeats, self._lock = pass_s, repeats, Lock()
+        self._pass_s, self._lock = pass_s, Lock()
         self._share = FOR_TASKS * len(os.sched_getaffinity(0)) / self.devices
         self._running = ExitStack()
         self._ray: Any = None
@@ -78,20 +69,11 @@ class RayPasses:
             self._fetch = self._ray.remote(num_cpus=1)(fetch)
             self._warm_up()
         except BaseException:
-            self.close()
+            self._running.close()
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        """Stop Ray."""
-        self.close()
-
-    def close(self) -> None:
+    def __exit__(self, *raised: object) -> None:
         """Stop Ray and all of its processes."""
         self._running.close()
 
@@ -99,7 +81,7 @@ class RayPasses:
         """Seconds of one pass under each placement, measured one after the other."""
         tasks = StretchedPass.of(problem, self._pass_s)
         with self._lock:
-            return np.array([self._mean(tasks, place) for place in np.atleast_2d(placements)])
+            return np.array([self._pass(tasks, place) for place in np.atleast_2d(placements)])
 
     def seconds(self, problem: Problem, placement: Placement) -> float:
         """Seconds of one pass of a placement, in its order if it has one."""
@@ -107,12 +89,7 @@ class RayPasses:
             return float(self(problem, placement.index)[0])
         tasks = StretchedPass.of(problem, self._pass_s)
         with self._lock:
-            return float(
-                np.mean([self._in_turn(tasks, problem, placement) for _ in range(self._repeats)])
-            )
-
-    def _mean(self, tasks: "StretchedPass", place: Ints) -> float:
-        return float(np.mean([self._pass(tasks, place) for _ in range(self._repeats)]))
+            return self._in_turn(tasks, problem, placement)
 
     def _pass(self, tasks: "StretchedPass", place: Ints) -> float:
         """Seconds of one pass, in the time of the problem."""

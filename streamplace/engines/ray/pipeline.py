@@ -130,7 +130,6 @@ class ActorPipeline:
         return time.monotonic() - begin
 
     def _replace(self, new: dict[str, Any]) -> None:
-        """Replace some actors of a paused pipeline."""
         counts, old = self.counts(), self.actors
         try:
             self._answers({name: actor.take.remote(counts[name]) for name, actor in new.items()})
@@ -144,7 +143,6 @@ class ActorPipeline:
         self.end(old[name] for name in new)
 
     def _connect(self) -> None:
-        """Tell every actor the targets of its streams."""
         targets: dict[str, dict[int, Any]] = {name: {} for name in self.actors}
         for number, stream in enumerate(self.graph.streams):
             targets[stream.source][number] = self.actors[stream.target]

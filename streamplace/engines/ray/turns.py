@@ -10,9 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from streamplace.model.line import check_lines
 from streamplace.model.placement import Placement
-from streamplace.model.problem import Problem
+from streamplace.model.problem import Problem, check_lines
 
 
 def start_order(problem: Problem, placement: Placement) -> list[int]:
@@ -78,16 +77,9 @@ class Turns:
 class TurnedPass:
     """A pass on Ray whose driver starts operators in their turns.
 
-    Parameters
-    ----------
-    inputs
-        Stream and sender of every input, by operator.
-    message
-        Number of the message that every stream carries; a message is sent once to every device.
-    run
-        Starts an operator with its inputs; returns its result, and the times of its run.
-    send
-        Starts the transfer of a result to a device for a stream; returns its times.
+    ``inputs`` are the stream and the sender of every input, by operator. A message is sent once to
+    every device. ``run`` starts an operator with its inputs, and returns its result and the times
+    of its run; ``send`` starts the transfer of a result for a stream, and returns its times.
     """
 
     def __init__(

@@ -11,32 +11,18 @@ from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.explanation import Explanation
-from streamplace.objectives.makespan.options import PassOptions
-from streamplace.objectives.picture import Picture
+from streamplace.objectives.makespan.options import USUAL, PassOptions
+from streamplace.objectives.makespan.timeline import least_makespan, picture
 from streamplace.objectives.registry import OBJECTIVES, Objective, objective
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-USUAL = PassOptions()
-
-
-def _bound(problem: Problem) -> float:
-    from streamplace.objectives.makespan.bound import least_makespan
-
-    return least_makespan(problem)
 
 
 def _explain(problem: Problem, placement: Placement, options: PassOptions = USUAL) -> Explanation:
     from streamplace.objectives.makespan.explain import explain
 
     return explain(problem, placement, options)
-
-
-def _picture(problem: Problem, placement: Placement, options: PassOptions = USUAL) -> Picture:
-    from streamplace.objectives.makespan.picture import picture
-
-    return picture(problem, placement, options)
 
 
 def _chart(
@@ -60,14 +46,13 @@ def _measures(problem: Problem, value: float) -> dict[str, float]:
 
 
 def _variant(texts: Mapping[str, str]) -> Objective:
-    """Return the makespan with other options."""
     options = PassOptions.of(texts)
     return replace(
         OBJECTIVES["makespan"],
         evaluate=partial(_makespans, options=options),
         ordered=options.heeds_priorities,
         explain=partial(_explain, options=options),
-        picture=partial(_picture, options=options),
+        picture=partial(picture, options=options),
         chart=partial(_chart, options=options),
         trace=partial(_trace, options=options),
     )
@@ -77,9 +62,9 @@ def _variant(texts: Mapping[str, str]) -> Objective:
     "makespan",
     sense="min",
     unit="s",
-    bound=_bound,
+    bound=least_makespan,
     explain=_explain,
-    picture=_picture,
+    picture=picture,
     chart=_chart,
     trace=_trace,
     measures=_measures,

@@ -1,4 +1,4 @@
-"""Explanation of a makespan: the critical chain, the devices, and advice."""
+"""Explanation of a makespan: the critical chain, the devices, and the move that helps most."""
 
 from collections import defaultdict
 from collections.abc import Callable
@@ -8,24 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamplace.model.arrays import Ints
 from streamplace.model.display import Displayed, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.report import MOST_ROWS, Bar, Report, Sheet, percent, quantity, some
-from streamplace.objectives.makespan.advice import PassAdvice, best_move
-from streamplace.objectives.makespan.bound import least_makespan
 from streamplace.objectives.makespan.options import PassOptions
 from streamplace.objectives.makespan.timeline import (
     ChainPart,
     Run,
     Transfer,
     critical_chain,
+    least_makespan,
     pass_schedule,
     transfers_of,
 )
 
 if TYPE_CHECKING:
     from pandas import DataFrame
+    from streamsim.passes import Schedule
 
 ORDERS = {
     "priority": "Order: of the operators that are ready on a device, the one of the highest "
@@ -33,39 +34,37 @@ ORDERS = {
     "order": "Order: held; a device waits for the next in line even if another operator is ready",
 }
 """Meaning of a placement's order, by discipline."""
+MOST_CANDIDATES = 64
+WORTH = 1e-9
+"""Smallest relative gain of a move."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassAdvice:
+    """Operators to move to a device, and the resulting makespan."""
+
+    operators: tuple[str, ...]
+    device: str
+    makespan: float
 
 
 @dataclass(frozen=True)
 class OnePass(Displayed):
     """One pass under a placement, in seconds.
 
-    Attributes
-    ----------
-    bound
-        Proven lower bound on the makespan of any placement.
-    slr
-        Schedule length ratio: makespan / longest path with every operator on its fastest device
-        and free transfers.
-    chain
-        Parts of the critical chain; their seconds add up to the makespan.
-    schedule
-        Run of every operator.
-    busy
-        Seconds of busy cores, by device.
-    queue
-        Rule by which a free core chooses, as in `streamsim.passes.Rules`: ``order`` if devices
-        hold the order of the placement, ``priority`` if its priorities apply to ready operators.
-    find_move
-        Function that searches for the best move, with up to thousands of passes.
+    The schedule length ratio ``slr`` is makespan / longest path with every operator on its fastest
+    device and free transfers. ``queue`` is the rule by which a free core chooses, as in
+    `streamsim.passes.Rules`: ``order`` if devices hold the order of the placement, ``priority`` if
+    its priorities apply to ready operators. ``find_move`` takes up to thousands of passes.
     """
 
     makespan: float
-    bound: float
+    bound: float  # proven lower bound on the makespan of any placement
     slr: float
-    chain: tuple[ChainPart, ...]
-    schedule: dict[str, Run]
+    chain: tuple[ChainPart, ...]  # their seconds add up to the makespan
+    schedule: dict[str, Run]  # of every operator
     transfers: tuple[Transfer, ...]
-    busy: dict[str, float]
+    busy: dict[str, float]  # seconds of busy cores, by device
     queue: str
     find_move: Callable[[], PassAdvice | None] = field(repr=False, compare=False)
 
@@ -184,6 +183,45 @@ def explain(problem: Problem, placement: Placement, options: PassOptions) -> One
         queue=options.rules_of(placement)[0].queue,
         find_move=lambda: best_move(problem, placement, schedule, options),
     )
+
+
+def best_move(
+    problem: Problem, placement: Placement, schedule: "Schedule", options: PassOptions
+) -> PassAdvice | None:
+    """Return the best legal move of operators on the critical chain; None if none helps."""
+    from streamsim.passes import makespans
+
+    groups = _candidates(problem, schedule)
+    if not groups:  # a pass that takes no time
+        return None
+    moves = [(group, d) for group in groups for d in range(problem.n_devices)]
+    batch = np.tile(placement.index, (len(moves), 1))
+    for row, (group, d) in zip(batch, moves, strict=True):
+        row[list(group)] = d
+    legal = problem.legal(batch)
+    rules, order = options.rules_of(placement)
+    values = makespans(problem.one_pass, batch, rules, priorities=order)
+    values = np.where(legal, values, np.inf)
+    best = int(np.argmin(values))
+    if values[best] >= schedule.makespan * (1 - WORTH):
+        return None
+    group, d = moves[best]
+    names = problem.graph.operators.name
+    return PassAdvice(
+        tuple(names[v] for v in group), problem.cluster.devices.name[d], float(values[best])
+    )
+
+
+def _candidates(problem: Problem, schedule: "Schedule") -> list[tuple[int, ...]]:
+    """Operators of the critical chain, and pairs that are joined by a stream of it."""
+    streams = problem.graph.streams
+    lasting = np.argsort(-schedule.chain.seconds, kind="stable")
+    sent: Ints = schedule.chain.stream[lasting]
+    pairs = dict.fromkeys((int(streams.source[e]), int(streams.target[e])) for e in sent if e >= 0)
+    ends = [v for pair in pairs for v in pair]
+    singles = dict.fromkeys([*schedule.chain.operator[lasting].tolist(), *ends])
+    alone = list(singles)[:MOST_CANDIDATES]
+    return [*((v,) for v in alone), *list(pairs)[:MOST_CANDIDATES]]
 
 
 def shortest_path(problem: Problem) -> float:

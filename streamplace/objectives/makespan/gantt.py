@@ -47,30 +47,19 @@ SCALES = (
 
 @dataclass(frozen=True, slots=True)
 class ChartRow:
-    """A row of the chart.
-
-    Attributes
-    ----------
-    names
-        Names of the bars; empty without names.
-    top, height
-        Position in inches below the upper end of the axes.
-    """
+    """A row of the chart."""
 
     bars: Bars
     colour: str
-    names: tuple[str, ...]
-    top: float
-    height: float
+    names: tuple[str, ...]  # of the bars; empty without names
+    top: float  # inches below the upper end of the axes
+    height: float  # inches
 
 
 def gantt(problem: Problem, placement: Placement, options: PassOptions, figure: "Figure") -> str:
     """Draw devices as rows, the used links below them, and the critical chain in red.
 
-    Returns
-    -------
-    title
-        Title of the chart. Its bars have labels for a legend.
+    Returns the title. The bars have labels for a legend.
     """
     schedule = pass_schedule(problem, placement, options)
     devices = _busiest(runs(problem, placement, schedule))

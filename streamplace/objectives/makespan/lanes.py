@@ -17,22 +17,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """Runs or transfers in one row of a chart, each in a lane from begin to end.
-
-    Attributes
-    ----------
-    thing
-        Rows of operators for a device, rows of streams for a link.
-    critical
-        Whether each bar is part of the critical chain.
-    """
+    """Runs or transfers in one row of a chart, each in a lane from begin to end."""
 
     row: str
-    thing: Ints
+    thing: Ints  # rows of operators for a device, rows of streams for a link
     begin: Floats
     end: Floats
     lane: Ints
-    critical: Bools
+    critical: Bools  # whether each bar is part of the critical chain
 
     @property
     def n_lanes(self) -> int:

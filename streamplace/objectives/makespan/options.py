@@ -78,6 +78,9 @@ class PassOptions:
         return self.rules("" if order is None else placement.queue), order
 
 
+USUAL = PassOptions()
+
+
 @lru_cache
 def _rules(options: PassOptions, queue: str) -> "Rules":
     from streamsim.passes import PRESETS, Rules

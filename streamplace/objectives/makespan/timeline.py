@@ -5,10 +5,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamplace.model.line import check_lines
 from streamplace.model.placement import Placement
-from streamplace.model.problem import Problem
-from streamplace.objectives.makespan.options import PassOptions
+from streamplace.model.problem import Problem, check_lines
+from streamplace.model.report import quantity
+from streamplace.objectives.makespan.options import USUAL, PassOptions
+from streamplace.objectives.picture import Picture
 
 if TYPE_CHECKING:
     from streamsim.passes import Schedule
@@ -59,17 +60,27 @@ class Transfer:
     arrival: float
 
 
+def least_makespan(problem: Problem) -> float:
+    """Lower bound on the seconds of one pass, for any placement."""
+    return problem.cached("least_makespan", _least_makespan)
+
+
+def _least_makespan(problem: Problem) -> float:
+    from streamsim.passes import bounds
+
+    rules = problem.rules
+    return bounds(problem.one_pass, None if rules is None else rules.allowed[rules.unit]).best
+
+
 def pass_schedule(problem: Problem, placement: Placement, options: PassOptions) -> "Schedule":
     """Schedule of one pass; the last one is cached for tables, charts and traces."""
-    last = problem.cached("pass_schedule", _no_schedule)
+    last: dict[tuple[PassOptions, Placement], Schedule] = problem.cached(
+        "pass_schedule", lambda _: {}
+    )
     if (options, placement) not in last:
         last.clear()
         last[options, placement] = _schedule(problem, placement, options)
     return last[options, placement]
-
-
-def _no_schedule(problem: Problem) -> "dict[tuple[PassOptions, Placement], Schedule]":
-    return {}
 
 
 def _schedule(problem: Problem, placement: Placement, options: PassOptions) -> "Schedule":
@@ -116,4 +127,20 @@ def transfers_of(
             float(schedule.arrival[e]),
         )
         for e in remote[np.argsort(schedule.departure[remote], kind="stable")]
+    )
+
+
+def picture(problem: Problem, placement: Placement, options: PassOptions = USUAL) -> Picture:
+    """Mark the operators and the streams on the critical chain."""
+    schedule = pass_schedule(problem, placement, options)
+    operators = np.zeros(problem.n_operators, np.bool_)
+    streams = np.zeros(problem.graph.n_streams, np.bool_)
+    operators[schedule.chain.operator] = True
+    streams[schedule.chain.stream[schedule.chain.stream >= 0]] = True
+    return Picture(
+        title=quantity(schedule.makespan, "s"),
+        subtitle="critical chain in red",
+        operators=operators,
+        streams=streams,
+        devices=tuple(f"busy {quantity(busy, 's')}" for busy in schedule.device_busy.tolist()),
     )

@@ -8,20 +8,14 @@ from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.explanation import Explanation
-from streamplace.objectives.picture import Picture
 from streamplace.objectives.registry import OBJECTIVES, Objective, objective
+from streamplace.objectives.throughput.loads import picture
 
 
 def _explain(problem: Problem, placement: Placement) -> Explanation:
     from streamplace.objectives.throughput.explain import explain
 
     return explain(problem, placement)
-
-
-def _picture(problem: Problem, placement: Placement) -> Picture:
-    from streamplace.objectives.throughput.picture import picture
-
-    return picture(problem, placement)
 
 
 def _variant(texts: Mapping[str, str]) -> Objective:
@@ -41,7 +35,7 @@ def _variant(texts: Mapping[str, str]) -> Objective:
     "throughput",
     sense="max",
     explain=_explain,
-    picture=_picture,
+    picture=picture,
     limit=1.0,
     variant=_variant,
     kind="rate",

@@ -236,7 +236,6 @@ def _device_sheet(devices: tuple[DeviceLoad, ...]) -> Sheet:
 
 
 def _users(limit: FullestResource) -> str:
-    """Bottleneck with its load, its users, and its load at any rate."""
     always = f" ({percent(limit.constant)} at any rate)" if limit.constant else ""
     return _shared_by(limit, f"Bottleneck: {limit.label} at {percent(limit.load)}{always}")
 

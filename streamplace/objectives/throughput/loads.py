@@ -1,4 +1,4 @@
-"""Loads of devices and links at full rate, and the bottleneck, with names."""
+"""Loads of devices and links at full rate, and the bottleneck, with names and in a drawing."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
-from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.report import percent, some
 from streamplace.model.units import UNLIMITED_BPS
+from streamplace.objectives.picture import Picture
 
 if TYPE_CHECKING:
     from streamsim.steady import Bottleneck, Loads
@@ -26,6 +27,8 @@ RESOURCES = {
 """Resources in words."""
 FILLS = 1 - 1e-9
 """Share of the busiest core's load above which an operator counts as filling that core."""
+FULL = 1 + 1e-9
+"""Load above which the bottleneck limits the sources, with rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +91,7 @@ class Carriers(Sequence[Carried]):
 
 @dataclass(frozen=True, slots=True)
 class DeviceLoad:
-    """A device at full rate: loads of its CPU, of its busiest core and of its network card.
-
-    Attributes
-    ----------
-    constant
-        Load of its CPU that does not depend on the rate, a part of ``load``.
-    """
+    """A device at full rate: loads of its CPU, of its busiest core and of its network card."""
 
     name: str
     load: float
@@ -102,39 +99,27 @@ class DeviceLoad:
     egress: float
     ingress: float
     operators: Carriers
-    constant: float = 0.0
+    constant: float = 0.0  # load of its CPU that does not depend on the rate, a part of ``load``
 
 
 @dataclass(frozen=True, slots=True)
 class LinkLoad:
-    """A link at full rate, with its streams.
-
-    Attributes
-    ----------
-    bandwidth_bps
-        None for a link without a limit.
-    """
+    """A link at full rate, with its streams."""
 
     source: str
     target: str
     load: float
     bytes_per_s: float
-    bandwidth_bps: float | None
+    bandwidth_bps: float | None  # None for a link without a limit
     streams: Carriers
 
 
 @dataclass(frozen=True, slots=True)
 class CardLoad:
-    """One direction of a network card at full rate, with its streams.
-
-    Attributes
-    ----------
-    kind
-        "egress" for sent data, "ingress" for received data.
-    """
+    """One direction of a network card at full rate, with its streams."""
 
     device: str
-    kind: str
+    kind: str  # "egress" for sent data, "ingress" for received data
     load: float
     bytes_per_s: float
     bandwidth_bps: float
@@ -190,7 +175,6 @@ def device_loads(problem: Problem, placement: Placement, loads: "Loads") -> tupl
 
 
 def _operators_on(problem: Problem, place: Ints, d: int) -> Carriers:
-    """Operators on a device."""
     rows = np.flatnonzero(place == d).astype(np.int32)
     loads = problem.instance.full_load[rows, problem.instance.device_type[d]]
     return Carriers(problem.graph.operators.name.__getitem__, rows, loads)
@@ -292,3 +276,43 @@ def _full_core(problem: Problem, place: Ints, top: "Bottleneck", device: str) ->
         return FullestResource("core", device, top.use, carries)
     constant = instance.core_constant[rows, kind]
     return FullestResource("core", device, float(used.max()), carries, float(constant.max()))
+
+
+def picture(problem: Problem, placement: Placement) -> Picture:
+    """Mark the users of the bottleneck if it is overloaded."""
+    from streamsim import bottleneck, resource_loads, throughput
+
+    loads = resource_loads(problem.instance, placement.index)
+    fullest = bottleneck(loads)
+    limits = fullest.load > FULL
+    operators, streams = _users(problem, placement, fullest)
+    devices = placement.devices
+    peer = f"→{devices[fullest.peer]}" if fullest.peer >= 0 else ""
+    resource = RESOURCES[fullest.kind].format(devices[fullest.device] + peer)
+    return Picture(
+        title=percent(float(throughput(problem.instance, placement.index[None, :])[0])),
+        subtitle=f"{'limit' if limits else 'fullest'}: {resource} at {percent(fullest.use)}",
+        operators=operators & limits,
+        streams=streams & limits,
+        devices=tuple(f"CPU {100 * load:.0f} %" for load in loads.devices),
+    )
+
+
+def _users(problem: Problem, placement: Placement, resource: "Bottleneck") -> tuple[Bools, Bools]:
+    """Operators and streams that use a resource."""
+    place, streams = placement.index, problem.graph.streams
+    a, b = place[streams.source], place[streams.target]
+    none = np.zeros(len(place), np.bool_), np.zeros(len(a), np.bool_)
+    here = place == resource.device
+    if resource.kind == "device":
+        return here, none[1]
+    if resource.kind == "core":
+        instance = problem.instance
+        core = instance.core_pressure[:, instance.device_type[resource.device]]
+        return here & (core >= resource.load * (1 - 1e-9)), none[1]
+    ends = {
+        "link": (a == resource.device) & (b == resource.peer),
+        "egress": a == resource.device,
+        "ingress": b == resource.device,
+    }
+    return none[0], ends[resource.kind] & (a != b)

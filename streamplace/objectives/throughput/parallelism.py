@@ -41,21 +41,11 @@ _SUBTASK = re.compile(r"(.+#)\d+")
 
 @dataclass(frozen=True, slots=True)
 class ParallelismAdvice:
-    """Operators to split into more subtasks, and the resulting relative throughput.
+    """Operators to split into more subtasks, and the resulting relative throughput."""
 
-    Attributes
-    ----------
-    operators
-        Operators of which a subtask fills a core, and those that need the same parallelism.
-    parallelism
-        Number of subtasks of each of them.
-    devices
-        Number of their subtasks on each device; the first subtasks run on the first device.
-    """
-
-    operators: tuple[str, ...]
-    parallelism: int
-    devices: Mapping[str, int]
+    operators: tuple[str, ...]  # which fill a core, and those that need the same parallelism
+    parallelism: int  # number of subtasks of each of them
+    devices: Mapping[str, int]  # subtasks on each device; the first ones run on the first device
     relative_throughput: float
 
     @property

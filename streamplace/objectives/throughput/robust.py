@@ -23,18 +23,10 @@ SUBTASK = re.compile(r"#+\d+$")
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """Operators of each device that may cost more at the same time.
+    """Operators of each device that may cost more at the same time."""
 
-    Attributes
-    ----------
-    number
-        Γ, how many; the subtasks of an operator count as one.
-    error
-        Share by which they cost more.
-    """
-
-    number: int
-    error: float = USUAL_ERROR
+    number: int  # Γ, how many; the subtasks of an operator count as one
+    error: float = USUAL_ERROR  # share by which they cost more
 
     @property
     def words(self) -> str:

@@ -14,7 +14,7 @@ from streamplace.errors import SettingError
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
-from streamplace.objectives.relocation.explain import moves
+from streamplace.objectives.relocation import moves
 from streamplace.papers.families.cav import (
     BLOCK_M,
     CROSSINGS,

@@ -14,7 +14,7 @@ from streamplace.engines.flink.measure.cards import GIVEN, Card, cards_of
 from streamplace.engines.flink.measure.sending_cost import ASSUMED, SendingCost
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.names import resource
-from streamplace.engines.text import quoted_toml
+from streamplace.engines.text import quoted_yaml
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.io.parsing import parse_tables
 from streamplace.model.cluster import Cluster
@@ -152,7 +152,7 @@ class MeasuredCluster:
         links = ASSUMED_SPEED if self.is_bandwidth_assumed else GIVEN
         text = (
             f"# TaskManagers of the Flink at {self.url}; the speed of cores is as given.\n"
-            f"bandwidth = {quoted_toml(self.bandwidth)}  # between each two, {links}\n"
+            f"bandwidth = {quoted_yaml(self.bandwidth)}  # between each two, {links}\n"
             f"framing = {FRAMING}  # headers, per byte of payload, assumed\n"
             f"headroom = {HEADROOM}  # part of every CPU and link that stays free, assumed\n"
         )
@@ -170,13 +170,13 @@ class MeasuredCluster:
     def _table(self, device: MeasuredDevice) -> str:
         limited = "" if device.limit is None else f"  # limited to {device.limit:g} cores"
         text = (
-            f"\n[[devices]]\nname = {quoted_toml(device.name)}\n"
-            f"mips = {quoted_toml(device.mips)}{limited}\ncores = {device.cores}\n"
+            f"\n[[devices]]\nname = {quoted_yaml(device.name)}\n"
+            f"mips = {quoted_yaml(device.mips)}{limited}\ncores = {device.cores}\n"
         )
         if device.memory is not None:
             text += f"memory = {device.memory}\n"
         if device.card is not None:
-            speed = quoted_toml(device.card.speed)
+            speed = quoted_yaml(device.card.speed)
             text += f"egress = {speed}  # network card, {device.card.source}\n"
             text += f"ingress = {speed}  # network card, {device.card.source}\n"
         if device.reserved is not None:

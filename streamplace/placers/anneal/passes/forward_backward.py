@@ -42,7 +42,7 @@ def reschedule(
     problem: Problem, objective: Objective, start: Sequence[Placement], seed: int, meter: Meter
 ) -> Found:
     """Make schedules until the budget ends, and return the best."""
-    from streamplace.objectives.makespan.bound import least_makespan
+    from streamplace.objectives.makespan.timeline import least_makespan
 
     search = BoundedSearch(objective, least_makespan(problem), meter)
     tasks = tasks_of(problem)

@@ -229,7 +229,6 @@ def _contains(group: Ints, size: int, u: int) -> bool:
 
 @borrowing_kernel
 def _move_units(tasks: Tasks, anneal: Anneal, size: int, b: int, limit: float) -> None:
-    """Move the units of the group to a device."""
     sequence, group = anneal.sequence, anneal.group
     if not _may_move(tasks, anneal, size, b):
         return
@@ -249,7 +248,6 @@ def _move_units(tasks: Tasks, anneal: Anneal, size: int, b: int, limit: float) -
 
 @inlined_kernel
 def _home(tasks: Tasks, sequence: Sequence, u: int) -> int:
-    """Device of a unit."""
     a: int = sequence.place[tasks.members[tasks.member_start[u]]]
     return a
 
@@ -306,7 +304,6 @@ def _take_room(tasks: Tasks, anneal: Anneal, size: int, b: int) -> None:
 
 @borrowing_kernel
 def _take(tasks: Tasks, anneal: Anneal, makespan: float) -> None:
-    """Accept the move under trial."""
     settle(tasks, anneal.sequence)
     _stand(tasks, anneal, makespan)
 

@@ -61,7 +61,7 @@ def shortest(
     problem: Problem, objective: Objective, start: Sequence[Placement], seed: int, meter: Meter
 ) -> Found:
     """Search until the budget ends or the bound is met."""
-    from streamplace.objectives.makespan.bound import least_makespan
+    from streamplace.objectives.makespan.timeline import least_makespan
 
     tasks = tasks_of(problem)
     after = least_after(tasks)

@@ -60,7 +60,6 @@ def _search_stage(stage: Stage, part: PassPlan, first: bool, seed: int, meter: M
 
 
 def _whole_plan(stages: Stages, parts: list[PassPlan], n: int) -> PassPlan:
-    """Combine the plans of all stages."""
     place = np.full(n, NOWHERE, np.int32)
     orders = []
     for stage, part in zip(stages.stages, parts, strict=True):

@@ -37,7 +37,6 @@ def _judged(instance: Instance, state: LoadState) -> float:
 
 @borrowing_kernel
 def _lead(instance: Instance, state: LoadState, member: Ints, first: Ints, u: int, to: int) -> None:
-    """Move the operators of one unit."""
     for k in range(first[u], first[u + 1]):
         move_operator(instance, state, member[k], to)
 

@@ -12,9 +12,6 @@ those of the simulator.
 
 from collections.abc import Sequence
 
-import numpy as np
-
-from streamplace.model.arrays import Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
@@ -23,17 +20,17 @@ from streamplace.placers.exact.passes.stages import prove_stages, stages_of, unr
 from streamplace.placers.exact.passes.timetable import (
     CLEARANCE,
     MOST_BOOLEANS,
-    Timetable,
     TimetableModel,
     n_booleans,
 )
-from streamplace.placers.exact.passes.windows import Windows, windows_below
+from streamplace.placers.exact.passes.windows import windows_below
 from streamplace.placers.exact.solver import effort_of, solve_model
 from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found
+from streamplace.placers.scheduled import planned_order
 from streamplace.scheduling.ranks import by_rank, upward
-from streamplace.scheduling.tasks import Tasks, tasks_of
+from streamplace.scheduling.tasks import tasks_of
 
 QUICK_SECONDS, QUICK_EVALUATIONS = 0.05, 10_000
 """Limits of the first search, after which windows prove most small problems."""
@@ -119,8 +116,18 @@ class Proof:
 
     def by_solver(self, workers: int) -> None:
         """Run CP-SAT for the rest of the budget."""
-        if not self.meter.late and n_booleans(self._tasks, self._windows) <= MOST_BOOLEANS:
-            self._solve(self._tasks, self._windows, self._seed, workers)
+        if self.meter.late or n_booleans(self._tasks, self._windows) > MOST_BOOLEANS:
+            return
+        classes = self._problem.interchangeable
+        model = TimetableModel(self._tasks, self._windows, classes, self.best.value)
+        answer = solve_model(model.cp, effort_of(self.meter, self._seed, workers))
+        if answer.infeasible:
+            self.least = max(self.least, self.best.value * (1 - CLEARANCE))
+            return
+        self.least = max(self.least, model.unscaled(answer.bound))
+        if answer.value_of is not None:
+            timetable = model.timetable(answer.value_of)
+            self._take(PassPlan(planned_order(self._problem, timetable), timetable.place))
 
     def _offer(self, placement: Placement, value: float) -> None:
         """Keep a schedule if it is better."""
@@ -131,17 +138,6 @@ class Proof:
         """Keep a plan if it is better, with its order held or as priorities."""
         self._offer(*judge_plan(self._problem, self._objective, self._tasks, plan))
 
-    def _solve(self, tasks: Tasks, windows: Windows, seed: int, workers: int) -> None:
-        model = TimetableModel(tasks, windows, self._problem.interchangeable, self.best.value)
-        answer = solve_model(model.cp, effort_of(self.meter, seed, workers))
-        if answer.infeasible:
-            self.least = max(self.least, self.best.value * (1 - CLEARANCE))
-            return
-        self.least = max(self.least, model.unscaled(answer.bound))
-        if answer.value_of is not None:
-            timetable = model.timetable(answer.value_of)
-            self._take(PassPlan(_by_start(self._problem, timetable), timetable.place))
-
 
 def _within(part: Budget, most: Budget) -> Budget:
     """Limit the part by the seconds of ``most`` or, without a time limit, by its evaluations."""
@@ -150,9 +146,3 @@ def _within(part: Budget, most: Budget) -> Budget:
     if part.seconds is not None:
         return Budget(min(part.seconds, most.seconds), part.evaluations)
     return Budget(None, min(part.evaluations or most.evaluations, most.evaluations))
-
-
-def _by_start(problem: Problem, timetable: Timetable) -> Ints:
-    position = np.empty(problem.n_operators, np.int64)
-    position[problem.graph.order] = np.arange(problem.n_operators)
-    return np.lexsort((position, timetable.finish, timetable.start)).astype(np.int32)

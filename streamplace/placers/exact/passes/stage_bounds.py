@@ -28,14 +28,9 @@ ANY = -1
 
 
 class StageBounds:
-    """Bounds of a stage whose cut tasks are on two fixed devices.
+    """Bounds in seconds of a stage whose cut tasks are on two fixed devices.
 
-    Attributes
-    ----------
-    low
-        Lower bound of the time, in seconds.
-    high
-        Seconds of ``plan``, the best schedule; ∞ before there is one.
+    ``high`` is that of ``plan``, the best schedule; ∞ before there is one.
     """
 
     def __init__(self, tasks: Tasks, low: float, classes: Ints) -> None:
@@ -91,12 +86,7 @@ class StageBounds:
 class BoundsTable:
     """Bounds of a stage for each pair of devices on which it may begin [A] and end [B].
 
-    Attributes
-    ----------
-    low
-        [A, B] lower bounds in seconds.
-    high
-        [A, B] seconds of the best schedules.
+    ``low`` [A, B] are lower bounds in seconds, ``high`` [A, B] the seconds of the best schedules.
     """
 
     def __init__(self, stage: Stage, classes: Ints) -> None:

@@ -10,14 +10,15 @@ Times are rounded down.
 """
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from streamsim.passes.sending import sending_times
 
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import Ints
 from streamplace.placers.exact.cp_model import SCALE, PlacementModel
 from streamplace.placers.exact.passes.windows import Windows
+from streamplace.scheduling.insertion import ListSchedule
 from streamplace.scheduling.tasks import Tasks
 
 if TYPE_CHECKING:
@@ -27,14 +28,6 @@ if TYPE_CHECKING:
 
 CLEARANCE = 1e-7
 MOST_BOOLEANS = 150_000
-
-
-class Timetable(NamedTuple):
-    """A schedule that CP-SAT found: device, start and finish of every task."""
-
-    place: Ints
-    start: Floats
-    finish: Floats
 
 
 class TimetableModel(PlacementModel):
@@ -55,12 +48,12 @@ class TimetableModel(PlacementModel):
         self.open_in_order(classes, self.x)
         self.cp.minimize(self.makespan)
 
-    def timetable(self, value_of: "Callable[[cp_model.IntVar], int]") -> Timetable:
+    def timetable(self, value_of: "Callable[[cp_model.IntVar], int]") -> ListSchedule:
         """Schedule of a solution."""
         place = self.devices(value_of)[self._tasks.unit]
         start = np.array([value_of(s) for s in self.start])
         work = [self._whole(self._tasks.work[v, a]) for v, a in enumerate(place)]
-        return Timetable(place, start / self.scale, (start + np.array(work)) / self.scale)
+        return ListSchedule(place, start / self.scale, (start + np.array(work)) / self.scale)
 
     def _whole(self, time: float) -> int:
         return int(min(time * self.scale, 4 * SCALE))

@@ -46,11 +46,6 @@ def hubs_of(units: Units) -> list[Hub]:
     return [hub for hub in hubs if np.prod(hub.counts + 1.0) <= MOST_STATES]
 
 
-def spread(hub: Hub, limit: float, n_devices: int, steps: int) -> tuple[int, Longs]:
-    """Whether all loads can be at most ``limit``, and if so the pattern of each device."""
-    return _spread(hub, limit, n_devices, steps)
-
-
 def placed(hub: Hub, taken: Longs) -> Ints:
     """Placement that distributes the units of every kind to devices by their patterns."""
     place = np.zeros(len(hub.kind), np.int32)
@@ -81,8 +76,11 @@ def _hub(units: Units, hub: int) -> Hub:
 
 
 @kernel
-def _spread(hub: Hub, limit: float, n_devices: int, steps: int) -> tuple[int, Longs]:
-    """Cover the units device by device; a state is the number of covered units of each kind."""
+def spread(hub: Hub, limit: float, n_devices: int, steps: int) -> tuple[int, Longs]:
+    """Whether all loads can be at most ``limit``, and if so the pattern of each device.
+
+    The units are covered device by device; a state is the number of covered units of each kind.
+    """
     n = len(hub.counts)
     chosen = np.zeros((n_devices, n), np.int64)
     radix = np.ones(n + 1, np.int64)

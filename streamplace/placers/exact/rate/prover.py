@@ -213,7 +213,6 @@ class Prover:
                 self._adopt(place[group])
 
     def _solve(self, _: int) -> None:
-        """Run CP-SAT for the rest of the budget."""
         smaller = contracted(self.units, self._cut)
         if smaller is None:
             return self._exclude(self._cut)
@@ -234,5 +233,4 @@ class Prover:
 
 
 def _throughput(peak: float) -> float:
-    """Throughput of a single source under a peak."""
     return min(1.0, 1 / peak) if peak > 0 else 1.0

@@ -126,7 +126,6 @@ def _moves(units: Units, place: Ints) -> Ints:
 
 
 def _legal(units: Units, places: Ints) -> np.ndarray:
-    """Whether each placement [B, U] respects the constraints."""
     inside = np.isfinite(units.load[np.arange(units.n_units), places]).all(axis=1)
     a, b = units.apart.T
     apart = (places[:, a] != places[:, b]).all(axis=1)

@@ -10,6 +10,7 @@ from streamsim.jit import inlined_kernel
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.memory import most, used
 from streamplace.model.problem import Problem
+from streamplace.model.rules import joined
 
 
 class Units(NamedTuple):
@@ -166,22 +167,14 @@ def contracted(units: Units, cut: float) -> tuple[Units, Ints] | None:
         heavy[heavy] = link_loads(sent, tuples, quickest, units.gap) >= cut
         if not heavy.any():
             break
-        joined = _joined(units.n_units, units.source[heavy], units.target[heavy])
-        units, group = merged(units, joined), joined[group]
+        ends = zip(units.source[heavy].tolist(), units.target[heavy].tolist(), strict=True)
+        merging = joined(units.n_units, ends)
+        units, group = merged(units, merging), merging[group]
     alone = (units.apart[:, 0] != units.apart[:, 1]).all()
     open_to = (units.load < cut) & (units.core < cut)
     if len(units.memory):
         open_to &= units.memory[:, None] <= most(units.room)
     return (units, group) if alone and open_to.any(axis=1).all() else None
-
-
-def _joined(n: int, source: Ints, target: Ints) -> Ints:
-    """Connected components of the pairs, numbered by first member."""
-    group = np.arange(n)
-    for a, b in zip(source, target, strict=True):
-        low, high = sorted((group[a], group[b]))
-        group[group == high] = low
-    return np.unique(group, return_inverse=True)[1].astype(np.int32)
 
 
 def _linked(units: Units) -> Units:

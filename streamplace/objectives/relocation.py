@@ -1,9 +1,18 @@
-"""Explanation of moves: the operators, their times, and the passes until they pay off."""
+"""Relocation: the cost of moving a running graph to a placement.
 
-from dataclasses import asdict, dataclass, fields
+An operator that moves sends its state over the link from its old device and starts on the new
+one; operators move one after the other. This time is divided by the passes until the next move,
+and added to the duration of a pass.
+"""
+
+from dataclasses import asdict, dataclass, fields, replace
 from math import ceil, inf, isfinite
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from streamplace.errors import SettingError
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.display import Displayed, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -16,6 +25,46 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 ROUNDING = 1e-9
+
+
+def relocating(objective: Objective, relocation: Relocation) -> Objective:
+    """Return the objective plus the seconds per pass of moving to a placement.
+
+    Examples
+    --------
+    >>> from streamplace.objectives.registry import named_objective
+    >>> relocating(named_objective("makespan"), Relocation({"a": "d0"}, 100)).name
+    'makespan after a move every 100 passes'
+    """
+    if objective.unit != "s":
+        raise SettingError(
+            f"{objective.name} is not measured in seconds, so the time of moves cannot be added to "
+            "it; use makespan, latency or cost"
+        )
+
+    def evaluate(
+        problem: Problem,
+        placements: Ints,
+        priorities: Floats | None = None,
+        queue: str = "priority",
+    ) -> Floats:
+        batch = np.atleast_2d(placements)
+        seconds = relocation.seconds(problem)[np.arange(problem.n_operators), batch].sum(axis=1)
+        values = objective.values(problem, batch, priorities, queue)
+        return np.asarray(values + seconds / relocation.passes)
+
+    def explain(problem: Problem, placement: Placement) -> Explanation:
+        return explain_moves(problem, placement, objective, relocation)
+
+    return replace(
+        objective,
+        name=f"{objective.name} after a move every {relocation.passes:g} passes",
+        evaluate=evaluate,
+        explain=explain,
+        refuses=lambda problem: relocation.fault(problem) or objective.refuses(problem),
+        base=objective,
+        relocation=relocation,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +80,13 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class Relocated(Displayed):
-    """Value of a placement, and the moves to it from the present one.
+    """Value of a placement, and the moves to it from the present one."""
 
-    Attributes
-    ----------
-    reached
-        Explanation of the placement after all moves.
-    quantity
-        Name of its value.
-    before
-        Value of the present placement; None if it is not a legal placement of the problem.
-    """
-
-    reached: Explanation
-    quantity: str
+    reached: Explanation  # of the placement after all moves
+    quantity: str  # name of its value
     moves: tuple[Move, ...]
     passes: float
-    before: float | None
+    before: float | None  # value of the present placement; None if the problem does not allow it
 
     @property
     def seconds(self) -> float:
@@ -157,7 +196,7 @@ class Relocated(Displayed):
         return Report((*report.parts, sheet, sentence), report.title)
 
 
-def explain(
+def explain_moves(
     problem: Problem, placement: Placement, objective: Objective, relocation: Relocation
 ) -> Relocated:
     """Explain a placement by an objective, and the moves to it."""
