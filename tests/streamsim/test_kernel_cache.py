@@ -155,6 +155,22 @@ def test_a_class_that_moves_to_another_module_is_another_type(code: Code) -> Non
     assert code.first() == 1
 
 
+def test_a_kernel_that_moves_to_another_module_is_compiled_anew(code: Code) -> None:
+    """What was compiled may name the module of a function that it calls, which is no more."""
+    step = BELOW[BELOW.index("STEP") : BELOW.index("class Pair")]
+    twice = BELOW[BELOW.index("@inlined_kernel") :]
+    head = "from streamsim.jit import inlined_kernel\n\n"
+    (code.folder / "pairs.py").write_text(f"{head}{step}{twice}")
+    code.write(BELOW.replace(step, "").replace(twice, "from pairs import twice\n"))
+    assert code.total() == 9
+    before = {path.name for path in code.folder.rglob("above.total*.nbc")}
+    (code.folder / "pairs.py").unlink()
+    del sys.modules["pairs"]
+    code.write()
+    assert code.total() == 9
+    assert not {path.name for path in code.folder.rglob("above.total*.nbc")} & before
+
+
 def test_what_a_kernel_was_before_is_removed(code: Code) -> None:
     code.total()
     before = {path.name for path in code.folder.rglob("*.nbc")}
