@@ -101,8 +101,9 @@ def asks(function: F) -> F:
         access = Access(cacert, cert, key, read_authorization(authorization))
         return function(*arguments, rest=Rest(url, access=access), **options)
 
+    answer: Any = call
     asking: F = with_each(
-        call,
+        answer,
         click.option(
             "--authorization",
             type=FILE,

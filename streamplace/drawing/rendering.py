@@ -99,11 +99,11 @@ def as_figure(scene: Scene) -> "Figure":
     axis.axis("off")
     for depth, shape in enumerate(scene.shapes):
         if isinstance(shape, Rectangle):
-            _rectangle(axis, shape, depth)
+            _add_rectangle(axis, shape, depth)
         elif isinstance(shape, Curve):
-            _curve(axis, shape, depth)
+            _add_curve(axis, shape, depth)
         elif isinstance(shape, Label):
-            _label(axis, shape, depth)
+            _add_label(axis, shape, depth)
         else:
             from matplotlib.patches import Polygon
 
@@ -112,7 +112,7 @@ def as_figure(scene: Scene) -> "Figure":
     return figure
 
 
-def _rectangle(axis: "Axes", box: Rectangle, depth: int) -> None:
+def _add_rectangle(axis: "Axes", box: Rectangle, depth: int) -> None:
     from matplotlib.patches import FancyBboxPatch
 
     axis.add_patch(
@@ -124,7 +124,7 @@ def _rectangle(axis: "Axes", box: Rectangle, depth: int) -> None:
     )  # fmt: skip
 
 
-def _curve(axis: "Axes", curve: Curve, depth: int) -> None:
+def _add_curve(axis: "Axes", curve: Curve, depth: int) -> None:
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 
@@ -141,7 +141,7 @@ def _curve(axis: "Axes", curve: Curve, depth: int) -> None:
     )  # fmt: skip
 
 
-def _label(axis: "Axes", label: Label, depth: int) -> None:
+def _add_label(axis: "Axes", label: Label, depth: int) -> None:
     axis.text(
         label.x, label.y, label.text, fontsize=label.size * POINTS, color=label.colour,
         ha="center" if label.centred else "left", va="baseline", zorder=depth,

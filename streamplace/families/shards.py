@@ -123,8 +123,8 @@ def write_shards(
         for made in mapped(maker, missing):
             target = shard_path(path, made.number, shards)
             write_bytes(target, made.content)
-            facts = (target.name, made.graphs, sha256_of(made.content), made.content_sha256)
-            done[made.number] = Shard(*facts), made.splits
+            described = (target.name, made.graphs, sha256_of(made.content), made.content_sha256)
+            done[made.number] = Shard(*described), made.splits
             row = {**asdict(done[made.number][0]), "number": made.number, "splits": made.splits}
             append_lines(file, _line(row), log)
             on_shard()

@@ -121,9 +121,12 @@ def test_a_wrong_solution_is_refused(folder: Path, change: dict[str, Any], messa
 
 
 def test_only_one_process_submits_at_a_time(folder: Path) -> None:
-    from streamplace.library.submission import _locked
+    from streamplace.io.appending import claim_folder
 
-    with _locked(folder), pytest.raises(FormatError, match="another process is submitting"):
+    with (
+        claim_folder(folder, "submitting to it"),
+        pytest.raises(FormatError, match="another process is submitting"),
+    ):
         submit(
             folder / "random-pass-00/makespan.solution.json",
             instance="random-pass-00",
