@@ -37,6 +37,8 @@ class Measurement:
         Operator whose subtasks are uneven → part of its tuples that each of them takes in.
     held_back
         Sources that were held back, if it is known which.
+    varies
+        Whether the rate of a source varied during the measurement.
     """
 
     graph: StreamGraph
@@ -46,6 +48,7 @@ class Measurement:
     drift: float = 0.0
     shares: Mapping[str, Sequence[float]] = field(default_factory=dict)
     held_back: frozenset[str] = frozenset()
+    varies: bool = False
 
     @property
     def kept_rate(self) -> float:
