@@ -16,6 +16,9 @@ from streamplace.engines.flink.cpu.threads import JavaThread
 from streamplace.engines.flink.measure import job_watch
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.profile import profile
+from streamplace.engines.flink.measure.source_rates import source_rates
+from streamplace.engines.flink.move import settling
+from streamplace.engines.flink.move.settling import source_flow
 from streamplace.engines.flink.rest.client import FlinkError
 
 
@@ -206,6 +209,26 @@ def test_what_is_doubtful_is_told(clock: Clock) -> None:
     assert "rate of src: back-pressured 75 % of the time" in told
     assert "ipt of split: from busy time" in told
     assert graph.charged_ipt[1] == pytest.approx(0.2 / 100 * MIPS * 1e6)
+
+
+@pytest.mark.parametrize(("most", "is_held_back"), [(0.9, True), (0.05, False)])
+def test_one_back_pressured_subtask_of_many_is_noticed(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, most: float, *, is_held_back: bool
+) -> None:
+    """All 64 of them together are back-pressured 1.4 % of the time, whoever it is."""
+    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
+    flink = shop(clock, blocked=0.9)
+    source = flink.vertices["v0"]
+    source.parallelism, source.most = 64, {"accumulateBackPressuredTimeMs": 1000 * most}
+    seen = profile(flink.rest, "job", 10)
+    assert seen.held_back == ({"src"} if is_held_back else set())
+    told = "rate of src: one of its subtasks is back-pressured 90 % of the time, so its actual rate"
+    seen.graph(MIPS)
+    assert any(told in doubt for doubt in seen.doubts) is is_held_back
+    assert source_rates(seen)[0].is_held_back is is_held_back
+    flow = source_flow(LazyFlink(clock, {"v0": source}).rest, "job")
+    assert flow is not None
+    assert flow.is_limited is is_held_back
 
 
 @pytest.mark.parametrize(("first", "second"), [(0.0, 0.0), (1.5, 0.0), (0.0, 1.5), (1.5, 1.5)])

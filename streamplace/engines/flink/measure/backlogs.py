@@ -9,6 +9,8 @@ from streamplace.model.messages import listed
 
 BLOCKED = 0.02
 """Maximum share of time that a source may be back-pressured if its rate is the offered one."""
+SUBTASK_BLOCKED = 0.1
+"""The same of each of its subtasks; Flink's pages show back-pressure from there on, too."""
 NOISE = 3.0
 """Backlogs that grow by less than this multiple of the root of arrived tuples may be steady."""
 BACKLOG_SECONDS = 60.0
@@ -22,10 +24,10 @@ a move, which took up to 46 s, leave as much.
 def why_behind(
     source: FlinkTask, seen: Activity, rate: float, present: Present | None
 ) -> str | None:
-    """Why a source that is not back-pressured emits less than it could; None if it does not.
+    """Why a source that is not back-pressured as a whole emits too little; None if it does not.
 
-    Its backlog grows, or one of its TaskManagers has no CPU left while its backlog is large or not
-    reported, because it may have more to emit then.
+    One of its subtasks is back-pressured, its backlog grows, or one of its TaskManagers has no CPU
+    left while its backlog is large or not reported, because it may have more to emit then.
 
     Parameters
     ----------
@@ -34,6 +36,8 @@ def why_behind(
     """
     if source.has_ended:
         return None
+    if (blocked := seen.most_back_pressured) > SUBTASK_BLOCKED:
+        return f"one of its subtasks is back-pressured {100 * blocked:.0f} % of the time"
     pending = pending_of(source.operators[0])
     grows = backlog_grows(seen, pending, rate)
     if grows:
@@ -46,6 +50,12 @@ def why_behind(
     devices = sorted({*present.devices.get(source.name, ())} & usage.keys())
     full = [device for device in devices if usage[device].is_full]
     return f"{listed(full)} has no CPU left for it" if full else None
+
+
+def is_blocked(seen: Activity, subtasks: int) -> bool:
+    """Whether back-pressure reduces the output of a source, or of one of its subtasks."""
+    is_hot = seen.most_back_pressured > SUBTASK_BLOCKED
+    return is_hot or seen.back_pressured > BLOCKED * subtasks
 
 
 def backlog_grows(seen: Activity, pending: str, rate: float) -> bool | None:

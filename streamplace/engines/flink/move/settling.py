@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from streamplace.engines.flink.cpu.limits import FULL, CpuTime, cpu_shares
 from streamplace.engines.flink.cpu.threads import processes_of
-from streamplace.engines.flink.measure.backlogs import BLOCKED, backlog_grows, counting_error
+from streamplace.engines.flink.measure.backlogs import backlog_grows, counting_error, is_blocked
 from streamplace.engines.flink.measure.key_shares import WAITS
 from streamplace.engines.flink.measure.sampling import Activity, pending_of, sample, sent_by
 from streamplace.engines.flink.move.carried import PERIODIC_LIMIT_MS
@@ -193,7 +193,7 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
 def _flow(seen: Activity, source: str, subtasks: int, *, has_cpu: bool) -> SourceFlow:
     """Output of one source, from the activity of its task."""
     rate = seen.rates[sent_by(source)]
-    is_limited = seen.back_pressured > BLOCKED * subtasks or not has_cpu
+    is_limited = is_blocked(seen, subtasks) or not has_cpu
     grows = backlog_grows(seen, pending_of(source), rate)
     is_full = grows is None if seen.busy is None else seen.busy >= FULL * subtasks
     keeps_up = rate > 0 and not (is_limited or grows or is_full)
