@@ -304,6 +304,33 @@ def test_a_large_backlog_is_worked_off_as_fast_as_cpu_allows(
     assert ("rate of src: 'dev-0' has no CPU left for it" in told) is is_limited
 
 
+@pytest.mark.parametrize(
+    ("rate", "busy", "backlog", "is_limited"),
+    [
+        (5000.0, 1.96, None, True),
+        (5000.0, 1.5, None, False),
+        (5000.0, "NaN", None, False),  # a SourceFunction: nobody knows
+        (500.0, 1.96, None, False),  # it may poll for input that does not arrive
+        (500.0, 1.96, 5e8, True),
+        (5000.0, 1.96, 10.0, False),  # it emits all that arrives
+    ],
+)
+def test_one_busy_task_that_is_the_whole_job_is_held_back(
+    clock: Clock, rate: float, busy: float | str, backlog: float | None, *, is_limited: bool
+) -> None:
+    """On a TaskManager of another machine, whose CPU nobody sees, nothing else tells."""
+    counts: dict[str, float | str] = {**rates(), "Source__src.numRecordsOut": rate}
+    counts["accumulateBusyTimeMs"] = busy if isinstance(busy, str) else 1000 * busy
+    flink = LazyFlink(clock, {"v0": Vertex("Source: src -> out: Writer", counts)})
+    if backlog is not None:
+        counts["Source__src.pendingRecords"] = 0.0
+        flink.counted["v0"] = {"Source__src.pendingRecords": backlog}
+    seen = profile(flink.rest, "job", 10)
+    assert seen.is_limited is is_limited
+    told = "it is busy 98 % of the time, so its actual rate may be higher"
+    assert (told in str(seen.graph(MIPS).attributes.get("unmeasured", ""))) is is_limited
+
+
 def test_a_silent_source_is_refused(clock: Clock) -> None:
     """A graph without rates would be no use."""
     flink = shop(clock)
