@@ -34,6 +34,7 @@ class Measurement:
     drift: float = 0.0
     shares: Mapping[str, Sequence[float]] = field(default_factory=dict)
     held_back: frozenset[str] = frozenset()  # sources that were held back, if it is known which
+    varies: bool = False  # whether the rate of a source varied during the measurement
 
     @property
     def kept_rate(self) -> float:

@@ -45,6 +45,8 @@ class Vertex:
         not say.
     waits
         Part of the time in which each subtask waits for input.
+    most
+        Metric → change per second of the subtask with the largest value.
     """
 
     name: str
@@ -54,6 +56,7 @@ class Vertex:
     tree: str = ""
     shares: Sequence[float] = ()
     waits: float = 0.0
+    most: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass
@@ -176,7 +179,12 @@ class LazyFlink(FakeFlink):
             name: rate if isinstance(rate, str) else _counted(rate, at) + before.get(name, 0.0)
             for name, rate in rates.items()
         }
-        return [{"id": name, "sum": sums[name]} for name in wanted.split(",")]
+        largest = self.vertices[v].most
+        return [
+            {"id": name, "sum": sums[name]}
+            | ({"max": _counted(largest[name], at)} if name in largest else {})
+            for name in wanted.split(",")
+        ]
 
 
 def _counted(rate: float | Callable[[float], float], at: float) -> float:

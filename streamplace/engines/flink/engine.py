@@ -11,6 +11,7 @@ from streamplace.engines.flink.measure.assumed_network import fast_enough
 from streamplace.engines.flink.measure.cluster import MeasuredCluster, measured_cluster
 from streamplace.engines.flink.measure.cores_taken import cores_of_others, cores_taken
 from streamplace.engines.flink.measure.sending_cost import SendingCost
+from streamplace.engines.flink.measure.steady import rates_vary
 from streamplace.engines.flink.measure.warm import PATIENCE_SECONDS, Warmth, warm_profile
 from streamplace.engines.flink.move.beside_savepoints import refuse_moved
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan, Tell
@@ -142,6 +143,7 @@ class FlinkEngine:
             seen.drift.mix,
             seen.shares,
             seen.held_back,
+            rates_vary(seen),
         )
 
     def cluster(

@@ -45,6 +45,7 @@ class Moves:
 
     def __init__(self) -> None:
         self.jobs: list[str] = []
+        self.plans: list[MovePlan] = []
         self.failures: dict[str, Exception] = {}
 
     def plan(self, job: str, vectors: Vectors) -> MovePlan:
@@ -54,6 +55,7 @@ class Moves:
     def run(self, plan: MovePlan) -> FlinkMoved:
         """The job has a new id."""
         self.jobs.append(plan.job)
+        self.plans.append(plan)
         if plan.job in self.failures:
             raise self.failures[plan.job]
         return FlinkMoved(f"{plan.job}+", 1.0, None)
@@ -101,6 +103,26 @@ def test_a_move_that_keeps_its_promise_is_the_only_one(
         assert moved.job == "job+"
         assert "(measured), predicted were 200 tuples/s (180 to 220)" in told[0]
     assert moves.jobs == ["job", "job"]
+
+
+@pytest.mark.parametrize(("varies", "seconds"), [(False, 5.0), (True, 60.0)])
+def test_a_rate_that_varies_is_measured_for_a_minute(
+    moves: Moves, monkeypatch: pytest.MonkeyPatch, *, varies: bool, seconds: float
+) -> None:
+    """Before the move and after it."""
+    asked: list[float] = []
+
+    def flow(_: Rest, job: str, seconds: float) -> SourceFlow:
+        asked.append(seconds)
+        return SourceFlow(200.0, seconds=seconds)
+
+    monkeypatch.setattr(improving, "source_flow", flow)
+    engine: Any = type("Engine", (), {"rest": None})()
+    improver = JobImprover(cast("FlinkEngine", engine), cast("FlinkMove", moves))
+    made = proposal("job", FOUND)
+    improver.run(replace(made, measured=replace(made.measured, varies=varies)))
+    assert [plan.varies for plan in moves.plans] == [varies]
+    assert asked == [seconds]
 
 
 def test_a_move_that_falls_short_is_corrected_once(

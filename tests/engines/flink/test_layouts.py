@@ -1,6 +1,7 @@
 """Where Flink itself would run the subtasks of a job: by the rules, and on a real cluster."""
 
 import json
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -153,3 +154,12 @@ def _layout_of(rest: Rest, job: str) -> Layout:
         rows = rest.get(f"/jobs/{job}/vertices/{vertex['id']}")["subtasks"]
         layout[vertex["name"]] = [str(row["taskmanager-id"]) for row in rows]
     return layout
+
+
+def test_many_subtasks_are_bundled_as_few_are() -> None:
+    """Each joins the first bundle that lacks its operator, in a time that grows as they do."""
+    graph = chain(*[512] * 30)
+    began = time.process_time()
+    bundles = local_bundles(graph)
+    assert time.process_time() - began < 2
+    assert bundles == [[(v, i) for v in range(30)] for i in range(512)]

@@ -12,7 +12,13 @@ from lazy_flink import Clock, LazyFlink, Vertex, rates
 from streamplace.engines.flink.cpu import limits
 from streamplace.engines.flink.cpu.limits import CpuPool, CpuTime
 from streamplace.engines.flink.move import settling
-from streamplace.engines.flink.move.settling import Settling, SourceFlow, settle, source_flow
+from streamplace.engines.flink.move.settling import (
+    Settling,
+    SourceFlow,
+    seconds_for,
+    settle,
+    source_flow,
+)
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.watch.look import look_at
 
@@ -310,3 +316,52 @@ def test_a_source_that_has_ended_is_no_part_of_the_rate(
     flow = source_flow(flink.rest, "job")
     assert flow is not None
     assert flow.rate == pytest.approx(100.0, rel=0.01)
+
+
+def fetched_rarely(clock: Clock, rate: float, swing: float, phase: float) -> LazyFlink:
+    """A source that is held back, whose rate swings once a minute, if Flink fetches every 10 s."""
+    began = clock.now
+
+    def counted(now: float) -> float:
+        seen = 10 * (now // 10) - began + phase
+        return 1e6 + rate * seen + swing * 30 / math.pi * math.sin(math.pi * seen / 30)
+
+    def timed(share: float) -> Callable[[float], float]:
+        return lambda now: 1000 * share * 10 * (now // 10)
+
+    counts = dict.fromkeys(("numRecordsIn", "numBytesIn", "numBytesOut"), timed(0.0))
+    times = {"accumulateBusyTimeMs": timed(0.5), "accumulateBackPressuredTimeMs": timed(1.5)}
+    sent = {"numRecordsOut": counted, "Source__src.numRecordsOut": counted}
+    flink = LazyFlink(clock, {"v0": Vertex("Source: src", counts | times | sent)})
+    flink.answers["GET /jobs/job/checkpoints"] = {"counts": {"completed": 1}}
+    return flink
+
+
+@pytest.mark.parametrize("never_slower", [True, False])
+@pytest.mark.parametrize(("rate", "is_slower"), [(1000.0, False), (500.0, True)])
+def test_bursts_do_not_move_a_job_back(
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    rate: float,
+    *,
+    never_slower: bool,
+    is_slower: bool,
+) -> None:
+    """Ten seconds before the move were those of a burst, and ten seconds after it are not."""
+    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
+    seconds = seconds_for(varies=True)
+    before = source_flow(fetched_rarely(clock, 1000.0, 200.0, 0.0).rest, "job", seconds)
+    flink = fetched_rarely(clock, rate, 200.0, 30.0)
+    refused = pytest.raises(FlinkError, match="of the 1000 before")
+    with refused if is_slower else nullcontext():
+        settle(flink.rest, "job", Settling(0.1, never_slower=never_slower), before)
+
+
+def test_the_rate_of_a_steady_job_is_measured_no_longer_than_needed(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
+    flink = fetched_rarely(clock, 1000.0, 0.0, 0.0)
+    before, began = source_flow(flink.rest, "job", seconds_for(varies=False)), clock.now
+    settle(flink.rest, "job", Settling(0.1, never_slower=True), before)
+    assert clock.now - began < 25

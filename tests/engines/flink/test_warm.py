@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from streamplace.engines.flink.measure.consistency import Present, Usage
 from streamplace.engines.flink.measure.constant_loads import LoadWindow
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.sampling import PATIENCE_SECONDS
-from streamplace.engines.flink.measure.steady import UnsteadyJob
+from streamplace.engines.flink.measure.steady import UnsteadyJob, rates_vary
 from streamplace.engines.flink.measure.warm import MOST_MIX, Warmth, warm_profile, window_of
 from streamplace.engines.flink.measure.warm_windows import (
     BUSY,
@@ -302,6 +302,26 @@ def test_what_is_taken_per_second_is_its_mean(warming: Warming) -> None:
     seen = warm_profile(warming.flink.rest, "job", Warmth(10.0))
     assert seen.cpu["v1"].cores == pytest.approx(0.002)
     assert seen.constant["v1"] == pytest.approx(0.002)
+
+
+@pytest.mark.parametrize(
+    ("counted", "varies"),
+    [
+        (lambda now: RATE * now, False),
+        (lambda now: RATE * (now + 0.004 * now * (now - START)), False),  # it becomes faster
+        (lambda now: RATE * (now + 2 * math.sin(math.pi * now / 30)), True),
+        (lambda now: RATE / 1e4 * (now + 2 * math.sin(math.pi * now / 30)), False),  # few tuples
+    ],
+)
+def test_a_rate_with_bursts_is_told_from_one_that_rises(
+    warming: Warming, counted: Callable[[float], float], *, varies: bool
+) -> None:
+    """Each window counts some of the minute in which the rate swings."""
+    warming.compilers = 0.0
+    source = warming.flink.vertices["v0"]
+    sent = {"numRecordsOut": counted, "Source__trips.numRecordsOut": counted}
+    source.rates = {**source.rates, **sent}
+    assert rates_vary(warm_profile(warming.flink.rest, "job", Warmth(10.0, 60.0))) is varies
 
 
 def test_compilers_of_an_idle_machine_are_not_waited_for(warming: Warming) -> None:

@@ -226,7 +226,9 @@ def _rate(source: SourceRate) -> str:
         text += f"; {source.pending:g} records are pending and {change} by "
         text += f"{abs(source.growth):.4g} per second"
     if source.is_held_back:
-        text += f"; it is back-pressured {percent(source.back_pressured)} of the time"
+        share = max(source.back_pressured, source.most_back_pressured)
+        who = "it" if share == source.back_pressured else "one of its subtasks"
+        text += f"; {who} is back-pressured {percent(share)} of the time"
         if source.offered is None:
             return f"{text}, so it is offered more than that, and how much is unknown."
     return f"{text}; it is offered {source.offered:.4g}."

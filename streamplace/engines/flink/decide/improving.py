@@ -24,7 +24,7 @@ from streamplace.engines.flink.measure.cluster import unpinnable
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.move.pause import expected_pause
-from streamplace.engines.flink.move.settling import SourceFlow, source_flow
+from streamplace.engines.flink.move.settling import SourceFlow, seconds_for, source_flow
 from streamplace.engines.flink.program.chains import unfused
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.tasks import layout_of
@@ -179,11 +179,12 @@ class JobImprover:
     def _moved(self, proposal: Proposal) -> FlinkMoved:
         if proposal.plan is None or self.move is None:
             raise ValueError("nothing was planned")
-        return self.move.run(proposal.plan)
+        return self.move.run(replace(proposal.plan, varies=proposal.measured.varies))
 
     def _compared(self, proposal: Proposal, moved: FlinkMoved) -> SourceFlow | None:
         """Measure the rate of a moved job, and report and record it with its prediction."""
-        flow = source_flow(self.engine.rest, moved.job)
+        seconds = seconds_for(varies=proposal.measured.varies)
+        flow = source_flow(self.engine.rest, moved.job, seconds)
         if flow is None:
             return None
         carries, errors = proposal.interval, proposal.errors

@@ -19,7 +19,8 @@ rules are those of Flink 2.3; a test starts jobs in each mode and compares. In t
 fills one TaskManager after another, so it balances tasks only among those that the job needs.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
@@ -94,54 +95,75 @@ def even_layout(graph: StreamGraph, devices: Sequence[str]) -> Layout:
     return layout
 
 
+@dataclass(slots=True)
+class _Senders:
+    """Bundles that the subtasks of an operator may join.
+
+    Attributes
+    ----------
+    bundles
+        The bundles in the order in which they are tried.
+    direct
+        Whether subtask i may only join the one of number i.
+    """
+
+    bundles: Sequence[int]
+    direct: bool = False
+    _begin: int = 0
+
+    def first(self, i: int, taken: Set[int]) -> int | None:
+        """First of them that is not taken; whatever is taken stays it."""
+        if self.direct:
+            free = i < len(self.bundles) and self.bundles[i] not in taken
+            return self.bundles[i] if free else None
+        while self._begin < len(self.bundles) and self.bundles[self._begin] in taken:
+            self._begin += 1
+        return self.bundles[self._begin] if self._begin < len(self.bundles) else None
+
+
 def local_bundles(graph: StreamGraph) -> list[Bundle]:
     """Bundles in which a subtask joins one that it reads from, if the bundle lacks its operator."""
     bundles: list[Bundle] = []
-    member: dict[Subtask, int] = {}
+    of_operator: list[list[int]] = []  # bundles of the subtasks of each operator
     group = _groups(graph)
     own: dict[int, list[int]] = {}  # slot sharing group → its bundles, in the order of creation
-
-    def free(v: int, bundle: int) -> bool:
-        return all(u != v for u, _ in bundles[bundle])
-
-    def add(v: int, i: int, bundle: int) -> None:
-        bundles[bundle].append((v, i))
-        member[v, i] = bundle
-
     for v, number in enumerate(_parallelism(graph)):
-        left = []
-        candidates = _producers(graph, group, v, member)
+        senders = _senders(graph, group, v, of_operator)
+        joined: dict[int, int] = {}
+        taken: set[int] = set()
         for i in range(number):
-            answer = next((b for b in candidates[i] if free(v, b)), None)
-            if answer is None:
-                left.append(i)
-            else:
-                add(v, i, answer)
-        for i in left:
-            answer = next((b for b in own.get(group[v], []) if free(v, b)), None)
+            free = (one.first(i, taken) for one in senders)
+            answer = next((bundle for bundle in free if bundle is not None), None)
+            if answer is not None:
+                joined[i] = answer
+                taken.add(answer)
+        opened = own.setdefault(group[v], [])
+        others = _Senders(opened)
+        for i in (i for i in range(number) if i not in joined):
+            answer = others.first(i, taken)
             if answer is None:
                 answer = len(bundles)
                 bundles.append([])
-                own.setdefault(group[v], []).append(answer)
-            add(v, i, answer)
+                opened.append(answer)
+            joined[i] = answer
+            taken.add(answer)
+        for i, bundle in joined.items():
+            bundles[bundle].append((v, i))
+        of_operator.append([joined[i] for i in range(number)])
     return bundles
 
 
-def _producers(
-    graph: StreamGraph, group: Sequence[int], v: int, member: Mapping[Subtask, int]
-) -> list[list[int]]:
-    """Bundles of the subtasks that each subtask of operator v reads from, in its own group."""
-    number = _parallelism(graph)
-    answer: list[list[int]] = [[] for _ in range(number[v])]
-    for e in np.flatnonzero(graph.streams.target == v).tolist():
-        u = int(graph.streams.source[e])
-        if group[u] != group[v]:
-            continue
-        direct = _is_direct(graph, e)
-        for i in range(number[v]):
-            senders = [i] if direct else range(number[u])
-            answer[i] += [member[u, j] for j in senders if (u, j) in member]
-    return answer
+def _senders(
+    graph: StreamGraph, group: Sequence[int], v: int, of_operator: Sequence[Sequence[int]]
+) -> list[_Senders]:
+    """Bundles of the subtasks that operator v reads from, in its own group, by stream."""
+    inputs = np.flatnonzero(graph.streams.target == v).tolist()
+    sources = graph.streams.source.tolist()
+    return [
+        _Senders(of_operator[sources[e]], _is_direct(graph, e))
+        for e in inputs
+        if group[sources[e]] == group[v]
+    ]
 
 
 def _is_direct(graph: StreamGraph, e: int) -> bool:

@@ -2,6 +2,7 @@
 
 import math
 
+from streamplace.engines.flink.cpu.limits import FULL
 from streamplace.engines.flink.measure.consistency import Present
 from streamplace.engines.flink.measure.sampling import Activity, pending_of
 from streamplace.engines.flink.rest.plan import FlinkTask
@@ -9,8 +10,15 @@ from streamplace.model.messages import listed
 
 BLOCKED = 0.02
 """Maximum share of time that a source may be back-pressured if its rate is the offered one."""
+SUBTASK_BLOCKED = 0.1
+"""The same of each of its subtasks; Flink's pages show back-pressure from there on, too."""
 NOISE = 3.0
 """Backlogs that grow by less than this multiple of the root of arrived tuples may be steady."""
+POLLED_RATE = 1000.0
+"""Minimum tuples/s of a busy subtask of a source that is at its limit.
+
+One that polls for input all the time is as busy if little arrives.
+"""
 BACKLOG_SECONDS = 60.0
 """A backlog is large if a source needs longer for it at its present rate.
 
@@ -22,10 +30,12 @@ a move, which took up to 46 s, leave as much.
 def why_behind(
     source: FlinkTask, seen: Activity, rate: float, present: Present | None
 ) -> str | None:
-    """Why a source that is not back-pressured emits less than it could; None if it does not.
+    """Why a source that is not back-pressured as a whole emits too little; None if it does not.
 
-    Its backlog grows, or one of its TaskManagers has no CPU left while its backlog is large or not
-    reported, because it may have more to emit then.
+    One of its subtasks is back-pressured, its backlog grows, or one of its TaskManagers has no CPU
+    left while its backlog is large or not reported, because it may have more to emit then. On
+    other machines, its threads are busy all the time instead: if one of them does all the work of a
+    job, nothing else shows that it is at its limit.
 
     Parameters
     ----------
@@ -34,6 +44,8 @@ def why_behind(
     """
     if source.has_ended:
         return None
+    if (blocked := seen.most_back_pressured) > SUBTASK_BLOCKED:
+        return f"one of its subtasks is back-pressured {100 * blocked:.0f} % of the time"
     pending = pending_of(source.operators[0])
     grows = backlog_grows(seen, pending, rate)
     if grows:
@@ -43,9 +55,21 @@ def why_behind(
     if present is None:
         return None
     usage = present.usage
-    devices = sorted({*present.devices.get(source.name, ())} & usage.keys())
-    full = [device for device in devices if usage[device].is_full]
-    return f"{listed(full)} has no CPU left for it" if full else None
+    devices = {*present.devices.get(source.name, ())}
+    full = [device for device in sorted(devices & usage.keys()) if usage[device].is_full]
+    if full:
+        return f"{listed(full)} has no CPU left for it"
+    is_polling = grows is None and rate < POLLED_RATE * source.parallelism
+    if devices <= usage.keys() or seen.busy is None or is_polling:
+        return None
+    busy = seen.busy / source.parallelism
+    return f"it is busy {100 * busy:.0f} % of the time" if busy >= FULL else None
+
+
+def is_blocked(seen: Activity, subtasks: int) -> bool:
+    """Whether back-pressure reduces the output of a source, or of one of its subtasks."""
+    is_hot = seen.most_back_pressured > SUBTASK_BLOCKED
+    return is_hot or seen.back_pressured > BLOCKED * subtasks
 
 
 def backlog_grows(seen: Activity, pending: str, rate: float) -> bool | None:

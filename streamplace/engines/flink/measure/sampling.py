@@ -27,6 +27,8 @@ MOST_WINDOWS, ALIKE = 12, 0.1
 COUNTS = ("numRecordsIn", "numRecordsOut", "numBytesIn", "numBytesOut")
 BUSY, BACK_PRESSURED = "accumulateBusyTimeMs", "accumulateBackPressuredTimeMs"
 IDLE_TIME = "accumulateIdleTimeMs"
+MOST_BACK_PRESSURED = f"{BACK_PRESSURED}.max"
+"""Largest back-pressured time of a subtask of a vertex, which Flink tells beside the sum."""
 _METRICS = (*COUNTS, BUSY, BACK_PRESSURED, IDLE_TIME)
 PENDING = ".pendingRecords"
 """Suffix of the metric for unread records of a source; few connectors report it."""
@@ -80,6 +82,15 @@ class Activity:
     def back_pressured(self) -> float:
         """Back-pressured seconds of its threads per second."""
         return self.rates.get(BACK_PRESSURED, 0.0) / 1000
+
+    @property
+    def most_back_pressured(self) -> float:
+        """Least share of the time for which its most back-pressured subtask was that.
+
+        The times of subtasks are counted since their start, so while that of another subtask is
+        larger, nothing is known of a subtask; 0 also if Flink reports only sums.
+        """
+        return self.rates.get(MOST_BACK_PRESSURED, 0.0) / 1000
 
     @property
     def idle(self) -> float:
@@ -240,7 +251,7 @@ class Sampler:
         self._rest, self._job = rest, job
         self._tasks = {
             v: _Watch(
-                f"{root}/{quote(v, safe='')}/subtasks/metrics?agg=sum&",
+                f"{root}/{quote(v, safe='')}/subtasks/metrics?agg=sum,max&",
                 (*_METRICS, *more.get(v, ())),
             )
             for v in vertices
@@ -355,12 +366,18 @@ def _look(rest: Rest, job: str, watch: _Watch) -> None:
 
 def _numbers(rows: Sequence[Metric]) -> dict[str, float]:
     """Sums over the subtasks, or values of a TaskManager, that are numbers."""
+    told = [(row["id"], row.get("sum", row.get("value", math.nan))) for row in rows]
+    told += [
+        (MOST_BACK_PRESSURED, row["max"])
+        for row in rows
+        if row["id"] == BACK_PRESSURED and "max" in row
+    ]
     numbers = {}
-    for row in rows:
+    for name, text in told:
         try:
-            value = float(row.get("sum", row.get("value", math.nan)))
+            value = float(text)
         except ValueError:
             continue
         if math.isfinite(value):
-            numbers[row["id"]] = value
+            numbers[name] = value
     return numbers

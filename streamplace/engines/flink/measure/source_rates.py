@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streamplace.engines.flink.measure.backlogs import BLOCKED
+from streamplace.engines.flink.measure.backlogs import BLOCKED, SUBTASK_BLOCKED
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.sampling import Activity, pending_of, sent_by
 from streamplace.engines.flink.rest.plan import FlinkTask
@@ -31,6 +31,8 @@ class SourceRate:
         Growth of the backlog, in records per second.
     back_pressured
         Share of the time for which it was back-pressured.
+    most_back_pressured
+        The same of its most back-pressured subtask, or less; 0 if unknown.
     """
 
     name: str
@@ -39,11 +41,12 @@ class SourceRate:
     pending: float | None = None
     growth: float = 0.0
     back_pressured: float = 0.0
+    most_back_pressured: float = 0.0
 
     @property
     def is_held_back(self) -> bool:
-        """Whether back-pressure reduces its output."""
-        return self.back_pressured > BLOCKED
+        """Whether back-pressure reduces its output, or that of one of its subtasks."""
+        return self.back_pressured > BLOCKED or self.most_back_pressured > SUBTASK_BLOCKED
 
     @property
     def offered(self) -> float | None:
@@ -76,6 +79,7 @@ def _source_rate(source: FlinkTask, activity: Activity, observed: float) -> Sour
         activity.totals.get(metric),
         activity.growth(metric) or 0.0,
         activity.back_pressured / source.parallelism,
+        activity.most_back_pressured,
     )
 
 

@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Mapping
+from itertools import pairwise
+from statistics import mean
 
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.sampling import ALIKE, Activity
@@ -19,6 +21,8 @@ WARM_UP_SECONDS = 60.0
 """Time in which a job loads and compiles its classes (docs/calibration.md)."""
 MOST_COUNTING = 0.15
 """Maximum part of a rate by which windows may differ because of late counters."""
+LEAST_VARIATION = 0.03
+"""Minimum standard deviation of the rate of a source that varies, relative to it."""
 NOISE = 3.0
 """Counts agree if they differ by less than this multiple of the square root of their number."""
 
@@ -79,6 +83,24 @@ def agree(first: float, second: float, seconds: float, unsure: float) -> bool:
     larger, length = max(first, second), max(seconds, 1.0)
     counting = min(2 * unsure / length, MOST_COUNTING)
     return abs(first - second) <= (ALIKE + counting) * larger + NOISE * math.sqrt(larger / length)
+
+
+def rates_vary(seen: JobProfile) -> bool:
+    """Whether the rate of a source varies from window to window, by more than counting explains.
+
+    A rate that rises steadily, as that of a job whose code is being compiled, does not vary.
+    """
+    return any(_varies(source.id, seen) for source in seen.sources)
+
+
+def _varies(source: str, seen: JobProfile) -> bool:
+    rates = [one.tuples.get(source, 0.0) for one in seen.windows]
+    if len(rates) < 3 or not any(rates):
+        return False
+    seconds = mean(max(one.seconds, 1.0) for one in seen.windows)
+    spread = math.sqrt(mean((low - high) ** 2 for low, high in pairwise(rates)) / 2)
+    least = max(LEAST_VARIATION, seen.activity[source].unsure / seconds)
+    return spread > least * mean(rates) + NOISE * math.sqrt(mean(rates) / seconds)
 
 
 def check_garbage(managers: Mapping[str, Activity]) -> None:

@@ -39,7 +39,7 @@ from streamplace.engines.flink.move.outcomes import (
 )
 from streamplace.engines.flink.move.preflight import check_saving
 from streamplace.engines.flink.move.resuming import await_devices, resume_command, with_job
-from streamplace.engines.flink.move.settling import Settling, SourceFlow, source_flow
+from streamplace.engines.flink.move.settling import Settling, SourceFlow, seconds_for, source_flow
 from streamplace.engines.flink.move.stopping import Saving, stop_status
 from streamplace.engines.flink.move.transaction import Transaction, Way
 from streamplace.engines.flink.pin.apply import check, placed_upload
@@ -83,6 +83,8 @@ class MovePlan:
     pins
         Whether no subtask moves, but the job was submitted without a placement: its slots have
         all resources of their TaskManagers, and it may restart on others after a failure.
+    varies
+        Whether the rate of a source varies, so that it is measured for longer.
     """
 
     job: str
@@ -92,6 +94,7 @@ class MovePlan:
     pins: bool = False
     name: str = ""
     checkpoints: str | None = None
+    varies: bool = False
 
     @property
     def is_needed(self) -> bool:
@@ -158,10 +161,9 @@ class FlinkMove:
             before.update(dict.fromkeys(vertex.operators, devices))
         unsure = {name: before[name] for vertex in vertices for name in vertex.unsure}
         if any(devices != next(iter(unsure.values())) for devices in unsure.values()):
-            names = listed(tuple(unsure))
             self.tell(
-                f"note: {names} cannot be distinguished if the job has to return to its previous "
-                "devices"
+                f"note: {listed(tuple(unsure))} cannot be distinguished if the job has to return "
+                "to its previous devices"
             )
         after = _devices_of(vectors, before)
         self.tell("checking that the job fits the new placement and its current one")
@@ -193,7 +195,7 @@ class FlinkMove:
         """Move a job, provided that the JobManager is not restarted."""
         with leaving_untouched(), ExitStack() as stack:
             journal = self._journal(plan)
-            rate = self._rate(plan.job)
+            rate = self._rate(plan)
             folder = stack.enter_context(self._folder(jar_name(journal)))
             locks = JobLocks.listed(folder, journal.job)
             self._check_earlier(folder, journal, locks)
@@ -209,14 +211,12 @@ class FlinkMove:
             remember(plan.job, self.program)
             return transaction.begin()
 
-    def _rate(self, job: str) -> SourceFlow | None:
+    def _rate(self, plan: MovePlan) -> SourceFlow | None:
         """Return the output of a job's sources; None if it is not needed, or the job has gone."""
-        if not self.settling.compares_rates:
-            return None
-        try:
-            return source_flow(self.rest, job)
-        except Refusal:
-            return None
+        if self.settling.compares_rates:
+            with suppress(Refusal):
+                return source_flow(self.rest, plan.job, seconds_for(varies=plan.varies))
+        return None
 
     def _journal(self, plan: MovePlan) -> Journal:
         """Return the journal of a new move."""

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from streamplace.engines.flink.cpu.limits import FULL, CpuTime, cpu_shares
 from streamplace.engines.flink.cpu.threads import processes_of
-from streamplace.engines.flink.measure.backlogs import BLOCKED, backlog_grows, counting_error
+from streamplace.engines.flink.measure.backlogs import backlog_grows, counting_error, is_blocked
 from streamplace.engines.flink.measure.key_shares import WAITS
 from streamplace.engines.flink.measure.sampling import Activity, pending_of, sample, sent_by
 from streamplace.engines.flink.move.carried import PERIODIC_LIMIT_MS
@@ -24,7 +24,9 @@ from streamplace.model.units import digits
 
 LOOK_SECONDS = 0.5
 RATE_SECONDS = 5.0
-"""Duration of each measurement of the rate."""
+"""Duration of each measurement of a rate that is steady."""
+VARYING_SECONDS = 60.0
+"""The same of a rate that varies, such as with windows that fire once a minute."""
 LEAST_NOISE = 0.03
 """Relative difference between runs of one placement (docs/calibration.md)."""
 ERRORS = 2.0
@@ -80,6 +82,8 @@ class SourceFlow:
         Whether each of those that are limited waits for input much of the time nevertheless.
     sources
         Source → its own output, of those whose name does not depend on how a job is submitted.
+    seconds
+        Minimum duration of the measurement.
     """
 
     rate: float
@@ -89,11 +93,19 @@ class SourceFlow:
     knows_backlog: bool = False
     waits: bool = False
     sources: Mapping[str, "SourceFlow"] = field(default_factory=dict)
+    seconds: float = RATE_SECONDS
 
     def is_below(self, other: "SourceFlow") -> bool:
         """Whether the rate is lower than another, beyond the noise of both."""
-        noise = ERRORS * math.hypot(self.error, other.error)
-        return self.rate + max(noise, LEAST_NOISE * other.rate) < other.rate
+        return self.rate + max(self._noise(other), LEAST_NOISE * other.rate) < other.rate
+
+    def misses(self, other: "SourceFlow", share: float) -> bool:
+        """Whether the rate is lower than a share of another, beyond the noise of both."""
+        least = replace(other, rate=share * other.rate, error=share * other.error)
+        return self.rate + self._noise(least) < least.rate
+
+    def _noise(self, other: "SourceFlow") -> float:
+        return ERRORS * math.hypot(self.error, other.error)
 
     @property
     def parts(self) -> dict[str, "SourceFlow"]:
@@ -138,7 +150,12 @@ def source_rate(rest: Rest, job: str) -> float | None:
     return None if flow is None else flow.rate
 
 
-def source_flow(rest: Rest, job: str) -> SourceFlow | None:
+def seconds_for(*, varies: bool) -> float:
+    """Duration of each measurement of a rate that varies, or does not."""
+    return VARYING_SECONDS if varies else RATE_SECONDS
+
+
+def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFlow | None:
     """Measure the output of the sources of a job; None if Flink does not report it."""
     document = rest.running_job(job)
     names = _sources(document)
@@ -147,7 +164,7 @@ def source_flow(rest: Rest, job: str) -> SourceFlow | None:
     before = {device: CpuTime.of(pid) for device, pid in processes.items()}
     try:
         counters = {v: (sent_by(name), pending_of(name)) for v, name in names.items()}
-        activities = sample(rest, job, [*names], RATE_SECONDS, counters)
+        activities = sample(rest, job, [*names], seconds, counters)
     except FlinkError:  # the job has ended
         return None
     if not names or any(sent_by(name) not in activities[v].rates for v, name in names.items()):
@@ -169,13 +186,14 @@ def source_flow(rest: Rest, job: str) -> SourceFlow | None:
         all(flow.knows_backlog for flow in flows.values()),
         all(flow.waits for flow in flows.values() if flow.is_limited),
         {name: flows[v] for v, name in _lasting_names(document).items() if v in flows},
+        seconds,
     )
 
 
 def _flow(seen: Activity, source: str, subtasks: int, *, has_cpu: bool) -> SourceFlow:
     """Output of one source, from the activity of its task."""
     rate = seen.rates[sent_by(source)]
-    is_limited = seen.back_pressured > BLOCKED * subtasks or not has_cpu
+    is_limited = is_blocked(seen, subtasks) or not has_cpu
     grows = backlog_grows(seen, pending_of(source), rate)
     is_full = grows is None if seen.busy is None else seen.busy >= FULL * subtasks
     keeps_up = rate > 0 and not (is_limited or grows or is_full)
@@ -250,15 +268,16 @@ def check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow | No
 
     A job that was held back may be slower if it keeps up now, because its backlog is gone; any job
     may be if its sources report that nothing waits longer, because less arrives. One that kept up
-    and is held back now must not be, unless its sources wait for input nevertheless.
+    and is held back now must not be, unless its sources wait for input nevertheless. Its rate is
+    measured for as long as it was before.
     """
     if not settling.compares_rates or before is None or not before.rate:
         return
-    flow = source_flow(rest, job)
+    flow = source_flow(rest, job, before.seconds)
     for _ in range(MOST_LOOKS):
         if flow is None or not settling.never_slower or not (slower := flow.slower(before)):
             break
-        earlier, flow = flow, source_flow(rest, job)
+        earlier, flow = flow, source_flow(rest, job, before.seconds)
         if flow is not None and not flow.rises(earlier, slower):
             break
     if flow is None:
@@ -267,7 +286,7 @@ def check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow | No
     if flow.keeps_up and (before.is_limited or flow.knows_backlog):
         return
     changes = flow.slower(before) if settling.never_slower else {}
-    if flow.rate < settling.least_rate * before.rate:
+    if flow.misses(before, settling.least_rate):
         required = f"at least {settling.least_rate:.0%} required"
         changes = {"": (before, flow)}
     elif changes:

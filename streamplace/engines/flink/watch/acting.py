@@ -104,7 +104,7 @@ class WatchMover:
         )
         number = self.log.begin(decision)
         try:
-            moved = self.move.run(plan)
+            moved = self.move.run(replace(plan, varies=model.varies))
         except MoveUnderWay as error:
             self.log.end(number, decision, UNBEGUN, str(error), model.job)
             raise

@@ -96,6 +96,8 @@ class JobModel:
     kept
         Tuples/s of sources that keep up while others are held back. Plans let only the others send
         more; 0 if all sources change together.
+    varies
+        Whether the rate of a source varied during the measurement.
     """
 
     job: str
@@ -106,6 +108,7 @@ class JobModel:
     limit: str
     new: NewDevices = field(default_factory=NewDevices)
     kept: float = 0.0
+    varies: bool = False
 
     def missing(self, plan: WatchPlan) -> int:
         """Number of TaskManagers that a plan uses and the cluster lacks."""
@@ -168,7 +171,9 @@ def job_model(
         carried = max(carried, judge.by_model(plans[-1].layout))
     level = next(i for i, plan in enumerate(plans) if plan.machines == used)
     limit = limit_of(measured, now)
-    return JobModel(job, graph.name, tuple(plans), level, present, limit, new, kept)
+    return JobModel(
+        job, graph.name, tuple(plans), level, present, limit, new, kept, measured.varies
+    )
 
 
 def plan_sizes(most: int) -> list[int]:
