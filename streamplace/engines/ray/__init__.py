@@ -11,4 +11,4 @@ if TYPE_CHECKING:
 
 __all__ = ["RayEngine", "as_ray"]
 
-__getattr__ = loader(__name__, {"RayEngine": "engine"})  # exports do not need the engine
+__getattr__ = loader(__name__, {"engine": "RayEngine"})  # exports do not need the engine

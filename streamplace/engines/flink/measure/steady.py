@@ -21,7 +21,7 @@ WARM_UP_SECONDS = 60.0
 """Time in which a job loads and compiles its classes (docs/calibration.md)."""
 MOST_COUNTING = 0.15
 """Maximum part of a rate by which windows may differ because of late counters."""
-LEAST_VARIATION = 0.03
+LEAST_VARIATION = 0.05
 """Minimum standard deviation of the rate of a source that varies, relative to it."""
 NOISE = 3.0
 """Counts agree if they differ by less than this multiple of the square root of their number."""
