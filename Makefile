@@ -28,7 +28,7 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/pytest -m "$(MARKED)" -n $(WORKERS) --dist loadgroup --no-loadscope-reorder \
-		--hypothesis-profile=$(EXAMPLES) --durations=40 -rs $(COVERAGE)
+		--hypothesis-profile=$(EXAMPLES) --durations=40 -rsfE $(COVERAGE)
 
 # What is slow and rarely breaks as well, before a release: an hour.
 test-all: MARKED :=

@@ -19,6 +19,10 @@ settings.register_profile("thorough", deadline=None, derandomize=True, database=
 settings.register_profile("quick", settings.get_profile("thorough"), max_examples=40)
 settings.load_profile("quick")
 
+# Shells start background jobs with SIGINT ignored, and what tests start would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 OF_CRASHES = {signal.SIGILL, signal.SIGABRT, signal.SIGFPE, signal.SIGSEGV, signal.SIGBUS}
 """Signals by which pytest and Ray print where a process crashed."""

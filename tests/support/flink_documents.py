@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+from streamplace.engines.names import resource
+
 
 def task_manager(device: str, devices: list[str], managed: int = 100) -> dict[str, Any]:
     """A TaskManager that is prepared for spreading over some devices, by one group."""
     limits = {f"lim-0-{other}": 1e6 if other == device else 1e12 for other in devices}
-    offered = {device: 100.0} | ({"lim-0": 1e6, **limits} if limits else {})
+    offered = {resource(device): 100.0} | ({"lim-0": 1e6, **limits} if limits else {})
     resources = {"managedMemory": managed, "extendedResources": offered}
     return {
         "id": device,
