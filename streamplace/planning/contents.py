@@ -11,8 +11,9 @@ import numpy as np
 from streamsim.jit import inlined_kernel
 
 from streamplace.model.arrays import Bools, Floats, Ints
-from streamplace.planning.demand import EITHER, FORWARD, Demand, SubtaskShares, connected, shares_of
+from streamplace.planning.demand import EITHER, FORWARD, Demand, connected
 from streamplace.planning.offers import Catalogue
+from streamplace.planning.shares import SubtaskShares, shares_of
 from streamplace.planning.slots import slot_groups
 
 CPU, CORE, MEMORY, EGRESS, INGRESS, SLOTS = range(6)

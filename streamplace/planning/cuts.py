@@ -17,8 +17,9 @@ import numpy as np
 from streamplace.model.arrays import Bools, Floats, Longs
 from streamplace.model.expansion import MOST_SUBTASKS
 from streamplace.planning.contents import CPU, MEMORY, SLOTS, allowed, capacities
-from streamplace.planning.demand import Demand, choices, least_need
+from streamplace.planning.demand import Demand
 from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.shares import choices, least_need
 from streamplace.planning.slots import slot_groups, slots_of
 
 ROOM = 1 + Fraction(2, 10**9)

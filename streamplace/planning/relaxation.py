@@ -16,8 +16,9 @@ import numpy as np
 from streamplace.model.arrays import Floats
 from streamplace.planning.contents import CORE, CPU, EGRESS, INGRESS, MEMORY, SLOTS, capacities
 from streamplace.planning.cuts import ROOM, least_parallelism
-from streamplace.planning.demand import ALL_TO_ALL, Demand, busiest_share
+from streamplace.planning.demand import ALL_TO_ALL, Demand
 from streamplace.planning.offers import Catalogue
+from streamplace.planning.shares import busiest_share
 from streamplace.planning.slots import slot_groups
 
 DIGITS = 40

@@ -16,7 +16,7 @@ from streamplace.planning.bounds import CostBound
 from streamplace.planning.contents import Packing, packing_of
 from streamplace.planning.counts import Prices, cheapest_counts
 from streamplace.planning.cuts import least_parallelism
-from streamplace.planning.demand import ALL_TO_ALL, Demand, charged_need, choices, connected
+from streamplace.planning.demand import ALL_TO_ALL, Demand, connected
 from streamplace.planning.links import acceptor
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.packed import (
@@ -31,6 +31,7 @@ from streamplace.planning.packed import (
     without_idle,
 )
 from streamplace.planning.problem import PlanProblem
+from streamplace.planning.shares import charged_need, choices
 from streamplace.planning.slots import slot_groups, slots_of
 
 FINEST = 8

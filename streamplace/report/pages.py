@@ -17,6 +17,7 @@ from streamplace.report.document import ReportDocument
 from streamplace.report.documents import document_of, words_as_html
 
 SCRIPT, STYLE = "page.js", "page.css"
+SUFFIX = ".html"
 HEIGHT = 720
 """Height of a report in a notebook, in pixels."""
 NO_SCRIPT = "This browser runs no scripts: the page below has the words of the report alone."
@@ -87,9 +88,6 @@ def _policy(script: str, style: str) -> str:
 
 def _hash(text: str) -> str:
     return f"sha256-{b64encode(sha256(text.encode()).digest()).decode()}"
-
-
-SUFFIX = ".html"
 
 
 def page_of(report: Report) -> str:

@@ -99,6 +99,7 @@ class Moves:
     rest: Any
     settling: Settling = field(default_factory=Settling)
     tell: Callable[[str], None] = lambda _: None
+    rate = FlinkMove.rate
 
     def plan(self, job: str, vectors: dict[str, list[str]]) -> MovePlan:
         """How it moves."""
@@ -164,7 +165,7 @@ def move(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[FlinkMove]:
     monkeypatch.setattr(JobImprover, "propose", propose)
     monkeypatch.setattr(JobImprover, "_present", lambda *_: dict(world.layout))
     monkeypatch.setattr(JobImprover, "_falls_short", lambda *_: False)
-    for place in ("decide.improving", "decide.probing", "move.settling"):
+    for place in ("decide.improving", "move.move", "move.settling"):
         monkeypatch.setattr(f"streamplace.engines.flink.{place}.source_flow", lambda *_: None)
     answers = healthy("a", "b") | {"GET /jobs": lambda: jobs({world.job: "RUNNING"})}
     return cast("Any", Moves(world, FakeFlink(answers).rest))
@@ -242,7 +243,7 @@ def test_a_job_that_is_slower_than_before_the_probe_goes_back(
     def flow(*_: object) -> SourceFlow:
         return SourceFlow(read["".join(world.layout["map"])], is_limited=True)
 
-    for place in ("decide.probing", "move.settling"):
+    for place in ("move.move", "move.settling"):
         monkeypatch.setattr(f"streamplace.engines.flink.{place}.source_flow", flow)
     world.target = target
     watchful = replace(cast("Any", move), settling=Settling(never_slower=True))

@@ -345,10 +345,9 @@ def slots_for(rest: Rest, job: str) -> dict[str, int]:
 
 def can_spread(rest: Rest) -> bool:
     """Whether all TaskManagers that can be pinned to are configured for spread operators."""
-    pinnable = [
-        offered for device, offered in rest.offered().items() if resource(device) in offered
-    ]
-    return bool(pinnable) and all(index_name(0) in offered for offered in pinnable)
+    rows = [row for row in rest.task_managers() if is_pinnable(row)]
+    offered = [row["totalResource"]["extendedResources"] for row in rows]
+    return bool(offered) and all(index_name(0) in resources for resources in offered)
 
 
 def occupied_devices(rest: Rest, job: str) -> frozenset[str]:

@@ -112,7 +112,7 @@ class _Senders:
     _begin: int = 0
 
     def first(self, i: int, taken: Set[int]) -> int | None:
-        """First of them that is not taken; whatever is taken stays it."""
+        """First of them that is not taken; a bundle that is taken stays taken."""
         if self.direct:
             free = i < len(self.bundles) and self.bundles[i] not in taken
             return self.bundles[i] if free else None

@@ -21,7 +21,7 @@ from streamplace.engines.flink.decide.proposal import Proposal
 from streamplace.engines.flink.move.folder import SavepointFolder, folder_uri, savepoint_folder
 from streamplace.engines.flink.move.move import PATIENCE_SECONDS, FlinkMove, MovePlan
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
-from streamplace.engines.flink.move.settling import SourceFlow, check_rate, seconds_for, source_flow
+from streamplace.engines.flink.move.settling import SourceFlow, check_rate
 from streamplace.engines.flink.program.chains import unfused
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.job_ids import chain_of
@@ -117,13 +117,14 @@ class Prober(JobImprover):
             return None
         first = self._measured(job)
         plan = self.mover.plan(job, vectors(self._spread(first.graph)))
+        plan = replace(plan, varies=first.varies)
         self.tell(
             "no tuple crosses between TaskManagers, so the job is moved to an even spread to "
             "measure what that costs, and then to where it should run, or back; each of the two "
             "moves stops it for about a second"
         )
         record = ProbeRecord(job=job, before=plan.before, spread=plan.after)
-        flow = self._flow(job, first) if self.mover.settling.compares_rates else None
+        flow = self.mover.rate(plan)
         with _folder(self.mover) as folder:
             folder.write(f"{PREFIX}{job}{SUFFIX}", record.model_dump_json())
         try:
@@ -141,9 +142,6 @@ class Prober(JobImprover):
             self.tell(f"the job cannot be measured at the even spread: {error}")
             resumed(self.mover, job)
             raise
-
-    def _flow(self, job: str, measured: Measurement) -> SourceFlow | None:
-        return source_flow(self.engine.rest, job, seconds_for(varies=measured.varies))
 
     def finish(self, probed: Probed) -> FlinkMoved:
         """Move a job from the even spread to the layout that it should have, or back.

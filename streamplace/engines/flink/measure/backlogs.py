@@ -66,10 +66,17 @@ def why_behind(
     return f"it is busy {100 * busy:.0f} % of the time" if busy >= FULL else None
 
 
-def is_blocked(seen: Activity, subtasks: int) -> bool:
-    """Whether back-pressure reduces the output of a source, or of one of its subtasks."""
-    is_hot = seen.most_back_pressured > SUBTASK_BLOCKED
-    return is_hot or seen.back_pressured > BLOCKED * subtasks
+def is_blocked(share: float, most: float) -> bool:
+    """Whether back-pressure reduces the output of a source, or of one of its subtasks.
+
+    Parameters
+    ----------
+    share
+        Share of the time for which it is back-pressured, in the mean of its subtasks.
+    most
+        The same of its most back-pressured subtask.
+    """
+    return share > BLOCKED or most > SUBTASK_BLOCKED
 
 
 def backlog_grows(seen: Activity, pending: str, rate: float) -> bool | None:

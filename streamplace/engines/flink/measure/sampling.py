@@ -85,7 +85,7 @@ class Activity:
 
     @property
     def most_back_pressured(self) -> float:
-        """Least share of the time for which its most back-pressured subtask was that.
+        """Share of the time for which one of its subtasks was back-pressured at least.
 
         The times of subtasks are counted since their start, so while that of another subtask is
         larger, nothing is known of a subtask; 0 also if Flink reports only sums.

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streamplace.engines.flink.measure.backlogs import BLOCKED, SUBTASK_BLOCKED
+from streamplace.engines.flink.measure.backlogs import is_blocked
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.sampling import Activity, pending_of, sent_by
 from streamplace.engines.flink.rest.plan import FlinkTask
@@ -46,7 +46,7 @@ class SourceRate:
     @property
     def is_held_back(self) -> bool:
         """Whether back-pressure reduces its output, or that of one of its subtasks."""
-        return self.back_pressured > BLOCKED or self.most_back_pressured > SUBTASK_BLOCKED
+        return is_blocked(self.back_pressured, self.most_back_pressured)
 
     @property
     def offered(self) -> float | None:

@@ -195,7 +195,7 @@ class FlinkMove:
         """Move a job, provided that the JobManager is not restarted."""
         with leaving_untouched(), ExitStack() as stack:
             journal = self._journal(plan)
-            rate = self._rate(plan)
+            rate = self.rate(plan)
             folder = stack.enter_context(self._folder(jar_name(journal)))
             locks = JobLocks.listed(folder, journal.job)
             self._check_earlier(folder, journal, locks)
@@ -211,7 +211,7 @@ class FlinkMove:
             remember(plan.job, self.program)
             return transaction.begin()
 
-    def _rate(self, plan: MovePlan) -> SourceFlow | None:
+    def rate(self, plan: MovePlan) -> SourceFlow | None:
         """Return the output of a job's sources; None if it is not needed, or the job has gone."""
         if self.settling.compares_rates:
             with suppress(Refusal):

@@ -193,7 +193,8 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
 def _flow(seen: Activity, source: str, subtasks: int, *, has_cpu: bool) -> SourceFlow:
     """Output of one source, from the activity of its task."""
     rate = seen.rates[sent_by(source)]
-    is_limited = is_blocked(seen, subtasks) or not has_cpu
+    blocked = is_blocked(seen.back_pressured / subtasks, seen.most_back_pressured)
+    is_limited = blocked or not has_cpu
     grows = backlog_grows(seen, pending_of(source), rate)
     is_full = grows is None if seen.busy is None else seen.busy >= FULL * subtasks
     keeps_up = rate > 0 and not (is_limited or grows or is_full)

@@ -1,0 +1,96 @@
+"""Shares of an operator's tuples that its subtasks receive, at each parallelism.
+
+Shares are the largest and smallest part of an operator's tuples that n of its p subtasks receive.
+Flink does not let a user choose which of an operator's subtasks run on a machine, so a machine with
+n of them is charged for the n that have the most key groups.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from streamplace.model.arrays import Floats, Ints
+from streamplace.model.key_groups import useful_parallelisms
+from streamplace.planning.demand import Demand
+
+
+class SubtaskShares(NamedTuple):
+    """Largest and smallest shares of n subtasks of every operator; P is the largest parallelism."""
+
+    parallelism: Ints  # [N]
+    most: Floats  # [N, P + 1] of the n subtasks with the most tuples
+    least: Floats  # [N, P + 1] of the n subtasks with the fewest
+    memory: Floats  # [N, P + 1] memory of the n subtasks with the most
+
+
+def shares_of(demand: Demand, parallelism: Ints) -> SubtaskShares:
+    """Compute the shares at these parallelisms.
+
+    >>> from streamplace.model import Operator, StreamGraph
+    >>> from streamplace.planning.demand import demand_of
+    >>> graph = StreamGraph.of("one", [Operator("a", ipt=1, rate=8, max_parallelism=8)])
+    >>> shares = shares_of(demand_of(graph), np.array([3], np.int32))
+    >>> shares.most[0].tolist(), shares.least[0].tolist()
+    ([0.0, 0.375, 0.75, 1.0], [0.0, 0.25, 0.625, 1.0])
+    """
+    count = np.arange(parallelism.max() + 1)
+    most = np.zeros((len(parallelism), len(count)))
+    least, memory = np.ones_like(most), np.zeros_like(most)
+    for v, dealing in enumerate(demand.dealing):
+        p = int(parallelism[v])
+        memory[v] = _extremes(int(demand.groups[v]), p, count)[0]
+        for groups in _possible(dealing, p):
+            high, low = _extremes(groups, p, count)
+            most[v], least[v] = np.maximum(most[v], high), np.minimum(least[v], low)
+    return SubtaskShares(parallelism.astype(np.int32), most, least, memory)
+
+
+def busiest_share(demand: Demand, v: int, parallelism: int) -> float:
+    """Share of the tuples of operator v that its busiest subtask receives."""
+    return max(
+        -(-groups // parallelism) / groups if groups else 1 / parallelism
+        for groups in _possible(demand.dealing[v], parallelism)
+    )
+
+
+def charged_need(demand: Demand, v: int, parallelism: int) -> float:
+    """Instructions per second of operator v's busiest subtask, as plans are charged for it."""
+    return busiest_share(demand, v, parallelism) * float(demand.heaviest[v])
+
+
+def least_need(demand: Demand, v: int, parallelism: int) -> float:
+    """Instructions per second below which operator v's busiest subtask never is.
+
+    Constant loads have equal parts, and tuples may have, where there are several ways.
+    """
+    heaviest, even = float(demand.heaviest[v]), 1 / parallelism
+    share = busiest_share(demand, v, parallelism) if len(demand.dealing[v]) == 1 else even
+    if not demand.constant[v]:
+        return share * heaviest
+    constant = heaviest * float(demand.constant[v] / demand.instructions[v])
+    return share * (heaviest - constant) + even * constant
+
+
+def choices(demand: Demand, v: int, most: int) -> list[int]:
+    """Return the parallelisms of operator v, up to ``most``, that differ in some share."""
+    if demand.keeps[v]:
+        return [int(demand.most[v])]
+    limit = min(most, int(demand.most[v]) or most)
+    useful = {p for groups in demand.dealing[v] for p in useful_parallelisms(groups, limit)}
+    return sorted(map(int, useful))
+
+
+def _possible(dealing: frozenset[int], p: int) -> list[int]:
+    """Numbers of key groups that suit p subtasks; smaller ones come from forward streams only."""
+    return [groups for groups in dealing if not groups or groups >= p]
+
+
+def _extremes(groups: int, p: int, count: Ints) -> tuple[Floats, Floats]:
+    """Largest and smallest share of ``count`` of p subtasks."""
+    n = np.minimum(count, p)
+    if not groups:
+        return n / p, n / p
+    few, larger = divmod(groups, p)
+    high = n * few + np.minimum(n, larger)
+    low = n * few + np.maximum(0, n - (p - larger))
+    return high / groups, low / groups
