@@ -134,9 +134,10 @@ class WatchRequest:
     def _watch(
         self, engine: "FlinkEngine", program: "Program | None", rounds: "JobRounds"
     ) -> "Watch":
+        from streamplace.engines.flink.watch.replacing import Replacing
         from streamplace.engines.flink.watch.watch import Watch
 
-        return Watch(
+        replacing = Replacing(
             engine.rest,
             engine.flink if self.may_start else None,
             program,
@@ -146,10 +147,10 @@ class WatchRequest:
             self.patience,
             self.timeout,
             self._placement_file(),
-            rounds,
             rounds.log,
             takes_free=self.acts,
         )
+        return Watch(replacing, rounds)
 
     @property
     def may_start(self) -> bool:

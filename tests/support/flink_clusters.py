@@ -20,12 +20,21 @@ from streamplace.engines.flink.local.session import (
 from streamplace.engines.flink.move.settling import source_rate
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 
+STEADY_SECONDS = 6.0
+"""Three intervals of heartbeats."""
+
 
 def come_back(rest: Rest, cluster: LocalCluster, device: str) -> None:
-    """Start a TaskManager that has ended, and wait until the cluster knows the new one."""
+    """Start a TaskManager that has ended, and wait until the cluster knows the new one for good.
+
+    Heartbeats to the old one, which has the same id, may fail late; Flink then drops the new one.
+    """
     before = address(rest, device)
     cluster.start(device)
-    while address(rest, device) in (None, before):  # the old one may still be listed
+    since = time.monotonic()
+    while time.monotonic() - since < STEADY_SECONDS:
+        if address(rest, device) in (None, before):  # the old one may still be listed
+            since = time.monotonic()
         time.sleep(0.1)
 
 

@@ -18,7 +18,9 @@ from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
-from streamplace.engines.flink.watch.watch import PlacedJob, Watch
+from streamplace.engines.flink.watch.placed_job import PlacedJob
+from streamplace.engines.flink.watch.replacing import Replacing
+from streamplace.engines.flink.watch.watch import Watch
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 TALLY: Vectors = {
@@ -54,13 +56,16 @@ def test_a_watch_goes_on_when_another_job_manager_takes_over(
             time.sleep(0.1)
         runs: list[PlacedJob] = []
         steps: list[str] = []
-        watch = Watch(rest, flink, program, ("dev-2",), steps.append, runs.append, patience=20)
+        watch = Watch(
+            Replacing(rest, flink, program, ("dev-2",), steps.append, runs.append, patience=20)
+        )
         thread = Thread(target=watch.run, args=(PlacedJob(job, TALLY),), daemon=True)
         thread.start()
         cluster.kill(JOB_MANAGER)
         while not any("trying again" in step for step in steps):
             assert thread.is_alive(), steps
             thread.join(0.1)
+        rest = rest.patient(60.0, steps.append)  # the new leader begins to answer by and by
         rest.wait_running(job, 120)
         assert runs == []
         assert verify(rest, job, TALLY).fine

@@ -27,7 +27,9 @@ from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
-from streamplace.engines.flink.watch.watch import PlacedJob, Watch
+from streamplace.engines.flink.watch.placed_job import PlacedJob
+from streamplace.engines.flink.watch.replacing import Replacing
+from streamplace.engines.flink.watch.watch import Watch
 
 pytestmark = pytest.mark.xdist_group("flink")
 DEVICES = ["dev-0", "dev-1", "dev-2"]
@@ -159,7 +161,7 @@ def test_a_job_whose_checkpoints_go_with_it_is_refused_by_the_watch(
     settings = {key: value for key, value in program.settings.items() if key != RETENTION}
     bare = Program(jobs, "TallyJob", (str(tmp_path), "500"), settings=settings)
     job = apply(rest, flink, bare, TALLY)
-    watch = Watch(rest, flink, bare, ("dev-2",), lambda _: None, lambda _: None)
+    watch = Watch(Replacing(rest, flink, bare, ("dev-2",), lambda _: None, lambda _: None))
     with pytest.raises(FlinkError, match=r"deletes its checkpoints.*=RETAIN_ON_CANCELLATION"):
         watch.run(PlacedJob(job, TALLY))
     assert rest.live_jobs() == [job]
@@ -197,7 +199,9 @@ def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
         time.sleep(0.1)
     runs: list[PlacedJob] = []
     steps: list[str] = []
-    watch = Watch(rest, flink, program, ("dev-2",), steps.append, runs.append, patience=0.5)
+    watch = Watch(
+        Replacing(rest, flink, program, ("dev-2",), steps.append, runs.append, patience=0.5)
+    )
     ended: list[str] = []
 
     def watched() -> None:
@@ -246,7 +250,9 @@ def test_a_spare_stands_in_for_a_job_that_failed_before_flink_noticed_the_loss(
         time.sleep(0.1)
     runs: list[PlacedJob] = []
     steps: list[str] = []
-    watch = Watch(rest, flink, fragile, ("dev-2",), steps.append, runs.append, patience=0.5)
+    watch = Watch(
+        Replacing(rest, flink, fragile, ("dev-2",), steps.append, runs.append, patience=0.5)
+    )
     thread = Thread(target=watch.run, args=(PlacedJob(job, TALLY),), daemon=True)
     thread.start()
     roomy.kill("dev-1")

@@ -16,8 +16,11 @@ from streamplace.engines.flink.move.state import Savepoint, resumable, saved_by
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.watch import replacing
 from streamplace.engines.flink.watch import watch as watching
-from streamplace.engines.flink.watch.watch import PlacedJob, Watch
+from streamplace.engines.flink.watch.placed_job import PlacedJob
+from streamplace.engines.flink.watch.replacing import Replacing
+from streamplace.engines.flink.watch.watch import Watch
 from streamplace.engines.live import Verification
 from streamplace.errors import StreamplaceError
 
@@ -78,15 +81,15 @@ def watch(flink: FakeFlink, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Wa
     ) -> Watched:
         found = Watched()
         found.unfit = unfit
-        monkeypatch.setattr(watching, "apply", found.apply)
-        monkeypatch.setattr(watching, "verify", lambda *_: Verification((), (), ()))
-        monkeypatch.setattr(watching, "unfit", lambda *_: found.unfit)
+        monkeypatch.setattr(replacing, "apply", found.apply)
+        monkeypatch.setattr(replacing, "verify", lambda *_: Verification((), (), ()))
+        monkeypatch.setattr(replacing, "unfit", lambda *_: found.unfit)
         monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+        monkeypatch.setattr(replacing, "LOOK_SECONDS", 0.01)
         monkeypatch.setattr(watching, "FAULT_SECONDS", faults)
         program, home = Program(Path("a.jar")), Flink(Path(), "2.3.0")
-        one = Watch(
-            Rest(flink.url), home, program, spares, found.steps.append, found.runs.append, 0.0
-        )
+        tell, moved = found.steps.append, found.runs.append
+        one = Watch(Replacing(Rest(flink.url), home, program, spares, tell, moved, 0.0))
         if raises is None:
             one.run(PlacedJob("old", VECTORS))
         else:
@@ -339,9 +342,10 @@ def test_where_a_job_runs_is_written_for_verify(
     run: Callable, flink: FakeFlink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What stands in stands in the file; the new id is printed, and why the command ends."""
-    monkeypatch.setattr(watching, "apply", Watched().apply)
-    monkeypatch.setattr(watching, "verify", lambda *_: Verification((), (), ()))
+    monkeypatch.setattr(replacing, "apply", Watched().apply)
+    monkeypatch.setattr(replacing, "verify", lambda *_: Verification((), (), ()))
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(replacing, "LOOK_SECONDS", 0.01)
     every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-1")
     flink.answers |= {
         "GET /jobs": jobs({"old": "RUNNING"}),

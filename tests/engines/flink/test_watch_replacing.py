@@ -15,9 +15,11 @@ from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.job_ids import successor
+from streamplace.engines.flink.watch import replacing
 from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.placed_job import PlacedJob
+from streamplace.engines.flink.watch.replacing import Replacing
 from streamplace.engines.flink.watch.starting import first_job, settled
 from streamplace.engines.flink.watch.watch import Watch
 from streamplace.engines.live import Verification
@@ -58,8 +60,9 @@ def flink() -> Iterator[FakeFlink]:
 def watch_of(flink: FakeFlink, own: WatchLog | None, told: list[str]) -> Watch:
     """A watch of a job on dev-0, which takes what is free for what is lost."""
     program, home = Program(Path("a.jar")), Flink(Path(), "2.3.0")
-    facts: dict[str, Any] = {"log": own, "takes_free": True}
-    return Watch(Rest(flink.url), home, program, (), told.append, lambda _: None, 0.0, **facts)
+    facts: dict[str, Any] = {"patience": 0.0, "log": own, "takes_free": True}
+    rest, tell = Rest(flink.url), told.append
+    return Watch(Replacing(rest, home, program, (), tell, lambda _: None, **facts))
 
 
 @pytest.fixture
@@ -71,9 +74,10 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Vectors]:
         seen.append(given[3])
         return "new"
 
-    monkeypatch.setattr(watching, "apply", apply)
-    monkeypatch.setattr(watching, "verify", lambda *_: Verification((), (), ()))
+    monkeypatch.setattr(replacing, "apply", apply)
+    monkeypatch.setattr(replacing, "verify", lambda *_: Verification((), (), ()))
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(replacing, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(Rest, "cancel", lambda *_: None)
     return seen
 
@@ -100,9 +104,10 @@ def test_a_replacement_is_written_first_and_finished_once(
             raise Killed
         return "new"
 
-    monkeypatch.setattr(watching, "apply", apply)
-    monkeypatch.setattr(watching, "verify", lambda *_: Verification((), (), ()))
+    monkeypatch.setattr(replacing, "apply", apply)
+    monkeypatch.setattr(replacing, "verify", lambda *_: Verification((), (), ()))
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(replacing, "LOOK_SECONDS", 0.01)
     present = flink.answers["GET /taskmanagers"]
     lost = {"taskmanagers": present["taskmanagers"][1:]}
     flink.answers["GET /taskmanagers"] = InTurn(present, lost)
@@ -134,7 +139,7 @@ def test_the_other_task_managers_take_over_where_none_is_free(
     flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch, started: list[Vectors]
 ) -> None:
     """As Flink would use them itself: a job that is pinned must not wait for a lost one."""
-    monkeypatch.setattr(watching, "unfit", lambda *_: None)
+    monkeypatch.setattr(replacing, "unfit", lambda *_: None)
     present = flink.answers["GET /taskmanagers"]
     flink.answers |= {
         "GET /taskmanagers": InTurn(present, lacking(flink)),
@@ -198,8 +203,8 @@ def test_a_replacement_whose_job_still_ends_is_finished(
     flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The watch was killed after it had cancelled the job, whose tasks take a while to end."""
-    monkeypatch.setattr(watching, "apply", lambda *_, **__: "new")
-    monkeypatch.setattr(watching, "verify", lambda *_: Verification((), (), ()))
+    monkeypatch.setattr(replacing, "apply", lambda *_, **__: "new")
+    monkeypatch.setattr(replacing, "verify", lambda *_: Verification((), (), ()))
     cancelled: list[str] = []
     monkeypatch.setattr(Rest, "cancel", lambda _, job: cancelled.append(job))
     own = WatchLog.claimed(store, OLD, "shop", print)
@@ -219,7 +224,7 @@ def test_a_decision_whose_outcome_is_unknown_starts_nothing_after_a_later_one(
 ) -> None:
     """The disk was full when the outcome of the replacement was to be written."""
     started: list[Any] = []
-    monkeypatch.setattr(watching, "apply", lambda *given, **_: started.append(given) or "copy")
+    monkeypatch.setattr(replacing, "apply", lambda *given, **_: started.append(given) or "copy")
     own = WatchLog.claimed(store, OLD, "shop", print)
     own.begin(WatchDecision("", "replace", OLD, SAVED, {"map": ["dev-1"]}, (1, 1), ""))
     later = WatchDecision("", "move", "new", "newer", {"map": ["dev-2"]}, (1, 1), "")
@@ -240,7 +245,7 @@ def test_a_spare_that_a_watch_has_used_is_no_error_when_it_begins_again(
     if has_moved:
         decision = WatchDecision("", "replace", "older", SAVED, {"map": ["dev-1"]}, (1, 1), "")
         own.end(own.begin(decision), decision, "moved", "", OLD)
-    one = replace(watch_of(flink, own, told), spares=("dev-1", "dev-9"))
+    one = replace(watch_of(flink, own, told).replacing, spares=("dev-1", "dev-9"))
     run = PlacedJob(OLD, {"map": "dev-1"})
     if not has_moved:
         with pytest.raises(PlacementError, match="'dev-1' is not a spare: operators are placed"):
@@ -272,6 +277,7 @@ def test_a_job_that_fits_on_no_free_task_manager_is_not_ended(
 ) -> None:
     """Nobody has named them as spares, so they are tried before anything is stopped."""
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(replacing, "LOOK_SECONDS", 0.01)
     full = task_manager("dev-1", [])
     full["totalResource"] = {"managedMemory": 100}  # it is not configured for placements
     full["freeResource"] = full["totalResource"]
@@ -294,7 +300,7 @@ def test_a_watch_that_only_looks_ends_when_the_job_has_failed(flink: FakeFlink) 
         f"GET /jobs/{OLD}": job("shop", "FAILED", {}),
         f"GET /jobs/{OLD}/exceptions": failed_by("a.B"),
     }
-    looking = replace(watch_of(flink, None, []), takes_free=False)
+    looking = Watch(replace(watch_of(flink, None, []).replacing, takes_free=False))
     with pytest.raises(FlinkError, match=f"job {OLD} failed: a.B"):
         looking.run(PlacedJob(OLD, {"map": "dev-0"}))
 

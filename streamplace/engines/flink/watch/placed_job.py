@@ -87,16 +87,20 @@ def replacement(before: PlacedJob, after: PlacedJob, path: str | None) -> WatchD
         "replace",
         before.job,
         path or "",
-        {name: v if isinstance(v, str) else [*v] for name, v in after.vectors.items()},
+        plain(after.vectors),
         (len(before.devices), len(after.devices)),
         f"lost TaskManagers: {where}" if where else "a lost TaskManager is back",
     )
 
 
-def continues(rest: Rest, job: str, decision: WatchDecision) -> bool:
-    """Whether a job was started by a decision: another one, from the same checkpoint."""
-    path = decision.transaction
-    if not path or job == decision.job:
+def plain(vectors: Vectors) -> dict[str, list[str] | str]:
+    """Placement as a decision keeps it."""
+    return {name: v if isinstance(v, str) else [*v] for name, v in vectors.items()}
+
+
+def continues(rest: Rest, job: str, before: str, path: str | None) -> bool:
+    """Whether a job was started in place of another one, from a savepoint or checkpoint of it."""
+    if not path or job == before:
         return False
     try:
         return same_place(path, restored_path(rest, job))

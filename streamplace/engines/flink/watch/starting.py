@@ -27,7 +27,9 @@ def first_job(rest: Rest, store: WatchStore, given: str | None) -> str:
                 raise
             return ended[0]
     for job, decision in begun.items():
-        if decision.kind == "replace" and continues(rest, given, decision):
+        if decision.kind == "replace" and continues(
+            rest, given, decision.job, decision.transaction
+        ):
             return job
     known_ids = [job for job in store.jobs() if is_same_job(job, given)]
     return known_ids[-1] if known_ids and rest.state(given) in (None, *ENDED) else given
@@ -53,9 +55,9 @@ def settled(watch: Watch, mover: WatchMover | None, log: WatchLog, job: str) -> 
             found = mover.finish(number, decision, watch.rest.job(job)["name"])
             if found is not None and found != decision.job:
                 layout = running_layout(watch.rest, found)
-                watch.moved(PlacedJob(found, dict(layout or decision.layout)))
-        elif decision.kind == "replace" and watch.replaces:
-            found = watch.settle(log, number, decision)
+                watch.replacing.moved(PlacedJob(found, dict(layout or decision.layout)))
+        elif decision.kind == "replace" and watch.replacing.is_wanted:
+            found = watch.replacing.settle(log, number, decision)
         elif watch.rest.state(job) in (None, *ENDED):
             option = "--apply" if decision.kind == "move" else "--spare"
             raise SettingError(

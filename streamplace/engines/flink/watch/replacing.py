@@ -1,0 +1,302 @@
+"""Start a watched job again on other TaskManagers than lost ones, from its last state.
+
+It is written before it is carried out, so that a watch that is killed meanwhile finishes it. Losses
+go on while a job starts: what is lost then is replaced, too.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.move.resuming import apply_command
+from streamplace.engines.flink.move.state import Savepoint, resumable
+from streamplace.engines.flink.pin.apply import apply
+from streamplace.engines.flink.pin.fitting import check_upload
+from streamplace.engines.flink.pin.verify import verify
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.program.submitted import remember
+from streamplace.engines.flink.rest.client import (
+    ENDED,
+    FINISHED,
+    FlinkError,
+    NoAnswer,
+    Refusal,
+    Rest,
+)
+from streamplace.engines.flink.watch.health import addresses_of
+from streamplace.engines.flink.watch.log import WatchLog
+from streamplace.engines.flink.watch.look import running_layout
+from streamplace.engines.flink.watch.placed_job import PlacedJob, continues, plain, replacement
+from streamplace.engines.flink.watch.spares import unfit, unkept, without_lost
+from streamplace.errors import PlacementError, StreamplaceError
+from streamplace.io.watch_store import FAILED, MOVED, UNBEGUN, StoreError, WatchDecision
+from streamplace.model.messages import listed, quoted
+
+LOOK_SECONDS = 1.0
+"""Seconds between two looks at what is waited for."""
+CANCELLING = "CANCELLING"
+Tell = Callable[[str], None]
+T = TypeVar("T")
+
+
+class Notices:
+    """Messages; equal consecutive ones are given only once."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell, self._last = tell, ""
+
+    def __call__(self, words: str) -> None:
+        """Give a message, unless it is empty or the same as the last one."""
+        if words and words != self._last:
+            self._tell(words)
+        self._last = words
+
+
+def answer_of(ask: Callable[[], T], tell: Tell) -> T:
+    """Return Flink's answer, repeating the request until there is one."""
+    breakdowns = Notices(tell)
+    while True:
+        try:
+            return ask()
+        except NoAnswer as error:
+            breakdowns(f"{error}; trying again")
+        time.sleep(LOOK_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class Replacing:
+    """Starts a watched job again where TaskManagers were lost.
+
+    Attributes
+    ----------
+    flink, program
+        What the job is started again with; None if it never is.
+    spares
+        Devices that replace lost ones, in this order.
+    tell
+        Function that receives a message for every step.
+    moved
+        Function that receives every job that was started.
+    patience
+        Seconds within which a lost device may return, and Flink notices that one was lost.
+    seconds
+        Maximum number of seconds for the start of a job.
+    placement
+        File of the placement, for messages.
+    log
+        Log to which replacements are written before they are carried out; None writes none.
+    takes_free
+        Whether devices without subtasks of the job are spares, too.
+    """
+
+    rest: Rest
+    flink: Flink | None
+    program: Program | None
+    spares: tuple[str, ...]
+    tell: Tell
+    moved: Callable[[PlacedJob], None]
+    patience: float = 30.0
+    seconds: float = 120.0
+    placement: str = "PLACEMENT"
+    log: WatchLog | None = None
+    takes_free: bool = False
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether lost devices are replaced."""
+        return bool(self.spares) or self.takes_free
+
+    def check(self, run: PlacedJob) -> None:
+        """Raise an error if a spare could not replace a device.
+
+        Spares that a job uses, or lacks, are told of only where a watch has moved it before.
+        """
+        if not self.spares:
+            return
+        self._ask(lambda: check_upload(self.rest))
+        faults = [
+            f"{quoted(one)} is not a spare: operators are placed on it"
+            for one in sorted(run.devices.intersection(self.spares))
+        ] + [
+            f"spare {quoted(one)} is not a TaskManager of the cluster"
+            for one in sorted(set(self.spares).difference(self._ask(self.rest.offered)))
+        ]
+        for fault in faults:
+            if self.log is None or not self.log.has_started:
+                raise PlacementError(fault)
+            self.tell(f"note: {fault} now")
+        if why := self._ask(lambda: unkept(self.rest, run.job, self.tell)):
+            raise FlinkError(why)
+
+    def replace_lost(self, run: PlacedJob, lost: list[str], shortages: Notices) -> PlacedJob:
+        """Restart a job with spares in place of lost devices, or wait if there are too few spares.
+
+        Devices that were lost and have returned are spares, too. A watch that places the job
+        for its rate does not wait: without a spare, the other devices of the job take over.
+        """
+        new, why = self._without(run, lost)
+        if why is None and not self.spares:  # with spares, this was checked at the start
+            unsaved = self._ask(lambda: unkept(self.rest, run.job, self.tell))
+            why = unsaved and f"{unsaved}; nothing replaces {listed(lost)}"
+        if why is not None:
+            shortages(why)
+            return run
+        return self.start_again(run, new, shortages)
+
+    def start_again(self, run: PlacedJob, new: PlacedJob, shortages: Notices) -> PlacedJob:
+        """Cancel a job and start it from its last state, on the devices of another one."""
+        path = self._ask(lambda: resumable(self.rest, run.job))
+        decision = replacement(run, new, path)
+        number = 0
+        try:
+            if self.log is not None:
+                number = self.log.begin(decision)
+        except StoreError as error:
+            shortages(f"{error}; nothing is started without a record")
+            return run
+        self.tell(f"cancelling job {run.job}; it continues from {path or 'its beginning'}")
+        self._cancel(run.job)
+        started = self._start(new, path)
+        if self.log is not None:
+            self._end(self.log, number, decision, started)
+        return started
+
+    def settle(self, log: WatchLog, number: int, decision: WatchDecision) -> str | None:
+        """Find out what became of a replacement, and finish it; return the job that runs."""
+        state = self.rest.jobs().get(decision.job, FINISHED)
+        if state == CANCELLING:
+            self._cancel(decision.job)
+        elif state not in ENDED:
+            log.end(number, decision, UNBEGUN, "the watch was ended meanwhile", decision.job)
+            return decision.job
+        if not (path := decision.transaction):
+            log.end(number, decision, FAILED, "the watch was ended meanwhile", "")
+            return None
+        self.tell(f"the replacement of a TaskManager of job {decision.job} is finished first")
+        before = PlacedJob(decision.job, dict(decision.layout))
+        started = self._start(before, path, is_begun=True)
+        self._end(log, number, decision, started)
+        return started.job
+
+    def with_addresses(self, run: PlacedJob) -> PlacedJob:
+        """Return the job with the current addresses of its TaskManagers."""
+        return replace(run, addresses=self._ask(lambda: addresses_of(self.rest, run.devices)))
+
+    def _without(self, run: PlacedJob, lost: list[str]) -> tuple[PlacedJob, str | None]:
+        """Return a job on other devices than lost ones, and why it is not started there."""
+        new, left = self._ask(
+            lambda: without_lost(self.rest, run, lost, self.spares, takes_free=self.takes_free)
+        )
+        if left:
+            return new, f"no spare is left for {listed(left)}; waiting for it"
+        try:
+            why = self._ask(lambda: unfit(self.rest, self.program, new))
+        except Refusal as error:  # another TaskManager has just ended
+            why = str(error)
+        return new, why and f"{why}; nothing replaces {listed(lost)}"
+
+    def _cancel(self, job: str) -> None:
+        """End a job, however long its tasks take to end."""
+        delays = Notices(self.tell)
+        while True:
+            try:
+                return self._ask(lambda: self.rest.cancel(job))
+            except Refusal:
+                raise
+            except FlinkError as error:
+                delays(f"{error}; waiting for its end")
+
+    def _start(self, run: PlacedJob, path: str | None, *, is_begun: bool = False) -> PlacedJob:
+        """Start a job from its last state, unless this was begun and has been done."""
+        run = self._placed(run, path, is_begun=is_begun)
+        where = "".join(f", {spare} for {device}" for device, spare in run.stand_ins.items())
+        fine = self._ask(lambda: verify(self.rest, run.job, run.vectors)).fine
+        self.tell(f"job {run.job} runs{where}")
+        if not fine:
+            self.tell(f"note: some subtasks of job {run.job} do not run where they are placed")
+        new = self.with_addresses(run)
+        self.moved(new)
+        if why := self._ask(lambda: unkept(self.rest, run.job, self.tell)):
+            self.tell(f"note: {why}; give it to 'flink watch', too")
+        return new
+
+    def _placed(self, run: PlacedJob, path: str | None, *, is_begun: bool) -> PlacedJob:
+        """Start a job on its devices, or on others if these are lost; return it as it runs."""
+        if self.flink is None or self.program is None:
+            raise ValueError("nothing was given to start the job with")
+        saved, notices = None if path is None else Savepoint(path), Notices(self.tell)
+        while True:
+            try:
+                if is_begun and (found := self._begun(run, path)) is not None:
+                    return found
+                job = apply(
+                    self.rest,
+                    self.flink,
+                    self.program,
+                    run.vectors,
+                    savepoint=saved,
+                    seconds=self.seconds,
+                )
+                return replace(run, job=job)
+            except NoAnswer as error:
+                notices(f"{error}; trying again")
+                is_begun = True
+                time.sleep(LOOK_SECONDS)
+            except StreamplaceError as error:
+                if not (lost := self._lost(run)):
+                    raise self._not_started(error, path) from None
+                notices(f"{error}; it is started without {listed(lost)}")
+                run = self._without_further(run, notices)
+
+    def _begun(self, run: PlacedJob, path: str | None) -> PlacedJob | None:
+        """Return the job that was started from a path already, as it runs; None without one."""
+        for job in self.rest.live_jobs():
+            if self.program is None or not continues(self.rest, job, run.job, path):
+                continue
+            try:
+                self.rest.wait_running(job, self.seconds)
+            except NoAnswer:
+                raise
+            except FlinkError:
+                self._cancel(job)
+                raise
+            remember(job, self.program)
+            layout = running_layout(self.rest, job)
+            return replace(run, job=job, vectors=dict(layout) or run.vectors)
+        return None
+
+    def _lost(self, run: PlacedJob) -> list[str]:
+        """Devices that were lost; Flink may take a while to notice it."""
+        deadline = time.monotonic() + self.patience
+        while True:
+            lost = run.devices.difference(self._ask(self.rest.offered))
+            if lost or time.monotonic() > deadline:
+                return sorted(lost)
+            time.sleep(LOOK_SECONDS)
+
+    def _without_further(self, run: PlacedJob, notices: Notices) -> PlacedJob:
+        """Return a job on devices that are there, as soon as there are enough."""
+        while lost := sorted(run.devices.difference(self._ask(self.rest.offered))):
+            new, why = self._without(run, lost)
+            if why is None:
+                return new
+            notices(why)
+            time.sleep(LOOK_SECONDS)
+        return run
+
+    def _not_started(self, error: StreamplaceError, path: str | None) -> FlinkError:
+        if path is None or self.program is None:
+            return FlinkError(str(error))
+        command = apply_command(self.program, self.rest.url, self.placement, path)
+        return FlinkError(
+            f"{error}; its state is in {path}. When its devices are there, start it with: {command}"
+        )
+
+    def _end(self, log: WatchLog, number: int, decision: WatchDecision, started: PlacedJob) -> None:
+        """Write where a job was started."""
+        log.end(number, replace(decision, layout=plain(started.vectors)), MOVED, "", started.job)
+
+    def _ask(self, ask: Callable[[], T]) -> T:
+        return answer_of(ask, self.tell)

@@ -1,0 +1,190 @@
+"""What goes wrong while a watch starts a job in place of a lost TaskManager is dealt with, too."""
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_flink import FakeFlink, InTurn
+from flink_documents import KEPT, healthy, job, jobs
+from watched_jobs import OLD
+
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.pin.pinning import Vectors
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.watch import replacing
+from streamplace.engines.flink.watch.log import WatchLog
+from streamplace.engines.flink.watch.placed_job import PlacedJob
+from streamplace.engines.flink.watch.replacing import Notices, Replacing
+from streamplace.engines.live import Verification
+from streamplace.errors import StreamplaceError
+from streamplace.io.watch_store import WatchDecision, WatchStore
+
+SAVED = "s3://b/chk-7"
+NEW = "b" * 32
+FROM_SAVED = {
+    "counts": {"completed": 0},
+    "latest": {"restored": {"id": 7, "external_path": SAVED}},
+}
+
+
+@pytest.fixture
+def flink() -> Iterator[FakeFlink]:
+    """A cluster of three, and a job that takes checkpoints."""
+    answers = healthy("dev-0", "dev-1", "dev-2") | {
+        f"GET /jobs/{OLD}": job("shop", "RESTARTING", {}),
+        f"GET /jobs/{OLD}/checkpoints/config": KEPT,
+        f"GET /jobs/{NEW}/checkpoints/config": KEPT,
+        f"GET /jobs/{OLD}/checkpoints": {
+            "counts": {"completed": 7},
+            "latest": {"completed": {"id": 7, "external_path": SAVED}},
+        },
+        f"GET /jobs/{NEW}/checkpoints": FROM_SAVED,
+        "GET /jobs": jobs({OLD: "CANCELED"}),
+    }
+    with FakeFlink(answers).served() as answering:
+        yield answering
+
+
+def without(flink: FakeFlink, *lost: str) -> dict[str, Any]:
+    """Answer of a cluster that lacks TaskManagers."""
+    every = copy.deepcopy(flink.answers["GET /taskmanagers"])
+    every["taskmanagers"] = [row for row in every["taskmanagers"] if row["id"] not in lost]
+    return dict(every)
+
+
+class Starts:
+    """Tries to start a job, and what becomes of each."""
+
+    def __init__(self, ends: Sequence[Callable[[], None] | StreamplaceError | None]) -> None:
+        self.ends, self.seen = list(ends), list[tuple[Vectors, str]]()
+
+    def __call__(self, *given: Any, savepoint: Any, **_: Any) -> str:
+        """Start it, as ``apply`` does."""
+        self.seen.append((given[3], savepoint.path))
+        end = self.ends.pop(0)
+        if isinstance(end, StreamplaceError):
+            raise end
+        if end is not None:
+            end()
+        return NEW
+
+
+@pytest.fixture
+def starts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Starts]:
+    """Say what becomes of the tries to start a job."""
+    monkeypatch.setattr(replacing, "verify", lambda *_: Verification((), (), ()))
+    monkeypatch.setattr(replacing, "unfit", lambda *_: None)
+    monkeypatch.setattr(replacing, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(Rest, "cancel", lambda *_: None)
+
+    def given(*ends: Callable[[], None] | StreamplaceError | None) -> Starts:
+        found = Starts(ends)
+        monkeypatch.setattr(replacing, "apply", found)
+        return found
+
+    return given
+
+
+def replacing_of(flink: FakeFlink, log: WatchLog | None, told: list[str]) -> Replacing:
+    """Start a job again on whatever is there."""
+    program, home = Program(Path("a.jar")), Flink(Path(), "2.3.0")
+    facts: dict[str, Any] = {"patience": 0.2, "log": log, "takes_free": True}
+    return Replacing(Rest(flink.url), home, program, (), told.append, lambda _: None, **facts)
+
+
+def test_a_spare_that_is_lost_while_the_job_starts_is_replaced_in_turn(
+    flink: FakeFlink, starts: Callable[..., Starts], tmp_path: Path
+) -> None:
+    """Flink notices its loss later than the start fails, and the job goes on from the same state.
+
+    The store tells in the end where the job runs.
+    """
+    first = without(flink, "dev-0")
+    second = without(flink, "dev-0", "dev-1")
+    flink.answers["GET /taskmanagers"] = first
+
+    def lose() -> None:
+        flink.answers["GET /taskmanagers"] = InTurn(*[first] * 3, second)
+        raise FlinkError("job is RESTARTING: connection lost")
+
+    tries = starts(lose, None)
+    store, told = WatchStore(tmp_path / "watch.sqlite"), list[str]()
+    log = WatchLog.claimed(store, OLD, "shop", told.append)
+    run = PlacedJob(OLD, {"map": ["dev-0", "dev-0"]})
+    now = replacing_of(flink, log, told).replace_lost(run, ["dev-0"], Notices(told.append))
+    assert [where for where, _ in tries.seen] == [{"map": ["dev-1"] * 2}, {"map": ["dev-2"] * 2}]
+    assert {path for _, path in tries.seen} == {SAVED}
+    assert (now.job, now.devices) == (NEW, {"dev-2"})
+    assert log.placed(NEW) == {"map": ["dev-2", "dev-2"]}
+    assert "job is RESTARTING: connection lost; it is started without 'dev-1'" in told
+
+
+def test_a_job_that_was_ended_waits_for_any_task_manager_where_none_is_left(
+    flink: FakeFlink, starts: Callable[..., Starts]
+) -> None:
+    """The watch goes on, and tells once what it waits for."""
+    every = flink.answers["GET /taskmanagers"]
+    nothing = without(flink, "dev-0", "dev-1", "dev-2")
+
+    def lose() -> None:
+        flink.answers["GET /taskmanagers"] = InTurn(*[nothing] * 12, every)
+        raise FlinkError("gone")
+
+    tries, told = starts(lose, None), list[str]()
+    run = PlacedJob(OLD, {"map": ["dev-0"]})
+    flink.answers["GET /taskmanagers"] = without(flink, "dev-0")
+    now = replacing_of(flink, None, told).replace_lost(run, ["dev-0"], Notices(told.append))
+    assert (now.job, len(tries.seen)) == (NEW, 2)
+    assert told.count("no spare is left for 'dev-1'; waiting for it") == 1
+
+
+@pytest.mark.parametrize("is_started", [True, False])
+def test_a_start_that_flink_did_not_answer_is_looked_up_before_it_is_repeated(
+    flink: FakeFlink, starts: Callable[..., Starts], is_started: bool
+) -> None:
+    """So that no second copy is started."""
+
+    def vanish() -> None:
+        if is_started:
+            flink.answers |= {
+                "GET /jobs": jobs({OLD: "CANCELED", NEW: "RUNNING"}),
+                f"GET /jobs/{NEW}": job("shop", "RUNNING", {"map": "RUNNING"}),
+                f"GET /jobs/{NEW}/vertices/map": {"subtasks": [{"taskmanager-id": "dev-2"}]},
+            }
+        raise NoAnswer("Flink does not answer")
+
+    tries, told = starts(vanish, None), list[str]()
+    flink.answers["GET /taskmanagers"] = without(flink, "dev-0")
+    run = PlacedJob(OLD, {"map": ["dev-0"]})
+    now = replacing_of(flink, None, told).replace_lost(run, ["dev-0"], Notices(told.append))
+    assert now.job == NEW
+    assert len(tries.seen) == (1 if is_started else 2)
+    assert now.devices == {"dev-2" if is_started else "dev-1"}
+
+
+def test_a_start_that_fails_for_another_reason_ends_with_the_command_that_repeats_it(
+    flink: FakeFlink, starts: Callable[..., Starts]
+) -> None:
+    starts(FlinkError("its main method fails"))
+    flink.answers["GET /taskmanagers"] = without(flink, "dev-0")
+    run = PlacedJob(OLD, {"map": ["dev-0"]})
+    with pytest.raises(FlinkError, match=rf"its main method fails; its state is in {SAVED}.*apply"):
+        replacing_of(flink, None, []).replace_lost(run, ["dev-0"], Notices(print))
+
+
+def test_a_replacement_that_was_begun_is_finished_without_what_was_lost_since(
+    flink: FakeFlink, starts: Callable[..., Starts], tmp_path: Path
+) -> None:
+    """The watch was killed after the job had been ended, and its spare is gone, too."""
+    store, told = WatchStore(tmp_path / "watch.sqlite"), list[str]()
+    log = WatchLog.claimed(store, OLD, "shop", told.append)
+    decision = WatchDecision("", "replace", OLD, SAVED, {"map": ["dev-1"]}, (1, 1), "")
+    number = log.begin(decision)
+    flink.answers["GET /taskmanagers"] = without(flink, "dev-0", "dev-1")
+    tries = starts(FlinkError("'dev-1' is not a TaskManager"), None)
+    assert replacing_of(flink, log, told).settle(log, number, decision) == NEW
+    assert [where for where, _ in tries.seen] == [{"map": ["dev-1"]}, {"map": ["dev-2"]}]
+    assert log.placed(NEW) == {"map": ["dev-2"]}
