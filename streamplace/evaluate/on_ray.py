@@ -68,6 +68,7 @@ class _RayTasks(Generic[T, R]):
 
     def submit(self, chunk: list[T]) -> Any:
         """Start the task of a chunk; Ray repeats it a few times if its worker is lost."""
+        _check_runs()
         task = self.ray.remote(max_retries=TRIES, num_cpus=1)(_work)
         return task.remote(self.work, chunk)
 
@@ -103,14 +104,17 @@ def result(ray: Any, under_way: Any) -> Any:
     except (errors.WorkerCrashedError, errors.NodeDiedError, errors.OutOfMemoryError):
         raise
     except (errors.RayError, ConnectionError) as error:
-        raise SettingError(
-            f"the Ray cluster stopped working: {_first_line(error)}; saved results are not "
-            "computed again"
-        ) from None
+        raise _stopped(_first_line(error)) from None
+
+
+def _stopped(why: str) -> SettingError:
+    return SettingError(
+        f"the Ray cluster stopped working: {why}; saved results are not computed again"
+    )
 
 
 def _check_runs() -> None:
-    """Raise ConnectionError if a process of a Ray that was started here has ended.
+    """Raise SettingError if a process of a Ray that was started here has ended.
 
     Ray would otherwise end this process without a message when it next needs that process.
     """
@@ -118,7 +122,7 @@ def _check_runs() -> None:
 
     parts: list[Any] = [] if _global_node is None else _global_node.dead_processes()
     if parts:
-        raise ConnectionError(f"its process {listed([name for name, _ in parts])} ended")
+        raise _stopped(f"its process {listed([name for name, _ in parts])} ended")
 
 
 def _work(work: Work[T, R], chunk: list[T]) -> FinishedWork[R]:

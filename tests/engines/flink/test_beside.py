@@ -92,5 +92,5 @@ def test_what_a_job_takes_of_each_device_is_measured(
     job = apply(rest, flink, program, {"op0": ["dev-0"], "op1": ["dev-1", "dev-2", "dev-2"]})
     taken = cores_taken(rest, [job], 4)
     assert taken.keys() == {"dev-0", "dev-1", "dev-2"}
-    assert taken["dev-2"] == pytest.approx(2 * taken["dev-1"])
+    assert taken["dev-2"] == pytest.approx(2 * taken["dev-1"], rel=0.1)
     assert taken["dev-1"] > taken["dev-0"] > 0
