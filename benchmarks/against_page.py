@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from statistics import mean
 
 import numpy as np
@@ -113,20 +114,32 @@ def _state(rows: Sequence[Row], seen: dict[Cell, Rates], missing: int, whole: in
 
 
 def _by_kind(seen: dict[Cell, Rates]) -> str:
-    """Geometric means per kind of cluster."""
-    lines = ["| clusters | jobs | geometric mean | 95 % interval | worst | best |"]
-    lines += ["|---|---:|---:|---:|---|---|"]
+    """Geometric means per kind of cluster: to the best of Flink's own, and to each of them."""
+    lines = [
+        "| clusters | jobs | geometric mean | 95 % interval | worst | best | "
+        f"{' | '.join(f'to {mode} alone' for mode in FLINK)} |",
+        "|---|---:|---:|---:|---|---|---:|---:|---:|",
+    ]
     ratios = {key: mean(values) for key, values in _known(seen, gain).items()}
+    single = [_known(seen, partial(_ratio, arm=STREAMPLACE, others=(mode,))) for mode in FLINK]
     for kind in KINDS:
         own = {job: value for (job, other), value in ratios.items() if other == kind}
         if own:
             low, high = _interval(np.log([max(FLOOR, value) for value in own.values()]))
             worst, best = min(own, key=own.__getitem__), max(own, key=own.__getitem__)
+            alone = [
+                geometric(mean(known[job, kind]) for job in own if (job, kind) in known)
+                for known in single
+            ]
             lines.append(
                 f"| {kind} | {len(own)} | {geometric(own.values()):.2f} | "
                 f"{math.exp(low):.2f} … {math.exp(high):.2f} | {worst} {own[worst]:.2f} | "
-                f"{best} {own[best]:.2f} |"
+                f"{best} {own[best]:.2f} | {' | '.join(f'{value:.2f}' for value in alone)} |"
             )
+    lines += [
+        "",
+        "Ratios to one mode alone are not part of the protocol; they are of the same cells.",
+    ]
     return "\n".join(lines)
 
 
