@@ -91,7 +91,8 @@ class Scene:
         """Start the watch again after it was killed; return the id of the job that runs."""
         self.flink.is_dead, self.flink.kill_at = False, -1
         mover = self.mover
-        watch: Any = SimpleNamespace(rest=self.flink.rest, replaces=True, moved=lambda _: None)
+        replacing = SimpleNamespace(is_wanted=True, moved=lambda _: None)
+        watch: Any = SimpleNamespace(rest=self.flink.rest, replacing=replacing)
         return settled(watch, mover, mover.log, OLD)
 
 
