@@ -59,11 +59,11 @@ class Starts:
     """Tries to start a job, and what becomes of each."""
 
     def __init__(self, ends: Sequence[Callable[[], None] | StreamplaceError | None]) -> None:
-        self.ends, self.seen = list(ends), list[tuple[Vectors, str]]()
+        self.ends, self.seen = list(ends), list[tuple[Vectors, str | None]]()
 
     def __call__(self, *given: Any, savepoint: Any, **_: Any) -> str:
         """Start it, as ``apply`` does."""
-        self.seen.append((given[3], savepoint.path))
+        self.seen.append((given[3], savepoint and savepoint.path))
         end = self.ends.pop(0)
         if isinstance(end, StreamplaceError):
             raise end
@@ -163,6 +163,25 @@ def test_a_start_that_flink_did_not_answer_is_looked_up_before_it_is_repeated(
     assert now.job == NEW
     assert len(tries.seen) == (1 if is_started else 2)
     assert now.devices == {"dev-2" if is_started else "dev-1"}
+
+
+def test_a_start_without_state_that_flink_did_not_answer_is_not_repeated(
+    flink: FakeFlink, starts: Callable[..., Starts]
+) -> None:
+    """Nothing tells whether it runs already, so a second copy might be started."""
+
+    def vanish() -> None:
+        raise NoAnswer("Flink does not answer")
+
+    tries = starts(vanish, None)
+    flink.answers |= {
+        f"GET /jobs/{OLD}/checkpoints": {"counts": {"completed": 0}, "latest": {}},
+        "GET /taskmanagers": without(flink, "dev-0"),
+    }
+    run = PlacedJob(OLD, {"map": ["dev-0"]})
+    with pytest.raises(FlinkError, match="Flink does not answer"):
+        replacing_of(flink, None, []).replace_lost(run, ["dev-0"], Notices(print))
+    assert len(tries.seen) == 1
 
 
 def test_a_start_that_fails_for_another_reason_ends_with_the_command_that_repeats_it(

@@ -241,6 +241,8 @@ class Replacing:
                 )
                 return replace(run, job=job)
             except NoAnswer as error:
+                if path is None:  # nothing would tell a copy that runs
+                    raise self._not_started(error, path) from None
                 notices(f"{error}; trying again")
                 is_begun = True
                 time.sleep(LOOK_SECONDS)
