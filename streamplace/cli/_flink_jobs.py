@@ -201,7 +201,7 @@ def jar_(
     cluster for free ones.
     """
     from streamplace.engines.flink.local.dist import find_flink
-    from streamplace.engines.flink.pin.pinning import read_vectors
+    from streamplace.engines.flink.pin.pinning import all_devices, read_vectors
     from streamplace.engines.flink.program.jars import MAIN, check_jar, placed_jar
     from streamplace.engines.flink.program.program import Program
     from streamplace.model.units import size_bytes
@@ -213,7 +213,7 @@ def jar_(
         check_jar(one)
     entry = Program(jar, entry_class).entry
     memory = int(size_bytes(managed_memory) // 2**20)
-    managed = dict.fromkeys(_devices(vectors), memory)
+    managed = dict.fromkeys(all_devices(vectors), memory)
     with placed_jar(find_flink(flink_home), jar, libraries, answer, managed) as made:
         shutil.copyfile(made, output)
     say_written("jar", output)
@@ -223,7 +223,7 @@ def jar_(
 def _pinning(vectors: "Vectors", cluster_file: Path | None, room: int) -> "Pinning":
     """Pinning on an empty cluster."""
     from streamplace.engines.flink.pin.names import unborn
-    from streamplace.engines.flink.pin.pinning import devices_of, pinning
+    from streamplace.engines.flink.pin.pinning import all_devices, devices_of, pinning
     from streamplace.engines.flink.pin.spread import SpreadLimits
     from streamplace.io.clusters import read_cluster
 
@@ -235,11 +235,5 @@ def _pinning(vectors: "Vectors", cluster_file: Path | None, room: int) -> "Pinni
             "cluster, including unused ones; give --cluster"
         )
     else:
-        devices = sorted(_devices(vectors))
+        devices = sorted(all_devices(vectors))
     return pinning(vectors, SpreadLimits.untouched([*devices, *unborn(devices, room)]))
-
-
-def _devices(vectors: "Vectors") -> set[str]:
-    from streamplace.engines.flink.pin.pinning import devices_of
-
-    return {device for vector in vectors.values() for device in devices_of(vector)}

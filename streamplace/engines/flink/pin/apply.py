@@ -16,7 +16,7 @@ from streamplace.engines.flink.pin.fitting import (
     fitted,
     left_without,
 )
-from streamplace.engines.flink.pin.pinning import Pinning, Vectors, devices_of
+from streamplace.engines.flink.pin.pinning import Pinning, Vectors, all_devices
 from streamplace.engines.flink.program.jars import placed_jar
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submitted import remember
@@ -70,7 +70,7 @@ def apply(
     with placed_upload(rest, flink, program, *fitted(rest, vectors, program.managed_mb)) as jar:
         job = _run(jar, request)
     try:
-        wait_started(rest, job, seconds, {d for v in vectors.values() for d in devices_of(v)})
+        wait_started(rest, job, seconds, all_devices(vectors))
     except BaseException:
         rest.cancel(job)
         raise

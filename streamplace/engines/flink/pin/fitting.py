@@ -8,7 +8,7 @@ from typing import Any
 
 from streamplace.engines.flink.pin.hook import CPU_CORES, HEAP_MB
 from streamplace.engines.flink.pin.names import index_name, limit_name, limited
-from streamplace.engines.flink.pin.pinning import Pinning, Vectors, devices_of, pinning
+from streamplace.engines.flink.pin.pinning import Pinning, Vectors, all_devices, devices_of, pinning
 from streamplace.engines.flink.pin.spread import SpreadLimits
 from streamplace.engines.flink.rest.answer_shapes import Resources
 from streamplace.engines.flink.rest.client import FlinkError, Rest
@@ -66,7 +66,7 @@ def fitted(
         When a TaskManager has too few free resources, or is not configured.
     """
     managers = rest.task_managers() if managers is None else managers
-    managers = _with_room(rest, managers, _used(vectors))
+    managers = _with_room(rest, managers, all_devices(vectors))
     answer = pinning(vectors, limits_of(managers, _spread_over(vectors)))
     for group, counts in answer.spread.items():
         for manager in managers:
@@ -219,10 +219,6 @@ def _unprepared(device: str, name: str, why: str) -> PlacementError:
         f"TaskManager {quoted(device)} does not offer {quoted(name)}, so {why}; add the output of "
         f"'streamplace flink config{option}' to its config.yaml and restart it"
     )
-
-
-def _used(vectors: Vectors) -> set[str]:
-    return {device for vector in vectors.values() for device in devices_of(vector)}
 
 
 def _spread_over(vectors: Vectors) -> set[str]:

@@ -85,6 +85,11 @@ def devices_of(vector: Sequence[str] | str) -> Sequence[str]:
     return [vector] if isinstance(vector, str) else vector
 
 
+def all_devices(vectors: Vectors) -> set[str]:
+    """Devices on which any subtask is placed."""
+    return {device for vector in vectors.values() for device in devices_of(vector)}
+
+
 def _spread(answer: Pinning, vector: Sequence[str], limits: SpreadLimits) -> str:
     """Create a spread group and return its name."""
     group = f"spread-{len(answer.spread)}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from streamplace.engines.flink.move.copies import same_place
 from streamplace.engines.flink.move.state import restored_path
-from streamplace.engines.flink.pin.pinning import Vectors, devices_of
+from streamplace.engines.flink.pin.pinning import Vectors, all_devices, devices_of
 from streamplace.engines.flink.rest.client import Refusal, Rest
 from streamplace.io.watch_store import WatchDecision, utc_now
 
@@ -31,7 +31,7 @@ class PlacedJob:
     @property
     def devices(self) -> set[str]:
         """Devices on which it is placed."""
-        return {device for vector in self.vectors.values() for device in devices_of(vector)}
+        return all_devices(self.vectors)
 
     def without(self, stand_ins: Mapping[str, str]) -> "PlacedJob":
         """Return the same job with some of its devices replaced."""
