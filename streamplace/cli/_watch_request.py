@@ -107,6 +107,7 @@ class WatchRequest:
         from streamplace.engines.flink.watch.rounds import JobRounds
         from streamplace.engines.flink.watch.spares import move_without_lost
         from streamplace.io.ledger import usual_ledger
+        from streamplace.model.intervals import USUAL_CONFIDENCE
 
         ledger = self.ledger or usual_ledger()
         mover = None
@@ -128,8 +129,18 @@ class WatchRequest:
             ledger,
             may_start=machines is not None,
         )
-        rest, every = engine.rest, self.every
-        return JobRounds(rest, log, judge, guards, model_of, mover, say, every, machines=machines)
+        return JobRounds(
+            engine.rest,
+            log,
+            judge,
+            guards,
+            model_of,
+            mover,
+            say,
+            self.every,
+            machines=machines,
+            confidence=USUAL_CONFIDENCE if self.confidence is None else self.confidence,
+        )
 
     def _watch(
         self, engine: "FlinkEngine", program: "Program | None", rounds: "JobRounds"

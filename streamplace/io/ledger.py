@@ -77,11 +77,9 @@ class LedgerEntry:
     @property
     def held(self) -> bool | None:
         """Whether the measured rate was in the interval; None if unknown."""
-        if self.low is None or self.high is None:
+        if self.interval is None:
             return None
-        if self.is_limited or self.measured > self.high:
-            return self.low <= self.measured <= self.high
-        return True if self.measured >= self.low else None
+        return self.interval.holds(self.measured, is_limited=self.is_limited)
 
     @property
     def interval(self) -> RateInterval | None:

@@ -79,6 +79,9 @@ class WatchRound:
     cost: tuple[float, ...] = ()
     words: str = ""  # what was decided, and why
     kept: float = 0.0  # tuples/s of sources that keep up while others are held back; else 0
+    # Whether the rate is in the interval of the round before; None if that is unknown, or if the
+    # layout is another one.
+    held: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,9 @@ from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.state import Savepoint
 from streamplace.engines.flink.pin import apply as applying
 from streamplace.engines.flink.pin.apply import apply, check, fitted
+from streamplace.engines.flink.program import submission
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.errors import PlacementError, StreamplaceError
 
 VECTORS = {"map": ["dev-0"]}
@@ -138,7 +139,33 @@ def test_a_savepoint_reaches_flink_with_the_leave_to_lose_some(call: Apply) -> N
 
 def test_without_a_savepoint_flink_is_asked_for_none(call: Apply) -> None:
     (document,) = [document for _, document in call(healthy("dev-0")).asked if document]
+    assert len(document.pop("jobId")) == 32
     assert document == {"entryClass": "Placed", "programArgsList": ["Job"]}
+
+
+@pytest.mark.parametrize("savepoint", [None, Savepoint("s3://b/sp-1")])
+def test_a_job_whose_submission_is_not_answered_is_looked_up(
+    call: Apply, monkeypatch: pytest.MonkeyPatch, savepoint: Savepoint | None
+) -> None:
+    """It runs with the id that was asked for; no second one is submitted."""
+    monkeypatch.setattr(applying.secrets, "token_hex", lambda _: "new")
+    monkeypatch.setattr(applying, "free_id", lambda *_: "new")
+    silent = {"POST /jars/jar-1/run": failure("a.B: busy", status=503)}
+    flink = call(healthy("dev-0") | silent, savepoint=savepoint)
+    assert flink.requests("POST").count("/jars/jar-1/run") == 1
+
+
+def test_a_submission_whose_outcome_is_not_known_is_told_with_the_id(
+    call: Apply, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether Flink does not know the job, or still does not answer."""
+    monkeypatch.setattr(submission, "LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(applying.secrets, "token_hex", lambda _: "late")
+    busy, unknown = failure("a.B: busy", status=503), failure("Could not find Flink job (late)")
+    for answer in (unknown, busy):
+        silent = {"POST /jars/jar-1/run": busy, "GET /jobs/late": answer}
+        told = "busy; whether job late was started is not known, so look for it before you submit"
+        call(healthy("dev-0") | silent, refused=NoAnswer, match=told)
 
 
 def test_what_the_job_is_submitted_with_reaches_flink(call: Apply) -> None:
@@ -151,6 +178,7 @@ def test_what_the_job_is_submitted_with_reaches_flink(call: Apply) -> None:
         "parallelism": 3,
     }
     (document,) = [document for _, document in call(healthy("dev-0"), more=more).asked if document]
+    assert document.pop("jobId")
     assert document == {
         "entryClass": "Placed",
         "programArgsList": ["Main", "--in", "a b"],

@@ -66,6 +66,9 @@ def test_a_watch_goes_on_when_another_job_manager_takes_over(
             assert thread.is_alive(), steps
             thread.join(0.1)
         rest = rest.patient(60.0, steps.append)  # the new leader begins to answer by and by
+        while rest.state(job) is None:  # and recovers its jobs after that
+            assert thread.is_alive(), steps
+            thread.join(0.1)
         rest.wait_running(job, 120)
         assert runs == []
         assert verify(rest, job, TALLY).fine

@@ -12,6 +12,7 @@ from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 
+pytestmark = pytest.mark.xdist_group("flink")
 LOG_JOB = Path(__file__).parents[3] / "examples" / "flink" / "LogJob.java"
 
 

@@ -33,12 +33,12 @@ from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.engines.live import Measurement
-from streamplace.errors import SettingError
+from streamplace.errors import ProblemError, SettingError
+from streamplace.model.graph import CONSISTENCY_ERROR
 
 TOGETHER = {"src": ["a", "a"], "map": ["a", "a"]}
 EVEN = {"src": ["a", "b"], "map": ["a", "b"]}
 FOUND = {"src": ["b", "b"], "map": ["b", "a"]}
-DEVICES = Cluster.uniform(2)
 
 
 def graph(ipt: float = 3e6, rate: float = 100.0) -> StreamGraph:
@@ -60,6 +60,10 @@ class World:
         Where it is decided that it should run; None for where it ran.
     interrupts
         What happens in each measurement and move, by its number.
+    mips
+        Speed of the TaskManagers; with the usual one, the even spread uses all of it.
+    facts
+        What the profile at the even spread says about itself.
     """
 
     job: str = "0" * 32
@@ -71,6 +75,8 @@ class World:
     broken: Callable[[], None] | None = None
     least_rates: list[float] = field(default_factory=list)
     decided_for: dict[str, list[str]] = field(default_factory=dict)
+    mips: float = 300.0
+    facts: dict[str, float] = field(default_factory=dict)
 
     def act(self, kind: str) -> None:
         """Measure or move, unless something happens."""
@@ -83,12 +89,10 @@ class World:
         """At the even spread, tuples cost half as much."""
         self.act("measure")
         is_spread = self.layout != TOGETHER
-        return Measurement(
-            graph(1e6 if is_spread else 3e6, 300.0 if is_spread else 100.0),
-            DEVICES,
-            is_limited=True,
-            notes=(job,),
-        )
+        seen = graph(1e6 if is_spread else 3e6, 300.0 if is_spread else 100.0)
+        seen = replace(seen, attributes=self.facts if is_spread else {})
+        devices = Cluster.of([Device("a", mips=self.mips), Device("b", mips=self.mips)])
+        return Measurement(seen, devices, is_limited=True, notes=(job,))
 
 
 @dataclass(frozen=True)
@@ -218,6 +222,20 @@ def test_a_job_that_cannot_be_measured_at_the_spread_goes_back(
     assert world.files == {}
     world.interrupts = {"move 3": FlinkError("no slots")}
     with pytest.raises(FlinkError, match="no slots"):
+        probe(world, move)
+    assert world.layout == TOGETHER
+    assert world.files == {}
+
+
+def test_what_is_measured_at_the_spread_is_checked_with_its_network(
+    world: World, move: FlinkMove
+) -> None:
+    """The profile checks CPU alone, which is off where something else limits the job."""
+    world.facts = {CONSISTENCY_ERROR: 0.9}
+    probe(world, move)
+    assert world.done == ["measure", "move", "measure", "move"]
+    world.mips = 3000.0
+    with pytest.raises(ProblemError, match="so nothing that it predicts means much"):
         probe(world, move)
     assert world.layout == TOGETHER
     assert world.files == {}

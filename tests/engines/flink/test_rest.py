@@ -304,7 +304,6 @@ def outcome(*arguments: str) -> tuple[int, str]:
 COMMANDS = (
     ("cluster",),
     ("profile", *AT_ONCE),
-    ("profile", *AT_ONCE, "--job", JOB),
     ("verify", "--placement", "PLACEMENT"),
 )
 

@@ -323,6 +323,34 @@ def test_a_job_is_measured_again_when_none_of_its_sources_is_held_back_any_more(
     assert kept == [40.0, 40.0, 0.0, 0.0]
 
 
+def test_a_rate_outside_its_interval_widens_intervals_until_they_hold(scene: Scene) -> None:
+    """The next process goes on with them, and what is sure of a layout is not widened."""
+    rounds = scene.rounds("static", acts=False)
+    told = scene.passes(rounds, look(50), *[look(rate, is_limited=True) for rate in (80, 85)])
+    assert "carries 100 tuples/s (90 to 110)" in told[0]
+    assert "carries 100 tuples/s (82.25 to 120.4)" in told[1]
+    assert "carries 100 tuples/s (83.08 to 119.2)" in told[2]
+    later = scene.rounds("static", acts=False)
+    assert "carries 100 tuples/s (83.08 to 119.2)" in scene.passes(later, look(50))[0]
+    seen = scene.log.store.rounds(scene.log.watch, 9)
+    assert [one.held for one in seen] == [None, False, True, None]
+    assert seen[1].capacity == pytest.approx([90 / 1.0941743, 180 / 1.0941743, 270 / 1.0941743])
+
+
+def test_without_confidence_intervals_stay_points(scene: Scene) -> None:
+    rounds = scene.rounds("static", acts=False)
+    rounds.confidence = 0.0
+    told = scene.passes(rounds, look(50), look(80, is_limited=True))
+    assert "carries 100 tuples/s (90 to 110)" in told[1]
+
+
+def test_another_layout_says_nothing_about_the_interval_of_the_last(scene: Scene) -> None:
+    rounds = scene.rounds("static", acts=False)
+    scene.passes(rounds, look(95), look(150, 2), look(150, 2))
+    seen = scene.log.store.rounds(scene.log.watch, 9)
+    assert [one.held for one in seen] == [None, None, None]
+
+
 def test_a_job_that_cannot_be_measured_is_looked_at_further(scene: Scene) -> None:
     """The reason is told once."""
     rounds = scene.rounds()

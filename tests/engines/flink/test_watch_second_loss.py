@@ -11,9 +11,10 @@ from flink_documents import KEPT, healthy, job, jobs
 from watched_jobs import OLD
 
 from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.move.copies import CopyRuns
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Refusal, Rest
 from streamplace.engines.flink.watch import replacing
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.placed_job import PlacedJob
@@ -163,6 +164,38 @@ def test_a_start_that_flink_did_not_answer_is_looked_up_before_it_is_repeated(
     assert now.job == NEW
     assert len(tries.seen) == (1 if is_started else 2)
     assert now.devices == {"dev-2" if is_started else "dev-1"}
+
+
+@pytest.mark.parametrize("refusal", [CopyRuns("it runs"), Refusal("its id is known")])
+def test_a_start_that_flink_knows_only_after_it_was_looked_up_is_found(
+    flink: FakeFlink, starts: Callable[..., Starts], refusal: StreamplaceError
+) -> None:
+    """The repeated start is refused, because the first one has begun at last."""
+
+    def refuse() -> None:
+        flink.answers |= {
+            "GET /jobs": jobs({OLD: "CANCELED", NEW: "RUNNING"}),
+            f"GET /jobs/{NEW}": job("shop", "RUNNING", {"map": "RUNNING"}),
+            f"GET /jobs/{NEW}/vertices/map": {"subtasks": [{"taskmanager-id": "dev-1"}]},
+        }
+        raise refusal
+
+    tries, told = starts(NoAnswer("Flink does not answer"), refuse), list[str]()
+    flink.answers["GET /taskmanagers"] = without(flink, "dev-0")
+    run = PlacedJob(OLD, {"map": ["dev-0"]})
+    now = replacing_of(flink, None, told).replace_lost(run, ["dev-0"], Notices(told.append))
+    assert (now.job, now.devices, len(tries.seen)) == (NEW, {"dev-1"}, 2)
+
+
+def test_a_start_that_flink_refuses_twice_ends_with_the_command_that_repeats_it(
+    flink: FakeFlink, starts: Callable[..., Starts]
+) -> None:
+    tries = starts(NoAnswer("Flink does not answer"), Refusal("no"), Refusal("no"))
+    flink.answers["GET /taskmanagers"] = without(flink, "dev-0")
+    run = PlacedJob(OLD, {"map": ["dev-0"]})
+    with pytest.raises(FlinkError, match=rf"no; its state is in {SAVED}.*apply"):
+        replacing_of(flink, None, []).replace_lost(run, ["dev-0"], Notices(print))
+    assert len(tries.seen) == 3
 
 
 def test_a_start_without_state_that_flink_did_not_answer_is_not_repeated(

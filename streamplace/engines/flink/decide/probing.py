@@ -14,7 +14,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from streamplace.engines.flink.cpu.threads import processes_of
-from streamplace.engines.flink.decide.candidates import can_spread
+from streamplace.engines.flink.decide.candidates import Question, can_spread, check_model
 from streamplace.engines.flink.decide.improving import JobImprover
 from streamplace.engines.flink.decide.layouts import Layout, even_layout
 from streamplace.engines.flink.decide.proposal import Proposal
@@ -31,7 +31,6 @@ from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
-from streamplace.model.trust import check_trust
 
 PREFIX, SUFFIX = "streamplace-probe-", ".json"
 
@@ -180,7 +179,8 @@ class Prober(JobImprover):
         self, moved: FlinkMoved, first: Measurement, present: Layout, record: ProbeRecord
     ) -> Probed:
         second = self._measured(moved.job)
-        warning = check_trust(second.graph, trusts=self.trusts_profile)
+        spread = Question(second, self._present(moved.job), {}, spreads=True)
+        warning = check_model(spread, trusts=self.trusts_profile)
         if warning is not None:
             self.tell(f"warning: at the even spread, {warning}")
         decider = _Decider(

@@ -2,9 +2,10 @@
 
 import base64
 import re
+import secrets
 import time
 from collections.abc import Collection, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 from streamplace.engines.flink.local.dist import Flink
@@ -19,23 +20,23 @@ from streamplace.engines.flink.pin.fitting import (
 from streamplace.engines.flink.pin.pinning import Pinning, Vectors, all_devices
 from streamplace.engines.flink.program.jars import placed_jar
 from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.program.submission import FITS, appears, explained
 from streamplace.engines.flink.program.submitted import remember
 from streamplace.engines.flink.program.uploads import ClusterJar, own_name, uploaded
-from streamplace.engines.flink.rest.answers import OURS
-from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Refusal, Rest, slot_pauses
+from streamplace.engines.flink.rest.client import (
+    FINISHED,
+    FlinkError,
+    NoAnswer,
+    Rest,
+    slot_pauses,
+)
 from streamplace.engines.flink.rest.scheduler import job_fault
 from streamplace.model.messages import listed, quoted
 
 STARTING = frozenset({"INITIALIZING", "CREATED", "RUNNING"})
-FITS = "the job fits its placement"
 CHECK = {"streamplace.check": "true"}
 """Settings that make the pinning class check a job without submitting it."""
 _SETTINGS = re.compile(rf"{FITS} <([A-Za-z0-9+/=]*)>")
-UNMAPPED = "Cannot map checkpoint/savepoint state"
-FOREIGN = (
-    f"{UNMAPPED} to the job: the savepoint contains state of operators that this job does not "
-    "have; submit the job that was saved, or drop that state with --allow-non-restored"
-)
 
 
 def apply(
@@ -62,13 +63,15 @@ def apply(
         when it does not start; the message quotes the reason, and nothing keeps running.
     """
     request = program.run_request(savepoint)
-    if savepoint is not None:
+    if savepoint is None:
+        request["jobId"] = secrets.token_hex(16)
+    else:
         refuse_copy(rest, savepoint.path)
         request["jobId"] = free_id(rest, savepoint.path)
     check_cluster(rest, vectors)
     rest.wait_released()
     with placed_upload(rest, flink, program, *fitted(rest, vectors, program.managed_mb)) as jar:
-        job = _run(jar, request)
+        job = _submitted(rest, jar, request)
     try:
         wait_started(rest, job, seconds, all_devices(vectors))
     except BaseException:
@@ -144,14 +147,19 @@ def _run(jar: ClusterJar, request: dict[str, object]) -> str:
         raise explained(error) from None
 
 
-def explained(error: FlinkError) -> FlinkError:
-    """Why Flink rejects a job, in the words of the pinning class if it gave a reason."""
-    if UNMAPPED in str(error):
-        return FlinkError(FOREIGN)
-    fits = isinstance(error, Refusal) and FITS in str(error)
-    text = error.complaint if isinstance(error, Refusal) and fits else str(error)
-    _, ours, fault = text.partition(OURS)
-    return FlinkError(fault.partition("\n")[0]) if ours else error
+def _submitted(rest: Rest, jar: ClusterJar, request: dict[str, object]) -> str:
+    """Submit a job with an id, and return that; if Flink does not answer, the job is looked up."""
+    job = str(request["jobId"])
+    try:
+        return _run(jar, request)
+    except NoAnswer as error:
+        with suppress(NoAnswer):
+            if appears(rest, job):
+                return job
+        raise NoAnswer(
+            f"{error}; whether job {job} was started is not known, so look for it before you "
+            "submit it again"
+        ) from None
 
 
 def wait_started(rest: Rest, job: str, seconds: float, needed: Collection[str] = ()) -> None:

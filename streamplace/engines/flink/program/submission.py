@@ -1,10 +1,13 @@
-"""Submit a job with an id that is chosen in advance, so that repeated requests create one job."""
+"""Submit a job with an id that is chosen in advance, so that repeated requests create one job.
+
+A request without an answer may have started it, which is looked up by its id.
+"""
 
 import time
 
 from streamplace.engines.flink.move.folder import SavepointFolder
-from streamplace.engines.flink.pin.apply import explained
 from streamplace.engines.flink.program.uploads import ClusterJar
+from streamplace.engines.flink.rest.answers import OURS
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Refusal, Rest
 from streamplace.engines.flink.rest.job_ids import chain_of
 
@@ -12,6 +15,13 @@ ANSWER_SECONDS = 60.0
 """Timeout for the answer to a submission, after which the job is looked up."""
 LOOK_SECONDS = 3.0
 """Time for which a job without an answer is looked up, before it is submitted again."""
+FITS = "the job fits its placement"
+"""What the pinning class says of a job that it has checked."""
+UNMAPPED = "Cannot map checkpoint/savepoint state"
+FOREIGN = (
+    f"{UNMAPPED} to the job: the savepoint contains state of operators that this job does not "
+    "have; submit the job that was saved, or drop that state with --allow-non-restored"
+)
 
 
 def chain_states(rest: Rest, job: str) -> dict[str, str]:
@@ -45,7 +55,7 @@ def submit(rest: Rest, jar: ClusterJar, request: dict[str, object], job: str) ->
             if time.monotonic() > deadline:
                 raise
             rest.tell(f"{error}; checking whether job {job} was started")
-            if _appears(rest, job):
+            if appears(rest, job):
                 return
         except Refusal as error:
             if rest.state(job) is None:
@@ -53,7 +63,17 @@ def submit(rest: Rest, jar: ClusterJar, request: dict[str, object], job: str) ->
             return
 
 
-def _appears(rest: Rest, job: str) -> bool:
+def explained(error: FlinkError) -> FlinkError:
+    """Why Flink rejects a job, in the words of the pinning class if it gave a reason."""
+    if UNMAPPED in str(error):
+        return FlinkError(FOREIGN)
+    fits = isinstance(error, Refusal) and FITS in str(error)
+    text = error.complaint if isinstance(error, Refusal) and fits else str(error)
+    _, ours, fault = text.partition(OURS)
+    return FlinkError(fault.partition("\n")[0]) if ours else error
+
+
+def appears(rest: Rest, job: str) -> bool:
     """Whether a job exists, or will within seconds."""
     deadline = time.monotonic() + LOOK_SECONDS
     while rest.state(job) is None:

@@ -110,6 +110,15 @@ class JobModel:
     kept: float = 0.0
     varies: bool = False
 
+    def widened(self, width: float) -> "JobModel":
+        """Return the same model with all intervals wider by a factor of exp(width) at each end."""
+
+        def wider(plan: WatchPlan) -> WatchPlan:
+            sure = self.kept if plan.carries.value > self.kept else 0.0
+            return replace(plan, carries=plan.carries.widened(width, sure))
+
+        return replace(self, plans=tuple(map(wider, self.plans)), present=wider(self.present))
+
     def missing(self, plan: WatchPlan) -> int:
         """Number of TaskManagers that a plan uses and the cluster lacks."""
         return len(set(self.new.names).intersection(plan.devices))

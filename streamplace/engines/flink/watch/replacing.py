@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.move.copies import CopyRuns
 from streamplace.engines.flink.move.resuming import apply_command
 from streamplace.engines.flink.move.state import Savepoint, resumable
 from streamplace.engines.flink.pin.apply import apply
@@ -227,6 +228,7 @@ class Replacing:
         if self.flink is None or self.program is None:
             raise ValueError("nothing was given to start the job with")
         saved, notices = None if path is None else Savepoint(path), Notices(self.tell)
+        is_late = False
         while True:
             try:
                 if is_begun and (found := self._begun(run, path)) is not None:
@@ -247,6 +249,9 @@ class Replacing:
                 is_begun = True
                 time.sleep(LOOK_SECONDS)
             except StreamplaceError as error:
+                if is_begun and not is_late and isinstance(error, Refusal | CopyRuns):
+                    is_late = True  # a start without an answer may be known to Flink only now
+                    continue
                 if not (lost := self._lost(run)):
                     raise self._not_started(error, path) from None
                 notices(f"{error}; it is started without {listed(lost)}")

@@ -43,6 +43,7 @@ from streamplace.io.watch_store import (
     seconds_since,
     utc_now,
 )
+from streamplace.model.intervals import USUAL_CONFIDENCE, tracked_width
 from streamplace.model.messages import counted
 from streamplace.model.report import duration
 
@@ -78,6 +79,8 @@ class JobRounds:
         Function that receives every round.
     machines
         Starts and stops TaskManagers; None does neither.
+    confidence
+        Share of the rounds in which the rate should be in its interval.
     """
 
     rest: Rest
@@ -92,6 +95,7 @@ class JobRounds:
     local: Callable[[], datetime] = datetime.now
     observe: Callable[[WatchRound], None] = _ignore
     machines: Machines | None = None
+    confidence: float = USUAL_CONFIDENCE
     _due: float = field(default=-1.0, init=False)
     _passed: float = field(default=0.0, init=False)
     _looked: float = field(default=-1.0, init=False)
@@ -103,6 +107,7 @@ class JobRounds:
     _measured: float = field(default=-1.0, init=False)
     _begun: float | None = field(default=None, init=False)
     _told: str = field(default="", init=False)
+    _width: float = field(default=0.0, init=False)
 
     def recall(self) -> None:
         """Continue after an earlier process, from what it has written."""
@@ -110,6 +115,8 @@ class JobRounds:
         self.judge.recall(rounds)
         if rounds:
             self._passed = rounds[-1].time
+        for one in rounds:
+            self._track(one.held)
         moves = [one for one in self.log.decisions.values() if one.starts_job]
         if moves:
             self._begun = self.monotonic() - seconds_since(moves[-1].at)
@@ -141,8 +148,10 @@ class JobRounds:
             raise
         self._due = began + self.every
         self._notice(look)
-        model = self._model_for(look)
-        seen = self._seen(look, model, began)
+        held, found = self._check(look), self._model_for(look)
+        self._track(held)
+        model = found and found.widened(self._width)
+        seen = replace(self._seen(look, model, began), held=held)
         self._last, self._looked = look, began
         state = state_words(seen, model)
         if model is None:
@@ -256,9 +265,9 @@ class JobRounds:
             if not self._others:
                 self.machines.stop_left(look.job)
 
-    def _model_for(self, look: JobLook) -> JobModel | None:
-        """Model of a job as it is now, measured if need be; None if it cannot be measured."""
-        model, before, age = self._model, self._modelled, self.monotonic() - self._measured
+    def _known_model(self, look: JobLook) -> JobModel | None:
+        """Model of a job that was measured before, if nothing but its rate has changed since."""
+        model, before = self._model, self._modelled
         is_same = (
             model is not None
             and before is not None
@@ -266,7 +275,25 @@ class JobRounds:
             == (look.job, look.layout, look.managers, look.shape)
             and (look.is_limited or not model.kept)
         )
-        if model is not None and is_same:
+        return model if is_same else None
+
+    def _check(self, look: JobLook) -> bool | None:
+        """Whether the interval of an earlier round holds now; None if that is unknown."""
+        model = self._known_model(look)
+        if model is None:
+            return None
+        carries = model.widened(self._width).present.carries
+        return carries.holds(look.rate, is_limited=look.is_limited)
+
+    def _track(self, held: bool | None) -> None:
+        """Widen the intervals from now on if one missed, and less so the longer they hold."""
+        if held is not None:
+            self._width = tracked_width(self._width, held=held, confidence=self.confidence)
+
+    def _model_for(self, look: JobLook) -> JobModel | None:
+        """Model of a job as it is now, measured if need be; None if it cannot be measured."""
+        model, age = self._known_model(look), self.monotonic() - self._measured
+        if model is not None:
             is_wrong = contradicts(model, look.rate, is_limited=look.is_limited)
             if not is_wrong or age < AGAIN_SECONDS:
                 return model
@@ -278,7 +305,8 @@ class JobRounds:
             if str(error) != self._told:
                 self.tell(f"note: the job is not measured: {error}")
             self._told = str(error)
-            self._model = model if is_same else None
+            if model is None:
+                self._model = None
         else:
             self._told, self._modelled, self._measured = "", look, self.monotonic()
         return self._model
