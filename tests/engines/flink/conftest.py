@@ -1,12 +1,14 @@
 """A clock, and jobs for tests of profiles and moves; programs of other interpreters are none."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from fake_flink import FakeFlink
 from lazy_flink import Clock
 from moving_cases import Started, answering_flink, move_maker
 from shop_flink import ShopFlink, shop_maker
+from watched_rounds import Scene, scene_of
 
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure import job_watch, sampling, warm
@@ -50,3 +52,9 @@ def move(
 ) -> Callable[..., Transaction]:
     """A move whose starts fail as told, one after the other."""
     return move_maker(fake, started, monkeypatch)
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """A job that nobody has watched yet."""
+    return scene_of(tmp_path, monkeypatch)

@@ -1,120 +1,24 @@
-"""Rounds of a watch, with a fake clock and a job whose looks are told."""
+"""Rounds of a watch: when a job is moved, and what keeps it from being moved."""
 
-from dataclasses import dataclass, field, replace
-from datetime import datetime, time
+from dataclasses import replace
+from datetime import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from watched_jobs import plan
+from watched_rounds import DEVICES, PLANS, Scene, look
 
 from streamplace.control.policy import POLICIES
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.state import CheckpointTotals
-from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.rest.client import NoAnswer
 from streamplace.engines.flink.watch import rounds as passing
-from streamplace.engines.flink.watch.judging import Guards, QuietHours, RateJudge
+from streamplace.engines.flink.watch.judging import QuietHours, RateJudge
 from streamplace.engines.flink.watch.log import WatchLog
-from streamplace.engines.flink.watch.look import JobLook
-from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
-from streamplace.engines.flink.watch.rounds import JobRounds
 from streamplace.errors import SettingError
 from streamplace.io.watch_store import StoreError, WatchDecision, WatchStore, utc_now
 from streamplace.model.intervals import RateInterval
-
-DEVICES = ("dev-0", "dev-1", "dev-2")
-
-
-PLANS = (plan("dev-0"), plan("dev-0", "dev-1"), plan(*DEVICES))
-
-
-def look(rate: float, machines: int = 1, job: str = "job", **facts: Any) -> JobLook:
-    """A job that emits a rate on some TaskManagers."""
-    usual: dict[str, Any] = {
-        "is_limited": False,
-        "backlog": None,
-        "layout": PLANS[machines - 1].layout,
-        "shape": {"map": 1},
-        "checkpoints": CheckpointTotals(5, 0),
-        "managers": frozenset(DEVICES),
-    }
-    return JobLook(job, rate, **(usual | facts))
-
-
-@dataclass
-class Scene:
-    """A watched job on a clock of its own.
-
-    Attributes
-    ----------
-    looks
-        What is seen, one after the other; errors are raised.
-    """
-
-    log: WatchLog
-    looks: list[JobLook | Exception] = field(default_factory=list)
-    told: list[str] = field(default_factory=list)
-    moves: list[int] = field(default_factory=list)
-    measured: int = 0
-    now: float = 1000.0
-    hour: int = 12
-    failure: Exception | None = None
-
-    def look_at(self, *_: Any) -> JobLook:
-        """Next look."""
-        seen = self.looks.pop(0)
-        if isinstance(seen, Exception):
-            raise seen
-        return seen
-
-    def model(self, seen: JobLook) -> JobModel:
-        """What a measurement finds."""
-        self.measured += 1
-        level = seen.machines - 1
-        return JobModel(seen.job, "shop", PLANS, level, PLANS[level], "the CPU of dev-0")
-
-    def carry_out(self, model: JobModel, target: WatchPlan, reason: str) -> str:
-        """Move the job, or fail."""
-        if self.failure is not None:
-            raise self.failure
-        self.moves.append(target.machines)
-        return f"{model.job}+"
-
-    def rounds(self, policy: str = "ds2", acts: bool = True, **guards: Any) -> JobRounds:
-        """Rounds of one process."""
-        made = JobRounds(
-            Rest("http://localhost:1"),
-            self.log,
-            RateJudge(POLICIES[policy].make, 60.0),
-            Guards(**guards),
-            self.model,
-            self if acts else None,  # type: ignore[arg-type]
-            self.told.append,
-            60.0,
-            lambda: self.now,
-            lambda: datetime(2026, 5, 4, self.hour, 30),
-        )
-        made.recall()
-        return made
-
-    def passes(self, rounds: JobRounds, *looks: JobLook | Exception) -> list[str]:
-        """Pass rounds a minute apart; return what they told."""
-        self.looks, before = [*looks], len(self.told)
-        for _ in looks:
-            assert rounds.is_due
-            rounds.pass_round("job")
-            self.now += 60
-        return self.told[before:]
-
-
-@pytest.fixture
-def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
-    """A job that nobody has watched yet."""
-    store = WatchStore(tmp_path / "watch.sqlite")
-    told: list[str] = []
-    made = Scene(WatchLog.claimed(store, "job", "shop", told.append), told=told)
-    monkeypatch.setattr(passing, "look_at", made.look_at)
-    return made
 
 
 def test_a_watch_that_only_looks_says_what_would_pay_and_why(scene: Scene) -> None:
@@ -192,15 +96,13 @@ def test_an_own_move_that_changes_chains_is_no_other_controller(scene: Scene) ->
     assert any("another controller acts" in line for line in told[1:])
 
 
-def test_what_arrived_before_is_remembered_when_task_managers_join(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_arrived_before_is_remembered_when_task_managers_join(scene: Scene) -> None:
     """A new policy that knew one look only would leave TaskManagers in every lull."""
     rounds = scene.rounds("work-function", least_seconds=0.0)
     busy = [look(250, 3)] * 60
     assert "stays" in scene.passes(rounds, *busy)[-1]
     more = (*PLANS, plan(*DEVICES, "dev-3"))
-    monkeypatch.setitem(globals(), "PLANS", more)
+    scene.plans = more
     rounds._model = None
     assert "stays" in scene.passes(rounds, look(20, 3))[0]
     fresh = scene.rounds("work-function", least_seconds=0.0)
@@ -226,12 +128,10 @@ def test_a_policy_may_wait_although_the_rate_may_not_be_carried(scene: Scene) ->
     assert 1 <= next(n for n, line in enumerate(told) if "the job is moved" in line) <= 5
 
 
-def test_a_job_is_not_moved_to_where_it_would_carry_no_more(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_is_not_moved_to_where_it_would_carry_no_more(scene: Scene) -> None:
     """Nothing carries the rate, so the policy wants all TaskManagers, which promise 5 % more."""
     little = replace(PLANS[2], carries=RateInterval(95.0, 105.0, 115.0))
-    monkeypatch.setitem(globals(), "PLANS", (PLANS[0], PLANS[0], little))
+    scene.plans = (PLANS[0], PLANS[0], little)
     told = scene.passes(scene.rounds(), look(98, is_limited=True))
     assert told[0].endswith("stays, because no layout is known that surely carries more")
     assert scene.moves == []
@@ -287,80 +187,6 @@ def test_moves_keep_the_least_time_also_over_processes(scene: Scene) -> None:
     scene.log.begin(decision)
     told = scene.passes(scene.rounds(least_seconds=1e6), look(95))
     assert "but the last move is too recent" in told[0]
-
-
-def test_a_model_that_is_contradicted_is_measured_again_but_not_in_every_round(
-    scene: Scene,
-) -> None:
-    """As is one that is old, before the job is moved by it."""
-    rounds = scene.rounds("static", acts=False)
-    slow = look(60, is_limited=True)
-    scene.passes(rounds, look(50), slow)
-    assert scene.measured == 1
-    scene.passes(rounds, slow, slow)
-    assert scene.measured == 2
-    old = scene.rounds(least_seconds=0.0)
-    scene.passes(old, look(50), *[look(50)] * 6)
-    told = scene.passes(old, look(95))
-    assert "the job is measured first" in told[0]
-    assert scene.moves == []
-    scene.now -= 60
-    scene.passes(old, look(95))
-    assert (scene.moves, scene.measured) == ([2], 4)
-
-
-def test_a_job_is_measured_again_when_none_of_its_sources_is_held_back_any_more(
-    scene: Scene,
-) -> None:
-    """The model of a job with one such source says nothing about lower rates of the others."""
-    rounds = scene.rounds("static", acts=False)
-    rounds.model_of = lambda seen: replace(scene.model(seen), kept=40.0 * seen.is_limited)
-    scene.passes(rounds, *[look(90, is_limited=True)] * 2)
-    assert scene.measured == 1
-    scene.passes(rounds, *[look(50)] * 2)
-    assert scene.measured == 2
-    kept = [one.kept for one in scene.log.store.rounds(scene.log.watch, 9)]
-    assert kept == [40.0, 40.0, 0.0, 0.0]
-
-
-def test_a_rate_outside_its_interval_widens_intervals_until_they_hold(scene: Scene) -> None:
-    """The next process goes on with them, and what is sure of a layout is not widened."""
-    rounds = scene.rounds("static", acts=False)
-    told = scene.passes(rounds, look(50), *[look(rate, is_limited=True) for rate in (80, 85)])
-    assert "carries 100 tuples/s (90 to 110)" in told[0]
-    assert "carries 100 tuples/s (82.25 to 120.4)" in told[1]
-    assert "carries 100 tuples/s (83.08 to 119.2)" in told[2]
-    later = scene.rounds("static", acts=False)
-    assert "carries 100 tuples/s (83.08 to 119.2)" in scene.passes(later, look(50))[0]
-    seen = scene.log.store.rounds(scene.log.watch, 9)
-    assert [one.held for one in seen] == [None, False, True, None]
-    assert seen[1].capacity == pytest.approx([90 / 1.0941743, 180 / 1.0941743, 270 / 1.0941743])
-
-
-def test_without_confidence_intervals_stay_points(scene: Scene) -> None:
-    rounds = scene.rounds("static", acts=False)
-    rounds.confidence = 0.0
-    told = scene.passes(rounds, look(50), look(80, is_limited=True))
-    assert "carries 100 tuples/s (90 to 110)" in told[1]
-
-
-def test_another_layout_says_nothing_about_the_interval_of_the_last(scene: Scene) -> None:
-    rounds = scene.rounds("static", acts=False)
-    scene.passes(rounds, look(95), look(150, 2), look(150, 2))
-    seen = scene.log.store.rounds(scene.log.watch, 9)
-    assert [one.held for one in seen] == [None, None, None]
-
-
-def test_a_job_that_cannot_be_measured_is_looked_at_further(scene: Scene) -> None:
-    """The reason is told once."""
-    rounds = scene.rounds()
-    rounds.model_of = lambda _: (_ for _ in ()).throw(FlinkError("not warm"))
-    told = scene.passes(rounds, look(50), look(50))
-    assert told == [
-        "note: the job is not measured: not warm",
-        "12:30:00  50 tuples/s on 1 TaskManager",
-        "12:30:00  50 tuples/s on 1 TaskManager",
-    ]
 
 
 def test_where_another_command_moves_the_job_nothing_is_moved_any_more(scene: Scene) -> None:

@@ -1,0 +1,114 @@
+"""A job whose looks are told, watched by rounds on a fake clock."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from watched_jobs import plan
+
+from streamplace.control.policy import POLICIES
+from streamplace.engines.flink.move.state import CheckpointTotals
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.watch import rounds as passing
+from streamplace.engines.flink.watch.judging import Guards, RateJudge
+from streamplace.engines.flink.watch.log import WatchLog
+from streamplace.engines.flink.watch.look import JobLook
+from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
+from streamplace.engines.flink.watch.rounds import JobRounds
+from streamplace.io.watch_store import WatchStore
+
+DEVICES = ("dev-0", "dev-1", "dev-2")
+PLANS = (plan("dev-0"), plan("dev-0", "dev-1"), plan(*DEVICES))
+
+
+def look(rate: float, machines: int = 1, job: str = "job", **facts: Any) -> JobLook:
+    """A job that emits a rate on some TaskManagers."""
+    usual: dict[str, Any] = {
+        "is_limited": False,
+        "backlog": None,
+        "layout": PLANS[machines - 1].layout,
+        "shape": {"map": 1},
+        "checkpoints": CheckpointTotals(5, 0),
+        "managers": frozenset(DEVICES),
+    }
+    return JobLook(job, rate, **(usual | facts))
+
+
+@dataclass
+class Scene:
+    """A watched job on a clock of its own.
+
+    Attributes
+    ----------
+    looks
+        What is seen, one after the other; errors are raised.
+    plans
+        Layouts that it may have.
+    """
+
+    log: WatchLog
+    looks: list[JobLook | Exception] = field(default_factory=list)
+    plans: tuple[WatchPlan, ...] = PLANS
+    told: list[str] = field(default_factory=list)
+    moves: list[int] = field(default_factory=list)
+    measured: int = 0
+    now: float = 1000.0
+    hour: int = 12
+    failure: Exception | None = None
+
+    def look_at(self, *_: Any) -> JobLook:
+        """Next look."""
+        seen = self.looks.pop(0)
+        if isinstance(seen, Exception):
+            raise seen
+        return seen
+
+    def model(self, seen: JobLook) -> JobModel:
+        """What a measurement finds."""
+        self.measured += 1
+        level = seen.machines - 1
+        return JobModel(seen.job, "shop", self.plans, level, self.plans[level], "the CPU of dev-0")
+
+    def carry_out(self, model: JobModel, target: WatchPlan, reason: str) -> str:
+        """Move the job, or fail."""
+        if self.failure is not None:
+            raise self.failure
+        self.moves.append(target.machines)
+        return f"{model.job}+"
+
+    def rounds(self, policy: str = "ds2", acts: bool = True, **guards: Any) -> JobRounds:
+        """Rounds of one process."""
+        made = JobRounds(
+            Rest("http://localhost:1"),
+            self.log,
+            RateJudge(POLICIES[policy].make, 60.0),
+            Guards(**guards),
+            self.model,
+            self if acts else None,  # type: ignore[arg-type]
+            self.told.append,
+            60.0,
+            lambda: self.now,
+            lambda: datetime(2026, 5, 4, self.hour, 30),
+        )
+        made.recall()
+        return made
+
+    def passes(self, rounds: JobRounds, *looks: JobLook | Exception) -> list[str]:
+        """Pass rounds a minute apart; return what they told."""
+        self.looks, before = [*looks], len(self.told)
+        for _ in looks:
+            assert rounds.is_due
+            rounds.pass_round("job")
+            self.now += 60
+        return self.told[before:]
+
+
+def scene_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
+    """A job that nobody has watched yet."""
+    store = WatchStore(folder / "watch.sqlite")
+    told: list[str] = []
+    made = Scene(WatchLog.claimed(store, "job", "shop", told.append), told=told)
+    monkeypatch.setattr(passing, "look_at", made.look_at)
+    return made
