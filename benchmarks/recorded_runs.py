@@ -4,12 +4,12 @@
 
 Writes `streamplace/io/recorded_runs.jsonl`, of which the package takes the errors of its
 predictions, from the runs in `docs/assets`: every placement of the calibration, the placements on
-eight TaskManagers, and the plans less their cheapest machine. Sources of all of these offered more
-than was predicted. Plans are left out that were offered less than predicted: of them, only those
-that failed would tell anything. Runs are left out whose operators did not all sustain the same
-rate within 5 %, because queues still filled. Nothing is measured. The command prints the errors by
-job, how wide the intervals are, and how many runs they cover where each job is judged by the
-others.
+eight TaskManagers, the plans less their cheapest machine, and the jobs that were moved in the
+comparison with Flink's own placement. Sources of all of these offered more than was predicted.
+Plans are left out that were offered less than predicted: of them, only those that failed would tell
+anything. Runs are left out whose operators did not all sustain the same rate within 5 %, because
+queues still filled. Nothing is measured. The command prints the errors by job, how wide the
+intervals are, and how many runs they cover where each job is judged by the others.
 """
 
 from collections.abc import Iterator
@@ -57,7 +57,9 @@ def of_plans(path: Path) -> Iterator[LedgerEntry]:
 def of_moves(path: Path) -> Iterator[LedgerEntry]:
     """Jobs that were moved in the comparison with Flink's own placement, where held back."""
     for row in read_runs(path):
-        if row.get("predicted") and row.get("moved") and row["measure"] == "saturated":
+        is_predicted = row.get("predicted") and row.get("moved")
+        is_usable = row["measure"] == "saturated" and not row["disturbed"]
+        if is_predicted and is_usable and "superseded" not in row:
             yield _entry(row["job"], row["predicted"], row["rate"], True, path.stem)
 
 
