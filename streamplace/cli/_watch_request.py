@@ -63,17 +63,19 @@ class WatchRequest:
         Raises
         ------
         StreamplaceError
-            When it cannot be watched, fails, or is stopped or moved by others.
+            When it cannot be watched or moved, fails, or is stopped or moved by others.
         """
         from streamplace.engines.flink.watch.log import WatchLog
         from streamplace.engines.flink.watch.metrics import WatchMetrics, served
-        from streamplace.engines.flink.watch.starting import first_job, settled
+        from streamplace.engines.flink.watch.starting import check_movable, first_job, settled
         from streamplace.io.watch_store import WatchStore, usual_store
 
         guards, judge, command = self._guards(), self._judge(), self._command()
         with ExitStack() as stack:
             store = stack.enter_context(closing(WatchStore(usual_store())))
             job = first_job(rest, store, self.job)
+            if self.acts:
+                check_movable(rest, job)
             program, name = self._program(rest, job, given), str(rest.job(job)["name"])
             log = WatchLog.claimed(store, job, name, say)
             stack.callback(log.release)

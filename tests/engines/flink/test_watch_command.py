@@ -76,6 +76,20 @@ def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(
     assert read_records(usual_store(), 9) == [] or not read_records(usual_store(), 9)[0].rounds
 
 
+def test_a_watch_that_could_never_move_the_job_is_refused(run: Callable, flink: FakeFlink) -> None:
+    """The adaptive scheduler ignores placements; without --apply the job is looked at."""
+    running = job("shop", "RUNNING", {"map": "RUNNING"})
+    ended = job("shop", "CANCELED", {})
+    adaptive = {"schedulerType": "Adaptive"}
+    flink.answers[f"GET /jobs/{OLD}"] = running | adaptive
+    answer = run("flink", "watch", "--rest", flink.url, "--apply")
+    assert answer.status == 2
+    assert f"job {OLD} cannot be moved: the scheduler is Adaptive" in answer.err
+    assert "Without --apply, a watch says what would pay" in answer.err
+    flink.answers[f"GET /jobs/{OLD}"] = InTurn(*[running | adaptive] * 4, ended | adaptive)
+    assert run("flink", "watch", "--rest", flink.url).status == 0
+
+
 def test_a_job_is_known_by_its_ids_before_and_after_moves(flink: FakeFlink) -> None:
     """A job that has ended leads to the later one that was watched, another one to itself."""
     store, rest = WatchStore(usual_store()), Rest(flink.url)

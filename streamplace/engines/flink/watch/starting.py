@@ -1,7 +1,9 @@
 """Start of a watch: the job, and what an earlier watch of it has begun and not finished."""
 
-from streamplace.engines.flink.rest.client import ENDED, Rest
+from streamplace.engines.flink.pin.fitting import check_upload
+from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
 from streamplace.engines.flink.rest.jobs import only_job
+from streamplace.engines.flink.rest.scheduler import job_fault
 from streamplace.engines.flink.watch.acting import WatchMover
 from streamplace.engines.flink.watch.log import WatchLog, is_same_job
 from streamplace.engines.flink.watch.look import running_layout
@@ -33,6 +35,16 @@ def first_job(rest: Rest, store: WatchStore, given: str | None) -> str:
             return job
     known_ids = [job for job in store.jobs() if is_same_job(job, given)]
     return known_ids[-1] if known_ids and rest.state(given) in (None, *ENDED) else given
+
+
+def check_movable(rest: Rest, job: str) -> None:
+    """Raise FlinkError if a job can never be moved, so that a watch could only look."""
+    if fault := job_fault(rest, rest.job(job)):
+        raise FlinkError(
+            f"job {job} cannot be moved: {fault}. Without --apply, a watch says what would pay; "
+            "'streamplace flink advise' prints the request that changes the parallelism"
+        )
+    check_upload(rest)
 
 
 def settled(watch: Watch, mover: WatchMover | None, log: WatchLog, job: str) -> str:
