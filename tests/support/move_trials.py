@@ -86,7 +86,7 @@ class Trial:
         for name in ("told", "commands", "saved"):
             (self.folder / name).mkdir(parents=True)
         self.arguments = (RATE, self._uri("told"), str(self.folder / "commands"))
-        request = {
+        self.request = {
             "entryClass": "OnceJob",
             "programArgsList": [*self.arguments],
             "flinkConfiguration": {
@@ -95,7 +95,7 @@ class Trial:
             },
         }
         uploaded = self.rest.upload(self.jar)
-        self.job = self.rest.post(f"/jars/{uploaded}/run", request)["jobid"]
+        self.job = self.rest.post(f"/jars/{uploaded}/run", self.request)["jobid"]
         self.rest.remove_jar(uploaded)
         self.rest.wait_running(self.job, 120)
         self.tells_more()

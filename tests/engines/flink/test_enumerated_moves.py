@@ -135,11 +135,7 @@ def stop_it(trial: Trial) -> None:
 def start_copy(trial: Trial) -> None:
     """Start the job from the savepoint of the move, as Flink's own client does."""
     (saved,) = [*(trial.folder / "saved").glob("savepoint-*")]
-    request = {
-        "entryClass": "OnceJob",
-        "programArgsList": [*trial.arguments],
-        "savepointPath": saved.as_uri(),
-    }
+    request = trial.request | {"savepointPath": saved.as_uri()}
     uploaded = trial.rest.upload(trial.jar)
     job = trial.rest.post(f"/jars/{uploaded}/run", request)["jobid"]
     trial.rest.wait_running(job, 120)
