@@ -47,7 +47,8 @@ def map_on_ray(
     process is connected to a cluster already, that cluster is used.
     """
     with connected(on) as ray:
-        tasks = _RayTasks(ray, ray.put(Work(function, log_level())), lost or _refuse)
+        task = ray.remote(max_retries=TRIES, num_cpus=1)(_work)
+        tasks = _RayTasks(ray, task, ray.put(Work(function, log_level())), lost or _refuse)
         cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
         under_way: deque[tuple[list[T], Any]] = deque()
         for chunk in chunks(iter(items), cores):
@@ -60,17 +61,24 @@ def map_on_ray(
 
 @dataclass(frozen=True, slots=True)
 class _RayTasks(Generic[T, R]):
-    """Tasks of Ray that do the same work on chunks of items."""
+    """Tasks of Ray that do the same work on chunks of items.
+
+    Attributes
+    ----------
+    task
+        The remote function, which is sent to Ray's store once; if the store ends, Ray would wait
+        for it for a minute and then end this process.
+    """
 
     ray: Any
+    task: Any
     work: Any
     lost: Lost[T, R]
 
     def submit(self, chunk: list[T]) -> Any:
         """Start the task of a chunk; Ray repeats it a few times if its worker is lost."""
         _check_runs()
-        task = self.ray.remote(max_retries=TRIES, num_cpus=1)(_work)
-        return task.remote(self.work, chunk)
+        return self.task.remote(self.work, chunk)
 
     def results(self, chunk: list[T], under_way: Any) -> Iterator[R]:
         """Results of a chunk; if its workers die, each item is tried in a separate task."""
