@@ -85,8 +85,9 @@ def rest(cluster: LocalCluster) -> Iterator[Rest]:
             come_back(answer, cluster, device)
     cluster.wait()
     yield answer
-    for job in answer.get("/jobs")["jobs"]:
-        answer.cancel(job["id"])
+    for job in answer.live_jobs():
+        answer.cancel(job)
+    answer.wait_released()
 
 
 @pytest.fixture
