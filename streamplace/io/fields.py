@@ -7,7 +7,8 @@ first.
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -24,7 +25,8 @@ def check_json(content: bytes, document: Any, where: str, kind: Any) -> None:
     """Check a JSON text for unknown and repeated fields, against its validated document.
 
     Every field has a colon after its quote. If there are no more of those than validated fields,
-    no field was ignored, and the text is not parsed again.
+    no field was ignored, and the text is not parsed again. Fields that may be left out could stand
+    for others that were ignored.
     """
     read = _count(document)
     if content.count(b":") == read or sum(1 for _ in _COLON.finditer(content)) == read:
@@ -89,7 +91,7 @@ def _resolved(part: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _count(document: Any) -> int:
-    """Number of fields in all tables of a document."""
+    """Number of fields in all tables of a document; -1 if some of them may be left out."""
     count, left = 0, [document]
     while left:
         tables = [value for value in left if type(value) is dict]
@@ -97,6 +99,8 @@ def _count(document: Any) -> int:
         if len(tables) < len(left):
             others = [value for value in left if type(value) is not dict]
             lists = [value for value in others if isinstance(value, list)]
+            if any(map(_has_defaults, {type(value) for value in others})):
+                return -1
             tables += [dict(table) for value in others if (table := _table(value))]
         count += sum(map(len, tables))
         left = list(chain(*lists, *map(dict.values, tables)))
@@ -104,6 +108,15 @@ def _count(document: Any) -> int:
             break
         left = [value for value in left if type(value) not in _PLAIN]
     return count
+
+
+@cache
+def _has_defaults(kind: type) -> bool:
+    """Whether a dataclass has fields that may be left out."""
+    return is_dataclass(kind) and any(
+        field.default is not MISSING or field.default_factory is not MISSING
+        for field in fields(kind)
+    )
 
 
 def _table(document: Any) -> Mapping[str, Any] | None:

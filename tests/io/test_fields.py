@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import dataclass
 
 import pytest
 from fuzz.trial import refused_in_little
@@ -8,6 +9,7 @@ from streamplace.errors import FormatError
 from streamplace.io.clusters import parse_cluster
 from streamplace.io.dream import parse_dream
 from streamplace.io.graphs import parse_graph
+from streamplace.io.parsing import parse_as
 from streamplace.io.placements import parse_document
 
 MANY, LITTLE = 400_000, 2**28
@@ -56,6 +58,21 @@ def test_an_unknown_field_is_refused_with_its_place(text: str, message: str) -> 
     """In JSON."""
     with pytest.raises(FormatError, match=f"^here: {message}"):
         parse_graph(text.encode(), "here")
+
+
+@dataclass
+class Entry:
+    """A line of a file."""
+
+    name: str
+    size: int = 0
+
+
+def test_an_unknown_field_is_no_substitute_for_one_that_is_left_out() -> None:
+    """Although there are as many fields as expected."""
+    assert parse_as(Entry, b'{"name": "a"}', "here") == Entry("a")
+    with pytest.raises(FormatError, match=r"^here: Size is not a known field; did you mean 'size'"):
+        parse_as(Entry, b'{"name": "a", "Size": 1}', "here")
 
 
 def test_an_unknown_field_of_a_table_is_refused_with_its_place() -> None:
