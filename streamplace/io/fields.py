@@ -99,7 +99,7 @@ def _count(document: Any) -> int:
         if len(tables) < len(left):
             others = [value for value in left if type(value) is not dict]
             lists = [value for value in others if isinstance(value, list)]
-            if any(map(_has_defaults, {type(value) for value in others})):
+            if any(_has_defaults(kind) for kind in {type(value) for value in others}):
                 return -1
             tables += [dict(table) for value in others if (table := _table(value))]
         count += sum(map(len, tables))
