@@ -8,7 +8,6 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import MISSING, fields, is_dataclass
-from functools import cache
 from itertools import chain
 from typing import Any
 
@@ -99,7 +98,7 @@ def _count(document: Any) -> int:
         if len(tables) < len(left):
             others = [value for value in left if type(value) is not dict]
             lists = [value for value in others if isinstance(value, list)]
-            if any(_has_defaults(kind) for kind in {type(value) for value in others}):
+            if any(map(_has_defaults, {type(value) for value in others})):
                 return -1
             tables += [dict(table) for value in others if (table := _table(value))]
         count += sum(map(len, tables))
@@ -110,7 +109,6 @@ def _count(document: Any) -> int:
     return count
 
 
-@cache
 def _has_defaults(kind: type) -> bool:
     """Whether a dataclass has fields that may be left out."""
     return is_dataclass(kind) and any(
