@@ -35,7 +35,9 @@ PATIENCE_S = 5.0
 PULSE_S = 0.2
 """Seconds between checks that a Ray started here still runs."""
 TRIES = 3
-"""Number of times that Ray repeats a task whose worker or node died."""
+"""Tries of Ray for a task whose worker or node died, and of a client for a server."""
+NOT_SERVED = "Initialization failure from server"
+"""Ray's words where the server for a client does not start."""
 
 
 def map_on_ray(
@@ -164,13 +166,24 @@ def connected(on: str) -> Iterator[Any]:
             with _on_loopback():
                 ray.init("local", num_cpus=available_cores(), include_dashboard=False, **quiet)
         else:
-            ray.init(on, **quiet)
+            _join(ray, on, **quiet)
     except Exception as error:  # Ray raises bare exceptions if a start takes too long
         raise _missing(on, error) from None
     try:
         yield ray
     finally:
         ray.shutdown()
+
+
+def _join(ray: Any, on: str, **options: Any) -> None:
+    """Connect to a Ray that runs; a server that it starts for a client sometimes dies at once."""
+    for left in reversed(range(TRIES)):
+        try:
+            ray.init(on, **options)
+            return
+        except ConnectionError as error:
+            if not left or NOT_SERVED not in str(error):
+                raise
 
 
 @contextmanager
@@ -211,4 +224,6 @@ def _missing(on: str, error: Exception) -> SettingError:
 
 
 def _first_line(error: Exception) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+    """First line of a message, with the second one if it announces that."""
+    first, *others = str(error).strip().splitlines() or [type(error).__name__]
+    return f"{first} {others[0]}" if others and first.endswith(":") else first

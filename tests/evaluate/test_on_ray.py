@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from ipaddress import IPv4Address
@@ -202,6 +202,30 @@ def test_shards_made_on_ray_are_those_made_here(cluster: Any, tmp_path: Path) ->
 def lines_in(path: Path) -> int:
     """How many lines a file has by now."""
     return path.read_bytes().count(b"\n") if path.exists() else 0
+
+
+@pytest.mark.parametrize("failures", [2, 3])
+def test_a_client_whose_server_does_not_start_asks_again(
+    failures: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three times in all."""
+    asked: list[str] = []
+
+    def init(on: str, **_: Any) -> None:
+        asked.append(on)
+        if len(asked) <= failures:
+            raise ConnectionError("Initialization failure from server:\nServer startup failed.")
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+    with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as stack:
+        on = f"ray://127.0.0.1:{server.getsockname()[1]}"
+        if failures == 3:
+            told = f"no Ray cluster at '{on}': Initialization failure from server: Server startup"
+            stack.enter_context(pytest.raises(SettingError, match=told))
+        stack.enter_context(connected(on))
+    assert asked == [on] * 3
 
 
 @pytest.mark.slow
