@@ -52,6 +52,7 @@ from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.profile import JobProfile, profile
 from streamplace.engines.flink.measure.sampling import sample
 from streamplace.engines.flink.pin.apply import apply
+from streamplace.engines.flink.program.fixed import fixed_parallelism
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
@@ -94,9 +95,7 @@ class Bench:
         """Start a job, let it warm up without limits, and limit it; returns its id."""
         release(self.cluster)
         parallelism = {name: len(vector) for name, vector in vectors.items()}
-        arguments = JOBS[job].arguments(rate, parallelism)
-        settings = {"pipeline.max-parallelism": str(key_groups(job))}
-        program = Program(self.jar, JOBS[job].entry, arguments, settings=settings)
+        program = self.program(job, JOBS[job].arguments(rate, parallelism))
         started = apply(self.rest, self.flink, program, vectors, seconds=100)
         wait_compiled(self.cluster)
         limit(self.cluster, {name: cores.get(name, EIGHTH) for name in DEVICES})
@@ -138,6 +137,17 @@ class Bench:
         with self.output.open("a") as file:
             file.write(json.dumps(row) + "\n")
 
+    def program(self, job: str, arguments: list[str]) -> Program:
+        """Program of a job, whose operators get its key groups."""
+        settings = {"pipeline.max-parallelism": str(key_groups(job))}
+        return Program(self.jar, JOBS[job].entry, arguments, settings=settings)
+
+    def fixed(self, job: str) -> dict[str, int]:
+        """Subtasks of the operators whose parallelism a job's program sets itself."""
+        if JOBS[job].operators:  # its arguments set them all
+            return {}
+        return fixed_parallelism(self.rest, self.program(job, JOBS[job].arguments()))
+
     def operators(self, job: str) -> list[str]:
         """Names of a job's operators in Flink."""
         uploaded = self.rest.upload(self.jar)
@@ -150,15 +160,18 @@ class Bench:
 
 def profile_row(bench: Bench, job: str) -> dict[str, Any]:
     """Profile a job on one TaskManager, and on two what remote tuples cost."""
-    names = bench.operators(job)
-    alone = bench.profiled(job, {name: [DEVICES[0]] for name in names})
-    apart = bench.profiled(job, {name: [DEVICES[i % 2]] for i, name in enumerate(names)})
+    names, fixed = bench.operators(job), bench.fixed(job)
+    subtasks = {name: fixed.get(name, 1) for name in names}
+    alone = bench.profiled(job, {name: p * [DEVICES[0]] for name, p in subtasks.items()})
+    halves = {name: DEVICES[i % 2] for i, name in enumerate(names)}
+    apart = bench.profiled(job, {name: p * [halves[name]] for name, p in subtasks.items()})
     java, sending = apart.background(len(DEVICES))
     graph = alone.graph(MIPS)
     return {
         "kind": "profile",
         "job": job,
         "graph": graph_to_dict(graph),
+        "fixed": sorted({*fixed} & {*names}),
         "rates": rates_of({task.name: alone.activity[task.id] for task in alone.tasks}),
         "java": java,
         "per_tuple": sending.per_tuple if sending else 0.0,

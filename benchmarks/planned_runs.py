@@ -62,19 +62,22 @@ class JobFacts:
     Attributes
     ----------
     graph
-        The job on one TaskManager, every operator once.
+        The job on one TaskManager, every operator once but for those that are fixed.
     rates
         Of the operators in the profile.
     java
         Cores that Java takes of each TaskManager.
     sending
         CPU cost of remote tuples, in seconds of a whole core.
+    fixed
+        Operators whose parallelism the program sets itself; plans keep it.
     """
 
     graph: StreamGraph
     rates: Rates
     java: float
     sending: SendingCost
+    fixed: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, row: Row) -> "JobFacts":
@@ -86,7 +89,7 @@ class JobFacts:
         operators = replace(graph.operators, max_parallelism=groups)
         graph = replace(graph, operators=operators, streams=_of(graph, operators))
         sending = SendingCost(row["per_tuple"], row["per_byte"])
-        return cls(graph, row["rates"], row["java"], sending)
+        return cls(graph, row["rates"], row["java"], sending, tuple(row.get("fixed", ())))
 
     @property
     def cost(self) -> float:
@@ -214,6 +217,7 @@ def planned_pair(facts: JobFacts, level: float) -> dict[str, Any]:
         facts.graph,
         rate=rate,
         offers=catalogue,
+        keep_parallelism=facts.fixed,
         headroom=PLANNED_HEADROOM,
         confidence=CONFIDENCE,
         ledger=os.devnull,
@@ -241,6 +245,7 @@ def corrected_pair(facts: JobFacts, pair: Row, measured: float) -> dict[str, Any
         facts.dearer((1 + NOISE) / short).graph,
         rate=pair["rate"],
         offers=facts.catalogue(),
+        keep_parallelism=facts.fixed,
         headroom=PLANNED_HEADROOM,
         confidence=0,
         budget=SEARCH_SECONDS,
@@ -285,6 +290,7 @@ def _without_cheapest(
                 facts.graph,
                 rate=share * result.cheaper.rate,
                 offers=replace(catalogue, offers=offers),
+                keep_parallelism=facts.fixed,
                 budget=SEARCH_SECONDS,
             )
         except ProblemError:
@@ -329,14 +335,16 @@ def _deployment(carried: float, split: Expansion, placement: Placement) -> dict[
 
 def scattered(facts: JobFacts, rng: np.random.Generator) -> dict[str, Any]:
     """A random placement on eight TaskManagers, each with some subtasks, and its prediction."""
-    names = facts.graph.operators.name
-    p = 2 if len(names) > 6 else 3
+    operators = facts.graph.operators
+    names, p = operators.name, 2 if len(operators) > 6 else 3
+    kept = dict(zip(names, operators.parallelism.tolist(), strict=True))
+    subtasks = {v: kept[v] if v in facts.fixed else p for v in names}
     while True:
-        vectors = {v: sorted(str(d) for d in rng.choice(DEVICES, p)) for v in names}
+        vectors = {v: sorted(map(str, rng.choice(DEVICES, n))) for v, n in subtasks.items()}
         used = [device for vector in vectors.values() for device in vector]
         if len(set(used)) == len(DEVICES):
             break
-    split = expand(parallel(facts.graph, dict.fromkeys(names, p)))
+    split = expand(parallel(facts.graph, subtasks))
     assignment = {
         subtask: device
         for name, vector in vectors.items()

@@ -62,17 +62,20 @@ class LedgerEntry:
     confidence: float | None = None  # confidence of that interval
     by: str = ""  # command that measured it
     when: str = ""  # UTC time in ISO 8601 format; empty if unknown
+    drift: float | None = None  # part by which that interval was wider for a job that was not warm
 
     @property
     def score(self) -> float | None:
         """Logarithm of measured / predicted; None if the run does not determine it.
 
         A run without back-pressure may carry more than it was offered, so it counts only if its
-        rate is clearly above the prediction.
+        rate is clearly above the prediction. What was allowed for because the job was not warm is
+        no error, as intervals of such jobs are widened by it again.
         """
-        if self.is_limited or self.measured > (1 + NOISE) * self.predicted:
-            return math.log(self.measured / self.predicted)
-        return None
+        if not self.is_limited and self.measured <= (1 + NOISE) * self.predicted:
+            return None
+        error = math.log(self.measured / self.predicted)
+        return math.copysign(max(0.0, abs(error) - math.log1p(self.drift or 0.0)), error)
 
     @property
     def held(self) -> bool | None:
@@ -266,7 +269,7 @@ def _entry_of(line: bytes) -> LedgerEntry | str:
 def _is_valid(row: dict[str, Any]) -> bool:
     """Whether the values of an entry have their types and ranges."""
     texts = [row.get(name, "") for name in ("by", "when")]
-    numbers = [row.get(name) for name in ("low", "high", "confidence")]
+    numbers = [row.get(name) for name in ("low", "high", "confidence", "drift")]
     return (
         isinstance(row.get("job"), str)
         and all(map(_is_rate, (row.get("predicted"), row.get("measured"))))

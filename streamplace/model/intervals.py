@@ -1,10 +1,11 @@
 """Intervals of predicted rates: conformal quantiles of earlier prediction errors.
 
-Runs of one job have errors in common, so jobs rather than runs are exchangeable. The error of a run
-is log(measured / predicted). The score of a job is the quantile of its runs' errors at the
-confidence. Of n jobs, the score of rank ⌈(n + 1) · confidence⌉ bounds the score of a new job with
-at least this confidence, whatever the distribution (split conformal prediction). If n is too small
-for that, the largest score is the bound, and the jobs support a confidence of n / (n + 1).
+Runs of one job have errors in common, so jobs rather than runs are exchangeable. The score of a run
+is its error log(measured / predicted). Each of n jobs weighs 1 / (n + 1), and each of its runs an
+equal part of that. The least score up to which runs weigh as much as the confidence is not exceeded
+by a run of a new job with at least this probability, whatever the distribution: hierarchical
+conformal prediction (Lee, Barber and Willett, 2023). If n is too small for that, the largest score
+is the bound, and the jobs support a confidence of n / (n + 1).
 """
 
 from collections.abc import Mapping, Sequence
@@ -81,27 +82,25 @@ class Quantile(NamedTuple):
 
 
 def conformal_quantile(scores: Scores, confidence: float) -> Quantile:
-    """Return the score that a new job does not exceed with this confidence.
+    """Return the score that a run of a new job does not exceed with this confidence.
 
     Examples
     --------
     >>> nine = {str(i): [float(i)] for i in range(9)}
     >>> conformal_quantile(nine, 0.9), conformal_quantile(nine, 0.5)
     (Quantile(value=8.0, supported=0.9), Quantile(value=4.0, supported=0.5))
-    >>> conformal_quantile({"a": [1.0, 2.0], "b": [3.0]}, 0.9).value
-    3.0
+    >>> conformal_quantile({"a": [1.0, 2.0], "b": [3.0]}, 0.3).value
+    2.0
     """
-    jobs = sorted(_ranked(own, ceil(confidence * len(own) - ROUNDING)) for own in scores.values())
-    if not jobs:
+    if not scores:
         raise SettingError("there are no recorded runs, so nothing is known of errors")
-    rank = ceil((len(jobs) + 1) * confidence - ROUNDING)
-    if rank <= len(jobs):
-        return Quantile(jobs[rank - 1], confidence)
-    return Quantile(jobs[-1], len(jobs) / (len(jobs) + 1))
-
-
-def _ranked(values: Sequence[float], rank: int) -> float:
-    return float(np.sort(np.asarray(values, np.float64))[rank - 1])
+    runs = sorted((score, 1 / len(own)) for own in scores.values() for score in own)
+    jobs_below = np.cumsum([part for _, part in runs])
+    needed = (len(scores) + 1) * confidence
+    if needed > len(scores) + ROUNDING:
+        return Quantile(runs[-1][0], len(scores) / (len(scores) + 1))
+    at = int(np.searchsorted(jobs_below, needed - ROUNDING))
+    return Quantile(runs[min(at, len(runs) - 1)][0], confidence)
 
 
 def tracked_width(width: float, *, held: bool, confidence: float) -> float:

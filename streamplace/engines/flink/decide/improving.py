@@ -199,6 +199,7 @@ class JobImprover:
                 carries.high,
                 None if errors is None else errors.supported,
                 BY,
+                drift=_drift(proposal) or None,
             )
             note_run(self.ledger, entry, self.tell)
         return flow
@@ -209,7 +210,11 @@ class JobImprover:
         The interval for comparisons of layouts is used, and what may change of a cold job. Sources
         that keep up may send as much less as runs of one placement differ.
         """
-        drift = float(proposal.measured.graph.attributes.get(PROFILE_DRIFT, 0.0))
         chosen = proposal.decision.chosen
-        least = (chosen.carries.low - MEASURED * chosen.kept) / (1 + drift)
+        least = (chosen.carries.low - MEASURED * chosen.kept) / (1 + _drift(proposal))
         return flow.is_limited and flow.rate + flow.error < least
+
+
+def _drift(proposal: Proposal) -> float:
+    """Part by which the rates of a job may still change because it was not warm."""
+    return float(proposal.measured.graph.attributes.get(PROFILE_DRIFT, 0.0))
