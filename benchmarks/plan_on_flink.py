@@ -2,7 +2,7 @@
 
     python benchmarks/plan_on_flink.py -o docs
 
-Each of twelve jobs is profiled on one TaskManager and on two. `streamplace plan` then chooses
+Each of sixteen jobs is profiled on one TaskManager and on two. `streamplace plan` then chooses
 machines, parallelism and placement for four rates, with a confidence of 90 % by the recorded runs
 of other jobs. The job runs on TaskManagers of exactly these limits: with the plan, and with the
 best placement that is found without the plan's cheapest machine, all runs in random order. A plan
@@ -26,7 +26,7 @@ from typing import Any
 import click
 import numpy as np
 from against_cells import JOBS as COMPARED
-from flink_jobs import HEAVY, ROOT, SOURCES
+from flink_jobs import HEAVY, ROOT, SOURCES, FlinkJob
 from flink_jobs import JOBS as PROBED
 from limiting import limit, measured_devices, release, wait_compiled
 from planned_rates import rates_of, rates_together
@@ -59,8 +59,15 @@ from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import read_plan
 from streamplace.io.graphs import graph_to_dict
 
-JOBS = {**PROBED, **COMPARED}
-NAMES = tuple(COMPARED)
+UNSEEN = {
+    "click-analytics": FlinkJob("ClickAnalytics", 1_000_000),
+    "riot-stats": FlinkJob("RiotStats", 1_000_000),
+    "voip-stream": FlinkJob("VoipStream", 1_000_000),
+    "yahoo-streaming": FlinkJob("YahooStreaming", 1_000_000),
+}
+"""Four jobs drawn from those of datasets/applications that no parameter was chosen with."""
+JOBS = {**PROBED, **COMPARED, **UNSEEN}
+NAMES = (*COMPARED, *UNSEEN)
 SETTLE, SECONDS, PROFILE_SECONDS = 2.0, 6.0, 20.0
 PLACEMENTS = 3
 SEED = 20_280
