@@ -18,6 +18,7 @@ from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.errors import ProblemError
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.io.graphs import graph_from_dict
+from streamplace.model.buffers import is_of_messages
 from streamplace.model.expansion import Expansion, expand
 from streamplace.model.graph import PROFILE_WINDOWS
 from streamplace.model.placement import Placement
@@ -82,9 +83,9 @@ class JobFacts:
     @classmethod
     def of(cls, row: Row) -> "JobFacts":
         """Facts from a line of the file; every operator gets the key groups of the runs."""
-        graph = replace(
-            graph_from_dict(row["graph"]), name=row["job"], attributes={PROFILE_WINDOWS: 1}
-        )
+        graph = graph_from_dict(row["graph"])
+        messages = {key: value for key, value in graph.attributes.items() if is_of_messages(key)}
+        graph = replace(graph, name=row["job"], attributes={PROFILE_WINDOWS: 1, **messages})
         groups = np.full(graph.n_operators, key_groups(row["job"]), np.int32)
         operators = replace(graph.operators, max_parallelism=groups)
         graph = replace(graph, operators=operators, streams=_of(graph, operators))
