@@ -52,7 +52,7 @@ from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.profile import JobProfile, profile
 from streamplace.engines.flink.measure.sampling import sample
 from streamplace.engines.flink.pin.apply import apply
-from streamplace.engines.flink.program.fixed import fixed_parallelism
+from streamplace.engines.flink.program.fixed import fixed_nodes
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
@@ -149,28 +149,26 @@ class Bench:
         settings = {"pipeline.max-parallelism": str(key_groups(job))}
         return Program(self.jar, JOBS[job].entry, arguments, settings=settings)
 
-    def fixed(self, job: str) -> dict[str, int]:
-        """Subtasks of the operators whose parallelism a job's program sets itself."""
-        if JOBS[job].operators:  # its arguments set them all
-            return {}
-        return fixed_parallelism(self.rest, self.program(job, JOBS[job].arguments()))
-
-    def operators(self, job: str) -> list[str]:
-        """Names of a job's operators in Flink."""
+    def subtasks(self, job: str) -> tuple[dict[str, int], list[str]]:
+        """Least number of subtasks of each operator, and operators whose program sets it."""
         uploaded = self.rest.upload(self.jar)
         started = self.rest.run_jar(uploaded, JOBS[job].entry, JOBS[job].arguments())
         self.rest.wait_running(started)
         _, tasks, _ = read_plan(self.rest, started)
         self.rest.cancel(started)
-        return [task.name for task in tasks]
+        fixed: set[str] = set()
+        if not JOBS[job].operators:  # else its arguments set them all
+            program = self.program(job, JOBS[job].arguments())
+            fixed = {node["id"] for node in fixed_nodes(self.rest, program)}
+        numbers = {task.name: task.parallelism if task.id in fixed else 1 for task in tasks}
+        return numbers, [task.name for task in tasks if task.id in fixed]
 
 
 def profile_row(bench: Bench, job: str) -> dict[str, Any]:
     """Profile a job on one TaskManager, and on two what remote tuples cost."""
-    names, fixed = bench.operators(job), bench.fixed(job)
-    subtasks = {name: fixed.get(name, 1) for name in names}
+    subtasks, fixed = bench.subtasks(job)
     alone = bench.profiled(job, {name: p * [DEVICES[0]] for name, p in subtasks.items()})
-    halves = {name: DEVICES[i % 2] for i, name in enumerate(names)}
+    halves = {name: DEVICES[i % 2] for i, name in enumerate(subtasks)}
     apart = bench.profiled(job, {name: p * [halves[name]] for name, p in subtasks.items()})
     java, sending = apart.background(len(DEVICES))
     graph = alone.graph(MIPS)
@@ -178,7 +176,7 @@ def profile_row(bench: Bench, job: str) -> dict[str, Any]:
         "kind": "profile",
         "job": job,
         "graph": graph_to_dict(graph),
-        "fixed": sorted({*fixed} & {*names}),
+        "fixed": fixed,
         "rates": rates_of({task.name: alone.activity[task.id] for task in alone.tasks}),
         "java": java,
         "per_tuple": sending.per_tuple if sending else 0.0,

@@ -30,6 +30,16 @@ def fixed_parallelism(rest: Rest, program: Program) -> dict[str, int]:
     FlinkError
         When the program cannot be planned, or its two plans have different operators.
     """
+    nodes = fixed_nodes(rest, program)
+    return dict(zip(_names(nodes), (node.get("parallelism", 1) for node in nodes), strict=True))
+
+
+def fixed_nodes(rest: Rest, program: Program) -> list[PlanNode]:
+    """Nodes of a program's plan without chaining whose parallelism the program sets.
+
+    Operators are compared by their ids, because some names change with every plan: the SQL planner
+    numbers operators, and windows are named after addresses of functions.
+    """
     program.check()
     check_upload(rest)
     name = own_name(f"planned-{program.jar.name}")
@@ -40,7 +50,11 @@ def fixed_parallelism(rest: Rest, program: Program) -> dict[str, int]:
             "the program has other operators with another parallelism, so that which of them have "
             "a parallelism of their own cannot be told"
         )
-    return {name: number for name, number in low.items() if high[name] == number}
+    return [
+        node
+        for id_, node in low.items()
+        if node.get("parallelism", 1) == high[id_].get("parallelism", 1)
+    ]
 
 
 def fixed_tasks(rest: Rest, program: Program, tasks: Mapping[str, int]) -> frozenset[str]:
@@ -69,8 +83,8 @@ def fixed_tasks(rest: Rest, program: Program, tasks: Mapping[str, int]) -> froze
     return frozenset(found)
 
 
-def _planned(rest: Rest, jar: str, program: Program, parallelism: int) -> Mapping[str, int]:
-    """Operator → parallelism, as the JobManager plans a program."""
+def _planned(rest: Rest, jar: str, program: Program, parallelism: int) -> Mapping[str, PlanNode]:
+    """Operators by their ids, as the JobManager plans a program."""
     request: dict[str, Any] = {
         "entryClass": program.entry,
         "programArgsList": [*program.arguments],
@@ -79,17 +93,13 @@ def _planned(rest: Rest, jar: str, program: Program, parallelism: int) -> Mappin
     }
     answer = rest.post(f"/jars/{quote(jar, safe='')}/plan", request)
     nodes: list[PlanNode] = answer["plan"]["nodes"]
-    return {
-        name: node.get("parallelism", 1)
-        for node, names in zip(nodes, _names(nodes), strict=True)
-        for name in names
-    }
+    return {node["id"]: node for node in nodes}
 
 
-def _names(nodes: list[PlanNode]) -> list[tuple[str, ...]]:
-    """Names of the operators of each node, as placements call them."""
+def _names(nodes: list[PlanNode]) -> list[str]:
+    """Name of each operator, as placements call it."""
     vertices: list[Any] = [
         {"id": node["id"], "name": node.get("description", "").removesuffix("<br/>")}
         for node in nodes
     ]
-    return [operators.names for operators in operators_of(vertices, nodes)]
+    return [operators.names[0] for operators in operators_of(vertices, nodes)]
