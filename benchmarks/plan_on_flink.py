@@ -52,11 +52,12 @@ from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.profile import JobProfile, profile
 from streamplace.engines.flink.measure.sampling import sample
 from streamplace.engines.flink.pin.apply import apply
-from streamplace.engines.flink.program.fixed import fixed_nodes
+from streamplace.engines.flink.program.fixed import planned_twice
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import read_plan
+from streamplace.errors import ProblemError
 from streamplace.io.graphs import graph_to_dict
 
 UNSEEN = {
@@ -149,24 +150,29 @@ class Bench:
         settings = {"pipeline.max-parallelism": str(key_groups(job))}
         return Program(self.jar, JOBS[job].entry, arguments, settings=settings)
 
-    def subtasks(self, job: str) -> tuple[dict[str, int], list[str]]:
-        """Least number of subtasks of each operator, and operators whose program sets it."""
+    def program_facts(self, job: str) -> dict[str, Any]:
+        """Least number of subtasks of each operator, and what else the program says of them."""
         uploaded = self.rest.upload(self.jar)
         started = self.rest.run_jar(uploaded, JOBS[job].entry, JOBS[job].arguments())
         self.rest.wait_running(started)
         _, tasks, _ = read_plan(self.rest, started)
         self.rest.cancel(started)
-        fixed: set[str] = set()
-        if not JOBS[job].operators:  # else its arguments set them all
-            program = self.program(job, JOBS[job].arguments())
-            fixed = {node["id"] for node in fixed_nodes(self.rest, program)}
-        numbers = {task.name: task.parallelism if task.id in fixed else 1 for task in tasks}
-        return numbers, [task.name for task in tasks if task.id in fixed]
+        if JOBS[job].operators:  # its arguments set them all
+            return {"subtasks": {task.name: 1 for task in tasks}, "fixed": [], "loose": []}
+        planned = planned_twice(self.rest, self.program(job, JOBS[job].arguments()))
+        fixed = {node["id"] for node in planned.fixed}
+        name = {task.id: task.name for task in tasks}
+        return {
+            "subtasks": {t.name: t.parallelism if t.id in fixed else 1 for t in tasks},
+            "fixed": [task.name for task in tasks if task.id in fixed],
+            "loose": sorted([name[u], name[v]] for u, v in planned.loose),
+        }
 
 
 def profile_row(bench: Bench, job: str) -> dict[str, Any]:
     """Profile a job on one TaskManager, and on two what remote tuples cost."""
-    subtasks, fixed = bench.subtasks(job)
+    program = bench.program_facts(job)
+    subtasks = program.pop("subtasks")
     alone = bench.profiled(job, {name: p * [DEVICES[0]] for name, p in subtasks.items()})
     halves = {name: DEVICES[i % 2] for i, name in enumerate(subtasks)}
     apart = bench.profiled(job, {name: p * [halves[name]] for name, p in subtasks.items()})
@@ -176,7 +182,7 @@ def profile_row(bench: Bench, job: str) -> dict[str, Any]:
         "kind": "profile",
         "job": job,
         "graph": graph_to_dict(graph),
-        "fixed": fixed,
+        **program,
         "rates": rates_of({task.name: alone.activity[task.id] for task in alone.tasks}),
         "java": java,
         "per_tuple": sending.per_tuple if sending else 0.0,
@@ -196,7 +202,9 @@ def measure(bench: Bench, jobs: list[str], repeats: int) -> None:
     for repeat in range(repeats):
         for job, level, which in in_random_order(jobs, repeat):
             row = {"kind": "run", "job": job, "level": level, "repeat": repeat}
-            pair = pairs[job, level]
+            pair = pairs.get((job, level))
+            if pair is None:
+                continue
             if key_of(row | {"which": which}) not in done:
                 carry_out(bench, facts[job], row | {"which": which}, pair, pair[which])
             if which == "plan" and key_of(row | {"which": "corrected"}) not in done:
@@ -266,7 +274,11 @@ def prepared(bench: Bench, job: str, rows: list[dict[str, Any]]) -> tuple[JobFac
     pairs: list[Row] = [row for row in own if row["kind"] == "pair"]
     for level in LEVELS:
         if all(row["level"] != level for row in pairs):
-            row = {"kind": "pair", "job": job} | planned_pair(facts, level)
+            try:
+                row = {"kind": "pair", "job": job} | planned_pair(facts, level)
+            except ProblemError as error:
+                click.echo(f"{job} {level}: {error}", err=True)
+                continue
             bench.append(row)
             pairs.append(row)
             click.echo(

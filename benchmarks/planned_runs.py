@@ -88,7 +88,12 @@ class JobFacts:
         graph = replace(graph, name=row["job"], attributes={PROFILE_WINDOWS: 1, **messages})
         groups = np.full(graph.n_operators, key_groups(row["job"]), np.int32)
         operators = replace(graph.operators, max_parallelism=groups)
-        graph = replace(graph, operators=operators, streams=_of(graph, operators))
+        loose = {(source, target) for source, target in row.get("loose", ())}
+        kinds = [
+            "rebalance" if (s.source, s.target) in loose else s.partitioning for s in graph.streams
+        ]
+        streams = replace(graph.streams, operators=operators, partitioning=tuple(kinds))
+        graph = replace(graph, operators=operators, streams=streams)
         sending = SendingCost(row["per_tuple"], row["per_byte"])
         return cls(graph, row["rates"], row["java"], sending, tuple(row.get("fixed", ())))
 

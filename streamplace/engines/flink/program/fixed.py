@@ -1,7 +1,7 @@
 """Fixed parallelism: operators whose parallelism is set by the program, not by its submission."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from streamplace.engines.flink.pin.fitting import check_upload
@@ -30,12 +30,28 @@ def fixed_parallelism(rest: Rest, program: Program) -> dict[str, int]:
     FlinkError
         When the program cannot be planned, or its two plans have different operators.
     """
-    nodes = fixed_nodes(rest, program)
+    nodes = planned_twice(rest, program).fixed
     return dict(zip(_names(nodes), (node.get("parallelism", 1) for node in nodes), strict=True))
 
 
-def fixed_nodes(rest: Rest, program: Program) -> list[PlanNode]:
-    """Nodes of a program's plan without chaining whose parallelism the program sets.
+class PlannedProgram(NamedTuple):
+    """Differences between the plans of a program, without chaining, at two parallelisms.
+
+    Attributes
+    ----------
+    fixed
+        Nodes whose parallelism the program sets.
+    loose
+        Ids of both ends of the streams that Flink forwards only where both ends have equally many
+        subtasks.
+    """
+
+    fixed: list[PlanNode]
+    loose: set[tuple[str, str]]
+
+
+def planned_twice(rest: Rest, program: Program) -> PlannedProgram:
+    """Plan a program with two default parallelisms, and compare the plans.
 
     Operators are compared by their ids, because some names change with every plan: the SQL planner
     numbers operators, and windows are named after addresses of functions.
@@ -50,11 +66,22 @@ def fixed_nodes(rest: Rest, program: Program) -> list[PlanNode]:
             "the program has other operators with another parallelism, so that which of them have "
             "a parallelism of their own cannot be told"
         )
-    return [
+    fixed = [
         node
         for id_, node in low.items()
         if node.get("parallelism", 1) == high[id_].get("parallelism", 1)
     ]
+    return PlannedProgram(fixed, _forwarded(low) - _forwarded(high))
+
+
+def _forwarded(plan: Mapping[str, PlanNode]) -> set[tuple[str, str]]:
+    """Ids of both ends of the streams that a plan forwards."""
+    return {
+        (row["id"], target)
+        for target, node in plan.items()
+        for row in node.get("inputs", ())
+        if row.get("ship_strategy") == "FORWARD"
+    }
 
 
 def fixed_tasks(rest: Rest, program: Program, tasks: Mapping[str, int]) -> frozenset[str]:
