@@ -160,8 +160,7 @@ class Bench:
         if JOBS[job].operators:  # its arguments set them all
             return {"subtasks": {task.name: 1 for task in tasks}, "fixed": [], "loose": []}
         planned = planned_twice(self.rest, self.program(job, JOBS[job].arguments()))
-        fixed = {node["id"] for node in planned.fixed}
-        name = {task.id: task.name for task in tasks}
+        fixed, name = planned.fixed, {task.id: task.name for task in tasks}
         return {
             "subtasks": {t.name: t.parallelism if t.id in fixed else 1 for t in tasks},
             "fixed": [task.name for task in tasks if task.id in fixed],

@@ -9,15 +9,23 @@ import pytest
 from lazy_flink import Vertex, rates
 from shop_flink import CPU, OFFERS, ShopFlink, advised
 
+from streamplace.engines.flink.advise import advise as advising
+from streamplace.engines.flink.advise.advice import Advice
 from streamplace.engines.flink.advise.advise import AdviceSettings, advise
 from streamplace.engines.flink.cpu.stack_samples import StackCounts
 from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.engines.flink.program import fixed
+from streamplace.engines.flink.program.fixed import PlannedProgram
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.model import Cluster
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
+
+
+def program_plan(splitters: int) -> PlannedProgram:
+    """A program that sets the parallelism of 'split'."""
+    return PlannedProgram({"v1": "split"}, {"v1": splitters}, set())
 
 
 def test_advice_is_the_truth(shop: Callable[..., ShopFlink]) -> None:
@@ -87,6 +95,23 @@ def test_the_report_says_it_in_words(shop: Callable[..., ShopFlink]) -> None:
         "note: ipt of split: from the CPU of whole TaskManagers",
     ):
         assert words in text
+
+
+def test_costs_count_as_much_more_as_a_held_back_job_carries_less(
+    shop: Callable[..., ShopFlink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model says a fifth more than is measured; further off, something else limits the job."""
+
+    def planned_at(share: float, blocked: float = 1.0) -> Advice:
+        monkeypatch.setattr(advising, "_carried", lambda graph, _: share * graph.source_rate)
+        return advised(shop(blocked=blocked), "300")
+
+    usual, dearer = planned_at(1.0), planned_at(1.2)
+    assert dearer.plan.carries == pytest.approx(usual.plan.carries / 1.2, rel=0.01)
+    (note,) = (one for one in dearer.notes if one.startswith("the sources are held back"))
+    assert "at 83% of what the model says of the present layout, so all costs count 1.20" in note
+    for other in (planned_at(1.5), planned_at(1.2, blocked=0.0)):
+        assert other.plan.carries == pytest.approx(usual.plan.carries)
 
 
 def test_pending_records_that_grow_are_offered_too(shop: Callable[..., ShopFlink]) -> None:
@@ -229,7 +254,7 @@ def test_the_plan_keeps_what_the_program_fixes(
     shop: Callable[..., ShopFlink], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else it would take one subtask of each operator."""
-    monkeypatch.setattr(fixed, "fixed_parallelism", lambda *_: {"split": 2})
+    monkeypatch.setattr(fixed, "planned_twice", lambda *_: program_plan(2))
     settings = AdviceSettings(budget=Budget(None, 20_000), program=Program(Path("shop.jar")))
     advice = advise(shop().rest, "job", "2x", OFFERS, settings)
     assert advice.plan.parallelism == {"src": 1, "split": 2, "out": 1}
@@ -243,7 +268,7 @@ def test_commands_name_no_program_that_is_remembered(
     shop: Callable[..., ShopFlink], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was submitted by streamplace on this machine."""
-    monkeypatch.setattr(fixed, "fixed_parallelism", lambda *_: {"split": 2})
+    monkeypatch.setattr(fixed, "planned_twice", lambda *_: program_plan(2))
     program = Program(Path("shop.jar"))
     monkeypatch.setattr(
         "streamplace.engines.flink.advise.advise.known_program", lambda rest, job: program
@@ -269,7 +294,7 @@ def test_a_job_whose_program_is_not_known_is_planned_all_the_same(
 def test_another_program_than_the_jobs_is_refused(
     shop: Callable[..., ShopFlink], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fixed, "fixed_parallelism", lambda *_: {"split": 3})
+    monkeypatch.setattr(fixed, "planned_twice", lambda *_: program_plan(3))
     settings = AdviceSettings(budget=Budget(None, 20_000), program=Program(Path("other.jar")))
     with pytest.raises(FlinkError, match="give the jar and the arguments"):
         advise(shop().rest, "job", "2x", OFFERS, settings)

@@ -7,13 +7,23 @@ import pytest
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.program import fixed
-from streamplace.engines.flink.program.fixed import fixed_parallelism, fixed_tasks
+from streamplace.engines.flink.program.fixed import PlannedProgram, fixed_parts, planned_twice
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.plan import FlinkTask
 
 pytestmark = pytest.mark.xdist_group("flink")
-LOG_JOB = Path(__file__).parents[3] / "examples" / "flink" / "LogJob.java"
+ROOT = Path(__file__).parents[3]
+LOG_JOB = ROOT / "examples" / "flink" / "LogJob.java"
+JOBS = ROOT / "datasets" / "applications" / "jobs"
+NEEDED = ("Application", "Auctions", "NexmarkQ5")
+
+
+def fixed_parallelism(rest: Rest, program: Program) -> dict[str, int]:
+    """Operator → parallelism, where the program sets it."""
+    planned = planned_twice(rest, program)
+    return {planned.name[id_]: number for id_, number in planned.fixed.items()}
 
 
 def test_what_the_program_sets_is_told(rest: Rest, flink: Flink, tmp_path: Path) -> None:
@@ -44,13 +54,52 @@ def test_a_program_whose_classes_are_in_a_library_is_planned(
     assert found["numbers"] == 1
 
 
+def test_streams_of_a_fixed_operator_are_forwarded_only_for_its_parallelism(
+    rest: Rest, flink: Flink, tmp_path: Path
+) -> None:
+    """A window over all tuples has one subtask; names of its function change with every plan."""
+    jar = tmp_path / "q5.jar"
+    build_jar(flink, [JOBS / f"{name}.java" for name in NEEDED], jar)
+    planned = planned_twice(rest, Program(jar, "NexmarkQ5", ["200"]))
+    (window,) = planned.fixed
+    assert planned.name[window].startswith("TriggerWindow(TumblingProcessingTimeWindows(2000)")
+    ((source, target),) = planned.loose
+    assert (source, planned.name[target]) == (window, "join-max")
+
+
+def program_plan(**parts: int) -> PlannedProgram:
+    """Plan of operators of which some are fixed."""
+    names = ("src", "parse", "out", "Window(Count, Job$$Lambda)", "sink")
+    ids = {name: f"v{i}" for i, name in enumerate(names)}
+    fixed = {ids[name]: number for name, number in parts.items()}
+    loose = {(ids["Window(Count, Job$$Lambda)"], ids["sink"])}
+    return PlannedProgram({id_: name for name, id_ in ids.items()}, fixed, loose)
+
+
+def task(name: str, parallelism: int, *texts: str) -> FlinkTask:
+    """A task of a running job."""
+    return FlinkTask(name, name, name, parallelism, (name,), texts=texts)
+
+
 def test_a_chain_keeps_its_parallelism_for_one_of_its_operators(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """And a program that sets another parallelism than the job has is not its program."""
-    monkeypatch.setattr(fixed, "fixed_parallelism", lambda *_: {"parse": 4, "out": 1})
+    monkeypatch.setattr(fixed, "planned_twice", lambda *_: program_plan(parse=4, out=1))
     rest, program = Rest("http://flink:8081"), Program(Path("job.jar"))
-    tasks = {"src -> parse": 4, "detect": 2, "out": 1}
-    assert fixed_tasks(rest, program, tasks) == {"src -> parse", "out"}
+    tasks = [task("src -> parse", 4), task("detect", 2), task("out", 1)]
+    assert fixed_parts(rest, program, tasks).tasks == {"src -> parse", "out"}
     with pytest.raises(FlinkError, match=r"sets parallelism 4 for .*'parse', which runs with 3"):
-        fixed_tasks(rest, program, tasks | {"src -> parse": 3})
+        fixed_parts(rest, program, [task("src -> parse", 3)])
+
+
+def test_operators_are_recognised_by_texts_that_change_with_every_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Windows have the addresses of functions in their texts, and are named otherwise in jobs."""
+    window = {"Window(Count, Job$$Lambda)": 1}
+    monkeypatch.setattr(fixed, "planned_twice", lambda *_: program_plan(**window))
+    tasks = [task("sums", 1, "Window(Count, Job$$Lambda$23/0x7f@12ab)"), task("sink", 1)]
+    found = fixed_parts(Rest("http://flink:8081"), Program(Path("job.jar")), tasks)
+    assert found.tasks == {"sums"}
+    assert found.loose == {("sums", "sink")}

@@ -11,6 +11,7 @@ import numpy as np
 
 from streamplace.engines.flink.advise.advice import Advice, OperatorLoad
 from streamplace.engines.flink.advise.change_commands import FOLDER, change_commands
+from streamplace.engines.flink.advise.correcting import correction, note_on, scaled
 from streamplace.engines.flink.advise.current_machines import (
     CurrentMachines,
     current_machines,
@@ -44,7 +45,7 @@ from streamplace.engines.flink.measure.steady import (
 )
 from streamplace.engines.flink.measure.warm import PATIENCE_SECONDS, Warmth, warm_profile
 from streamplace.engines.flink.move.pause import expected_pause
-from streamplace.engines.flink.program.fixed import fixed_tasks
+from streamplace.engines.flink.program.fixed import fixed_parts
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submitted import known_program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
@@ -65,6 +66,7 @@ from streamplace.planning.planner import planned
 from streamplace.planning.result import PlanResult
 from streamplace.planning.settings import USUAL_BUDGET, PlanSettings
 
+REBALANCE = "rebalance"
 LEAST_SAVING = 0.02
 """Chaining is mentioned if it saves at least this part of the CPU."""
 CPU_WORDS = {
@@ -168,8 +170,10 @@ def advise(
     reading = _read(rest, job, settings)
     asked = asked_rate(rate, reading.sources)
     warning = check_trust(reading.graph, trusts=settings.trust_profile)
-    graph = reading.graph.at_rate(asked)
+    factor = correction(reading.sources, _carried(reading.graph, reading))
+    graph = scaled(reading.graph, factor).at_rate(asked)
     kept = _kept(rest, reading, settings.program)
+    graph = _with_loose_streams(graph, kept.loose)
     errors = errors_for(graph, settings.confidence, settings.ledger)
     current, plan = _planned(graph, reading, machines, kept.operators, settings, errors)
     carried = _carried(graph, reading)
@@ -195,7 +199,7 @@ def advise(
             kept.is_remembered,
         ),
         folder=settings.folder,
-        notes=(*_notes(rest, reading, machines), kept.note),
+        notes=(*_notes(rest, reading, machines), *note_on(factor), kept.note),
         warning=warning,
         unknowns=tuple(unknowns(plan, reading.seen, reading.cluster)),
     )
@@ -238,19 +242,22 @@ def _in_one_slot_sharing_group(graph: StreamGraph) -> StreamGraph:
 
 
 class _Kept(NamedTuple):
-    """Operators that keep their parallelism, with a note that says why."""
+    """Operators that keep their parallelism, with a note that says why.
+
+    Streams in ``loose`` are forwarded only while both ends have equally many subtasks.
+    """
 
     operators: frozenset[str]
     note: str
     is_remembered: bool = False
+    loose: frozenset[tuple[str, str]] = frozenset()
 
 
 def _kept(rest: Rest, reading: _Reading, given: Program | None) -> _Kept:
     """Operators whose parallelism is set by the program of a job."""
-    parallelism = {task.name: task.parallelism for task in reading.seen.tasks}
     try:
         program = given or known_program(rest, reading.job)
-        fixed = fixed_tasks(rest, program, parallelism)
+        fixed, loose = fixed_parts(rest, program, reading.seen.tasks)
     except (FlinkError, SettingError) as error:
         if given is not None:
             raise
@@ -261,7 +268,16 @@ def _kept(rest: Rest, reading: _Reading, given: Program | None) -> _Kept:
         )
     note = "the program of the job sets the parallelism of "
     note += f"{listed(sorted(fixed))}, so the plan keeps it" if fixed else "no operator"
-    return _Kept(fixed, note, is_remembered=given is None)
+    return _Kept(fixed, note, is_remembered=given is None, loose=loose)
+
+
+def _with_loose_streams(graph: StreamGraph, loose: frozenset[tuple[str, str]]) -> StreamGraph:
+    """Return the graph whose streams let both ends have different numbers of subtasks."""
+    kinds = tuple(
+        REBALANCE if (stream.source, stream.target) in loose else stream.partitioning
+        for stream in graph.streams
+    )
+    return replace(graph, streams=replace(graph.streams, partitioning=kinds))
 
 
 def _subtasks_by_manager(seen: JobProfile) -> Mapping[str, int]:

@@ -32,11 +32,14 @@ class Fused(NamedTuple):
         Number among its namesakes if the plan contains it; else 0.
     about
         Description by the SQL planner; empty for other operators.
+    text
+        Its text in the plan, if that is not its name.
     """
 
     shown: str
     number: int = 0
     about: str = ""
+    text: str = ""
 
 
 def fused_operators(task: str, description: str, expected: Iterable[str] = ()) -> list[Fused]:
@@ -63,10 +66,16 @@ def fused_operators(task: str, description: str, expected: Iterable[str] = ()) -
         names = unfused(task, expected)
     if not is_tree or len(names) != len(namesakes):
         return [Fused(name) for name in names]
-    planned = [_PLANNED.fullmatch(_NAMESAKE.sub("", text)) for _, text in nodes]
+    texts = [_NAMESAKE.sub("", text) for _, text in nodes]
+    planned = [_PLANNED.fullmatch(text) for text in texts]
     return [
-        Fused(name, int(number[1]) if number else 0, about[1] if about else "")
-        for name, number, about in zip(names, namesakes, planned, strict=True)
+        Fused(
+            name,
+            int(number[1]) if number else 0,
+            about[1] if about else "",
+            text if text != name else "",
+        )
+        for name, number, about, text in zip(names, namesakes, planned, texts, strict=True)
     ]
 
 

@@ -1,10 +1,13 @@
 """Fixed parallelism: operators whose parallelism is set by the program, not by its submission."""
 
-from collections.abc import Mapping
+import html
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from streamplace.engines.flink.pin.fitting import check_upload
+from streamplace.engines.flink.pin.names import FUSED
 from streamplace.engines.flink.program.chains import unfused
 from streamplace.engines.flink.program.identity import operators_of
 from streamplace.engines.flink.program.jars import jar_copy
@@ -12,26 +15,32 @@ from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.uploads import own_name, uploaded
 from streamplace.engines.flink.rest.answer_shapes import PlanNode
 from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.io.files import spot
 from streamplace.model.messages import quoted
 
 TRIED = (1, 2)
 """Default parallelisms that the job is planned with; maximum parallelisms above 1 allow both."""
+_CHANGING = re.compile(r"^\[\d{1,8}\]:|(?<=\$\$Lambda)[$/][\w$/]*|@[0-9a-f]{1,16}\b")
+"""Numbers of the SQL planner, names of functions without one, and addresses."""
+_END = "<br/>"
 CHAINING = "pipeline.operator-chaining.enabled"
 
 
-def fixed_parallelism(rest: Rest, program: Program) -> dict[str, int]:
-    """Operator → parallelism, for operators whose parallelism the program sets.
+class FixedParts(NamedTuple):
+    """Parts of a running job that its program fixes.
 
-    The JobManager plans the program with two default parallelisms, without chaining; nothing runs.
-
-    Raises
-    ------
-    FlinkError
-        When the program cannot be planned, or its two plans have different operators.
+    Attributes
+    ----------
+    tasks
+        Names of the tasks whose parallelism the program sets.
+    loose
+        Streams, as pairs of tasks, that Flink forwards only because both ends have equally many
+        subtasks.
     """
-    nodes = planned_twice(rest, program).fixed
-    return dict(zip(_names(nodes), (node.get("parallelism", 1) for node in nodes), strict=True))
+
+    tasks: frozenset[str] = frozenset()
+    loose: frozenset[tuple[str, str]] = frozenset()
 
 
 class PlannedProgram(NamedTuple):
@@ -39,22 +48,30 @@ class PlannedProgram(NamedTuple):
 
     Attributes
     ----------
+    name
+        Id of each operator → its name.
     fixed
-        Nodes whose parallelism the program sets.
+        Id of each operator whose parallelism the program sets → that parallelism.
     loose
         Ids of both ends of the streams that Flink forwards only where both ends have equally many
         subtasks.
     """
 
-    fixed: list[PlanNode]
+    name: Mapping[str, str]
+    fixed: Mapping[str, int]
     loose: set[tuple[str, str]]
 
 
 def planned_twice(rest: Rest, program: Program) -> PlannedProgram:
-    """Plan a program with two default parallelisms, and compare the plans.
+    """Plan a program with two default parallelisms, and compare the plans; nothing runs.
 
     Operators are compared by their ids, because some names change with every plan: the SQL planner
     numbers operators, and windows are named after addresses of functions.
+
+    Raises
+    ------
+    FlinkError
+        When the program cannot be planned, or its two plans have different operators.
     """
     program.check()
     check_upload(rest)
@@ -66,12 +83,52 @@ def planned_twice(rest: Rest, program: Program) -> PlannedProgram:
             "the program has other operators with another parallelism, so that which of them have "
             "a parallelism of their own cannot be told"
         )
-    fixed = [
-        node
-        for id_, node in low.items()
-        if node.get("parallelism", 1) == high[id_].get("parallelism", 1)
-    ]
-    return PlannedProgram(fixed, _forwarded(low) - _forwarded(high))
+    numbers = {id_: node.get("parallelism", 1) for id_, node in low.items()}
+    fixed = {id_: n for id_, n in numbers.items() if n == high[id_].get("parallelism", 1)}
+    names = dict(zip(low, _names([*low.values()]), strict=True))
+    return PlannedProgram(names, fixed, _forwarded(low) - _forwarded(high))
+
+
+def fixed_parts(rest: Rest, program: Program, tasks: Sequence[FlinkTask]) -> FixedParts:
+    """Find the parts of a running job that its program fixes; Flink may have chained its tasks.
+
+    Raises
+    ------
+    FlinkError
+        When the program cannot be planned, or sets another parallelism than the job has, and so is
+        not the job's program.
+    """
+    planned = planned_twice(rest, program)
+    free = {name for id_, name in planned.name.items() if id_ not in planned.fixed}
+    fixed = {planned.name[id_]: number for id_, number in planned.fixed.items()}
+    fixed = {name: number for name, number in fixed.items() if name not in free}
+    found, task_of = set[str](), dict[str, str]()
+    for task in tasks:
+        own = {task.name, *unfused(task.name, fixed), *map(lasting, task.texts)}
+        task_of |= dict.fromkeys(own, task.name)
+        for name in own & fixed.keys():
+            if fixed[name] != task.parallelism:
+                raise FlinkError(
+                    f"{spot(program.jar)} sets parallelism {fixed[name]} for operator "
+                    f"{quoted(name)}, which runs with {task.parallelism}; give the jar and the "
+                    "arguments that the job was submitted with"
+                )
+            found.add(task.name)
+    loose = {
+        (task_of[planned.name[u]], task_of[planned.name[v]])
+        for u, v in planned.loose
+        if {planned.name[u], planned.name[v]} <= task_of.keys()
+    }
+    return FixedParts(frozenset(found), frozenset(loose))
+
+
+def lasting(name: str) -> str:
+    """Name, or text, of an operator without what changes with every plan.
+
+    >>> lasting("[21]:Calc(select=[a])"), lasting("Window(Count, Job$$Lambda$17/0x7f35@e2475c39)")
+    ('Calc(select=[a])', 'Window(Count, Job$$Lambda)')
+    """
+    return _CHANGING.sub("", name)
 
 
 def _forwarded(plan: Mapping[str, PlanNode]) -> set[tuple[str, str]]:
@@ -82,32 +139,6 @@ def _forwarded(plan: Mapping[str, PlanNode]) -> set[tuple[str, str]]:
         for row in node.get("inputs", ())
         if row.get("ship_strategy") == "FORWARD"
     }
-
-
-def fixed_tasks(rest: Rest, program: Program, tasks: Mapping[str, int]) -> frozenset[str]:
-    """Tasks of a running job whose parallelism its program sets; Flink may have chained them.
-
-    Parameters
-    ----------
-    tasks
-        Name of each task, as in a profile, → its parallelism.
-
-    Raises
-    ------
-    FlinkError
-        When the program sets another parallelism than the job has, and so is not the job's program.
-    """
-    fixed, found = fixed_parallelism(rest, program), set[str]()
-    for task, parallelism in tasks.items():
-        for name in {task, *unfused(task, fixed)} & fixed.keys():
-            if fixed[name] != parallelism:
-                raise FlinkError(
-                    f"{spot(program.jar)} sets parallelism {fixed[name]} for operator "
-                    f"{quoted(name)}, which runs with {parallelism}; give the jar and the "
-                    "arguments that the job was submitted with"
-                )
-            found.add(task)
-    return frozenset(found)
 
 
 def _planned(rest: Rest, jar: str, program: Program, parallelism: int) -> Mapping[str, PlanNode]:
@@ -123,10 +154,11 @@ def _planned(rest: Rest, jar: str, program: Program, parallelism: int) -> Mappin
     return {node["id"]: node for node in nodes}
 
 
-def _names(nodes: list[PlanNode]) -> list[str]:
-    """Name of each operator, as placements call it."""
+def _names(nodes: Sequence[PlanNode]) -> list[str]:
+    """Name of each operator, as placements call it, without what changes with every plan."""
     vertices: list[Any] = [
-        {"id": node["id"], "name": node.get("description", "").removesuffix("<br/>")}
+        {"id": node["id"], "name": html.unescape(node.get("description", "")).removesuffix(_END)}
         for node in nodes
     ]
-    return [operators.names[0] for operators in operators_of(vertices, nodes)]
+    found = operators_of(vertices, nodes)
+    return [lasting(FUSED.join(operators.names)) for operators in found]

@@ -36,12 +36,15 @@ class TaskOperators(NamedTuple):
         Names with a number that may belong to another operator.
     about
         Description of each by the SQL planner, or an empty text.
+    texts
+        Texts of operators in the plan that are not their names.
     """
 
     shown: tuple[str, ...]
     names: tuple[str, ...]
     unsure: tuple[str, ...] = ()
     about: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
 
 
 class _Bearer(NamedTuple):
@@ -102,6 +105,7 @@ def _named(
             tuple(own),
             tuple(doubtful),
             tuple(one.about for one in operators),
+            tuple(one.text for one in operators if one.text),
         )
         for operators, own, doubtful in zip(fused, names, unsure, strict=True)
     ]

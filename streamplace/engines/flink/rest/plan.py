@@ -34,6 +34,8 @@ class FlinkTask:
         Names of its operators that may belong to other operators with the same name.
     about
         Description of its operators by the SQL planner; empty if there is none.
+    texts
+        Texts of its operators in the plan that are not their names, such as those of windows.
     max_parallelism
         Key groups, that is, its maximum number of subtasks; 0 if Flink does not report it.
     slot_sharing_group
@@ -52,6 +54,7 @@ class FlinkTask:
     max_parallelism: int = 0
     slot_sharing_group: str = ""
     has_ended: bool = False
+    texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +138,7 @@ def _tasks(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[Fli
             min(MOST_KEY_GROUPS, max(0, row.get("maxParallelism", 0))),
             group,
             row["status"] == FINISHED,
+            operators.texts,
         )
         for row, operators, group in zip(
             vertices, operators_of(vertices, nodes), groups, strict=True
