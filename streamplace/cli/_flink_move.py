@@ -30,7 +30,9 @@ from streamplace.model.messages import counted
 from streamplace.model.report import duration
 
 if TYPE_CHECKING:
+    from streamplace.drawing.named_placements import NamedPlacements
     from streamplace.engines.flink.decide.improving import JobImprover
+    from streamplace.engines.flink.decide.proposal import Proposal
     from streamplace.engines.flink.move.left_savepoints import LeftSavepoint
     from streamplace.engines.flink.move.leftovers import LeftLock
     from streamplace.engines.flink.move.move import MovePlan
@@ -128,7 +130,7 @@ SAVEPOINTS = click.option(
 )
 @click.option("--resume", is_flag=True, help="Finish an interrupted move.")
 @click.option("--dry-run", is_flag=True, help="Print what would be moved, and move nothing.")
-@writes("Report to write: what moves, and the measured job if it is placed anew (.html).")
+@writes("Report to write: what moves, and without --placement the measured job (.html).")
 @asks
 @HOME
 @AS_JSON
@@ -177,8 +179,11 @@ def move_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
         return
     plan = move.plan(running, read_vectors(request.placement))
     _tell(plan)
-    _save_report(PlannedMoves(plan.moved), request.output)
+    if request.output is not None:
+        _save_report(PlannedMoves(plan.moved), request.output)
     moved = move.run(plan) if plan.is_needed and not request.dry_run else None
+    if moved is not None:
+        request.follow(move, moved)
     _show(moved, running, plan.moved, request.as_json)
 
 
@@ -199,7 +204,8 @@ def _improve(improver: "JobImprover", job: str, request: MoveRequest) -> None:
         proposal = improver.planned(proposal)
     plan = proposal.plan if proposal.moves else None
     operators = {} if plan is None else plan.moved
-    _save_report(PlannedMoves(operators), request.output)
+    if request.output is not None:
+        _save_report(PlannedMoves(operators, _layouts(proposal)), request.output)
     if plan is not None:
         _tell(plan)
     moved = None
@@ -210,10 +216,27 @@ def _improve(improver: "JobImprover", job: str, request: MoveRequest) -> None:
     _show(moved, job, operators, request.as_json, proposal.to_json())
 
 
-def _save_report(moves: "PlannedMoves", output: Path | None) -> None:
-    if output is not None:
-        moves.report().save(output)
-        say(f"report → {output}")
+def _layouts(proposal: "Proposal") -> "NamedPlacements":
+    """The measured job as it runs, and as it should run."""
+    from streamplace.drawing.named_placements import NamedPlacements
+    from streamplace.engines.flink.decide.capacity import placed
+    from streamplace.model.placement import Placement
+    from streamplace.objectives.registry import named_objective
+
+    measured, decision = proposal.measured, proposal.decision
+    now, found = (
+        placed(measured.graph, measured.cluster, dict(one.layout), measured.shares)
+        for one in (decision.present, decision.chosen)
+    )
+    names = now.problem.graph.operators.name, measured.cluster.devices.name
+    layouts = {decision.chosen.name: found, decision.present.name: now}
+    drawn = ((name, Placement(*names, one.placement)) for name, one in layouts.items())
+    return NamedPlacements(now.problem, tuple(drawn), named_objective("throughput"))
+
+
+def _save_report(moves: "PlannedMoves", output: Path) -> None:
+    moves.report().save(output)
+    say(f"report → {output}")
 
 
 def _tell(plan: "MovePlan") -> None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.decide.improving import JobImprover
     from streamplace.engines.flink.engine import FlinkEngine
     from streamplace.engines.flink.move.move import FlinkMove
+    from streamplace.engines.flink.move.outcomes import FlinkMoved
     from streamplace.engines.flink.program.program import Program
     from streamplace.engines.flink.rest.client import Rest
 
@@ -58,6 +59,11 @@ class MoveRequest:
             option = "--probe" if self.probe else "--rate"
             raise SettingError(
                 f"{option} is for a job that is placed anew; drop --placement or {option}"
+            )
+        if self.placement is not None and (self.confidence is not None or self.trust_profile):
+            option = "--trust-profile" if self.confidence is None else "--confidence"
+            raise SettingError(
+                f"{option} is for a job that is measured; drop --placement or {option}"
             )
         if self.nic and (self.placement is not None or self.cluster_file is not None):
             option = "--placement" if self.placement is not None else "--cluster"
@@ -129,3 +135,14 @@ class MoveRequest:
             self.confidence,
             self.ledger or usual_ledger(),
         )
+
+    def follow(self, move: "FlinkMove", moved: "FlinkMoved") -> None:
+        """Compare what a moved job emits with what its placement was predicted to carry."""
+        from streamplace.engines.flink.move.comparing import compare
+        from streamplace.io.ledger import usual_ledger
+        from streamplace.io.placements import read_prediction
+
+        assert self.placement is not None
+        predicted = read_prediction(self.placement)
+        if predicted is not None:
+            compare(move.rest, moved.job, predicted, self.ledger or usual_ledger(), say)

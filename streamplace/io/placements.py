@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic_core import from_json
 
@@ -12,6 +12,7 @@ from streamplace.errors import FormatError, PlacementError
 from streamplace.io.files import located, read_bytes, read_lines, spot, write_text
 from streamplace.io.parsing import parse_json, parse_tables
 from streamplace.model.expansion import named_problem
+from streamplace.model.intervals import RateInterval
 from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -61,6 +62,29 @@ def read_placed(path: Path, problem: Problem) -> tuple[Problem, Placement]:
 def read_present(path: Path) -> Placement:
     """Present placement of a graph, with the operators and devices that the file names."""
     return parse_given(read_bytes(path, LARGEST_PLACEMENT), spot(path))
+
+
+class Prediction(NamedTuple):
+    """What a placement of a measured graph was predicted to carry."""
+
+    graph: str
+    carries: RateInterval
+    confidence: float
+
+
+def read_prediction(path: Path) -> Prediction | None:
+    """Prediction in a placement file; None if its graph was not measured."""
+    document = parse_document(read_bytes(path, LARGEST_PLACEMENT), spot(path))
+    carries = document.get("carries")
+    if carries is None:
+        return None
+    ends = RateInterval(carries["low"], carries["value"], carries["high"])
+    return Prediction(document.get("graph", ""), ends, carries["confidence"])
+
+
+def prediction_facts(carries: RateInterval | None, confidence: float) -> dict[str, Any]:
+    """Fields of a document for what the placement carries; empty if that is not known."""
+    return {} if carries is None else {"carries": carries._asdict() | {"confidence": confidence}}
 
 
 def parse_placement(content: bytes, where: str, problem: Problem) -> Placement:

@@ -136,6 +136,16 @@ class ElementJson(TypedDict):
 
 
 @with_config(STRICT)
+class CarriesJson(TypedDict):
+    """A predicted rate with its interval."""
+
+    low: Amount
+    value: Amount
+    high: Amount
+    confidence: Annotated[Amount, doc("probability with which the rate is in the interval")]
+
+
+@with_config(STRICT)
 class PlacementJson(TypedDict):
     """A placement: the device of every operator.
 
@@ -151,6 +161,9 @@ class PlacementJson(TypedDict):
     value: NotRequired[Annotated[Finite, doc("value that it reaches by that objective")]]
     relative_throughput: NotRequired[
         Annotated[Amount, doc("relative throughput that it reaches, 0 to 1")]
+    ]
+    carries: NotRequired[
+        Annotated[CarriesJson, doc("tuples/s that it carries, if the graph was measured")]
     ]
     bound: NotRequired[Annotated[Finite, doc("bound that no placement exceeds")]]
     answers: NotRequired[Annotated[str, doc("digest of the graph and the options, in data sets")]]

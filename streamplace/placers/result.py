@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from streamplace.errors import SettingError
-from streamplace.io.placements import order_facts, write_placement
+from streamplace.io.placements import order_facts, prediction_facts, write_placement
 from streamplace.model.display import PICTURES, Pictured
 from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.placement import Placement
@@ -89,13 +89,25 @@ class Result(Pictured):
 
         Sources emit at most the offered rate, so both ends may be equal.
         """
+        carries = self.capacity
+        if carries is None:
+            return None
+        facts = self.explain().headline()
+        share = facts["relative_throughput"]
+        return carries.up_to(facts["throughput"] / share if share else 0.0)
+
+    @property
+    def capacity(self) -> RateInterval | None:
+        """Interval of the tuples/s that the placement carries, however few are offered.
+
+        None for graphs that were not measured.
+        """
         facts = self.explain().headline() if self.errors is not None else {}
         if self.errors is None or "throughput" not in facts or "bottleneck" not in facts:
             return None
         share, load = facts["relative_throughput"], facts["bottleneck"]["load"]
-        offered = facts["throughput"] / share if share else 0.0
-        carries = facts["throughput"] if share < 1 or load <= 0 else offered / load
-        return self.errors.interval(carries).up_to(offered)
+        emits = facts["throughput"]
+        return self.errors.interval(emits if share < 1 or load <= 0 else emits / share / load)
 
     @property
     def gap(self) -> float | None:
@@ -191,6 +203,7 @@ class Result(Pictured):
             "objective": self.objective,
             "value": self.value,
             **({} if share is None else {"relative_throughput": share}),
+            **prediction_facts(self.capacity, self.errors.supported if self.errors else 0.0),
         }
 
     def plot(self) -> PlacementDrawing:

@@ -13,6 +13,7 @@ from streamplace.io.clusters import cluster_text
 from streamplace.io.fields import plain
 from streamplace.io.files import make_folder, write_texts
 from streamplace.io.graphs import graph_to_dict
+from streamplace.io.placements import prediction_facts
 from streamplace.model.cluster import Cluster
 from streamplace.model.display import Pictured
 from streamplace.model.graph import StreamGraph
@@ -243,6 +244,7 @@ class PlanResult(Pictured):
         placement = {
             "graph": self.graph.name,
             "parallelism": parallel,
+            **prediction_facts(self.interval, self.errors.supported if self.errors else 0.0),
             "assignment": self.placement.as_dict(),
         }
         texts = (

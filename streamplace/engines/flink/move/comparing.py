@@ -1,0 +1,42 @@
+"""Comparison of what a placement was predicted to carry with what the moved job emits."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from streamplace.engines.flink.move.settling import source_flow
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.io.ledger import LedgerEntry, note_run
+from streamplace.io.placements import Prediction
+from streamplace.model.units import digits
+
+BY = "flink move --placement"
+
+
+def compare(
+    rest: Rest, job: str, predicted: Prediction, ledger: Path, tell: Callable[[str], None]
+) -> None:
+    """Measure a moved job, and report and record its rate with what was predicted.
+
+    A job that is held back below the lower end of the prediction is told to be planned again.
+    """
+    flow = source_flow(rest, job)
+    if flow is None or flow.rate <= 0:
+        return
+    carries = predicted.carries
+    tell(f"there: {digits(flow.rate)} tuples/s (measured); the placement should carry {carries}")
+    entry = LedgerEntry(
+        predicted.graph,
+        carries.value,
+        flow.rate,
+        flow.is_limited,
+        carries.low,
+        carries.high,
+        predicted.confidence,
+        BY,
+    )
+    note_run(ledger, entry, tell)
+    if flow.is_limited and flow.rate + flow.error < carries.low:
+        tell(
+            "its sources are held back at less than was predicted; 'streamplace flink advise' "
+            "measures it there, scales its costs by that, and plans it again"
+        )

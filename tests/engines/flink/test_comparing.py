@@ -1,0 +1,92 @@
+"""What a placement should carry is compared with what the job emits that was moved there."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from planning_cases import pipeline
+
+import streamplace
+from streamplace.engines.flink.move import comparing
+from streamplace.engines.flink.move.settling import SourceFlow
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.io.graphs import write_graph
+from streamplace.io.ledger import read_ledger
+from streamplace.io.placements import Prediction, read_prediction
+from streamplace.model.graph import PROFILE_WINDOWS
+from streamplace.model.intervals import RateInterval
+from streamplace.planning.offers import Catalogue, Offer
+
+MEASURED = replace(pipeline(), attributes={PROFILE_WINDOWS: 4})
+SHOULD = Prediction("shop", RateInterval(80.0, 100.0, 125.0), 0.9)
+
+
+def compared(
+    monkeypatch: pytest.MonkeyPatch, folder: Path, flow: SourceFlow | None
+) -> tuple[list[str], Path]:
+    """What is told of a job that emits so much, and the ledger."""
+    told: list[str] = []
+    monkeypatch.setattr(comparing, "source_flow", lambda *_: flow)
+    ledger = folder / "ledger.jsonl"
+    comparing.compare(Rest("http://flink:8081"), "job", SHOULD, ledger, told.append)
+    return told, ledger
+
+
+def test_a_moved_job_is_compared_with_its_plan_and_written_to_the_ledger(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    told, ledger = compared(monkeypatch, tmp_path, SourceFlow(90.0, is_limited=True))
+    assert told == [
+        "there: 90 tuples/s (measured); the placement should carry 100 tuples/s (80 to 125)"
+    ]
+    (entry,) = read_ledger(ledger).entries
+    assert (entry.job, entry.predicted, entry.measured, entry.held) == ("shop", 100.0, 90.0, True)
+    assert entry.by == "flink move --placement"
+
+
+@pytest.mark.parametrize(
+    ("flow", "falls_short"),
+    [
+        (SourceFlow(70.0, is_limited=True), True),
+        (SourceFlow(70.0, error=11.0, is_limited=True), False),
+        (SourceFlow(70.0), False),
+    ],
+)
+def test_a_plan_that_falls_short_is_to_be_made_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, flow: SourceFlow, falls_short: bool
+) -> None:
+    """Not where the sources offer no more, or the rate is not known well enough."""
+    told, _ = compared(monkeypatch, tmp_path, flow)
+    assert any("'streamplace flink advise'" in line for line in told) == falls_short
+
+
+def test_a_job_whose_rate_is_not_known_is_not_noted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert compared(monkeypatch, tmp_path, None)[0] == []
+    assert not read_ledger(tmp_path / "ledger.jsonl").entries
+
+
+def test_placements_of_measured_graphs_say_what_they_carry(run: Callable, tmp_path: Path) -> None:
+    """Those of `place` and of `plan`; a drawn graph has no prediction."""
+    write_graph(MEASURED, tmp_path / "measured.json")
+    write_graph(pipeline(), tmp_path / "drawn.json")
+    cluster = ("--devices", "2", "--mips", "1000")
+    for name in ("measured", "drawn"):
+        assert run("place", f"{name}.json", *cluster, "-o", f"{name}-placed.json").status == 0
+    assert read_prediction(tmp_path / "drawn-placed.json") is None
+    found = read_prediction(tmp_path / "measured-placed.json")
+    assert found is not None
+    assert found.graph == MEASURED.name
+    assert found.carries.low < found.carries.value < found.carries.high
+    offers = Catalogue.of([Offer("small", 0.1, mips=4.0, cores=2)])
+    plan = streamplace.plan(MEASURED, rate=500.0, offers=offers)
+    plan.write(tmp_path / "plan")
+    planned = read_prediction(tmp_path / "plan" / "placement.json")
+    assert planned is not None
+    assert planned.carries == pytest.approx(plan.interval)
+    document = json.loads((tmp_path / "measured-placed.json").read_text())
+    assert run("simulate", "measured.json", "measured-placed.json", *cluster).status == 0
+    assert 0.5 < document["carries"]["confidence"] < 1
