@@ -210,8 +210,7 @@ def history_(
     recorded = read_ledger(ledger or usual_ledger())
     if recorded.skipped:
         say(f"warning: {recorded.skipped}")
-    entries = [entry for entry in recorded.entries if job in (None, entry.job)]
-    history = PredictionHistory(entries, confidence)
+    history = PredictionHistory(recorded.entries, confidence, job)
     try:
         records = read_records(usual_store(), KEPT)
     except StoreError as error:

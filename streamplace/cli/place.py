@@ -165,6 +165,10 @@ def command(
             raise SettingError(
                 "--from is for a single graph; drop it, or place the graphs one by one"
             )
+        alone = {"confidence": confidence, "ledger": ledger, "trust-profile": trust_profile or None}
+        for name, value in alone.items():
+            if value is not None:
+                raise SettingError(f"--{name} is for a single graph; drop it")
         data = _options.data_set(graph, split, limit, cluster, constraints_file)
         total = _counted(graph, data)
         if dry_run:

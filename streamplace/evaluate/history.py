@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from streamplace.io.ledger import LedgerEntry, known_errors
 from streamplace.io.watch_store import WatchDecision, WatchRecord
 from streamplace.model.display import Displayed, Pictured
-from streamplace.model.intervals import USUAL_CONFIDENCE
-from streamplace.model.messages import counted
+from streamplace.model.intervals import USUAL_CONFIDENCE, PredictionErrors
+from streamplace.model.messages import counted, quoted
 from streamplace.model.report import Heading, Part, Report, Sheet, percent
 from streamplace.model.units import digits
 
@@ -39,15 +39,28 @@ class PredictionHistory(Displayed):
         Runs of a ledger.
     confidence
         Confidence of the next predictions' intervals.
+    job
+        Name of the only job that is shown, and whose next interval is told; None for all.
     """
 
     entries: Sequence[LedgerEntry]
     confidence: float = USUAL_CONFIDENCE
+    job: str | None = None
+
+    @property
+    def runs(self) -> list[LedgerEntry]:
+        """Runs that are shown."""
+        return [entry for entry in self.entries if self.job in (None, entry.job)]
+
+    @property
+    def errors(self) -> PredictionErrors:
+        """Errors of the next predictions, which are learned from the runs of all jobs."""
+        return known_errors(self.job or "", self.entries, self.confidence)
 
     @property
     def judged(self) -> list[LedgerEntry]:
         """Runs for which it is known whether their interval held."""
-        return [entry for entry in self.entries if entry.held is not None]
+        return [entry for entry in self.runs if entry.held is not None]
 
     @property
     def coverage(self) -> float | None:
@@ -57,9 +70,10 @@ class PredictionHistory(Displayed):
 
     def report(self) -> Report:
         """Table of the runs, and the coverage of their intervals."""
-        if not self.entries:
+        runs = self.runs
+        if not runs:
             return Report(("No run has been recorded yet.",))
-        rows = tuple(map(_row, self.entries))
+        rows = tuple(map(_row, runs))
         head = ("job", "when", "predicted", "interval", "measured", "of predicted", "held")
         parts: list[Part] = [Sheet(head, rows, names=0), *self._sentences()]
         return Report(tuple(parts))
@@ -67,10 +81,10 @@ class PredictionHistory(Displayed):
     def to_json(self) -> dict[str, Any]:
         """Return the runs and their coverage as a JSON document."""
         return {
-            "runs": [asdict(entry) | {"held": entry.held} for entry in self.entries],
+            "runs": [asdict(entry) | {"held": entry.held} for entry in self.runs],
             "judged": len(self.judged),
             "coverage": self.coverage,
-            "errors": known_errors("", self.entries, self.confidence).to_json(),
+            "errors": self.errors.to_json(),
         }
 
     def _sentences(self) -> Iterable[str]:
@@ -80,9 +94,9 @@ class PredictionHistory(Displayed):
             aims = [entry.confidence for entry in judged if entry.confidence is not None]
             aim = f", which were told with {percent(median(aims))} in the median" if aims else ""
             yield f"{held} of {counted(len(judged), 'interval')} held{aim}."
-        errors = known_errors("", self.entries, self.confidence)
+        errors, whose = self.errors, "a new job" if self.job is None else quoted(self.job)
         yield (
-            f"Rates of a new job are {errors.low:.2f} to {errors.high:.2f} of what is predicted, "
+            f"Rates of {whose} are {errors.low:.2f} to {errors.high:.2f} of what is predicted, "
             f"and at least {errors.least:.2f}, with {errors.words}."
         )
 

@@ -21,7 +21,7 @@ from streamplace.io.appending import append_lines, open_to_append, unwritable
 from streamplace.io.caches import user_state
 from streamplace.io.files import is_file, make_folder, read_lines, spot
 from streamplace.io.locks import wait_for_lock
-from streamplace.model.graph import PROFILE_DRIFT, PROFILE_WINDOWS, StreamGraph
+from streamplace.model.graph import PROFILE_WINDOWS, StreamGraph
 from streamplace.model.intervals import (
     USUAL_CONFIDENCE,
     PredictionErrors,
@@ -31,6 +31,7 @@ from streamplace.model.intervals import (
     least_jobs,
 )
 from streamplace.model.messages import counted, quoted
+from streamplace.model.trust import profile_drift
 
 LOG = logging.getLogger(__name__)
 
@@ -63,6 +64,7 @@ class LedgerEntry:
     by: str = ""  # command that measured it
     when: str = ""  # UTC time in ISO 8601 format; empty if unknown
     drift: float | None = None  # part by which that interval was wider for a job that was not warm
+    kept: float | None = None  # tuples/s of sources that the layout does not limit
 
     @property
     def score(self) -> float | None:
@@ -70,11 +72,15 @@ class LedgerEntry:
 
         A run without back-pressure may carry more than it was offered, so it counts only if its
         rate is clearly above the prediction. What was allowed for because the job was not warm is
-        no error, as intervals of such jobs are widened by it again.
+        no error, as intervals of such jobs are widened by it again. Nor are rates that the layout
+        does not limit.
         """
         if not self.is_limited and self.measured <= (1 + NOISE) * self.predicted:
             return None
-        error = math.log(self.measured / self.predicted)
+        known = self.kept or 0.0
+        if known >= min(self.measured, self.predicted):
+            known = 0.0
+        error = math.log((self.measured - known) / (self.predicted - known))
         return math.copysign(max(0.0, abs(error) - math.log1p(self.drift or 0.0)), error)
 
     @property
@@ -239,7 +245,7 @@ def errors_for(
     if own.skipped:
         LOG.warning("%s", own.skipped)
     errors = known_errors(graph.name, own.entries, confidence or USUAL_CONFIDENCE)
-    return errors.widened(float(graph.attributes.get(PROFILE_DRIFT, 0.0)))
+    return errors.widened(profile_drift(graph))
 
 
 def _scores(entries: Iterable[LedgerEntry]) -> dict[str, list[float]]:
@@ -269,7 +275,7 @@ def _entry_of(line: bytes) -> LedgerEntry | str:
 def _is_valid(row: dict[str, Any]) -> bool:
     """Whether the values of an entry have their types and ranges."""
     texts = [row.get(name, "") for name in ("by", "when")]
-    numbers = [row.get(name) for name in ("low", "high", "confidence", "drift")]
+    numbers = [row.get(name) for name in ("low", "high", "confidence", "drift", "kept")]
     return (
         isinstance(row.get("job"), str)
         and all(map(_is_rate, (row.get("predicted"), row.get("measured"))))

@@ -52,9 +52,13 @@ def trust_of(graph: StreamGraph) -> Trust | None:
     error = graph.attributes.get(CONSISTENCY_ERROR)
     if not isinstance(error, float | int):
         return None
+    return Trust(float(error), str(graph.attributes.get(CULPRIT, "")), profile_drift(graph))
+
+
+def profile_drift(graph: StreamGraph) -> float:
+    """Relative change of the CPU per tuple that was still to be expected of a job; 0 if unknown."""
     drift = graph.attributes.get(PROFILE_DRIFT, 0.0)
-    known = float(drift) if isinstance(drift, float | int) else 0.0
-    return Trust(float(error), str(graph.attributes.get(CULPRIT, "")), known)
+    return max(0.0, float(drift)) if isinstance(drift, float | int) else 0.0
 
 
 def check_trust(graph: StreamGraph, *, trusts: bool = False) -> str | None:

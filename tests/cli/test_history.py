@@ -61,6 +61,15 @@ def test_history_of_one_job_as_json_and_as_a_page(run: Callable, ledger: Path) -
     assert "orders" in Path("history.html").read_text()
 
 
+def test_the_interval_of_one_job_is_learned_from_all_jobs(run: Callable) -> None:
+    """Nine other jobs carried four fifths of what was predicted; this one has one run."""
+    others = [LedgerEntry(f"job {i}", 100.0, 80.0) for i in range(9)]
+    append_entries(usual_ledger(), [*others, LedgerEntry("mine", 100.0, 99.0)])
+    answer = run("flink", "history", "--job", "mine")
+    assert "Rates of 'mine' are 0.80 to 1.25 of what is predicted" in answer.out
+    assert "(10 jobs of the ledger)" in answer.out
+
+
 def test_no_ledger_is_no_error(run: Callable, tmp_path: Path) -> None:
     answer = run("flink", "history", "--ledger", str(tmp_path / "none.jsonl"))
     assert (answer.status, answer.err) == (0, "")

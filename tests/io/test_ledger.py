@@ -119,6 +119,15 @@ def test_an_interval_is_judged_where_the_run_tells_it() -> None:
     assert LedgerEntry("a", 100.0, 70.0).score == pytest.approx(log(0.7))
 
 
+def test_what_was_allowed_for_is_no_error_of_a_prediction() -> None:
+    """A job that was not warm may change by half, and only half of the rate was predicted."""
+    cold = LedgerEntry("a", 100.0, 60.0, drift=0.5)
+    assert cold.score == pytest.approx(log(0.6 * 1.5))
+    assert LedgerEntry("a", 100.0, 140.0, drift=0.5).score == 0.0
+    assert LedgerEntry("a", 100.0, 80.0, kept=50.0).score == pytest.approx(log(30 / 50))
+    assert LedgerEntry("a", 100.0, 40.0, kept=50.0).score == pytest.approx(log(0.4))
+
+
 def test_own_runs_count_alone_where_they_are_enough() -> None:
     recorded = [run for i in range(8) for run in runs(f"recorded {i}", 0.5)]
     few = known_errors("clicks", runs("clicks", *[0.97] * 8), 0.9, recorded)

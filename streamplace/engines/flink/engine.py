@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import hypot
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -252,9 +253,11 @@ class FlinkEngine:
             maximum if the sources are back-pressured.
         """
         from streamplace.engines.flink.decide.candidates import Question, judged
+        from streamplace.engines.flink.decide.decision import PREDICTED
         from streamplace.engines.flink.decide.proposal import Proposal
 
-        question = Question(measured, plan.before, {}, spreads=True, rate=rate)
+        width = hypot(PREDICTED, measured.drift)
+        question = Question(measured, plan.before, {}, spreads=True, rate=rate, width=width)
         pause = expected_pause(self.rest, plan.job)
         answer = judged(question, plan.after)
         return Proposal(plan.job, measured, answer, pause, plan, asked=rate)

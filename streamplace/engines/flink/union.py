@@ -7,10 +7,20 @@ from typing import Any
 from streamplace.engines.names import slug
 from streamplace.errors import PlacementError, SettingError
 from streamplace.model.buffers import BUFFER_TIMEOUT, MESSAGE_IPT, MESSAGES_OF
-from streamplace.model.graph import CPU_OF, Attribute, StreamGraph
+from streamplace.model.graph import (
+    CONSISTENCY_ERROR,
+    CPU_OF,
+    CULPRIT,
+    PROFILE_DRIFT,
+    PROFILE_SPREAD,
+    PROFILE_WINDOWS,
+    Attribute,
+    StreamGraph,
+)
 from streamplace.model.messages import listed, quoted
 from streamplace.model.operators import Operator
 from streamplace.model.streams import Stream
+from streamplace.model.trust import trust_of
 
 BETWEEN = "/"
 """Separator of the names of a job and its operator."""
@@ -113,7 +123,7 @@ def _streams(job: str, graph: StreamGraph) -> Iterator[Stream]:
 
 
 def _attributes(pairs: Sequence[tuple[str, StreamGraph]]) -> dict[str, Attribute]:
-    """Attributes that all jobs share, and the doubts of each."""
+    """Attributes that all jobs share, the doubts of each, and the worst quality of a profile."""
     speeds = {graph.attributes["mips"] for _, graph in pairs if "mips" in graph.attributes}
     if len(speeds) > 1:
         raise SettingError(
@@ -131,10 +141,34 @@ def _attributes(pairs: Sequence[tuple[str, StreamGraph]]) -> dict[str, Attribute
     if with_streams and all(MESSAGE_IPT in own for own in with_streams):
         attributes[MESSAGE_IPT] = max(own[MESSAGE_IPT] for own in with_streams)
         attributes[BUFFER_TIMEOUT] = min(own[BUFFER_TIMEOUT] for own in with_streams)
-    return attributes | {
-        f"{prefix}{job}{BETWEEN}{key.removeprefix(prefix)}": value
-        for job, graph in pairs
-        for key, value in graph.attributes.items()
-        for prefix in (CPU_OF, MESSAGES_OF)
-        if key.startswith(prefix)
-    }
+    return (
+        attributes
+        | _quality(pairs)
+        | {
+            f"{prefix}{job}{BETWEEN}{key.removeprefix(prefix)}": value
+            for job, graph in pairs
+            for key, value in graph.attributes.items()
+            for prefix in (CPU_OF, MESSAGES_OF)
+            if key.startswith(prefix)
+        }
+    )
+
+
+def _quality(pairs: Sequence[tuple[str, StreamGraph]]) -> dict[str, Attribute]:
+    """Quality of the profiles of all jobs, which is that of the worst; empty if one has none."""
+    graphs = [graph for _, graph in pairs]
+    if not all(PROFILE_WINDOWS in graph.attributes for graph in graphs):
+        return {}
+    quality: dict[str, Attribute] = {}
+    for name, worst in ((PROFILE_WINDOWS, min), (PROFILE_SPREAD, max), (PROFILE_DRIFT, max)):
+        found = [graph.attributes.get(name) for graph in graphs]
+        numbers = [one for one in found if isinstance(one, int | float)]
+        if numbers:
+            quality[name] = worst(numbers)
+    checked = [(trust, job) for job, graph in pairs if (trust := trust_of(graph)) is not None]
+    if checked:
+        trust, job = max(checked, key=lambda one: abs(one[0].error))
+        quality[CONSISTENCY_ERROR] = trust.error
+        if trust.culprit:
+            quality[CULPRIT] = job + BETWEEN + trust.culprit
+    return quality

@@ -314,6 +314,20 @@ def test_the_interval_that_is_told_is_wider_than_what_layouts_are_compared_by() 
     )
 
 
+def test_errors_are_those_of_what_a_layout_carries_and_not_of_what_is_asked_for() -> None:
+    """It carries 200 of which 40 are known; only 90 are asked for."""
+    errors = PredictionErrors.of({str(i): [log(0.8)] for i in range(9)}, 0.9, "9 jobs")
+    asked = replace(FOUND, carries=FOUND.carries.up_to(90.0), capacity=200.0, kept=40.0)
+    now = replace(PRESENT, carries=interval([50.0], 0.03))
+    measured = Measurement(GRAPH, Cluster.uniform(2), True)
+    made = Proposal("job", measured, decide(now, [asked]), 2.0, errors=errors, asked=90.0)
+    assert made.capacity == pytest.approx((40 + 0.8 * 160, 200.0, 40 + 160 / 0.8))
+    assert made.interval == (90.0, 90.0, 90.0)
+    alone = replace(made, asked=150.0)
+    assert alone.interval == pytest.approx((150.0, 150.0, 150.0))
+    assert replace(made, asked=None).interval == made.capacity
+
+
 def test_a_job_elsewhere_whose_machines_do_not_limit_it_is_not_moved(
     shop: Callable[..., ShopFlink],
 ) -> None:

@@ -59,6 +59,31 @@ def test_jobs_are_placed_together_and_each_gets_its_own_placement(
         }
 
 
+def test_a_union_of_measured_jobs_is_as_well_measured_as_the_worst_of_them(
+    run: Callable, tmp_path: Path
+) -> None:
+    """So its predictions have intervals, and a profile that contradicts itself is refused."""
+    good: dict[str, Any] = {"profile windows": 4, "profile spread": 0.01, "consistency error": 0.1}
+    bad: dict[str, Any] = {"profile windows": 2, "profile drift": 0.2, "consistency error": -0.7}
+    written(tmp_path, "a.json", "shop", **good)
+    written(tmp_path, "b.json", "pay", **bad | {"consistency culprit": "map"})
+    written(tmp_path, "c.json", "drawn")
+    assert run("flink", "union", "a.json", "b.json", "-o", "both.json").status == 0
+    found = json.loads((tmp_path / "both.json").read_text())["attributes"]
+    assert {name: found[name] for name in (*good, "profile drift", "consistency culprit")} == {
+        "profile windows": 2,
+        "profile spread": 0.01,
+        "profile drift": 0.2,
+        "consistency error": -0.7,
+        "consistency culprit": "pay/map",
+    }
+    answer = run("place", "both.json", "--devices", "2")
+    assert (answer.status, "off by -70%" in answer.err) == (2, True)
+    assert run("flink", "union", "a.json", "c.json", "-o", "drawn.json").status == 0
+    drawn = json.loads((tmp_path / "drawn.json").read_text())["attributes"]
+    assert "profile windows" not in drawn
+
+
 def test_a_weight_is_a_jobs_part_of_what_can_be_carried(run: Callable, tmp_path: Path) -> None:
     """A device of 1000 MIPS carries one of two jobs: three quarters of one, a quarter of the other.
 

@@ -100,8 +100,12 @@ class Advice(Displayed):
 
     @property
     def catch_up(self) -> float | None:
-        """Seconds in which the plan works off the backlog of the outage; None if it never does."""
-        spare = self.plan.carries - self.rate
+        """Seconds in which the plan works off the backlog of the outage; None if it never does.
+
+        What the plan carries with its confidence counts.
+        """
+        errors, carries = self.plan.errors, self.plan.carries
+        spare = (carries if errors is None else errors.at_least(carries)) - self.rate
         return self.outage * self.rate / spare if spare > 0 else None
 
     @property

@@ -245,6 +245,7 @@ class Judge:
             mode,
             is_configured=mode is not None and mode == self._question.configured,
             kept=kept[middle],
+            capacity=values[middle],
         )
 
 

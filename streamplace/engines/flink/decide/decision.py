@@ -77,6 +77,9 @@ class Candidate:
         Whether the cluster already has that mode.
     kept
         Tuples/s of sources whose rates do not depend on the layout.
+    capacity
+        Tuples/s that it carries by the model, however few are asked for; None if those are the
+        value of ``carries``.
     """
 
     name: str
@@ -86,6 +89,7 @@ class Candidate:
     mode: Mode | None = None
     is_configured: bool = False
     kept: float = 0.0
+    capacity: float | None = None
 
     @property
     def line(self) -> str:
@@ -134,9 +138,15 @@ class Decision:
         if share >= 1:
             return self
         now = self.present.carries.value
+
+        def less(rate: float) -> float:
+            return now + share * (rate - now)
+
         others = [
             replace(
-                one, carries=RateInterval(*(now + share * (rate - now) for rate in one.carries))
+                one,
+                carries=RateInterval(*map(less, one.carries)),
+                capacity=None if one.capacity is None else less(one.capacity),
             )
             for one in self.candidates
             if one is not self.present

@@ -32,8 +32,8 @@ from streamplace.engines.live import Measurement
 from streamplace.errors import StreamplaceError
 from streamplace.io.ledger import LedgerEntry, errors_for, note_run
 from streamplace.model.cluster import Cluster
-from streamplace.model.graph import PROFILE_DRIFT
 from streamplace.model.messages import listed
+from streamplace.model.trust import profile_drift
 from streamplace.model.units import digits
 
 BY = "flink move"
@@ -187,9 +187,11 @@ class JobImprover:
         flow = source_flow(self.engine.rest, moved.job, seconds)
         if flow is None:
             return None
-        carries, errors = proposal.interval, proposal.errors
-        self.tell(f"there: {digits(flow.rate)} tuples/s (measured), predicted were {carries}")
+        self.tell(
+            f"there: {digits(flow.rate)} tuples/s (measured), predicted were {proposal.interval}"
+        )
         if self.ledger is not None and flow.rate > 0:
+            carries, errors = proposal.capacity, proposal.errors
             entry = LedgerEntry(
                 proposal.measured.graph.name,
                 carries.value,
@@ -199,7 +201,8 @@ class JobImprover:
                 carries.high,
                 None if errors is None else errors.supported,
                 BY,
-                drift=_drift(proposal) or None,
+                drift=profile_drift(proposal.measured.graph) or None,
+                kept=proposal.decision.chosen.kept or None,
             )
             note_run(self.ledger, entry, self.tell)
         return flow
@@ -211,10 +214,6 @@ class JobImprover:
         that keep up may send as much less as runs of one placement differ.
         """
         chosen = proposal.decision.chosen
-        least = (chosen.carries.low - MEASURED * chosen.kept) / (1 + _drift(proposal))
+        drift = profile_drift(proposal.measured.graph)
+        least = (chosen.carries.low - MEASURED * chosen.kept) / (1 + drift)
         return flow.is_limited and flow.rate + flow.error < least
-
-
-def _drift(proposal: Proposal) -> float:
-    """Part by which the rates of a job may still change because it was not warm."""
-    return float(proposal.measured.graph.attributes.get(PROFILE_DRIFT, 0.0))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from streamplace.engines.flink.decide.decision import Candidate, Decision
@@ -65,15 +66,28 @@ class Proposal:
 
     @property
     def interval(self) -> RateInterval:
-        """Interval of the rate of the chosen layout.
+        """Interval of the rate of the chosen layout, up to the rate that is offered.
 
         It is wider than the intervals for comparing layouts, because an error in the model of a job
         affects the predictions of all its layouts.
         """
-        carries = self.decision.chosen.carries
+        offered = self.asked
+        if offered is None and not self.measured.is_limited:
+            offered = self.rate
+        return self.capacity.up_to(inf if offered is None else offered)
+
+    @property
+    def capacity(self) -> RateInterval:
+        """Interval of the rate that the chosen layout carries, however few tuples are offered.
+
+        Rates of sources that do not depend on the layout are known.
+        """
+        chosen = self.decision.chosen
         if self.errors is None or self.decision.stays:
-            return carries
-        return self.errors.interval(carries.value)
+            return chosen.carries
+        value = chosen.carries.value if chosen.capacity is None else chosen.capacity
+        low, _, high = self.errors.interval(value - chosen.kept)
+        return RateInterval(chosen.kept + low, value, chosen.kept + high)
 
     def share_of_gain(self, rate: float) -> float:
         """Return the share of the predicted gain, 0 to 1, that has been achieved at a rate."""
