@@ -97,3 +97,10 @@ JOBS = {
     "meter readings": FlinkJob("Readings", 1_000_000),
     "payment rules": FlinkJob("Rules", 1_000_000),
 }
+UNSEEN = {
+    "click-analytics": FlinkJob("ClickAnalytics", 1_000_000),
+    "riot-stats": FlinkJob("RiotStats", 1_000_000),
+    "voip-stream": FlinkJob("VoipStream", 1_000_000),
+    "yahoo-streaming": FlinkJob("YahooStreaming", 1_000_000),
+}
+"""Four jobs drawn from those of datasets/applications that no parameter was chosen with."""

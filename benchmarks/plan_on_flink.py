@@ -26,7 +26,7 @@ from typing import Any
 import click
 import numpy as np
 from against_cells import JOBS as COMPARED
-from flink_jobs import HEAVY, ROOT, SOURCES, FlinkJob
+from flink_jobs import HEAVY, ROOT, SOURCES, UNSEEN
 from flink_jobs import JOBS as PROBED
 from limiting import limit, measured_devices, release, wait_compiled
 from planned_rates import rates_of, rates_together
@@ -60,13 +60,6 @@ from streamplace.engines.flink.rest.plan import read_plan
 from streamplace.errors import ProblemError
 from streamplace.io.graphs import graph_to_dict
 
-UNSEEN = {
-    "click-analytics": FlinkJob("ClickAnalytics", 1_000_000),
-    "riot-stats": FlinkJob("RiotStats", 1_000_000),
-    "voip-stream": FlinkJob("VoipStream", 1_000_000),
-    "yahoo-streaming": FlinkJob("YahooStreaming", 1_000_000),
-}
-"""Four jobs drawn from those of datasets/applications that no parameter was chosen with."""
 JOBS = {**PROBED, **COMPARED, **UNSEEN}
 NAMES = (*COMPARED, *UNSEEN)
 SETTLE, SECONDS, PROFILE_SECONDS = 2.0, 6.0, 20.0

@@ -6,11 +6,11 @@ Writes `streamplace/io/recorded_runs.jsonl`, of which the package takes the erro
 predictions, from the runs in `docs/assets`: every placement of the calibration, the placements on
 eight TaskManagers, the plans less their cheapest machine, and the jobs that were moved in the
 comparison with Flink's own placement. Sources of all of these offered more than was predicted.
-Plans are left out that were offered less than predicted: of them, only those that failed would tell
-anything. Runs are left out whose operators did not all sustain the same rate within 5 %, because
-queues still filled. Of jobs that were not warm, what was allowed for is recorded, too. Nothing is
-measured. The command prints the errors by job, how wide the intervals are, and how many runs they
-cover where each job is judged by the others.
+Plans, with or without that machine, are left out that were offered less than predicted: of them,
+only those that failed would tell anything. Runs are left out whose operators did not all sustain
+the same rate within 5 %, because queues still filled. Of jobs that were not warm, what was allowed
+for is recorded, too. Nothing is measured. The command prints the errors by job, how wide the
+intervals are, and how many runs they cover where each job is judged by the others.
 """
 
 import math
@@ -47,7 +47,7 @@ def of_plans(path: Path) -> Iterator[LedgerEntry]:
     facts = {row["job"]: JobFacts.of(row) for row in rows if row["kind"] == "profile"}
     pairs = {(row["job"], row["level"]): row for row in rows if row["kind"] == "pair"}
     for row in rows:
-        if row["kind"] not in ("eight", "run") or row.get("which") == "plan":
+        if row["kind"] != "eight" and row.get("which") != "less":
             continue
         own, predicted, is_limited = facts[row["job"]], row.get("predicted"), True
         if not own.is_steady(row["rates"]):
@@ -55,6 +55,8 @@ def of_plans(path: Path) -> Iterator[LedgerEntry]:
         if row["kind"] == "run":
             pair = pairs[row["job"], row["level"]]
             predicted = pair["less"]["predicted"]
+            if predicted >= pair["rate"]:
+                continue
             is_limited = own.received(row["rates"], pair["rate"]) < CARRIED
         yield _entry(row["job"], predicted, own.throughput(row["rates"]), is_limited, path.stem)
 

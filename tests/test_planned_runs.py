@@ -154,6 +154,7 @@ def bench(modules: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(modules.planned_runs, "SEARCH_SECONDS", 0.3)
     monkeypatch.setattr(on_flink, "LEVELS", (0.3,))
     monkeypatch.setattr(on_flink, "PLACEMENTS", 1)
+    monkeypatch.setattr(modules.planned_tables, "UNSEEN", ("split",))
     monkeypatch.setattr(on_flink, "profile_row", lambda _, job: PROFILE | {"job": job})
     return lambda *facts: FakeBench(modules, tmp_path / "runs.jsonl", *facts)
 
