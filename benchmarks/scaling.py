@@ -15,12 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from streamplace.cores import available_cores
 from streamplace.evaluate.on_ray import map_on_ray
 from streamplace.evaluate.placing import Placing
 from streamplace.evaluate.records import Record
 from streamplace.evaluate.results import ResultsTable
 from streamplace.evaluate.rows import rows_by_rate
-from streamplace.evaluate.work import available_cores
 from streamplace.families.branched import Branched
 from streamplace.families.dataset import write_dataset
 from streamplace.io.datasets import DataSet

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from socket import create_connection
 from typing import Any, Generic, TypeVar
 
+from streamplace.cores import available_cores
 from streamplace.errors import SettingError
 from streamplace.evaluate.work import (
     AHEAD,
@@ -19,7 +20,6 @@ from streamplace.evaluate.work import (
     FinishedWork,
     Lost,
     Work,
-    available_cores,
     chunks,
     log_level,
     relog,

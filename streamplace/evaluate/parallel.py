@@ -13,6 +13,7 @@ from multiprocessing.connection import Connection
 from threading import Thread
 from typing import Any, TypeVar
 
+from streamplace.cores import available_cores
 from streamplace.errors import SettingError
 from streamplace.evaluate.work import (
     AHEAD,
@@ -20,7 +21,6 @@ from streamplace.evaluate.work import (
     FinishedWork,
     Lost,
     Work,
-    available_cores,
     chunks,
     log_level,
     relog,

@@ -1,7 +1,6 @@
 """Work on chunks of items by parallel workers: a function, with the messages that they log."""
 
 import logging
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -46,13 +45,6 @@ class Work(Generic[T, R]):
         """Results of the items of a chunk."""
         with _collected_messages(self.level) as messages:
             return FinishedWork([self.function(item) for item in chunk], messages)
-
-
-def available_cores() -> int:
-    """Number of cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def chunks(items: Iterator[T], jobs: int) -> Iterator[list[T]]:

@@ -15,7 +15,7 @@ from typing import Final
 from streamsim.kernel_cache import is_noted, note, turn_among_processes
 
 from streamplace import __version__
-from streamplace.evaluate.work import available_cores
+from streamplace.cores import available_cores
 from streamplace.kernels.rehearsals import DONE, REHEARSALS
 from streamplace.model.messages import counted
 from streamplace.model.report import duration

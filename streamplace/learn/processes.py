@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from streamplace.cores import available_cores
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.learn.learner import Learner
 from streamplace.learn.parameters import prefixed, without_prefix
@@ -32,7 +33,7 @@ from streamplace.learn.shards import (
     summed,
     unpacked,
 )
-from streamplace.learn.workers import LocalWorkers, ThreadWorkers, Workers, cores, working
+from streamplace.learn.workers import LocalWorkers, ThreadWorkers, Workers, working
 from streamplace.model.arrays import Floats, Longs
 
 FIRST = 0
@@ -128,7 +129,7 @@ class ProcessWorkers(Workers):
         self, learner: Learner, make: Callable[[], Learner], device: str
     ) -> Iterator["ProcessGradientWorkers"]:
         """Threads on this process's part of the cores."""
-        each = cores() // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+        each = available_cores() // int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
         with self._ending_between_steps(), working(learner, device, each) as threads:
             yield ProcessGradientWorkers(self, learner, threads)
 

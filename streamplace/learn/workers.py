@@ -5,7 +5,6 @@ the training itself. Their inputs depend only on the run, and their results are 
 order, so the bits are the same for any number of workers.
 """
 
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +14,7 @@ from typing import Protocol
 
 import torch
 
+from streamplace.cores import available_cores
 from streamplace.learn.learner import Learner
 from streamplace.learn.shards import Arrays, BatchShard, Gradient, gathered, gradient_of, summed
 from streamplace.learn.threads import deterministic, one_thread
@@ -61,7 +61,7 @@ class LocalWorkers(Workers):
         self, learner: Learner, make: Callable[[], Learner], device: str
     ) -> Iterator["ThreadWorkers"]:
         """A thread for every core."""
-        with working(learner, device, cores()) as threads:
+        with working(learner, device, available_cores()) as threads:
             yield threads
 
 
@@ -98,10 +98,3 @@ def working(learner: Learner, device: str, most: int) -> Iterator[ThreadWorkers]
             return
         with ThreadPoolExecutor(most, "shard", torch.set_num_threads, (1,)) as pool:
             yield ThreadWorkers(learner, pool)
-
-
-def cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):  # Linux only
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

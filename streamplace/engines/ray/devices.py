@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from streamplace.cores import available_cores
 from streamplace.engines.names import resources
 from streamplace.errors import SettingError
 from streamplace.io.extras import extra
@@ -53,7 +54,7 @@ class LocalDevices:
 def share_of(cluster: Cluster) -> float:
     """Share of a core of this machine for each core of a cluster."""
     cores = int(cluster.devices.cores.sum())
-    return min(1.0, FOR_OPERATORS * len(os.sched_getaffinity(0)) / cores)
+    return min(1.0, FOR_OPERATORS * available_cores() / cores)
 
 
 def offers_of(cluster: Cluster) -> list[dict[str, Any]]:

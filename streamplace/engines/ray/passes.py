@@ -14,7 +14,6 @@ The factor stretches every pass to about a second, so that Ray's own millisecond
 but do not dominate. Results are in seconds of the problem.
 """
 
-import os
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -25,6 +24,7 @@ from typing import Any, Self
 import numpy as np
 from streamsim.passes.sending import fixed_times, sending_times
 
+from streamplace.cores import available_cores
 from streamplace.engines.ray.devices import check_devices, local_ray
 from streamplace.engines.ray.turns import TurnedPass, Turns
 from streamplace.model.arrays import Floats, Ints
@@ -54,7 +54,7 @@ class RayPasses:
         self.cores = int(max(problem.cluster.devices.cores.max() for problem in problems))
         check_devices(self.devices)
         self._pass_s, self._lock = pass_s, Lock()
-        self._share = FOR_TASKS * len(os.sched_getaffinity(0)) / self.devices
+        self._share = FOR_TASKS * available_cores() / self.devices
         self._running = ExitStack()
         self._ray: Any = None
         self._compute: Any = None
