@@ -85,32 +85,6 @@ def test_samples_get_better_without_replay() -> None:
     assert after > before + 0.1 * len(rows)
 
 
-def test_equal_seeds_give_equal_losses() -> None:
-    """All randomness comes from the seed; the global generator stays as it is."""
-    rows = np.arange(len(PROBLEMS))
-    losses = []
-    for state in (1, 2):
-        learner = learner_of()
-        torch.manual_seed(state)
-        before = torch.get_rng_state()
-        losses.append([learner.loss(rows, 0, seed)[0].item() for seed in (5, 6)])
-        assert torch.equal(torch.get_rng_state(), before)
-    assert losses[0] == losses[1]
-    assert losses[0][0] != losses[0][1]
-
-
-def test_memories_are_what_a_learner_needs_to_go_on() -> None:
-    """With them and the parameters, another learner goes on alike."""
-    learner = trained(learner_of(), steps=3)
-    other = learner_of(seed=9)
-    other.module.load_state_dict(learner.module.state_dict())
-    other.restore({name: array.copy() for name, array in learner.state().items()})
-    rows = np.arange(len(PROBLEMS))
-    assert other.loss(rows, 3, 3)[0].item() == learner.loss(rows, 3, 3)[0].item()
-    for name, array in learner.state().items():
-        assert np.array_equal(array, other.state()[name])
-
-
 def test_losses_are_sums_over_problems() -> None:
     """So the shards of a batch add up."""
     learner = learner_of(random_ties=False, exploration=0.0, replayed=0)

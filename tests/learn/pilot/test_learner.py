@@ -12,15 +12,13 @@ from problems import PROBLEMS, chain, constrained, diamond, fork_join
 
 from streamplace.errors import SettingError
 from streamplace.families.branched import Branched, branched
-from streamplace.io.weights import read_tensors, write_tensors, write_weights
+from streamplace.io.weights import write_weights
 from streamplace.learn.learner import StepReport
 from streamplace.learn.models.pilot.learner import PilotLearner
 from streamplace.learn.models.pilot.options import PilotConfig
 from streamplace.learn.models.pilot.placing import FEATURES, LOOKS, WALKS, trained
-from streamplace.learn.parameters import arrays_of, put_arrays
+from streamplace.learn.parameters import arrays_of
 from streamplace.learn.registry import MODELS, LearningTask
-from streamplace.learn.shards import BatchShard
-from streamplace.learn.workers import working
 from streamplace.model import Cluster, Problem
 from streamplace.model.graph import StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
@@ -138,21 +136,6 @@ def test_targets_are_the_best_known_from_the_start() -> None:
     assert report.best == pytest.approx(sum(rewards[:4]))
 
 
-@pytest.mark.parametrize("taught", [False, True])
-def test_a_learner_goes_on_as_if_it_had_never_stopped(tmp_path: Path, taught: bool) -> None:
-    """Parameters and state, through a file, give the same next losses."""
-    work = task(taught=taught)
-    one, other = learner(work), learner(work)
-    train(one, 2)
-    write_tensors(tmp_path / "state", {}, one.state())
-    write_tensors(tmp_path / "module", {}, arrays_of(one.module))
-    other.restore(read_tensors(tmp_path / "state")[1])
-    put_arrays(other.module, read_tensors(tmp_path / "module")[1], "the test")
-    for epoch in (2, 3):
-        assert told(one, epoch=epoch) == told(other, epoch=epoch)
-    assert np.array_equal(one.validate(), other.validate())
-
-
 def test_a_state_that_was_taken_is_left_alone() -> None:
     """Learning on does not change it."""
     pupil = learner(task(), variety=0.0)
@@ -171,36 +154,6 @@ def test_a_restored_state_is_left_alone() -> None:
     pupil.restore(state)
     train(pupil, 2)
     assert all(np.array_equal(before[name], state[name]) for name in before)
-
-
-def test_the_seed_decides() -> None:
-    """Of the task, the first parameters; of a loss, all that is drawn for it."""
-    work = task()
-    assert told(learner(work)) == told(learner(work))
-    assert told(learner(work))[0] != told(learner(work), seed=6)[0]
-    other = LearningTask(work.training, work.validation, 1)
-    assert told(learner(work))[0] != told(learner(other))[0]
-
-
-def test_nothing_global_is_seeded() -> None:
-    """Whoever uses torch and numpy besides is not disturbed."""
-    torch_before, numpy_before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
-    pupil = learner(task())
-    told(pupil)
-    pupil.validate()
-    assert torch.equal(torch_before, torch.get_rng_state())
-    assert np.array_equal(numpy_before, np.random.get_state()[1])  # noqa: NPY002
-
-
-def test_two_threads_learn_what_one_does() -> None:
-    """Shards of a batch are worked on at once."""
-    parts, found = [BatchShard(np.arange(i, 8, 2), 10, 3 + i) for i in range(2)], []
-    for threads in (1, 2):
-        with working(learner(task()), "cpu", threads) as gradient_workers:
-            found.append(gradient_workers.gradient(parts))
-    one, two = found
-    assert (one.loss, one.report) == (two.loss, two.report)
-    assert all(torch.equal(a, b) for a, b in zip(one.tensors, two.tensors, strict=True))
 
 
 def test_while_warming_up_the_loss_of_rows_is_the_sum_of_their_losses() -> None:
