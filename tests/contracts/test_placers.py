@@ -90,15 +90,6 @@ def with_watts(problem: Problem) -> Problem:
 
 
 @pytest.mark.parametrize(("placer", "problem"), CASES)
-def test_the_same_seed_gives_the_same_placement(placer: str, problem: str) -> None:
-    """Placing is a function of problem, seed and evaluations."""
-    first = placed(placer, problem)
-    again = answer(placer, problem, question(placer).name)
-    assert isinstance(again, Result)
-    assert again.placement == first.placement
-
-
-@pytest.mark.parametrize(("placer", "problem"), CASES)
 def test_a_larger_budget_is_never_worse(placer: str, problem: str) -> None:
     """Searching longer keeps what was found before."""
     values = [placed(placer, problem, evaluations).value for evaluations in (10, EVALUATIONS, 1000)]

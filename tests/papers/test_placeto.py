@@ -148,12 +148,6 @@ def test_all_placements_on_the_way_are_legal(problem: Problem) -> None:
     assert problem.legal(toured(problem, policy())[1].places).all()
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_named_problems_are_toured_legally(name: str) -> None:
-    """Little memory, rivals, groups, one device, one operator."""
-    assert PROBLEMS[name].legal(toured(PROBLEMS[name], policy())[1].places).all()
-
-
 def test_shapes_are_those_of_the_module() -> None:
     """A weights file is checked without torch."""
     found = {name: array.shape for name, array in arrays_of(policy(devices=7).module).items()}

@@ -216,9 +216,3 @@ def test_the_teacher_is_asked_wherever_the_policies_lead(problem: Problem) -> No
 def test_all_placements_are_legal(problem: Problem) -> None:
     """Whatever rules and memory there are."""
     assert problem.legal(ran(problem, DopplerConfig(**SMALL))[3]).all()
-
-
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_named_problems_are_placed_legally(name: str) -> None:
-    """Little memory, rivals, groups, one device, one operator."""
-    assert PROBLEMS[name].legal(ran(PROBLEMS[name], DopplerConfig(**SMALL))[3]).all()
