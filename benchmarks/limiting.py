@@ -6,6 +6,7 @@ limited. All that is no device has a cgroup of its own, with less weight than th
 
 import os
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -27,8 +28,8 @@ SETTINGS: dict[str, str | int | float] = {
     "metrics.fetcher.update-interval": 1000,
 }
 COMPILERS = ("C1 Comp", "C2 Comp")
-LEAST_WARM_UP, MOST_WARM_UP, COMPILED = 5, 16, 0.06
-"""Seconds without limits, and the cores that compilers take of all TaskManagers at their end."""
+LOOKS, MOST_WARM_UP, COMPILED = 10, 60, 0.06
+"""Seconds over which compilers of all TaskManagers take so few cores at the end of a warm-up."""
 
 
 @contextmanager
@@ -76,14 +77,16 @@ def compiling(cluster: LocalCluster) -> float:
 
 
 def wait_compiled(cluster: LocalCluster) -> None:
-    """Wait until Java compiles little."""
-    before = compiling(cluster)
-    for second in range(MOST_WARM_UP):
+    """Wait until Java compiles little.
+
+    Methods are compiled after some thousand calls, so those of slow sources are much later.
+    """
+    seconds = deque([compiling(cluster)], LOOKS + 1)
+    for _ in range(MOST_WARM_UP):
         time.sleep(1.0)
-        now = compiling(cluster)
-        if second + 1 >= LEAST_WARM_UP and now - before < COMPILED:
+        seconds.append(compiling(cluster))
+        if len(seconds) > LOOKS and seconds[-1] - seconds[0] < LOOKS * COMPILED:
             return
-        before = now
 
 
 def release(cluster: LocalCluster) -> None:

@@ -11,7 +11,7 @@ also runs on eight TaskManagers, where placements drawn at random are predicted 
 profile. A line of ``assets/plans-that-hold.jsonl`` is appended for all that is measured, so that a
 command that was stopped at any run goes on; it says how long the rest will take. Afterwards
 ``plan-compared.md`` gets its tables. Needs Linux with cgroups of version 1, root and a JDK, and
-takes about 25 seconds a run. ``--table`` measures nothing.
+takes about 55 seconds a run. ``--table`` measures nothing.
 """
 
 import json
@@ -62,10 +62,10 @@ from streamplace.io.graphs import graph_to_dict
 
 JOBS = {**PROBED, **COMPARED, **UNSEEN}
 NAMES = (*COMPARED, *UNSEEN)
-SETTLE, SECONDS, PROFILE_SECONDS = 2.0, 6.0, 20.0
+SETTLE, SECONDS, PROFILE_SECONDS = 6.0, 6.0, 20.0
 PLACEMENTS = 3
 SEED = 20_280
-RUN_SECONDS, JOB_SECONDS = 25.0, 240.0
+RUN_SECONDS, JOB_SECONDS = 55.0, 180.0
 """Approximate duration of a run, and of profiling a job and making its plans."""
 WHICH = ("plan", "less")
 FILE = "plans-that-hold.jsonl"
