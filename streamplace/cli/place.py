@@ -166,8 +166,8 @@ def command(
                 "--from is for a single graph; drop it, or place the graphs one by one"
             )
         alone = {"confidence": confidence, "ledger": ledger, "trust-profile": trust_profile or None}
-        for name, value in alone.items():
-            if value is not None:
+        for name, given in alone.items():
+            if given is not None:
                 raise SettingError(f"--{name} is for a single graph; drop it")
         data = _options.data_set(graph, split, limit, cluster, constraints_file)
         total = _counted(graph, data)
