@@ -138,13 +138,13 @@ def watch_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
 
     Every --every seconds, the command prints the rate of the job and what its layout carries, with
     an interval. It knows layouts on one, two and more TaskManagers. A larger one pays when tuples
-    would be late because the rate exceeds what the present one surely carries; a smaller one pays
-    when it saves more than moving there and back costs (see --policy). With --apply, the command
-    moves the job as 'flink move' does, and prints its new id. It moves nothing while checkpoints
-    fail, when others change the job, or without a record of its decision. Rounds, decisions and
-    outcomes are kept (see: streamplace flink history). A watch that was killed continues
-    from there, and never moves the job twice. With --machines, it also starts TaskManagers that
-    a plan needs, and stops those that the job has left.
+    would be late because the rate exceeds what the present one surely carries, or is expected to; a
+    smaller one pays when it saves more than moving there and back costs (see --policy). With
+    --apply, the command moves the job as 'flink move' does, and prints its new id. It moves nothing
+    while checkpoints fail, when others change the job, or without a record of its decision. Rounds,
+    decisions and outcomes are kept (see: streamplace flink history). A watch that was killed
+    continues from there, and never moves the job twice. With --machines, it also starts
+    TaskManagers that a plan needs, and stops those that the job has left.
 
     A placed job cannot run without its TaskManagers. When one is lost for longer than --patience,
     the command ends the job and starts it from its last checkpoint, with a spare in place of the

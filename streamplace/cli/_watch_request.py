@@ -26,8 +26,6 @@ INTERRUPTED = (
     "stopped while the job was being started elsewhere; give the same command again, which "
     "finishes this"
 )
-MEASURE_PATIENCE = 60.0
-"""Seconds for which a round waits until the job is warm; losses are not noticed meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +214,6 @@ class WatchRequest:
             seconds=self.timeout,
             settling=Settling(never_slower=True),
             tell=say,
-            patience=MEASURE_PATIENCE,
         )
 
     def _placed(self, rest: "Rest", job: str, placement: Path | None) -> "PlacedJob":

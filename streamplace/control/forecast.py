@@ -91,6 +91,7 @@ class NeedForecast:
         self._needed: list[float] = []
         self._near: list[Floats] = []
         self._far: list[Floats] = []
+        self._remembered = self._day + self._recent + 4
         self._margin = 0.05
         self._near_errors = ErrorQuantiles((6, 1), NEAR, self._day)
         self._far_errors = ErrorQuantiles((6, len(self._ends)), FAR, self._day)
@@ -111,7 +112,13 @@ class NeedForecast:
         self._far.append(far)
         needs = self._far_errors.raised(far, far > 0)
         needs[0] = self._needed[-1]
+        self._forget()
         return needs
+
+    def _forget(self) -> None:
+        """Forget what no later forecast looks at, so that months take no more memory than days."""
+        del self._rates[: -self._recent], self._near[:-2], self._far[: -int(self._ends[-1])]
+        del self._demand[: -self._remembered], self._needed[: -self._remembered]
 
     def _learn_margin(self) -> None:
         """Compare the demand of the last two intervals with what was expected of them."""
@@ -125,13 +132,13 @@ class NeedForecast:
 
     def _learn_far(self) -> None:
         """Compare the needs of the last periods with the forecasts that end now."""
-        made = len(self._needed) - 1 - self._ends
-        is_over = made >= 0
+        is_over = self._ends <= len(self._far)
         if not is_over.any():
             return
         tail = np.array(self._needed[-int(self.lengths.max()) :])
         came = np.array([tail[-length:].max() for length in self.lengths.tolist()])
-        columns = [self._far[max(at, 0)][:, b] for b, at in enumerate(made.tolist())]
+        made = np.minimum(self._ends, len(self._far))  # so many intervals ago
+        columns = [self._far[-ago][:, b] for b, ago in enumerate(made.tolist())]
         forecast = np.stack(columns, axis=1)
         self._far_errors.learn(came, forecast, is_over[None, :] & (forecast > 0))
 

@@ -82,6 +82,8 @@ class WatchRound:
     # Whether the rate is in the interval of the round before; None if that is unknown, or if the
     # layout is another one.
     held: bool | None = None
+    # Whether all that arrives is known, because the sources report what waits for them.
+    is_known: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,9 @@ class WatchDecision:
     outcome: str = ""
     after: str = ""  # id of the job afterwards
     measured: float | None = None  # tuples/s afterwards; None if not measured
+    believed: float = 1.0  # part of the model's prediction that low, value and high are
+    # Tuples/s that the new layout carries, by the first measurement there; None if not measured.
+    carried: float | None = None
 
     @property
     def starts_job(self) -> bool:

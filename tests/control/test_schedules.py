@@ -1,6 +1,7 @@
 """The cheapest schedule of a known day, and the bound of every controller."""
 
 import itertools
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -131,27 +132,67 @@ def test_lateness_is_the_age_of_what_is_processed() -> None:
     st.sampled_from([600.0, 3600.0, 20_000.0]),
 )
 def test_the_work_function_keeps_its_competitive_ratio(values: list[float], price: float) -> None:
-    """Whatever an adversary offers: FACTOR (2K - 1) times the best schedule, and a constant.
+    """Whatever rates an adversary has written down before."""
+    rates = iter(values)
+    check_ratio(*played(lambda _: next(rates), len(values), price))
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(st.sampled_from(["above", "below", "far below"]), min_size=20, max_size=80),
+    st.sampled_from([600.0, 3600.0, 20_000.0]),
+)
+def test_the_work_function_keeps_its_ratio_against_an_adversary_that_watches_it(
+    moods: list[str], price: float
+) -> None:
+    """Every rate is just above or below what the present plan, or the next smaller, carries."""
+    mood = iter(moods)
+    check_ratio(*played(lambda level: beside(level, next(mood)), len(moods), price))
+
+
+@pytest.mark.parametrize("price", [600.0, 3600.0, 20_000.0])
+def test_the_cruellest_adversary_is_no_worse_for_the_work_function(price: float) -> None:
+    """Each rate is too much for the job as it is, or so little that it has too many machines."""
+
+    def cruel(level: int) -> float:
+        return beside(level, "above" if level < len(COSTS) - 1 else "far below")
+
+    day, levels = played(cruel, 400, price)
+    assert (np.diff(levels) != 0).sum() > 10
+    check_ratio(day, levels)
+
+
+def beside(level: int, mood: str) -> float:
+    """A rate just above or just below what a plan carries, or just below the next smaller one."""
+    if mood == "above" and level < len(COSTS) - 1:
+        return 1.001 * float(CAPACITIES[level])
+    return 0.999 * float(CAPACITIES[max(0, level - 1) if mood == "far below" else level])
+
+
+def played(adversary: Callable[[int], float], slots: int, price: float) -> tuple[ControlDay, Ints]:
+    """Rates that an adversary offers who knows the present plan, and the plans of the policy.
 
     Every rate is known when its slot begins, as the ratio assumes.
     """
-    day = day_of(np.array(values), MoveTerms(price=price, delay=0.0, outage=0.0, lag=0.0))
-    terms = day.terms
-    chooser = cast(
-        "Any",
-        POLICIES["work-function"].make(
-            PlanChoice(day.cost, day.price, HOUR, terms.delay, terms.outage, terms.lag)
-        ),
-    )
+    terms = MoveTerms(price=price, delay=0.0, outage=0.0, lag=0.0)
+    plans = day_of(CAPACITIES, terms)
+    choice = PlanChoice(plans.cost, plans.price, HOUR, terms.delay, terms.outage, terms.lag)
+    chooser = cast("Any", POLICIES["work-function"].make(choice))
     after = chooser._forecast.after
     chooser._forecast.after = lambda rate: np.concatenate(([rate], after(rate)[1:]))
-    level, chosen = int(day.carries[0].argmax()), []
-    for rate in values:
-        level = chooser.choose(SlotObservation(0.0, rate, 0.0, level, CAPACITIES))
-        chosen.append(level)
-    levels = np.array(chosen)
+    level, rates, levels = 0, [], []
+    for _ in range(slots):
+        rates.append(adversary(level))
+        level = chooser.choose(SlotObservation(0.0, rates[-1], 0.0, level, CAPACITIES))
+        levels.append(level)
+    return day_of(np.array(rates), terms), np.array(levels, np.int32)
+
+
+def check_ratio(day: ControlDay, levels: Ints) -> None:
+    """Check the cost: FACTOR (2K - 1) times the best schedule, and a constant."""
     best, most = day.total(cheapest_levels(day)), FACTOR * (2 * len(COSTS) - 1)
-    assert day.total(cast("Ints", levels)) <= most * best + (most + MOVES) * day.price.max()
+    assert day.carries[range(len(levels)), levels].all()
+    assert day.total(levels) <= most * best + (most + MOVES) * day.price.max()
 
 
 def test_a_trace_is_cut_into_slots() -> None:

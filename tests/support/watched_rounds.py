@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from watched_jobs import plan
 
-from streamplace.control.policy import POLICIES
+from streamplace.control.policy import POLICIES, MakePolicy
 from streamplace.engines.flink.move.state import CheckpointTotals
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.watch import rounds as passing
@@ -17,7 +17,7 @@ from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.look import JobLook
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.engines.flink.watch.rounds import JobRounds
-from streamplace.io.watch_store import WatchStore
+from streamplace.io.watch_store import MOVED, WatchDecision, WatchRound, WatchStore, utc_now
 
 DEVICES = ("dev-0", "dev-1", "dev-2")
 PLANS = (plan("dev-0"), plan("dev-0", "dev-1"), plan(*DEVICES))
@@ -46,6 +46,16 @@ class Scene:
         What is seen, one after the other; errors are raised.
     plans
         Layouts that it may have.
+    takes
+        Seconds that a measurement takes.
+    meanwhile
+        What is seen after a measurement; None for the same as before.
+    unmeasured
+        Why it cannot be measured.
+    kept
+        What sources send that keep up while others are held back.
+    ends
+        What comes of its moves; after one that has not failed, it is another job.
     """
 
     log: WatchLog
@@ -57,6 +67,11 @@ class Scene:
     now: float = 1000.0
     hour: int = 12
     failure: Exception | None = None
+    takes: float = 0.0
+    meanwhile: JobLook | None = None
+    unmeasured: Exception | None = None
+    kept: float = 0.0
+    ends: str = MOVED
 
     def look_at(self, *_: Any) -> JobLook:
         """Next look."""
@@ -66,24 +81,40 @@ class Scene:
         return seen
 
     def model(self, seen: JobLook) -> JobModel:
-        """What a measurement finds."""
+        """What a measurement finds, after which the job is looked at again."""
         self.measured += 1
-        level = seen.machines - 1
-        return JobModel(seen.job, "shop", self.plans, level, self.plans[level], "the CPU of dev-0")
+        self.now += self.takes
+        if self.unmeasured is not None:
+            raise self.unmeasured
+        self.looks.insert(0, self.meanwhile or seen)
+        level, kept = seen.machines - 1, self.kept * seen.is_limited
+        present = self.plans[level]
+        return JobModel(seen.job, "shop", self.plans, level, present, "the CPU of dev-0", kept=kept)
 
     def carry_out(self, model: JobModel, target: WatchPlan, reason: str) -> str:
         """Move the job, or fail."""
         if self.failure is not None:
             raise self.failure
         self.moves.append(target.machines)
-        return f"{model.job}+"
+        job = f"{model.job}+" if self.ends == MOVED else model.job
+        layout: dict[str, list[str] | str] = {"map": [*target.devices]}
+        machines = (model.present.machines, target.machines)
+        share = model.believed_of(target)
+        decision = WatchDecision(
+            utc_now(), "move", model.job, job, layout, machines, "", *target.carries, believed=share
+        )
+        self.log.end(self.log.begin(decision), decision, self.ends, "", job)
+        return job
 
-    def rounds(self, policy: str = "ds2", acts: bool = True, **guards: Any) -> JobRounds:
+    def rounds(
+        self, policy: str | MakePolicy = "ds2", acts: bool = True, **guards: Any
+    ) -> JobRounds:
         """Rounds of one process."""
+        make = POLICIES[policy].make if isinstance(policy, str) else policy
         made = JobRounds(
             Rest("http://localhost:1"),
             self.log,
-            RateJudge(POLICIES[policy].make, 60.0),
+            RateJudge(make, 60.0),
             Guards(**guards),
             self.model,
             self if acts else None,  # type: ignore[arg-type]
@@ -103,6 +134,16 @@ class Scene:
             rounds.pass_round("job")
             self.now += 60
         return self.told[before:]
+
+    @property
+    def seen(self) -> list[WatchRound]:
+        """Rounds that were recorded."""
+        return self.log.store.rounds(self.log.watch, 999)
+
+    @property
+    def decisions(self) -> list[WatchDecision]:
+        """Decisions that were recorded."""
+        return [*self.log.decisions.values()]
 
 
 def scene_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:

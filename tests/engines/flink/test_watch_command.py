@@ -59,6 +59,17 @@ def test_a_watch_without_options_looks_and_changes_nothing(run: Callable, flink:
     assert record.decisions == ()
 
 
+def test_a_round_waits_as_long_for_a_warm_job_as_a_move_does(
+    run: Callable, flink: FakeFlink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In less time, its windows would be judged once, and all of them be lost."""
+    waited: list[float] = []
+    measure = lambda own, _: waited.append(own.engine.patience) or MODEL  # noqa: E731
+    monkeypatch.setattr(modelling.JobModeller, "__call__", measure)
+    run("flink", "watch", "--rest", flink.url)
+    assert waited == [120.0]
+
+
 def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(
     run: Callable, flink: FakeFlink
 ) -> None:

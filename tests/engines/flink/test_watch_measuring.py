@@ -3,9 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from watched_rounds import Scene, look
+from watched_rounds import PLANS, Scene, look
 
 from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.model.intervals import RateInterval
 
 
 def test_a_model_that_is_contradicted_is_measured_again_but_not_in_every_round(
@@ -28,24 +29,48 @@ def test_a_model_that_is_contradicted_is_measured_again_but_not_in_every_round(
     assert (scene.moves, scene.measured) == ([2], 4)
 
 
+def test_an_operator_that_becomes_slower_is_noticed_although_the_job_keeps_up(
+    scene: Scene,
+) -> None:
+    """A quarter of an hour after the last measurement."""
+    rounds = scene.rounds("static", acts=False)
+    scene.passes(rounds, *[look(50)] * 15)
+    assert scene.measured == 1
+    scene.plans = (replace(PLANS[0], carries=RateInterval(45.0, 50.0, 55.0)), *PLANS[1:])
+    told = scene.passes(rounds, look(50))
+    assert "carries 50 tuples/s (45 to 55); a move would pay" in told[0]
+    assert scene.measured == 2
+
+
+def test_a_job_that_cannot_be_measured_again_is_tried_less_and_less_often(scene: Scene) -> None:
+    """After 15 min, 45 min and 105 min; the earlier model stays."""
+    rounds = scene.rounds("static", acts=False)
+    scene.passes(rounds, look(50))
+    scene.unmeasured = FlinkError("not warm")
+    told = scene.passes(rounds, *[look(50)] * 180)
+    assert scene.measured == 4
+    assert sum(line.startswith("note: ") for line in told) == 1
+    assert "carries 100 tuples/s (90 to 110)" in told[-1]
+
+
 def test_a_job_is_measured_again_when_none_of_its_sources_is_held_back_any_more(
     scene: Scene,
 ) -> None:
     """The model of a job with one such source says nothing about lower rates of the others."""
     rounds = scene.rounds("static", acts=False)
-    rounds.model_of = lambda seen: replace(scene.model(seen), kept=40.0 * seen.is_limited)
+    scene.kept = 40.0
     scene.passes(rounds, *[look(90, is_limited=True)] * 2)
     assert scene.measured == 1
     scene.passes(rounds, *[look(50)] * 2)
     assert scene.measured == 2
-    kept = [one.kept for one in scene.log.store.rounds(scene.log.watch, 9)]
+    kept = [one.kept for one in scene.seen]
     assert kept == [40.0, 40.0, 0.0, 0.0]
 
 
 def test_a_job_that_cannot_be_measured_is_looked_at_further(scene: Scene) -> None:
     """The reason is told once."""
     rounds = scene.rounds()
-    rounds.model_of = lambda _: (_ for _ in ()).throw(FlinkError("not warm"))
+    scene.unmeasured = FlinkError("not warm")
     told = scene.passes(rounds, look(50), look(50))
     assert told == [
         "note: the job is not measured: not warm",
@@ -63,7 +88,7 @@ def test_a_rate_outside_its_interval_widens_intervals_until_they_hold(scene: Sce
     assert "carries 100 tuples/s (83.08 to 119.2)" in told[2]
     later = scene.rounds("static", acts=False)
     assert "carries 100 tuples/s (83.08 to 119.2)" in scene.passes(later, look(50))[0]
-    seen = scene.log.store.rounds(scene.log.watch, 9)
+    seen = scene.seen
     assert [one.held for one in seen] == [None, False, True, None]
     assert seen[1].capacity == pytest.approx([90 / 1.0941743, 180 / 1.0941743, 270 / 1.0941743])
 
@@ -78,5 +103,5 @@ def test_without_confidence_intervals_stay_points(scene: Scene) -> None:
 def test_another_layout_says_nothing_about_the_interval_of_the_last(scene: Scene) -> None:
     rounds = scene.rounds("static", acts=False)
     scene.passes(rounds, look(95), look(150, 2), look(150, 2))
-    seen = scene.log.store.rounds(scene.log.watch, 9)
+    seen = scene.seen
     assert [one.held for one in seen] == [None, None, None]

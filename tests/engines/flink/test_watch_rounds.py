@@ -9,16 +9,37 @@ import pytest
 from watched_jobs import plan
 from watched_rounds import DEVICES, PLANS, Scene, look
 
-from streamplace.control.policy import POLICIES
+from streamplace.control.policy import POLICIES, PlanChoice, SlotObservation
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.state import CheckpointTotals
-from streamplace.engines.flink.rest.client import NoAnswer
-from streamplace.engines.flink.watch import rounds as passing
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.engines.flink.watch.judging import QuietHours, RateJudge
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.errors import SettingError
-from streamplace.io.watch_store import StoreError, WatchDecision, WatchStore, utc_now
+from streamplace.io.watch_store import (
+    StoreError,
+    WatchDecision,
+    WatchRound,
+    WatchStore,
+    utc_now,
+)
 from streamplace.model.intervals import RateInterval
+
+
+class Shown:
+    """A policy that writes down when it was asked, and stays."""
+
+    def __init__(self) -> None:
+        self.times: list[float] = []
+
+    def __call__(self, _: PlanChoice) -> "Shown":
+        """Policy for plans."""
+        return self
+
+    def choose(self, seen: SlotObservation) -> int:
+        """The present plan."""
+        self.times.append(seen.time)
+        return seen.level
 
 
 def test_a_watch_that_only_looks_says_what_would_pay_and_why(scene: Scene) -> None:
@@ -65,26 +86,33 @@ def test_fewer_task_managers_must_carry_what_arrives_now(
 
 
 def test_a_move_that_came_back_is_not_repeated_at_once(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch
+    scene: Scene,
 ) -> None:
-    """The second time it is waited for twice as long."""
-    rounds, clock = scene.rounds(least_seconds=0.0), [0.0]
-    monkeypatch.setattr(passing, "seconds_since", lambda _: clock[0])
-
-    def fails() -> None:
-        decision = WatchDecision("", "move", "job", "next", {"map": ["dev-0"]}, (1, 2), "")
-        scene.log.end(scene.log.begin(decision), decision, "returned", "it was slower", "job")
-
-    fails()
+    """The second time it is waited for twice as long, by a clock that nobody sets."""
+    rounds = scene.rounds(least_seconds=0.0)
+    scene.ends = "returned"
+    scene.passes(rounds, look(95))
     told = scene.passes(rounds, look(95))
-    assert told[0].endswith("a move to 2 TaskManagers failed, and is tried again in 30 min")
-    clock[0] = 1801.0
+    assert told[0].endswith("a move to 2 TaskManagers failed, and is tried again in 29 min")
+    scene.now += 1740
     assert "the job is moved" in scene.passes(rounds, look(95))[0]
-    fails()
-    assert "tried again in 29 min 59 s" in scene.passes(rounds, look(95))[0]
-    clock[0] = 3601.0
+    assert "tried again in 59 min" in scene.passes(rounds, look(95))[0]
+    scene.now += 3540
     assert "the job is moved" in scene.passes(rounds, look(95))[0]
-    assert scene.moves == [2, 2]
+    assert scene.moves == [2, 2, 2]
+
+
+def test_a_move_that_could_not_be_begun_is_no_move_that_was(scene: Scene) -> None:
+    """It is tried again after the least time."""
+    rounds = scene.rounds(least_seconds=120.0)
+    scene.failure = SettingError("the program does not fit")
+    first, second, third = scene.passes(rounds, look(95), look(95))
+    assert "the job is moved" in first
+    assert second == "the job is not moved: the program does not fit"
+    assert third.endswith("but it could not be moved, which is tried again in 1 min")
+    scene.failure = None
+    scene.passes(rounds, look(95))
+    assert scene.moves == [2]
 
 
 def test_an_own_move_that_changes_chains_is_no_other_controller(scene: Scene) -> None:
@@ -101,13 +129,37 @@ def test_what_arrived_before_is_remembered_when_task_managers_join(scene: Scene)
     rounds = scene.rounds("work-function", least_seconds=0.0)
     busy = [look(250, 3)] * 60
     assert "stays" in scene.passes(rounds, *busy)[-1]
-    more = (*PLANS, plan(*DEVICES, "dev-3"))
-    scene.plans = more
-    rounds._model = None
-    assert "stays" in scene.passes(rounds, look(20, 3))[0]
+    scene.plans = (*PLANS, plan(*DEVICES, "dev-3"))
+    joined = frozenset((*DEVICES, "dev-3"))
+    assert "stays" in scene.passes(rounds, look(20, 3, managers=joined))[0]
     fresh = scene.rounds("work-function", least_seconds=0.0)
     fresh.judge = RateJudge(POLICIES["work-function"].make, 60.0)
     assert "the job is moved" in scene.passes(fresh, look(20, 3))[0]
+
+
+def test_what_was_seen_before_the_first_measurement_is_remembered(scene: Scene) -> None:
+    """The watch moves the job as soon as it has a model, and leaves nothing in a lull."""
+    cold, scene.unmeasured = scene.rounds("work-function"), FlinkError("not warm")
+    scene.passes(cold, *[look(104)] * 6)
+    scene.unmeasured = None
+    assert "the job is moved" in scene.passes(cold, look(104))[0]
+    later, scene.unmeasured = scene.rounds("work-function", least_seconds=0.0), FlinkError("")
+    scene.passes(later, *[look(250, 3)] * 60)
+    scene.unmeasured = None
+    assert "; stays" in scene.passes(later, look(20, 3))[0]
+
+
+def test_a_round_decides_by_what_it_sees_after_a_measurement(scene: Scene) -> None:
+    """That takes a minute. A job that is elsewhere by then has to be measured again."""
+    rounds = scene.rounds(acts=False)
+    scene.meanwhile = look(95)
+    told = scene.passes(rounds, look(50))
+    assert told[0].startswith("12:30:00  95 tuples/s")
+    assert "a move would pay" in told[0]
+    scene.meanwhile = look(50, 3)
+    told = scene.passes(rounds, look(50, 2), look(50, 3))
+    assert told[0] == "12:30:00  50 tuples/s on 3 TaskManagers"
+    assert "carries 300" in told[1]
 
 
 def test_what_back_pressure_hides_and_what_waits_counts(scene: Scene) -> None:
@@ -118,6 +170,53 @@ def test_what_back_pressure_hides_and_what_waits_counts(scene: Scene) -> None:
     told = scene.passes(growing, look(80, backlog=0.0), look(80, backlog=1200.0))
     assert "80 tuples/s, 1200 wait" in told[1]
     assert "only 90 of 100 tuples/s" in told[1]
+
+
+@pytest.mark.parametrize(("is_known", "moves"), [(True, []), (False, [2])])
+def test_nothing_is_hidden_where_all_sources_report_what_waits(
+    scene: Scene, is_known: bool, moves: list[int]
+) -> None:
+    """88 of 90 tuples/s arrive, although a source is held back."""
+    scene.takes = 60.0
+    steady = look(88, is_limited=True, backlog=500.0, knows_backlog=is_known)
+    scene.passes(scene.rounds(), steady)
+    assert scene.moves == moves
+
+
+def test_what_arrives_is_what_was_read_and_by_how_much_the_backlog_has_changed(
+    scene: Scene,
+) -> None:
+    """In the mean of a round, and never from one job to the next."""
+    rounds = scene.rounds("static", acts=False)
+    scene.passes(rounds, look(60, backlog=0.0), look(80, backlog=1200.0))
+    scene.unmeasured = FlinkError("not warm")
+    scene.passes(rounds, look(50, 1, "next", backlog=0.0))
+    assert [one.arriving for one in scene.seen] == [60.0, 90.0, 50.0]
+
+
+def test_a_policy_is_shown_a_long_round_once_for_each_interval(scene: Scene) -> None:
+    """Also by the next process; hours without an answer count as ten minutes."""
+    shown = Shown()
+    rounds = scene.rounds(shown)
+    for _ in range(5):
+        scene.passes(rounds, look(50))
+        scene.now += 60
+    assert shown.times == [60.0 * minute for minute in range(1, 10)]
+    scene.now += 7200
+    scene.passes(rounds, look(50))
+    assert len(shown.times) == 19
+    again = Shown()
+    scene.passes(scene.rounds(again), look(50))
+    assert again.times[:-1] == shown.times
+
+
+def test_a_policy_remembers_a_whole_day_however_short_its_rounds_are() -> None:
+    shown = Shown()
+    judge = RateJudge(shown, 10.0)
+    past = [WatchRound("", 10.0 * i, "job", 50.0, 50.0, False, 0.0, 1) for i in range(9500)]
+    judge.recall(past)
+    judge.choose(replace(past[-1], time=95_000.0, level=0, capacity=(90.0,), cost=(1.0,)))
+    assert shown.times[-1] - shown.times[0] >= 86_400 + 900
 
 
 def test_a_policy_may_wait_although_the_rate_may_not_be_carried(scene: Scene) -> None:
@@ -219,7 +318,8 @@ def test_a_full_disk_stops_moves_and_not_the_watch(scene: Scene) -> None:
         next(line for line in scene.told if "database or disk is full" in line)
     ]
     scene.failure = StoreError("watch.sqlite cannot be used: database or disk is full")
-    assert "nothing is moved without a record" in scene.passes(rounds, look(95), look(95))[-1]
+    told = scene.passes(rounds, look(95), look(95))
+    assert "nothing is moved without a record" in " ".join(told)
     database.execute("PRAGMA max_page_count = 100000")
     assert scene.passes(rounds, look(50))[-1] == "rounds are recorded again"
 

@@ -101,6 +101,7 @@ class WatchMover:
             (model.present.machines, len(target.devices)),
             reason,
             *target.carries,
+            believed=model.believed_of(target),
         )
         number = self.log.begin(decision)
         try:
@@ -193,13 +194,14 @@ class WatchMover:
             f"{digits(decision.value)} ({between})"
         )
         if self.ledger is not None and flow.rate > 0 and decision.low is not None:
+            part = decision.believed  # intervals are learned from what the model predicts
             entry = LedgerEntry(
                 name,
-                decision.value,
+                decision.value / part,
                 flow.rate,
                 flow.is_limited,
-                decision.low,
-                decision.high,
+                decision.low / part,
+                None if decision.high is None else decision.high / part,
                 self.confidence,
                 BY,
             )

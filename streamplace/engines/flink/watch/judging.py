@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import time
+from statistics import median
 
 import numpy as np
 
@@ -13,17 +14,24 @@ from streamplace.control.policy import MakePolicy, PlanChoice, Policy, SlotObser
 from streamplace.engines.flink.decide.decision import is_better
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.errors import SettingError
-from streamplace.io.watch_store import WatchRound
+from streamplace.io.watch_store import WatchDecision, WatchRound
 from streamplace.model.messages import counted
 from streamplace.model.report import duration, percent
 from streamplace.model.units import digits
 
-RECALLED = 3000
-"""Rounds that are remembered for the policy."""
+RECALLED_SECONDS, LEAST_RECALLED, MOST_RECALLED = 90_000.0, 3000, 10_000
+"""Time that is remembered for the policy, with the least and the largest number of rounds.
+
+Forecasts compare the rates of now with those of the day before.
+"""
+LONGEST_SECONDS = 600.0
+"""Longest time for which what is seen in a round counts; one look says little about hours."""
 HIDDEN = 1.2
-"""Assumed ratio of what arrives for held-back sources to what they emit."""
+"""Assumed ratio of what arrives for held-back sources to what they emit, if that is unknown."""
 EDGE = 0.05
 """A rate that is further above what the present layout should carry contradicts the model."""
+LEAST_BELIEVED, MOST_COMPARED = 0.5, 5
+"""Least part of a prediction that is believed, and how many moves it is learned from at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,12 @@ class Circumstances:
         Seconds for which the job has been watched.
     is_down
         Whether the move would leave TaskManagers.
+    since_fewer
+        Seconds since the last move was begun, if it was one to fewer TaskManagers; else infinite.
+    is_ahead
+        Whether the move would take more TaskManagers although the present ones carry what arrives.
+    since_failure
+        Seconds since a move could not be begun; infinite if the last one could.
     """
 
     hour: time
@@ -86,6 +100,9 @@ class Circumstances:
     others: str = ""
     watched: float = math.inf
     is_down: bool = False
+    since_fewer: float = math.inf
+    is_ahead: bool = False
+    since_failure: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +113,8 @@ class Guards:
     ----------
     least_seconds
         Least time between the beginnings of two moves, and for which a job is watched before it is
-        moved to fewer TaskManagers.
+        moved to fewer TaskManagers. For twice this time after such a move, a forecast alone takes
+        none back, because it still follows the higher rates of before.
     quiet
         Hours of maintenance, or of much traffic.
     """
@@ -116,6 +134,11 @@ class Guards:
         if now.since_move is not None and now.since_move < self.least_seconds:
             left = duration(self.least_seconds - now.since_move)
             return f"the last move is too recent (for {left} more)"
+        if now.since_failure < self.least_seconds:
+            left = duration(self.least_seconds - now.since_failure)
+            return f"it could not be moved, which is tried again in {left}"
+        if now.is_ahead and now.since_fewer < 2 * self.least_seconds:
+            return f"it has left TaskManagers only {duration(now.since_fewer)} ago"
         if now.is_down and now.watched < self.least_seconds:
             return f"it has been watched for {duration(now.watched)} only"
         return ""
@@ -138,9 +161,15 @@ class RateJudge:
     make: MakePolicy
     seconds: float
     terms: MoveTerms = field(default_factory=MoveTerms)
-    _policy: Policy | None = None
-    _cost: tuple[float, ...] = ()
-    _past: deque[WatchRound] = field(default_factory=lambda: deque(maxlen=RECALLED))
+    _policy: Policy | None = field(default=None, init=False)
+    _cost: tuple[float, ...] = field(default=(), init=False)
+    _past: deque[WatchRound] = field(init=False)
+    _unseen: deque[WatchRound] = field(init=False)
+    _shown: float | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        most = recalled(self.seconds)
+        self._past, self._unseen = deque(maxlen=most), deque(maxlen=most)
 
     def choose(self, seen: WatchRound) -> int:
         """Number of the plan that the job should run from now on.
@@ -148,16 +177,39 @@ class RateJudge:
         When there are other plans than before, by their costs, a new policy is made for them, and
         shown the rates of the past.
         """
-        if self._policy is None or seen.cost != self._cost:
-            self._policy, self._cost = self.make(self._choice(seen.cost)), seen.cost
-            for past in self._past:
-                self._policy.choose(_observation(past, seen))
+        self.remember(seen)
+        policy, unseen = self._policy, self._unseen
+        if policy is None or seen.cost != self._cost:
+            policy, unseen = self.make(self._choice(seen.cost)), self._past
+            self._policy, self._cost, self._shown = policy, seen.cost, None
+        level = seen.level
+        for one in unseen:
+            level = self._show(policy, one, seen)
+        self._unseen.clear()
+        return level
+
+    def remember(self, seen: WatchRound) -> None:
+        """Remember a round, also one in which no plans are known."""
         self._past.append(seen)
-        return self._policy.choose(_observation(seen, seen))
+        self._unseen.append(seen)
 
     def recall(self, rounds: Sequence[WatchRound]) -> None:
         """Remember the rounds that an earlier process has seen."""
-        self._past.extend(seen for seen in rounds if seen.level >= 0)
+        for seen in rounds:
+            self.remember(seen)
+
+    def _show(self, policy: Policy, past: WatchRound, now: WatchRound) -> int:
+        """Show a round to a policy, once for each interval that it has lasted; return its choice.
+
+        So costs and forecasts keep pace with the clock, although a round may take longer.
+        """
+        number = 1 if self._shown is None else intervals(self._shown, past.time, self.seconds)
+        self._shown = past.time
+        choices = [
+            policy.choose(_observation(past, now, past.time - left * self.seconds))
+            for left in reversed(range(number))
+        ]
+        return choices[-1]
 
     def _choice(self, cost: tuple[float, ...]) -> PlanChoice:
         terms, costs = self.terms, np.array(cost)
@@ -166,20 +218,54 @@ class RateJudge:
         return PlanChoice(costs, price, self.seconds, terms.delay, terms.outage, terms.lag)
 
 
-def _observation(past: WatchRound, now: WatchRound) -> SlotObservation:
-    """An earlier round as a policy for the plans of now would have seen it."""
+def recalled(seconds: float) -> int:
+    """Return the number of rounds of some length that are remembered.
+
+    >>> recalled(10.0), recalled(60.0)
+    (9000, 3000)
+    """
+    return min(MOST_RECALLED, max(LEAST_RECALLED, math.ceil(RECALLED_SECONDS / seconds)))
+
+
+def intervals(before: float, now: float, seconds: float) -> int:
+    """Return the number of intervals of some length that end between two rounds, at least one.
+
+    Those of all rounds together are as many as have passed, however long each round takes.
+
+    >>> [intervals(at - 66.0, at, 60.0) for at in (66.0, 264.0, 330.0, 660.0)]
+    [1, 1, 2, 1]
+    >>> intervals(0.0, 7200.0, 60.0)
+    10
+    """
+    return max(1, round(now / seconds) - round(max(before, now - LONGEST_SECONDS) / seconds))
+
+
+def _observation(past: WatchRound, now: WatchRound, at: float) -> SlotObservation:
+    """An earlier round as a policy for the plans of now would have seen it at a time."""
     level, capacity = past.level, past.capacity
     if past.cost != now.cost:
-        machines = past.cost[past.level]
-        level = min(range(len(now.cost)), key=lambda i: abs(now.cost[i] - machines))
+        level = min(range(len(now.cost)), key=lambda i: abs(now.cost[i] - past.machines))
         capacity = now.capacity
-    return SlotObservation(past.time, wanted_rate(past), past.backlog, level, np.array(capacity))
+    return SlotObservation(at, wanted_rate(past), past.backlog, level, np.array(capacity))
 
 
 def wanted_rate(seen: WatchRound) -> float:
     """Tuples/s that a plan should carry: what arrives, or more where that is hidden."""
-    held = max(0.0, seen.arriving - seen.kept) if seen.is_limited else 0.0
+    is_hidden = seen.is_limited and not seen.is_known
+    held = max(0.0, seen.arriving - seen.kept) if is_hidden else 0.0
     return seen.arriving + (HIDDEN - 1) * held
+
+
+def believed_share(moves: Sequence[WatchDecision]) -> float:
+    """Part of what fewer TaskManagers are predicted to carry that is believed, from such moves.
+
+    Only those that carried less than predicted count: one that carried more is no reason to expect
+    it of the next one. The caller leaves out old moves: a job that stays because little is believed
+    would never find out that predictions have become better.
+    """
+    pairs = [(one.carried * one.believed, one.value) for one in moves if one.carried and one.value]
+    scores = [min(0.0, math.log(carried / value)) for carried, value in pairs[-MOST_COMPARED:]]
+    return max(LEAST_BELIEVED, math.exp(median(scores))) if scores else 1.0
 
 
 def contradicts(model: JobModel, rate: float, *, is_limited: bool) -> bool:

@@ -35,6 +35,8 @@ class JobLook:
         Numbers of its checkpoints that completed and that failed.
     managers
         TaskManagers of the cluster.
+    knows_backlog
+        Whether all sources report what waits for them.
     """
 
     job: str
@@ -45,6 +47,7 @@ class JobLook:
     shape: Mapping[str, int]
     checkpoints: CheckpointTotals
     managers: frozenset[str]
+    knows_backlog: bool = False
 
     @property
     def machines(self) -> int:
@@ -73,7 +76,22 @@ def look_at(rest: Rest, job: str) -> JobLook:
         shape_of(document),
         _checkpoints(rest, job),
         frozenset(row["id"] for row in rest.task_managers()),
+        flow.knows_backlog,
     )
+
+
+def arrived_since(before: JobLook | None, now: JobLook, seconds: float) -> float | None:
+    """Tuples/s that have arrived since an earlier look: those that were read, and those that wait.
+
+    What was read is taken for the mean of both rates. None if no backlog was reported, or if
+    another job was looked at: it starts with a backlog that has to be fetched first, and nothing
+    was read while none of them ran.
+    """
+    if before is None or before.job != now.job or seconds <= 0:
+        return None
+    if before.backlog is None or now.backlog is None:
+        return None
+    return max(0.0, (before.rate + now.rate) / 2 + (now.backlog - before.backlog) / seconds)
 
 
 def shape_of(document: Job) -> dict[str, int]:

@@ -98,6 +98,9 @@ class JobModel:
         more; 0 if all sources change together.
     varies
         Whether the rate of a source varied during the measurement.
+    believed
+        Part of what fewer TaskManagers are predicted to carry that is believed; what the plans
+        carry has been multiplied by it.
     """
 
     job: str
@@ -109,6 +112,7 @@ class JobModel:
     new: NewDevices = field(default_factory=NewDevices)
     kept: float = 0.0
     varies: bool = False
+    believed: float = 1.0
 
     def widened(self, width: float) -> "JobModel":
         """Return the same model with all intervals wider by a factor of exp(width) at each end."""
@@ -118,6 +122,25 @@ class JobModel:
             return replace(plan, carries=plan.carries.widened(width, sure))
 
         return replace(self, plans=tuple(map(wider, self.plans)), present=wider(self.present))
+
+    def discounted(self, share: float) -> "JobModel":
+        """Return the same model with plans for fewer TaskManagers carrying this part of the rates.
+
+        What is sure of a plan stays.
+        """
+
+        def less(plan: WatchPlan) -> WatchPlan:
+            if plan.machines >= self.present.machines:
+                return plan
+            sure = self.kept if plan.carries.low > self.kept else 0.0
+            rates = [sure + share * (rate - sure) for rate in plan.carries]
+            return replace(plan, carries=RateInterval(*rates))
+
+        return replace(self, plans=tuple(map(less, self.plans)), believed=share)
+
+    def believed_of(self, plan: WatchPlan) -> float:
+        """Part of what a plan was predicted to carry that is believed."""
+        return self.believed if plan.machines < self.present.machines else 1.0
 
     def missing(self, plan: WatchPlan) -> int:
         """Number of TaskManagers that a plan uses and the cluster lacks."""

@@ -1,10 +1,12 @@
 """Rounds of a watch: look at a job, judge what would pay, and do it if that is wanted and allowed.
 
 A round is cheap: it reads metrics for some seconds. The job is measured, and plans are searched,
-only where nothing is known of the present layout, where what is seen contradicts the model, and
-before a move if the last measurement is old.
+only where nothing is known of the present layout, where what is seen contradicts the model, where
+that is old, and before a move if it is not recent. That takes a minute or two, so the job is looked
+at again afterwards.
 """
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -14,45 +16,35 @@ from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.watch.acting import WatchMover
 from streamplace.engines.flink.watch.judging import (
-    RECALLED,
     Circumstances,
     Guards,
     RateJudge,
-    contradicts,
     reason_words,
+    recalled,
     state_words,
     stay_words,
     target_of,
+    wanted_rate,
 )
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.look import (
     JobLook,
+    arrived_since,
     changed_shape,
     look_at,
     still_fail,
 )
 from streamplace.engines.flink.watch.machines import Machines
+from streamplace.engines.flink.watch.measuring import Measuring
+from streamplace.engines.flink.watch.past_moves import PastMoves
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.errors import StreamplaceError
-from streamplace.io.watch_store import (
-    FAILED,
-    RETURNED,
-    StoreError,
-    WatchDecision,
-    WatchRound,
-    seconds_since,
-    utc_now,
-)
+from streamplace.io.watch_store import StoreError, WatchRound, utc_now
 from streamplace.model.intervals import USUAL_CONFIDENCE, tracked_width
 from streamplace.model.messages import counted
-from streamplace.model.report import duration
 
 FRESH_SECONDS = 300.0
 """Age of a measurement above which a job is measured again before it is moved."""
-RETRY_SECONDS, DAY = 1800.0, 86_400.0
-"""Seconds after a move that failed until it is tried again: at first, and at most."""
-AGAIN_SECONDS = 120.0
-"""Least time between two measurements of a layout whose model is contradicted."""
 
 
 def _ignore(_: WatchRound) -> None:
@@ -102,24 +94,24 @@ class JobRounds:
     _last: JobLook | None = field(default=None, init=False)
     _fails: bool = field(default=False, init=False)
     _others: str = field(default="", init=False)
-    _model: JobModel | None = field(default=None, init=False)
-    _modelled: JobLook | None = field(default=None, init=False)
-    _measured: float = field(default=-1.0, init=False)
-    _begun: float | None = field(default=None, init=False)
-    _told: str = field(default="", init=False)
+    _measuring: Measuring = field(init=False)
+    _moves: PastMoves = field(init=False)
+    _refused: float = field(default=-math.inf, init=False)
     _width: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        self._measuring = Measuring(self.model_of, self.tell, self.monotonic)
+        self._moves = PastMoves(self.log, self.monotonic)
 
     def recall(self) -> None:
         """Continue after an earlier process, from what it has written."""
-        rounds = self.log.store.rounds(self.log.watch, RECALLED)
+        rounds = self.log.store.rounds(self.log.watch, recalled(self.every))
         self.judge.recall(rounds)
         if rounds:
             self._passed = rounds[-1].time
         for one in rounds:
             self._track(one.held)
-        moves = [one for one in self.log.decisions.values() if one.starts_job]
-        if moves:
-            self._begun = self.monotonic() - seconds_since(moves[-1].at)
+        self._moves.recall()
         if self.machines is not None:
             self.machines.recall()
 
@@ -138,30 +130,59 @@ class JobRounds:
         FlinkError
             When the job does not run.
         """
-        began = self.monotonic()
-        try:
-            look = look_at(self.rest, job)
-        except NoAnswer:  # it is asked again at once
-            raise
-        except FlinkError:
-            self._due = began + self.every
-            raise
-        self._due = began + self.every
-        self._notice(look)
-        held, found = self._check(look), self._model_for(look)
+        look, seen = self._look(job)
+        held = self._check(look)
         self._track(held)
-        model = found and found.widened(self._width)
-        seen = replace(self._seen(look, model, began), held=held)
-        self._last, self._looked = look, began
-        state = state_words(seen, model)
-        if model is None:
-            self._end(seen, state)
+        if self._measuring.is_due(look) and (found := self._measuring.measure(look)) is not None:
+            self._moves.note_carried(look, found)
+            look, seen = self._look(job)
+        known = self._measuring.known(look)
+        if known is None:
+            seen = replace(seen, held=held)
+            self.judge.remember(seen)
+            self._end(seen, state_words(seen, None))
             return job
+        model = known.widened(self._width).discounted(self._moves.believed)
+        seen = replace(_modelled(seen, model), held=held)
+        state = state_words(seen, model)
         target, words = self._target(model, seen)
         if target is None:
             self._end(seen, f"{state}; {words}")
             return job
         return self._wanted(look, seen, state, model, target)
+
+    def _look(self, job: str) -> tuple[JobLook, WatchRound]:
+        """Look at the job, and note what has changed and arrived since the last look.
+
+        The next round is due `every` seconds later; one without an answer is passed again at once.
+        """
+        now, last = self.monotonic(), self._last
+        try:
+            look = look_at(self.rest, job)
+        except NoAnswer:
+            raise
+        except FlinkError:
+            self._due = now + self.every
+            raise
+        self._due = now + self.every
+        self._notice(look)
+        passed = self.every if last is None else now - self._looked
+        self._passed += passed
+        self._last, self._looked = look, now
+        arrived = arrived_since(last, look, passed)
+        are_known = last is not None and last.knows_backlog and look.knows_backlog
+        seen = WatchRound(
+            utc_now(),
+            self._passed,
+            look.job,
+            look.rate,
+            look.rate if arrived is None else arrived,
+            look.is_limited,
+            look.backlog or 0.0,
+            look.machines,
+            is_known=arrived is not None and are_known,
+        )
+        return look, seen
 
     def _target(self, model: JobModel, seen: WatchRound) -> tuple[WatchPlan | None, str]:
         """Plan to move to, or None and words on why the job stays.
@@ -187,7 +208,7 @@ class JobRounds:
         self, look: JobLook, seen: WatchRound, state: str, model: JobModel, target: WatchPlan
     ) -> str:
         """Deal with a move, or a start of TaskManagers, that would pay; return the job's id."""
-        if back := self._came_back(target):
+        if back := self._moves.came_back(len(target.devices)):
             self._end(seen, f"{state}; stays; {back}")
             return seen.job
         reason, missing = reason_words(model, target, seen), model.missing(target)
@@ -195,13 +216,13 @@ class JobRounds:
         if self.mover is None:
             self._end(seen, f"{state}; {what} would pay: {reason}")
             return seen.job
-        is_down = target.machines < model.present.machines
-        if held := self.guards.hold(self._circumstances(is_down=is_down)):
+        if held := self.guards.hold(self._circumstances(model, target, seen)):
             self._end(seen, f"{state}; {what} would pay: {reason}; but {held}")
             return seen.job
-        if self.monotonic() - self._measured > FRESH_SECONDS:
+        if self._measuring.age > FRESH_SECONDS:
             self._end(seen, f"{state}; {what} would pay: {reason}; the job is measured first")
-            self._model, self._due = None, self.monotonic()
+            self._measuring.forget()
+            self._due = self.monotonic()
             return seen.job
         if missing and self.machines is not None:
             number = counted(missing, "TaskManager")
@@ -212,24 +233,9 @@ class JobRounds:
         self._end(seen, f"{state}; the job is moved: {reason}")
         return self._carry_out(self.mover, model, target, reason)
 
-    def _came_back(self, target: WatchPlan) -> str:
-        """Why a job is not moved again to so many TaskManagers, if it came back from there.
-
-        The time for which it is not doubles with each try.
-        """
-        number = len(target.devices)
-        tries: list[WatchDecision] = []
-        for one in self.log.decisions.values():
-            if one.kind == "move" and one.machines[1] == number:
-                tries = [*tries, one] if one.state in (RETURNED, FAILED) else []
-        if not tries:
-            return ""
-        wait = min(DAY, RETRY_SECONDS * 2.0 ** (len(tries) - 1)) - seconds_since(tries[-1].at)
-        what = f"a move to {counted(number, 'TaskManager')} failed"
-        return f"{what}, and is tried again in {duration(wait)}" if wait > 0 else ""
-
     def _carry_out(self, mover: WatchMover, model: JobModel, target: WatchPlan, reason: str) -> str:
-        self._begun = self.monotonic()
+        began, job = self.monotonic(), model.job
+        self._refused = began
         try:
             job = mover.carry_out(model, target, reason)
         except MoveUnderWay as error:
@@ -241,11 +247,11 @@ class JobRounds:
             raise
         except StreamplaceError as error:
             self.tell(f"the job is not moved: {error}")
-        else:
-            self._model = None
+        if self._moves.note(began) or job != model.job:
+            self._refused = -math.inf
+            self._measuring.forget()
             self._due = self.monotonic()
-            return job
-        return model.job
+        return job
 
     def _notice(self, look: JobLook) -> None:
         """Notice failing checkpoints, and what others have changed.
@@ -265,21 +271,9 @@ class JobRounds:
             if not self._others:
                 self.machines.stop_left(look.job)
 
-    def _known_model(self, look: JobLook) -> JobModel | None:
-        """Model of a job that was measured before, if nothing but its rate has changed since."""
-        model, before = self._model, self._modelled
-        is_same = (
-            model is not None
-            and before is not None
-            and (before.job, before.layout, before.managers, before.shape)
-            == (look.job, look.layout, look.managers, look.shape)
-            and (look.is_limited or not model.kept)
-        )
-        return model if is_same else None
-
     def _check(self, look: JobLook) -> bool | None:
         """Whether the interval of an earlier round holds now; None if that is unknown."""
-        model = self._known_model(look)
+        model = self._measuring.known(look)
         if model is None:
             return None
         carries = model.widened(self._width).present.carries
@@ -290,63 +284,20 @@ class JobRounds:
         if held is not None:
             self._width = tracked_width(self._width, held=held, confidence=self.confidence)
 
-    def _model_for(self, look: JobLook) -> JobModel | None:
-        """Model of a job as it is now, measured if need be; None if it cannot be measured."""
-        model, age = self._known_model(look), self.monotonic() - self._measured
-        if model is not None:
-            is_wrong = contradicts(model, look.rate, is_limited=look.is_limited)
-            if not is_wrong or age < AGAIN_SECONDS:
-                return model
-        try:
-            self._model = self.model_of(look)
-        except NoAnswer:
-            raise
-        except StreamplaceError as error:
-            if str(error) != self._told:
-                self.tell(f"note: the job is not measured: {error}")
-            self._told = str(error)
-            if model is None:
-                self._model = None
-        else:
-            self._told, self._modelled, self._measured = "", look, self.monotonic()
-        return self._model
-
-    def _seen(self, look: JobLook, model: JobModel | None, began: float) -> WatchRound:
-        """Return the round without its decision."""
-        passed = self.every if self._looked < 0 else began - self._looked
-        self._passed += passed
-        arriving, last = look.rate, self._last
-        if last is not None and look.backlog is not None and last.backlog is not None:
-            arriving = max(0.0, look.rate + (look.backlog - last.backlog) / passed)
-        seen = WatchRound(
-            utc_now(),
+    def _circumstances(self, model: JobModel, target: WatchPlan, seen: WatchRound) -> Circumstances:
+        present = model.present
+        is_up = target.machines > present.machines
+        return Circumstances(
+            self.local().time(),
+            self._moves.since_last,
+            self._fails,
+            self._others,
             self._passed,
-            look.job,
-            look.rate,
-            arriving,
-            look.is_limited,
-            look.backlog or 0.0,
-            look.machines,
+            is_down=target.machines < present.machines,
+            since_fewer=self._moves.since_fewer,
+            is_ahead=is_up and present.carries.low >= wanted_rate(seen),
+            since_failure=self.monotonic() - self._refused,
         )
-        if model is None:
-            return seen
-        low, value, high = model.present.carries
-        return replace(
-            seen,
-            low=low,
-            value=value,
-            high=high,
-            kept=model.kept,
-            limit=model.limit,
-            level=model.level,
-            capacity=tuple(plan.carries.low for plan in model.plans),
-            cost=tuple(float(plan.machines) for plan in model.plans),
-        )
-
-    def _circumstances(self, *, is_down: bool) -> Circumstances:
-        since = None if self._begun is None else self.monotonic() - self._begun
-        now = self.local().time()
-        return Circumstances(now, since, self._fails, self._others, self._passed, is_down)
 
     def _end(self, seen: WatchRound, words: str) -> None:
         """Tell a round, and record it."""
@@ -354,3 +305,19 @@ class JobRounds:
         whole = replace(seen, words=words)
         self.log.add(whole)
         self.observe(whole)
+
+
+def _modelled(seen: WatchRound, model: JobModel) -> WatchRound:
+    """Round with what is known of its layout and of the others."""
+    low, value, high = model.present.carries
+    return replace(
+        seen,
+        low=low,
+        value=value,
+        high=high,
+        kept=model.kept,
+        limit=model.limit,
+        level=model.level,
+        capacity=tuple(plan.carries.low for plan in model.plans),
+        cost=tuple(float(plan.machines) for plan in model.plans),
+    )

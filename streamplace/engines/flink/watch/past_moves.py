@@ -1,0 +1,115 @@
+"""Moves that a watch has made: how long ago they began, and what came of them."""
+
+import math
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from streamplace.engines.flink.watch.judging import believed_share
+from streamplace.engines.flink.watch.log import WatchLog
+from streamplace.engines.flink.watch.look import JobLook
+from streamplace.engines.flink.watch.plans import JobModel
+from streamplace.io.watch_store import (
+    FAILED,
+    MOVED,
+    RETURNED,
+    UNBEGUN,
+    StoreError,
+    WatchDecision,
+    seconds_since,
+)
+from streamplace.model.messages import counted
+from streamplace.model.report import duration
+
+RETRY_SECONDS, DAY = 1800.0, 86_400.0
+"""Seconds after a move that failed until it is tried again: at first, and at most."""
+
+
+@dataclass(slots=True)
+class PastMoves:
+    """Moves that a watch has begun, also in earlier processes.
+
+    Attributes
+    ----------
+    monotonic
+        Clock that tells how long ago the moves of this process began; those of earlier ones are
+        dated by the clock of the day.
+    """
+
+    log: WatchLog
+    monotonic: Callable[[], float]
+    _known: dict[int, WatchDecision] = field(default_factory=dict, init=False)
+    _began: dict[int, float] = field(default_factory=dict, init=False)
+
+    def recall(self) -> None:
+        """Date the moves of earlier processes."""
+        now = self.monotonic()
+        self._began = {number: now - seconds_since(one.at) for number, one in self._all.items()}
+
+    def note(self, began: float) -> bool:
+        """Date a move that this process may have begun; return whether it has."""
+        new = self._all.keys() - self._began.keys()
+        self._began |= dict.fromkeys(new, began)
+        return bool(new)
+
+    @property
+    def _all(self) -> dict[int, WatchDecision]:
+        """Moves that were begun; those last known while the store cannot be read."""
+        with suppress(StoreError):
+            found = self.log.decisions.items()
+            self._known = {
+                number: one for number, one in found if one.kind == "move" and one.state != UNBEGUN
+            }
+        return self._known
+
+    def _age(self, number: int) -> float:
+        now = self.monotonic()
+        return now - self._began.get(number, now)
+
+    @property
+    def since_last(self) -> float | None:
+        """Seconds since the last move began; None if there was none."""
+        ages = [self._age(number) for number in self._all]
+        return ages[-1] if ages else None
+
+    @property
+    def since_fewer(self) -> float:
+        """The same if that was one to fewer TaskManagers, where the job stayed; else infinite."""
+        moves = [*self._all.items()]
+        return self._age(moves[-1][0]) if moves and _is_to_fewer(moves[-1][1]) else math.inf
+
+    @property
+    def believed(self) -> float:
+        """Part of what fewer TaskManagers are predicted to carry that past moves confirm."""
+        recent = (one for number, one in self._all.items() if self._age(number) < DAY)
+        return believed_share([one for one in recent if _is_to_fewer(one)])
+
+    def note_carried(self, look: JobLook, model: JobModel) -> None:
+        """Note what a job carries where the last move has put it, once it was measured there."""
+        if not (moves := self._all):
+            return
+        number, last = [*moves.items()][-1]
+        is_there = last.state == MOVED and last.after == look.job
+        if is_there and last.machines[1] == look.machines and last.carried is None:
+            self.log.amend(number, replace(last, carried=model.present.carries.value))
+
+    def came_back(self, machines: int) -> str:
+        """Why a job is not moved again to so many TaskManagers, if it came back from there.
+
+        The time for which it is not doubles with each try.
+        """
+        tries: list[int] = []
+        for number, one in self._all.items():
+            if one.machines[1] == machines:
+                tries = [*tries, number] if one.state in (RETURNED, FAILED) else []
+        if not tries:
+            return ""
+        pause = min(DAY, RETRY_SECONDS * 2.0 ** min(len(tries) - 1, 6))
+        wait = pause - self._age(tries[-1])
+        what = f"a move to {counted(machines, 'TaskManager')} failed"
+        return f"{what}, and is tried again in {duration(wait)}" if wait > 0 else ""
+
+
+def _is_to_fewer(one: WatchDecision) -> bool:
+    """Whether a decision has moved the job to fewer TaskManagers."""
+    return one.state == MOVED and one.machines[1] < one.machines[0]
