@@ -51,7 +51,7 @@ def fused_operators(task: str, description: str, expected: Iterable[str] = ()) -
     >>> [one.shown for one in fused_operators("a -> (b, x, c)", "a<br/>:- b, x<br/>+- c<br/>")]
     ['a', 'b, x', 'c']
     >>> fused_operators("a -> Map -> Map", "in<br/>+- Map<br/>   +- Map [namesake 2]<br/>")[2]
-    Fused(shown='Map', number=2, about='')
+    Fused(shown='Map', number=2, about='', text='')
     """
     task, tree = _INDEX.sub("", task), description.removesuffix(_BREAK)
     lines = [html.unescape(line) for line in tree.split(_BREAK)]

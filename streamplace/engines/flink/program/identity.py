@@ -77,7 +77,7 @@ def operators_of(
     bearers: dict[str, list[_Bearer]] = {}
     for i, operators in enumerate(fused):
         text = html.unescape(texts[i])
-        for k, (shown, numbered, _) in enumerate(operators):
+        for k, (shown, numbered, *_) in enumerate(operators):
             stem, planned = _stem(operator_name(shown), text)
             bearers.setdefault(stem, []).append(_Bearer(i, k, planned, numbered))
     has_namesakes = any(len(group) > 1 for group in bearers.values())
