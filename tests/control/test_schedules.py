@@ -23,11 +23,16 @@ COSTS = (1.0, 2.0, 4.0)
 CAPACITIES = np.array([10.0, 20.0, 40.0])
 
 
-def day_of(rates: Floats, terms: MoveTerms, seconds: float = HOUR) -> ControlDay:
-    """A day of one source, with plans whose cost is proportional to what they carry."""
+def day_of(
+    rates: Floats,
+    terms: MoveTerms,
+    seconds: float = HOUR,
+    costs: tuple[float, ...] = COSTS,
+) -> ControlDay:
+    """A day of one source, with plans whose cost is usually proportional to what they carry."""
     column = np.asarray(rates, np.float64)[:, None]
     slots = TraceSlots(0.0, seconds, column, column)
-    plans = tuple(SimpleNamespace(cost=cost, headroom=0.0) for cost in COSTS)
+    plans = tuple(SimpleNamespace(cost=cost, headroom=0.0) for cost in costs)
     carried = CAPACITIES[None, :] / column
     whole = cast("Any", plans)
     windows = tuple(length for length in WINDOWS if length <= len(column))
@@ -151,13 +156,19 @@ def test_the_work_function_keeps_its_ratio_against_an_adversary_that_watches_it(
 
 
 @pytest.mark.parametrize("price", [600.0, 3600.0, 20_000.0])
-def test_the_cruellest_adversary_is_no_worse_for_the_work_function(price: float) -> None:
-    """Each rate is too much for the job as it is, or so little that it has too many machines."""
+@pytest.mark.parametrize("costs", [COSTS, (1.0, 30.0, 900.0)])
+def test_the_cruellest_adversary_is_no_worse_for_the_work_function(
+    price: float, costs: tuple[float, ...]
+) -> None:
+    """Each rate is too much for the job as it is, or so little that it has too many machines.
+
+    A job that stayed large would cost more than the ratio where plans differ much in cost.
+    """
 
     def cruel(level: int) -> float:
         return beside(level, "above" if level < len(COSTS) - 1 else "far below")
 
-    day, levels = played(cruel, 400, price)
+    day, levels = played(cruel, 400, price, costs)
     assert (np.diff(levels) != 0).sum() > 10
     check_ratio(day, levels)
 
@@ -169,13 +180,18 @@ def beside(level: int, mood: str) -> float:
     return 0.999 * float(CAPACITIES[max(0, level - 1) if mood == "far below" else level])
 
 
-def played(adversary: Callable[[int], float], slots: int, price: float) -> tuple[ControlDay, Ints]:
+def played(
+    adversary: Callable[[int], float],
+    slots: int,
+    price: float,
+    costs: tuple[float, ...] = COSTS,
+) -> tuple[ControlDay, Ints]:
     """Rates that an adversary offers who knows the present plan, and the plans of the policy.
 
     Every rate is known when its slot begins, as the ratio assumes.
     """
     terms = MoveTerms(price=price, delay=0.0, outage=0.0, lag=0.0)
-    plans = day_of(CAPACITIES, terms)
+    plans = day_of(CAPACITIES, terms, costs=costs)
     choice = PlanChoice(plans.cost, plans.price, HOUR, terms.delay, terms.outage, terms.lag)
     chooser = cast("Any", POLICIES["work-function"].make(choice))
     after = chooser._forecast.after
@@ -185,7 +201,7 @@ def played(adversary: Callable[[int], float], slots: int, price: float) -> tuple
         rates.append(adversary(level))
         level = chooser.choose(SlotObservation(0.0, rates[-1], 0.0, level, CAPACITIES))
         levels.append(level)
-    return day_of(np.array(rates), terms), np.array(levels, np.int32)
+    return day_of(np.array(rates), terms, costs=costs), np.array(levels, np.int32)
 
 
 def check_ratio(day: ControlDay, levels: Ints) -> None:
