@@ -32,6 +32,8 @@ NEAR, FAR = 0.7, 0.75
 LEARNING, FIRST = 0.1, 0.03
 """Speed of quantiles of errors, and their values at first."""
 LEAST = 1e-9
+LONGEST = 24
+"""Most of the last intervals whose median is a prediction."""
 
 
 class ErrorQuantiles:
@@ -91,7 +93,7 @@ class NeedForecast:
         self._needed: list[float] = []
         self._near: list[Floats] = []
         self._far: list[Floats] = []
-        self._remembered = self._day + self._recent + 4
+        self._remembered = max(LONGEST, self._day + self._recent + 4)
         self._margin = 0.05
         self._near_errors = ErrorQuantiles((6, 1), NEAR, self._day)
         self._far_errors = ErrorQuantiles((6, len(self._ends)), FAR, self._day)
@@ -160,7 +162,7 @@ class NeedForecast:
         needed = self._needed
         found = np.full((6, len(self._ends)), -1.0)
         found[0], found[1] = needed[-1], np.median(needed[-6:])
-        found[2] = np.median(needed[-24:])
+        found[2] = np.median(needed[-LONGEST:])
         if len(needed) >= 4:
             ahead = (np.minimum(self._ends, 24), np.minimum(self._starts + 1, 24))
             found[3] = np.maximum(_line(needed[-12:], *ahead), 0.2 * needed[-1])

@@ -64,8 +64,9 @@ def test_the_first_need_follows_a_rate_that_stays() -> None:
     assert needs[99] == pytest.approx(30.0, rel=0.1)
 
 
+@pytest.mark.parametrize("seconds", [600.0, 5400.0, 86_400.0])
 def test_a_forecast_forgets_only_what_it_never_looks_at_again(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, seconds: float
 ) -> None:
     """Months take no more memory than days, and change no forecast."""
     slots = np.arange(4 * 144)
@@ -76,12 +77,12 @@ def test_a_forecast_forgets_only_what_it_never_looks_at_again(
         needs = np.array([forecast.after(rate) for rate in part])
         return needs, len(pickle.dumps(forecast))
 
-    made = NeedForecast(600.0, 55.0)
+    made = NeedForecast(seconds, 55.0)
     first, size = passed(made, rates[:288])
     second, later_size = passed(made, rates[288:])
     assert later_size <= 1.01 * size
     monkeypatch.setattr(NeedForecast, "_forget", lambda _: None)
-    whole, all_size = passed(NeedForecast(600.0, 55.0), rates)
+    whole, all_size = passed(NeedForecast(seconds, 55.0), rates)
     assert all_size > 2 * size
     assert np.array_equal(whole, np.concatenate((first, second)))
 
