@@ -28,7 +28,7 @@ SETTINGS: dict[str, str | int | float] = {
     "metrics.fetcher.update-interval": 1000,
 }
 COMPILERS = ("C1 Comp", "C2 Comp")
-LOOKS, MOST_WARM_UP, COMPILED = 10, 60, 0.06
+LOOKS, MOST_WARM_UP, COMPILED = 10, 60, 0.1
 """Seconds over which compilers of all TaskManagers take so few cores at the end of a warm-up."""
 
 
