@@ -10,8 +10,8 @@ from streamsim import resource_loads
 
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.auto import with_least_peak
 from streamplace.placers.registry import PLACERS, Budget
-from streamplace.placers.ties import with_least_peak
 
 THROUGHPUT = OBJECTIVES["throughput"]
 
