@@ -24,8 +24,8 @@ from streamplace.learn.learner import ALL, Selection, StepReport
 from streamplace.learn.models.pilot.features import PilotFeatures, features_of
 from streamplace.learn.models.pilot.module import PilotModule, ProblemBatch, StepBatch
 from streamplace.learn.models.pilot.network import PilotNetwork, heads_of, network_of
-from streamplace.learn.models.pilot.options import PilotConfig
-from streamplace.learn.models.pilot.placing import FEATURES, LOOKS, WALKS, TrainedPilot
+from streamplace.learn.models.pilot.options import LOOKS, WALKS, PilotConfig
+from streamplace.learn.models.pilot.placing import FEATURES, TrainedPilot
 from streamplace.learn.models.pilot.rollout import (
     NOTHING,
     PilotHeads,
