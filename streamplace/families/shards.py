@@ -153,7 +153,7 @@ def _check(path: Path, shards: int) -> None:
 
 
 def _present(path: Path) -> list[Path]:
-    """Shards of a name that are there, of whatever number of them."""
+    """Existing shards of a data set, also of another number of shards."""
     stem = path.name.removesuffix(".gz").removesuffix(".jsonl")
     return [shard for shard in path.parent.glob("*-of-*") if shard.name.startswith(f"{stem}-")]
 

@@ -19,7 +19,7 @@ SEED: Final = 12
 EVALUATIONS: Final = 500
 """Enough for every part of a search, however busy the machine is."""
 DONE: Final = "done"
-"""What the process prints after a rehearsal; before, there is an empty line for every kernel."""
+"""Line that the process prints after a rehearsal; every kernel before it prints an empty line."""
 RULES: Final = ("metis", "metis-oracle", "fuser-oracle", "anneal", "pilot:refine=none")
 LISTS: Final = ("peft", "cpop", "foresight")
 

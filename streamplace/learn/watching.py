@@ -24,7 +24,7 @@ TAGS = {
 
 
 class Watcher(Protocol):
-    """Is called as training proceeds; does nothing unless a method is overridden."""
+    """Receives the events of a training; the methods of this class ignore them."""
 
     def begin(self, history: History, epochs: int, steps: int) -> None:
         """Training of so many epochs of so many steps begins, or goes on after a history."""
