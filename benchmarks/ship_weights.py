@@ -92,7 +92,7 @@ def halved(tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 
 
 def card(path: Path) -> str:
-    """Model card: what made the weights, what they reach, what they are not for."""
+    """Model card: commands, results and limits of the weights."""
     document = read_weights(path).document
     model, training = document["model"], document["training"]
     table = tasks_table if training["objective"] == "makespan" else streams_table

@@ -253,7 +253,7 @@ def test_cuts_prove_no_more_than_the_cheapest_plan_costs(
 
 @settings(max_examples=10, deadline=None)
 @given(small_plans(), st.data())
-def test_whatever_worths_are_no_bound_is_above_the_cheapest_plan(
+def test_no_worths_prove_a_bound_above_the_cheapest_plan(
     document: dict[str, Any], data: st.DataObject
 ) -> None:
     best, n = cheapest(document), len(document["operators"])
@@ -298,7 +298,7 @@ def test_weights_of_zero_prove_nothing() -> None:
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.data())
-def test_whatever_a_proof_contains_no_bound_is_better_than_the_best(data: st.DataObject) -> None:
+def test_no_proof_shows_a_bound_better_than_the_best(data: st.DataObject) -> None:
     """Orders and weights at random, limits and loads of zero, kinds that differ."""
     objective = data.draw(st.sampled_from(["throughput", "makespan"]))
     document = data.draw(small_documents(objective))

@@ -247,7 +247,7 @@ class BestPlacements:
         return {"best": self.rewards[rows].copy(), "known": np.concatenate(parts), "ends": ends}
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
-        """Take back what `state` returned."""
+        """Restore the arrays of `state`."""
         places, ends, best = state["known"], state["ends"], state["best"]
         numbers, (units, devices) = np.arange(len(self.placements))[rows], self._sizes[rows].T
         sizes = np.diff(ends, prepend=0)
