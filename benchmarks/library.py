@@ -18,15 +18,15 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from library_certificates import plan_cut, plan_proof, proof
+from library_columns import PlanColumns
 from library_instances import NamedInstance, instances
 from library_proofs import best_bound, is_proven, searched, value_of
 
 from streamplace import Budget, place
-from streamplace.library.certificates import plan_cut, plan_proof, proof
 from streamplace.library.documents import library_problem, solution_document
 from streamplace.library.entries import LibraryEntry
 from streamplace.library.folder import BEST, MANIFEST, write_checksums
-from streamplace.library.plans import PlanColumns
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers import stopwatch
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from streamplace import Cluster, Problem, read_graphs
 from streamplace.families.registry import FAMILIES
-from streamplace.io.weights import halved, read_weights, write_weights
+from streamplace.io.weights import read_weights, write_weights
 from streamplace.learn.registry import MODELS
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.families.giph import Giph
@@ -83,8 +83,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"{path.name}: {path.stat().st_size / 1e6:.2f} MB")
 
 
+def halved(tensors: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Tensors in half precision, which halves the files."""
+    return {
+        name: array.astype(np.float16) if array.dtype == np.float32 else array
+        for name, array in tensors.items()
+    }
+
+
 def card(path: Path) -> str:
-    """Model card: what made the weights, what they reach, what they are not for."""
+    """Model card: commands, results and limits of the weights."""
     document = read_weights(path).document
     model, training = document["model"], document["training"]
     table = tasks_table if training["objective"] == "makespan" else streams_table

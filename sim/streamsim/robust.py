@@ -36,7 +36,8 @@ def robust_throughput(
     error
         Share by which they cost more.
     units
-        Unit of every operator, shape [N]: what is subtasks of one operator costs more together.
+        Unit of every operator, shape [N]; the subtasks of one operator are a unit, which costs
+        more as a whole.
 
     Examples
     --------

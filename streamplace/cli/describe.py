@@ -57,7 +57,7 @@ def command(
         )
     if output is not None:
         from streamplace.drawing.figures import save
-        from streamplace.evaluate.profile_plot import draw_profile
+        from streamplace.evaluate.profile import draw_profile
 
         of_split = f" of split {split}" if split else ""
         graphs = counted(len(profile.operators), "graph")

@@ -54,7 +54,7 @@ class Made(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _LoggedShard(Shard):
-    """A shard that is done, as the log has it."""
+    """A finished shard in the log."""
 
     number: Annotated[int, Field(ge=0)]
     splits: dict[str, int]
@@ -153,7 +153,7 @@ def _check(path: Path, shards: int) -> None:
 
 
 def _present(path: Path) -> list[Path]:
-    """Shards of a name that are there, of whatever number of them."""
+    """Existing shards of a data set, also of another number of shards."""
     stem = path.name.removesuffix(".gz").removesuffix(".jsonl")
     return [shard for shard in path.parent.glob("*-of-*") if shard.name.startswith(f"{stem}-")]
 
@@ -161,7 +161,7 @@ def _present(path: Path) -> list[Path]:
 def _done(
     log: Path, plan: dict[str, Any], path: Path, shards: int
 ) -> dict[int, tuple[Shard, dict[str, int]]]:
-    """Shards by number that an earlier run of the same plan made and that are as it left them."""
+    """Unchanged shards of an earlier run of the same plan, by number."""
     lines = [line for _, line in read_lines(log)]
     if not lines or lines[0].rstrip() != _line(plan).rstrip():
         return {}

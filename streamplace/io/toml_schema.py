@@ -128,7 +128,7 @@ class OffersToml(TypedDict):
 
 @with_config(STRICT)
 class ConstraintsToml(TypedDict):
-    """What a placement must respect."""
+    """Constraints on the devices of operators."""
 
     pin: NotRequired[Annotated[TableOf[str], doc("operator → device")]]
     colocate: NotRequired[ListOf[ListOf[str]]]

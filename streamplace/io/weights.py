@@ -109,14 +109,6 @@ def read_weights(
     return Weights(document, {name: _widened(array) for name, array in tensors.items()})
 
 
-def halved(tensors: Mapping[str, NDArray[Any]]) -> Arrays:
-    """Convert tensors to half precision, which halves the files."""
-    return {
-        name: array.astype(np.float16) if array.dtype == np.float32 else array
-        for name, array in tensors.items()
-    }
-
-
 def write_tensors(path: Path, document: Mapping[str, Any], tensors: Mapping[str, Any]) -> None:
     """Write arrays and one JSON document as a safetensors file, completely or not at all."""
     from safetensors.numpy import save

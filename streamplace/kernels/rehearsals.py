@@ -19,13 +19,13 @@ SEED: Final = 12
 EVALUATIONS: Final = 500
 """Enough for every part of a search, however busy the machine is."""
 DONE: Final = "done"
-"""What the process prints after a rehearsal; before, there is an empty line for every kernel."""
+"""Line that the process prints after a rehearsal; every kernel before it prints an empty line."""
 RULES: Final = ("metis", "metis-oracle", "fuser-oracle", "anneal", "pilot:refine=none")
 LISTS: Final = ("peft", "cpop", "foresight")
 
 
 class Rehearsal(NamedTuple):
-    """A call, and about how many CPU seconds its kernels take that the longer ones do not need."""
+    """A call, and the approximate CPU seconds of the kernels that no longer rehearsal compiles."""
 
     call: Callable[[], None]
     seconds: float
@@ -54,7 +54,7 @@ def _tasks() -> "StreamGraph":
 
 
 def _pipelines() -> "StreamGraph":
-    """Two sources whose tuples never meet, and of which three devices do not carry all."""
+    """Two sources whose tuples never meet; three devices do not carry their full rates."""
     from streamplace.model.graph import StreamGraph
     from streamplace.model.operators import Operator
     from streamplace.model.streams import Stream
@@ -89,7 +89,7 @@ def _rule() -> None:
 
 
 def _prove() -> None:
-    """A proof that has to branch; the clock ends it only on a machine that hardly runs."""
+    """A proof that has to branch; the clock ends it only on a very slow machine."""
     from streamplace.api import place
 
     place(_branches(seed=1, number=1), 3, placer="exact", rate=1e4, budget="30 s")

@@ -24,10 +24,10 @@ TAGS = {
 
 
 class Watcher(Protocol):
-    """Is called as training proceeds; does nothing unless a method is overridden."""
+    """Receives the events of a training; the methods of this class ignore them."""
 
     def begin(self, history: History, epochs: int, steps: int) -> None:
-        """Training of so many epochs of so many steps begins, or goes on after a history."""
+        """Training begins, or continues a history, with so many steps in every epoch."""
         return
 
     def step(self, epoch: int, report: StepReport) -> None:

@@ -17,7 +17,7 @@ class Caching:
     def cached(self: S, name: str, make: Callable[[S], T]) -> T:
         """Return a value that depends only on this object, computed on first use.
 
-        All callers share the value. It must not change, unless that is what it is for.
+        All callers share the value, so it must not change unless it is a cache itself.
         """
         try:
             kept: T = self._compiled[name]

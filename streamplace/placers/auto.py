@@ -9,17 +9,21 @@ thousands. If the budget is a time, search is as good within a millisecond.
 
 from typing import Any
 
+import numpy as np
+from streamsim import throughput
+
 from streamplace.errors import StreamplaceError
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import BEYOND
 from streamplace.objectives.registry import Objective
 from streamplace.placers.incumbent import continued
+from streamplace.placers.partition import unit_of
 from streamplace.placers.portfolio import CHEAP, Member
 from streamplace.placers.registry import PLACERS, Budget, Found, placer
 from streamplace.placers.result import Improvement, Result
 from streamplace.placers.stopwatch import now
-from streamplace.placers.ties import with_least_peak
 
 QUICKLY_DECIDED, QUICK_LOOKS = 2000, 6
 """Most operators for which the learned policy runs first, and its evaluations."""
@@ -32,6 +36,10 @@ SCHEDULES = ("foresight", "cpop", "duplex", "sufferage", "etf")
 """Schedulers for the makespan; only the first runs on large graphs."""
 REBUILT = 1000
 """Most schedules to rebuild if evaluations are limited; beyond these, search is more efficient."""
+TIE_WORK, TIE_ROUNDS = 3_000_000, 100
+"""Operators and streams to examine between ties in total, which takes some milliseconds; moves."""
+OVERLOAD = 1e6
+"""Multiple of the rate at which no placement keeps up, so that throughput gives the peak load."""
 
 
 @placer("auto")
@@ -206,3 +214,52 @@ class Team:
             self._best = result
         if result.bound is not None and (self._bound is None or better(self._bound, result.bound)):
             self._bound = result.bound
+
+
+def with_least_peak(problem: Problem, placement: Placement) -> Placement:
+    """Return a placement of no less throughput, with least peak load, then least traffic.
+
+    All placements that keep up with the sources have equal throughput, whether or not they leave
+    capacity free. Single units are moved while that lowers the peak load, or lowers the traffic
+    without raising the peak, so the minimum is local. Graphs too large to examine keep their
+    placement.
+    """
+    unit = unit_of(problem)
+    moves = (int(unit.max()) + 1) * problem.n_devices
+    rounds = min(TIE_ROUNDS, TIE_WORK // (moves * (problem.n_operators + problem.graph.n_streams)))
+    if not rounds:
+        return placement
+    try:
+        overloaded = problem.at_rate(OVERLOAD * problem.graph.source_rate)
+    except StreamplaceError:  # the rate is too large to compute with
+        return placement
+    place = np.array(placement.index, np.int32)
+    peak, traffic = _cost(problem, overloaded, place[None])
+    best = peak[0], traffic[0]
+    for _ in range(rounds):
+        near = _neighbours(problem, unit, place)
+        if not len(near):
+            break
+        peak, traffic = _cost(problem, overloaded, near)
+        first = np.lexsort((traffic, peak))[0]
+        if not (peak[first], traffic[first]) < best:
+            break
+        place, best = near[first], (peak[first], traffic[first])
+    reached = throughput(problem.instance, np.stack([placement.index, place]))
+    return problem.placement(place) if reached[1] >= reached[0] else placement
+
+
+def _neighbours(problem: Problem, unit: Ints, place: Ints) -> Ints:
+    """Legal placements that differ by one unit."""
+    units, devices = np.arange(unit.max() + 1), np.arange(problem.n_devices, dtype=np.int32)
+    moved = np.repeat(units, len(devices))[:, None] == unit
+    near = np.where(moved, np.tile(devices, len(units))[:, None], place)
+    return near[problem.legal(near)]
+
+
+def _cost(problem: Problem, overloaded: Problem, placements: Ints) -> tuple[Floats, Floats]:
+    """Peak load and traffic between devices of each placement."""
+    instance = problem.instance
+    peak = 1 / np.maximum(throughput(overloaded.instance, placements), 1e-300)
+    remote = placements[:, instance.source] != placements[:, instance.target]
+    return peak / OVERLOAD, remote @ instance.traffic

@@ -5,8 +5,10 @@ from itertools import islice
 import numpy as np
 
 from streamplace.errors import SettingError
+from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
+from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget, Found, placer
 
@@ -32,15 +34,12 @@ def critical_path(
     if runs < 1:
         raise SettingError(f"runs is {runs}; it must be at least 1")
     meter = Meter(budget, 1)
-    best, best_value = None, np.inf
+    best = Incumbent[Placement](objective.better, meter)
     schedules = critical_paths(tasks_of(problem), np.random.default_rng(seed))
     for schedule in islice(schedules, runs):
         if not meter.chunk(1):
             break
         placement, value = judge_schedule(problem, objective, schedule)
         meter.spend(1)
-        if best is None or objective.better(value, best_value):
-            best, best_value = placement, value
-            meter.note(best_value)
-    assert best is not None
-    return Found(best, trace=tuple(meter.trace))
+        best.offer(placement, value)
+    return best.answer(best.solution)

@@ -1,12 +1,18 @@
 """EFT: a random walk that moves one task at a time to the device where it finishes earliest."""
 
 import numpy as np
+from streamsim.jit import kernel
+from streamsim.passes import GIPH, schedule
 
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.model.sampling import random_placements
 from streamplace.objectives.registry import Objective
+from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget, Found, placer
+from streamplace.scheduling.insertion import ready_at
+from streamplace.scheduling.tasks import Tasks, tasks_of
 
 STEPS_PER_TASK = 2
 
@@ -15,28 +21,49 @@ STEPS_PER_TASK = 2
 def eft(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
     """GiPH's baseline: repeatedly move a random task to where it finishes first.
 
-    Hu et al. (2023). The walk begins at a random placement; every step takes a random task to the
-    device with its earliest finish, the others being where and when they are. 2 N steps, or as many
-    evaluations as the budget has; the best placement met counts.
+    Hu et al. (2023). The walk begins at a random placement. Every step moves a random task to the
+    device with its earliest finish, while all other tasks keep their devices and times. The walk
+    takes 2 N steps, or as many as the budget has evaluations, and returns its best placement.
     """
-    from streamplace.scheduling.earliest import earliest_device, timed
-    from streamplace.scheduling.tasks import tasks_of
-
     tasks, rng = tasks_of(problem), np.random.default_rng(seed)
     meter = Meter(budget, 1)
+    best = Incumbent[Ints](objective.better, meter)
     left = budget.evaluations or 1 + STEPS_PER_TASK * problem.n_operators
-    place = best = random_placements(problem, 1, rng)[0]
-    best_value = np.inf
+    place = random_placements(problem, 1, rng)[0]
     while left > 0 and meter.chunk(1):
         value = float(objective.evaluate(problem, place[None])[0])
         meter.spend(1)
         left -= 1
-        if not meter.trace or objective.better(value, best_value):
-            best, best_value = place, value
-            meter.note(value)
+        best.offer(place, value)
         v = int(rng.integers(problem.n_operators))
-        start, finish = timed(problem, place)
+        run = schedule(problem.one_pass, place, GIPH)
+        start, finish = np.array(run.start), np.array(run.finish)
         moved = place.copy()
-        moved[tasks.unit == tasks.unit[v]] = earliest_device(tasks, place, start, finish, v)
+        moved[tasks.unit == tasks.unit[v]] = _earliest_device(tasks, place, start, finish, v)
         place = moved if problem.legal(moved)[0] else place
-    return Found(problem.placement(best), trace=tuple(meter.trace))
+    return best.answer(problem.placement(best.solution))
+
+
+@kernel
+def _earliest_device(tasks: Tasks, place: Ints, start: Floats, finish: Floats, v: int) -> int:
+    """Device on which task v finishes earliest, between or after the other tasks there."""
+    best, soonest = place[v], np.inf
+    for a in range(tasks.work.shape[1]):
+        work = tasks.work[v, a]
+        if work == np.inf:
+            continue
+        cores = tasks.core_start[a + 1] - tasks.core_start[a]
+        begin = ready_at(tasks, place, finish, v, a)
+        moved = True
+        while moved:  # postpone until a core is free for the duration of the task
+            moved, busy, until = False, 0, np.inf
+            for u in range(len(place)):
+                overlaps = start[u] < begin + work and finish[u] > begin
+                if u != v and place[u] == a and overlaps:
+                    busy += 1
+                    until = min(until, finish[u])
+            if busy >= cores:
+                begin, moved = until, True
+        if begin + work < soonest:
+            best, soonest = a, begin + work
+    return best

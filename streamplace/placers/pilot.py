@@ -7,6 +7,7 @@ from typing import cast
 import numpy as np
 
 from streamplace.errors import SettingError
+from streamplace.learn.models.pilot.options import LOOKS, WALKS
 from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
@@ -33,8 +34,8 @@ def pilot(
     seed: int,
     budget: Budget,
     weights: str = "",
-    walks: int = 2,
-    looks: int = 3,
+    walks: int = WALKS,
+    looks: int = LOOKS,
     samples: int | None = None,
     refine: str = "anneal",
 ) -> Found:

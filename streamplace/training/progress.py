@@ -55,6 +55,5 @@ def epoch_line(epoch: "Epoch", epochs: int) -> str:
     if epoch.validation is not None:
         words.append(f"validation {epoch.validation:.3f}")
     if epoch.of_optimum is not None:
-        over = f" ({epoch.proven} proven)" if epoch.proven else ""  # unknown in older folders
-        words.append(f"{percent(epoch.of_optimum)} of the optimum{over}")
+        words.append(f"{percent(epoch.of_optimum)} of the optimum ({epoch.proven} proven)")
     return ", ".join(words)

@@ -4,6 +4,9 @@ import itertools
 import json
 from collections.abc import Iterator
 from fractions import Fraction
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import check
@@ -15,13 +18,12 @@ from strategies import graphs, placements
 
 from streamplace import Offer, Operator, Stream, StreamGraph, plan
 from streamplace.errors import ProblemError
-from streamplace.library.certificates import plan_cut, plan_proof, proof
 from streamplace.library.documents import (
     instance_document,
     library_problem,
     solution_document,
 )
-from streamplace.library.plans import PlanColumns, plan_document
+from streamplace.library.plans import plan_document
 from streamplace.library.planted import (
     PlantedShape,
     planted_makespan,
@@ -33,6 +35,16 @@ from streamplace.objectives.registry import OBJECTIVES
 from streamplace.planning.offers import Catalogue
 
 SAME = 1e-12
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(scope="module")
+def made() -> SimpleNamespace:
+    """Modules of the benchmarks, which are no package, that make certificates and plans."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(BENCHMARKS))
+        names = ("certificates", "columns")
+        return SimpleNamespace(**{name: import_module(f"library_{name}") for name in names})
 
 
 @st.composite
@@ -129,7 +141,9 @@ def every_placement(problem: Problem) -> Iterator[tuple[int, ...]]:
 
 @settings(max_examples=25)
 @given(library_problems(most=4))
-def test_a_search_proves_the_best_throughput_and_nothing_better(problem: Problem) -> None:
+def test_a_search_proves_the_best_throughput_and_nothing_better(
+    made: SimpleNamespace, problem: Problem
+) -> None:
     document = document_of(problem, "throughput")
     values = [
         judged(document, {"place": list(place)})
@@ -137,8 +151,10 @@ def test_a_search_proves_the_best_throughput_and_nothing_better(problem: Problem
     ]
     best = max(values)
     assume(best > 0)
-    assert proves(document, best, proof(document))
-    assert not proves(document, best * Fraction(999_999_999, 10**9), proof(document))
+    assert proves(document, best, made.certificates.proof(document))
+    assert not proves(
+        document, best * Fraction(999_999_999, 10**9), made.certificates.proof(document)
+    )
 
 
 def orders(document: dict[str, Any]) -> Iterator[tuple[int, ...]]:
@@ -150,15 +166,21 @@ def orders(document: dict[str, Any]) -> Iterator[tuple[int, ...]]:
 
 @settings(max_examples=20)
 @given(library_problems(most=4))
-def test_a_search_proves_the_shortest_schedule_and_nothing_better(problem: Problem) -> None:
+def test_a_search_proves_the_shortest_schedule_and_nothing_better(
+    made: SimpleNamespace, problem: Problem
+) -> None:
     document = document_of(problem, "makespan")
     best = min(
         judged(document, {"place": list(place), "order": list(order)})
         for order in orders(document)
         for place in every_placement(library_problem(document))
     )
-    assert proves(document, best, proof(document))
-    assert not proves(document, best + Fraction(1, document["second"]), proof(document))
+    assert proves(document, best, made.certificates.proof(document))
+    assert not proves(
+        document,
+        best + Fraction(1, document["second"]),
+        made.certificates.proof(document),
+    )
 
 
 @st.composite
@@ -211,13 +233,15 @@ def cheapest(document: dict[str, Any]) -> Fraction | None:
 
 @settings(max_examples=10, deadline=None)
 @given(small_plans())
-def test_cuts_prove_no_more_than_the_cheapest_plan_costs(document: dict[str, Any]) -> None:
-    columns = PlanColumns(document)
+def test_cuts_prove_no_more_than_the_cheapest_plan_costs(
+    made: SimpleNamespace, document: dict[str, Any]
+) -> None:
+    columns = made.columns.PlanColumns(document)
     columns.solve()
     best, machines = cheapest(document), columns.plan()
     for cut in list(columns.cuts):
-        given = plan_proof(document, cut.worth)
-        columns.cuts = [plan_cut(document, given)]
+        given = made.certificates.plan_proof(document, cut.worth)
+        columns.cuts = [made.certificates.plan_cut(document, given)]
         bound = Fraction(columns.least_cost())
         assert proves(document, bound, given)
         if best is not None:
@@ -229,7 +253,7 @@ def test_cuts_prove_no_more_than_the_cheapest_plan_costs(document: dict[str, Any
 
 @settings(max_examples=10, deadline=None)
 @given(small_plans(), st.data())
-def test_whatever_worths_are_no_bound_is_above_the_cheapest_plan(
+def test_no_worths_prove_a_bound_above_the_cheapest_plan(
     document: dict[str, Any], data: st.DataObject
 ) -> None:
     best, n = cheapest(document), len(document["operators"])
@@ -249,7 +273,7 @@ def test_planted_solutions_are_the_best(make: Any, large: int) -> None:
 
 
 @pytest.mark.slow
-def test_the_planner_costs_what_column_generation_proves() -> None:
+def test_the_planner_costs_what_column_generation_proves(made: SimpleNamespace) -> None:
     """On a pair of operators that fill two machines."""
     graph = StreamGraph.of(
         "pair",
@@ -261,7 +285,7 @@ def test_the_planner_costs_what_column_generation_proves() -> None:
     )
     offers = Catalogue.of([Offer("m", 1, cores=2)])
     document = plan_document(graph, offers)
-    columns = PlanColumns(document)
+    columns = made.columns.PlanColumns(document)
     columns.solve()
     assert plan(graph, offers=offers, seed=0).cost == columns.least_cost() == 2
 
@@ -274,7 +298,7 @@ def test_weights_of_zero_prove_nothing() -> None:
 @pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(st.data())
-def test_whatever_a_proof_contains_no_bound_is_better_than_the_best(data: st.DataObject) -> None:
+def test_no_proof_shows_a_bound_better_than_the_best(data: st.DataObject) -> None:
     """Orders and weights at random, limits and loads of zero, kinds that differ."""
     objective = data.draw(st.sampled_from(["throughput", "makespan"]))
     document = data.draw(small_documents(objective))

@@ -10,8 +10,8 @@ from streamsim import resource_loads
 
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
+from streamplace.placers.auto import with_least_peak
 from streamplace.placers.registry import PLACERS, Budget
-from streamplace.placers.ties import with_least_peak
 
 THROUGHPUT = OBJECTIVES["throughput"]
 
@@ -33,7 +33,7 @@ def pipe(*ipt: float, payload: float = 1000.0, devices: int = 3) -> Problem:
     return Problem(StreamGraph.of("pipe", operators, streams), Cluster.uniform(devices))
 
 
-def test_what_keeps_up_leaves_most_room() -> None:
+def test_placements_that_keep_up_have_the_least_peak_load() -> None:
     """Three operators of a quarter of a device each fit one device, and go to three."""
     problem = pipe(62_500, 62_500, 62_500)
     together = problem.placement([0, 0, 0])
@@ -61,7 +61,7 @@ def test_auto_breaks_ties_whatever_its_budget() -> None:
 
 @settings(max_examples=40)
 @given(problems(most=6))
-def test_throughput_never_falls_and_nothing_gets_fuller(problem: Problem) -> None:
+def test_neither_the_throughput_falls_nor_the_peak_load_rises(problem: Problem) -> None:
     """From any legal placement, which stays legal; a second time changes nothing."""
     before = problem.placement(problem.repaired(np.zeros(problem.n_operators, np.int32)))
     if not problem.legal(before.index[None])[0]:

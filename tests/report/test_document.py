@@ -1,5 +1,4 @@
-from report_document import check_document
-from report_example import FILE, as_text, example
+from report_example import FILE, as_text, check_document, example
 
 
 def test_the_example_is_a_document_with_every_field_described() -> None:

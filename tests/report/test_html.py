@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 from hostile import HOSTILE
-from report_document import check_document
-from report_example import example, example_problem
+from report_example import check_document, example, example_problem
 
 from streamplace import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.drawing.named_placements import NamedPlacements

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from report_document import check_document
+from report_example import check_document
 
 import streamplace
 from streamplace import Cluster, Constraints, Operator, Problem, Stream, StreamGraph

@@ -1,4 +1,4 @@
-"""The only Flink that is none: it answers as a test tells it to, and remembers what it was asked.
+"""A fake of Flink's REST interface with the answers of a test, which records all requests.
 
 >>> flink = FakeFlink({"GET /jobs": InTurn({"jobs": []}, failure("a.B: busy", status=503))})
 >>> flink.rest.live_jobs()

@@ -5,6 +5,9 @@
 
 import json
 from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
 
 from streamplace import Cluster, Constraints, Operator, Problem, Stream, StreamGraph, Window
 from streamplace.model.devices import Device, Devices
@@ -25,7 +28,16 @@ from streamplace.report.results_document import (
 )
 
 FILE = Path(__file__).parents[1] / "report" / "example.json"
+_DESCRIBED = TypeAdapter(ReportDocument)
 RATE = ObjectivePart(name="throughput", quantity="throughput", sense="max", unit="")
+
+
+def check_document(text: str) -> dict[str, Any]:
+    """Return the document of a text whose fields are all described and of their types."""
+    document: dict[str, Any] = json.loads(text)
+    described = _DESCRIBED.validate_json(text, strict=True)
+    assert _DESCRIBED.dump_python(described, mode="json") == document
+    return document
 
 
 def example_problem() -> Problem:

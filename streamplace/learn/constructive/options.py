@@ -17,19 +17,15 @@ Order = Literal[
 ]
 """Orders of `streamplace.learn.algorithms.orders`."""
 
-Trait = Literal["kind", "structure", "position", "neighbours", "output", "work"]
-"""Groups of features of a node; see `streamplace.papers.groups.traits`."""
-
 
 class ConstructiveConfig(Config):
     """Options of learning from sampled placements."""
 
     on_policy: int = Field(default=8, ge=1, le=1024)  # samples per problem
-    # signal to learn from: rewards, or minus the root of what they are the inverse of, as a
-    # makespan is of its share of the bound
+    # signal to learn from: the reward r, or -1 / √r, where 1 / r is in proportion to the makespan
     signal: Literal["reward", "root"] = "reward"
-    # baseline that rewards are compared with: the mean of all samples, of the others, or a moving
-    # average of the problem's, nothing
+    # baseline that is subtracted from the signal: the mean of all samples of a problem, the mean of
+    # the others, a moving average, or none
     baseline: Literal["mean", "others", "moving", "none"] = "mean"
     normalised: bool = True  # divide advantages by their standard deviation
     entropy: float = Field(default=0.003, ge=0, le=10)  # entropy bonus per nat

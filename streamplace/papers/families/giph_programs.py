@@ -66,9 +66,10 @@ def draw_program(
 
 
 def _edges(layer: Rows, connect: float, rng: np.random.Generator) -> Rows:
-    """Edges [M, 2], sorted: random ones, a path through all layers, and edges to the other tasks.
+    """Sorted edges [M, 2]: random ones, a path through all layers, and one for each missing end.
 
-    The exit has edges from the path and from tasks that feed nobody, no random ones.
+    A task without successor or predecessor gets an edge to a random task of a later layer, or from
+    one of an earlier layer. Other random edges never lead to the exit.
     """
     size = len(layer)
     joined = (rng.random((size, size)) < connect) & (layer[:, None] < layer)

@@ -5,7 +5,8 @@ from pathlib import Path
 from streamplace.learn.config import Preset
 from streamplace.learn.learner import Learner
 from streamplace.learn.registry import Allocator, LearnedModel, LearningTask, register
-from streamplace.papers.hdp.options import FAST_TRAINING, PAPER, PAPER_TRAINING, HdpConfig
+from streamplace.papers.groups.options import FAST_TRAINING
+from streamplace.papers.hdp.options import PAPER, PAPER_TRAINING, HdpConfig
 
 
 def _learner(task: LearningTask, config: HdpConfig) -> Learner:

@@ -39,6 +39,3 @@ PAPER: dict[str, Any] = {
 PAPER_TRAINING = TrainingConfig(
     epochs=1000, batch=1, learning_rate=0.1, final_learning_rate=0.1, clip=1.0
 )
-FAST_TRAINING = TrainingConfig(
-    epochs=200, batch=16, learning_rate=5e-3, final_learning_rate=2e-4, clip=1.0
-)

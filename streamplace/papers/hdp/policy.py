@@ -9,13 +9,13 @@ import torch
 from numpy.typing import NDArray
 
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.constructive.options import Trait
 from streamplace.learn.constructive.policy import Likelihood, Placements, check_devices
 from streamplace.learn.constructive.recurrence import one_hot
 from streamplace.learn.learner import ALL, Selection
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.problem import Problem
 from streamplace.papers.groups.nodes import Nodes
+from streamplace.papers.groups.options import Trait
 from streamplace.papers.groups.placing import TraitPolicy
 from streamplace.papers.groups.traits import Traits
 from streamplace.papers.hdp.module import HdpModule, ReadSequences, Sequences

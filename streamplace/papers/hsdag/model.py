@@ -5,7 +5,8 @@ from pathlib import Path
 from streamplace.learn.config import Preset
 from streamplace.learn.learner import Learner
 from streamplace.learn.registry import Allocator, LearnedModel, LearningTask, register
-from streamplace.papers.hsdag.options import FAST_TRAINING, PAPER, PAPER_TRAINING, HsdagConfig
+from streamplace.papers.groups.options import FAST_TRAINING
+from streamplace.papers.hsdag.options import PAPER, PAPER_TRAINING, HsdagConfig
 
 
 def _learner(task: LearningTask, config: HsdagConfig) -> Learner:

@@ -5,7 +5,8 @@ from typing import Any
 from pydantic import Field
 
 from streamplace.learn.config import TrainingConfig
-from streamplace.learn.constructive.options import ConstructiveConfig, Trait
+from streamplace.learn.constructive.options import ConstructiveConfig
+from streamplace.papers.groups.options import Trait
 
 
 class HsdagConfig(ConstructiveConfig):
@@ -41,6 +42,3 @@ PAPER_TRAINING = TrainingConfig(
     epochs=400, batch=1, learning_rate=1e-4, final_learning_rate=1e-4, clip=1e6
 )
 """A hundred episodes, each learned from four times; here every time from fresh samples."""
-FAST_TRAINING = TrainingConfig(
-    epochs=200, batch=16, learning_rate=5e-3, final_learning_rate=2e-4, clip=1.0
-)

@@ -173,7 +173,7 @@ def _back(
     total: Singles,
     once: bool,
 ) -> None:
-    """Gradients of `_forth`; once through the graph, those of a node's messages come first."""
+    """Gradients of `_forth`; with ``once``, a node's messages come before its state."""
     for at in range(len(senders.order) - 1, -1, -1):
         j = senders.order[at]
         if once:

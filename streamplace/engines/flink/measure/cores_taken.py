@@ -1,4 +1,4 @@
-"""CPU that the tasks of jobs take which stay where they are."""
+"""CPU of the tasks of jobs that stay where they are, by device."""
 
 from collections.abc import Iterable
 

@@ -27,10 +27,10 @@ TIMEOUT = 0.1
 
 
 def with_message_cost(graph: StreamGraph, mips: float) -> StreamGraph:
-    """Return a measured graph with the assumed cost of messages, and how many its CPU contains.
+    """Add the assumed cost of messages to a measured graph, and their number in its CPU.
 
-    Nothing is contained in the CPU per tuple of an operator whose constant load was separated,
-    because messages hardly depend on the rate.
+    If the constant load of an operator was separated, its CPU per tuple contains no messages,
+    because their number hardly depends on the rate.
 
     Examples
     --------

@@ -13,9 +13,9 @@ MANAGED_MB = 64
 configuration comes to 512): state in RocksDB, SQL and Python live there. The slots that are placed
 on a TaskManager share it."""
 CPU_CORES, HEAP_MB = 0.001, 1
-"""What every slot gets beside its shares of managed memory and of the network buffers."""
+"""CPU and heap of every slot, beside its shares of managed memory and of network buffers."""
 _PLANNED = re.compile(r"(.*)\[(\d{1,8})\](: [A-Za-z -]+)?", re.DOTALL)
-"""Name, number of the SQL planner, and what a helper of a sink is called besides."""
+"""Name, number of the SQL planner, and suffix of an operator that helps a sink."""
 _HELPER = re.compile(r": [A-Za-z -]+(?=( \(\d+\))?$)")
 Counts = dict[str, dict[str, int]]
 """Group → TaskManager → number of its slots there."""
@@ -181,7 +181,7 @@ def _in_order(graph: Any) -> list[Any]:
 
 
 def _names(uid: str | None, name: str) -> list[str]:
-    """What an operator may be known by: uid, name, or the sink that it is a helper of."""
+    """Names that may identify an operator: its uid, its name, and that of the sink it helps."""
     return [*([uid] if uid else []), name, _HELPER.sub("", name)]
 
 
@@ -193,7 +193,7 @@ def plain(name: str) -> str:
 
 
 def _profile(jvm: Any, demands: dict[str, int], managed: int) -> Any:
-    """Return what a slot asks for, in Flink's own class."""
+    """Resources of a slot, as an object of Flink."""
     profile = jvm.org.apache.flink.runtime.clusterframework.types.ResourceProfile.newBuilder()
     profile.setCpuCores(CPU_CORES).setTaskHeapMemoryMB(HEAP_MB).setManagedMemoryMB(managed)
     resource = jvm.org.apache.flink.api.common.resources.ExternalResource

@@ -24,8 +24,8 @@ from streamplace.learn.learner import ALL, Selection, StepReport
 from streamplace.learn.models.pilot.features import PilotFeatures, features_of
 from streamplace.learn.models.pilot.module import PilotModule, ProblemBatch, StepBatch
 from streamplace.learn.models.pilot.network import PilotNetwork, heads_of, network_of
-from streamplace.learn.models.pilot.options import PilotConfig
-from streamplace.learn.models.pilot.placing import FEATURES, LOOKS, WALKS, TrainedPilot
+from streamplace.learn.models.pilot.options import LOOKS, WALKS, PilotConfig
+from streamplace.learn.models.pilot.placing import FEATURES, TrainedPilot
 from streamplace.learn.models.pilot.rollout import (
     NOTHING,
     PilotHeads,
@@ -247,7 +247,7 @@ class BestPlacements:
         return {"best": self.rewards[rows].copy(), "known": np.concatenate(parts), "ends": ends}
 
     def restore(self, state: Mapping[str, NDArray[Any]], rows: Selection = ALL) -> None:
-        """Take back what `state` returned."""
+        """Restore the arrays of `state`."""
         places, ends, best = state["known"], state["ends"], state["best"]
         numbers, (units, devices) = np.arange(len(self.placements))[rows], self._sizes[rows].T
         sizes = np.diff(ends, prepend=0)

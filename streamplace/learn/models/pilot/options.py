@@ -4,6 +4,9 @@ from pydantic import Field
 
 from streamplace.learn.config import Config
 
+WALKS, LOOKS = 2, 3
+"""Default numbers of walks, and of decisions about every operator in each."""
+
 
 class PilotConfig(Config):
     """Options of pilot."""

@@ -32,9 +32,6 @@ FEATURES = [
 ]
 """Features of pilot; weights only fit those that they were trained on."""
 
-WALKS, LOOKS = 2, 3
-"""Default numbers of walks, and of decisions about every operator in each."""
-
 
 @dataclass(frozen=True, slots=True)
 class TrainedPilot:

@@ -61,11 +61,12 @@ class TrainedPilotMakespan:
         samples: int,
         seed: int,
     ) -> Iterator[ListSchedule]:
-        """First schedules; so many rebuilt greedily; some drawn; so many with drawn choices.
+        """Yield the first schedules, greedy rebuilds, random list schedules, and samples.
 
-        Each look rebuilds the best schedule so far and decides about every task. Samples keep a
-        share of the devices, and also start from schedules that are slightly worse. ``value`` is
-        called once for every schedule in turn; the lowest is best.
+        Each of the ``looks`` greedy rebuilds decides anew about every task of the best schedule so
+        far. Samples keep the devices of a share of the tasks, and may also start from a schedule
+        that is slightly worse. ``value`` is called once for every schedule in turn; the schedule
+        with the lowest value is the best.
         """
         rng, base = np.random.default_rng(seed), _PresentSchedule(value)
         for schedule in first:

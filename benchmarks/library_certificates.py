@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from library_columns import PlanCut
 
-from streamplace.library.plans import PlanCut
 from streamplace.model.arrays import Floats
 from streamplace.objectives.registry import OBJECTIVES
 

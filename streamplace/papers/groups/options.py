@@ -1,0 +1,13 @@
+"""Options that HDP and HSDAG share; light, so that the registry imports no torch."""
+
+from typing import Literal
+
+from streamplace.learn.config import TrainingConfig
+
+Trait = Literal["kind", "structure", "position", "neighbours", "output", "work"]
+"""Groups of features of a node; see `streamplace.papers.groups.traits`."""
+
+FAST_TRAINING = TrainingConfig(
+    epochs=200, batch=16, learning_rate=5e-3, final_learning_rate=2e-4, clip=1.0
+)
+"""Training of the preset ``fast``."""
