@@ -1,5 +1,6 @@
 """Habits of Python users: lengths, frames, conversions, files, and errors that are ValueErrors."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -91,6 +92,20 @@ def test_a_result_has_a_verdict_a_bottleneck_a_plot_and_files(
     assert scheduled.verdict
     least = streamplace.place(fork_join(), placer="metis", objective="devices")
     assert least.bottleneck == result.bottleneck
+
+
+@pytest.mark.parametrize("subtasks", [False, True])
+def test_a_saved_placement_is_the_file_of_the_command(
+    run: Callable[..., Any], subtasks: bool
+) -> None:
+    """With the parallelism of the graph, which engines start the job with."""
+    a, b = TABLES["operators"]
+    Path("pipe.json").write_text(json.dumps(TABLES | {"operators": [a, b | {"parallelism": 2}]}))
+    option = ["--subtasks"] if subtasks else []
+    assert run("place", "pipe.json", "--placer", "metis", *option, "-o", "a.json").status == 0
+    streamplace.place("pipe.json", placer="metis", subtasks=subtasks).save("b.json")
+    assert Path("b.json").read_bytes() == Path("a.json").read_bytes()
+    assert json.loads(Path("b.json").read_text())["parallelism"] == {"b": 2}
 
 
 def test_a_comparison_has_a_frame_by_graph_and_plots() -> None:

@@ -71,8 +71,8 @@ class PlacementRequest:
         """Place a problem as the request says; the result has an interval of its throughput."""
         asked = self.prepared(problem)
         errors = errors_for(asked.graph, self.confidence, self.ledger)
-        result = self.place(asked)
-        return result if errors is None else replace(result, errors=errors)
+        parallelism = problem.graph.operators.parallel
+        return replace(self.place(asked), errors=errors, parallelism=parallelism)
 
     def prepared(self, problem: Problem) -> Problem:
         """Return a problem at the rate of the request, with its subtasks if these are placed."""

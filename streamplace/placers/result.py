@@ -1,7 +1,7 @@
 """Results of placers: value, verdict, bottleneck, report, picture and files."""
 
 import importlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
@@ -69,6 +69,9 @@ class Result(Pictured):
         The problem, and the objective itself.
     errors
         Errors of predictions for the graph; None if it was not measured.
+    parallelism
+        Operator → number of subtasks, for those with more than one, in the graph that was given,
+        whose subtasks the problem may place one by one; None for that of the problem.
     """
 
     placement: Placement
@@ -82,6 +85,9 @@ class Result(Pictured):
     problem: Problem = field(kw_only=True, repr=False, compare=False)
     judge: Objective = field(kw_only=True, repr=False, compare=False)
     errors: PredictionErrors | None = field(default=None, kw_only=True, repr=False, compare=False)
+    parallelism: Mapping[str, int] | None = field(
+        default=None, kw_only=True, repr=False, compare=False
+    )
 
     @property
     def interval(self) -> RateInterval | None:
@@ -223,7 +229,8 @@ class Result(Pictured):
         elif target.suffix in DRAWN:
             self.plot().save(target)
         elif target.suffix == ".json":
-            write_placement(self.placement, target, **self.facts())
+            parallel = self.parallelism or self.problem.graph.operators.parallel
+            write_placement(self.placement, target, **self.facts(), parallelism=parallel)
         else:
             raise SettingError(
                 f"{target} must end in .json (a placement), .html (a report), or "
