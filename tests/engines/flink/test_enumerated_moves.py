@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from flink_proxy import faulty_proxy
-from move_trials import Outcome, Trial, nth
+from move_trials import Trial, nth
 
 from streamplace.engines.flink.local.config import Settings
 from streamplace.engines.flink.local.dist import Flink
@@ -53,14 +53,11 @@ FAULTS = (
 )
 QUICK = {("start", 1, "killed before")}
 """Cases of the quick tests."""
-TABLE = Path(__file__).parents[3] / "findings" / "disturbed-moves.md"
-HEAD = "| request | what befell it | status | typed as advised | copies | lost | doubled |\n"
 
 
 @pytest.fixture(scope="module")
 def restless(flink: Flink) -> Iterator[LocalCluster]:
     """A cluster whose JobManager may be restarted."""
-    TABLE.unlink(missing_ok=True)
     with local_cluster(flink, DEVICES, settings=QUICK_TO_MISS) as running:
         yield running
 
@@ -75,17 +72,6 @@ def trial(restless: LocalCluster, flink: Flink, jobs: Path, tmp_path: Path) -> I
         yield made
         made.end()
     shutil.rmtree(tmp_path / "trial", ignore_errors=True)
-
-
-def noted(request: str, fault: str, outcome: Outcome) -> Outcome:
-    """Write a line of the table."""
-    TABLE.parent.mkdir(exist_ok=True)
-    if not TABLE.exists():
-        TABLE.write_text(HEAD + "|---|---|---|---|---|---|---|\n")
-    cells = (outcome.status, outcome.typed, outcome.copies, outcome.lost, outcome.doubled)
-    with TABLE.open("a") as table:
-        table.write(f"| {request} | {fault} | {' | '.join(map(str, cells))} |\n")
-    return outcome
 
 
 def befall(trial: Trial, request: str, number: int, fault: str) -> None:
@@ -115,7 +101,7 @@ def test_one_copy_runs_and_nothing_is_lost_or_doubled(
 ) -> None:
     """Whatever befalls a request of a move."""
     befall(trial, request_, number, fault)
-    outcome = noted(f"{request_} {number}", fault, trial.followed(trial.move()))
+    outcome = trial.followed(trial.move())
     assert (outcome.lost, outcome.doubled) == (0, 0), outcome.words
     assert outcome.copies == 1, outcome.words
 
@@ -155,14 +141,16 @@ ACTS: tuple[tuple[str, str, Callable[[Trial], None], int], ...] = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "request_", "act", "copies"), ACTS, ids=[a[0] for a in ACTS])
+@pytest.mark.parametrize(
+    ("request_", "act", "copies"), [a[1:] for a in ACTS], ids=[a[0] for a in ACTS]
+)
 def test_one_copy_runs_when_others_act(
-    trial: Trial, name: str, request_: str, act: Callable[[Trial], None], copies: int
+    trial: Trial, request_: str, act: Callable[[Trial], None], copies: int
 ) -> None:
     """A cancellation is final; what was stopped or started by others is not started twice."""
     trial.proxy.disturb(nth(request_), "none")
     trial.proxy.before = lambda: act(trial)
-    outcome = noted(f"{request_} 1", f"others {name} before", trial.followed(trial.move()))
+    outcome = trial.followed(trial.move())
     assert (outcome.copies, outcome.lost, outcome.doubled) == (copies, 0, 0), outcome.words
 
 
@@ -170,9 +158,9 @@ WATCHED = (("cancel", cancel, 0), ("stop", stop_it, 0), ("fail", break_once, 1))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "act", "copies"), WATCHED, ids=[w[0] for w in WATCHED])
+@pytest.mark.parametrize(("act", "copies"), [w[1:] for w in WATCHED], ids=[w[0] for w in WATCHED])
 def test_one_copy_runs_when_others_act_while_it_is_watched(
-    trial: Trial, name: str, act: Callable[[Trial], None], copies: int
+    trial: Trial, act: Callable[[Trial], None], copies: int
 ) -> None:
     """What a user ends stays ended; a job that fails goes back to its last checkpoint."""
 
@@ -187,7 +175,7 @@ def test_one_copy_runs_when_others_act_while_it_is_watched(
     thread.start()
     status = trial.move("--settle", "30")
     thread.join()
-    outcome = noted("watching", f"others {name}", trial.followed(status))
+    outcome = trial.followed(status)
     assert (outcome.copies, outcome.lost, outcome.doubled) == (copies, 0, 0), outcome.words
     assert outcome.status != 0
 
@@ -201,5 +189,5 @@ def test_what_was_advised_before_and_resuming_make_no_second_copy(trial: Trial) 
     (saved,) = [*(trial.folder / "saved").glob("savepoint-*")]
     status = trial.apply(saved.as_uri())
     assert "belongs to a move of job" in trial.words[-1]
-    outcome = noted("start 1", "killed, then apply --savepoint", trial.followed(status))
+    outcome = trial.followed(status)
     assert (outcome.copies, outcome.lost, outcome.doubled) == (1, 0, 0), outcome.words
