@@ -16,7 +16,7 @@ ANSWER_SECONDS = 60.0
 LOOK_SECONDS = 3.0
 """Time for which a job without an answer is looked up, before it is submitted again."""
 FITS = "the job fits its placement"
-"""What the pinning class says of a job that it has checked."""
+"""Message of the pinning class after it has checked a job."""
 UNMAPPED = "Cannot map checkpoint/savepoint state"
 FOREIGN = (
     f"{UNMAPPED} to the job: the savepoint contains state of operators that this job does not "
