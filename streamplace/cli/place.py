@@ -215,7 +215,7 @@ def _place(
     if output is not None and output.suffix == ".html":
         with_command(result.report()).save(output)
     elif output is not None:
-        write_placement(result.placement, output, **result.facts(), parallelism=parallel)
+        write_placement(result.placement, output, **result.facts())
     say_doubts(result.problem.graph)
     if as_json:
         several = {"parallelism": parallel} if parallel else {}

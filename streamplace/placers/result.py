@@ -210,6 +210,7 @@ class Result(Pictured):
             "value": self.value,
             **({} if share is None else {"relative_throughput": share}),
             **prediction_facts(self.capacity, self.errors.supported if self.errors else 0.0),
+            "parallelism": self.parallelism or self.problem.graph.operators.parallel,
         }
 
     def plot(self) -> PlacementDrawing:
@@ -229,8 +230,7 @@ class Result(Pictured):
         elif target.suffix in DRAWN:
             self.plot().save(target)
         elif target.suffix == ".json":
-            parallel = self.parallelism or self.problem.graph.operators.parallel
-            write_placement(self.placement, target, **self.facts(), parallelism=parallel)
+            write_placement(self.placement, target, **self.facts())
         else:
             raise SettingError(
                 f"{target} must end in .json (a placement), .html (a report), or "
