@@ -15,6 +15,7 @@ from streamplace import Cluster, StreamGraph, place, plan
 from streamplace.engines.flink.cpu.limits import CpuShare
 from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, slowness
 from streamplace.engines.flink.measure.sending_cost import SendingCost
+from streamplace.engines.flink.program.fixed import with_loose_streams
 from streamplace.errors import ProblemError
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.io.graphs import graph_from_dict
@@ -88,12 +89,8 @@ class JobFacts:
         graph = replace(graph, name=row["job"], attributes={PROFILE_WINDOWS: 1, **messages})
         groups = np.full(graph.n_operators, key_groups(row["job"]), np.int32)
         operators = replace(graph.operators, max_parallelism=groups)
-        loose = {(source, target) for source, target in row.get("loose", ())}
-        kinds = [
-            "rebalance" if (s.source, s.target) in loose else s.partitioning for s in graph.streams
-        ]
-        streams = replace(graph.streams, operators=operators, partitioning=tuple(kinds))
-        graph = replace(graph, operators=operators, streams=streams)
+        graph = replace(graph, operators=operators, streams=_of(graph, operators))
+        graph = with_loose_streams(graph, {(u, v) for u, v in row.get("loose", ())})
         sending = SendingCost(row["per_tuple"], row["per_byte"])
         return cls(graph, row["rates"], row["java"], sending, tuple(row.get("fixed", ())))
 

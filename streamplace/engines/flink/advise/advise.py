@@ -45,7 +45,7 @@ from streamplace.engines.flink.measure.steady import (
 )
 from streamplace.engines.flink.measure.warm import PATIENCE_SECONDS, Warmth, warm_profile
 from streamplace.engines.flink.move.pause import expected_pause
-from streamplace.engines.flink.program.fixed import fixed_parts
+from streamplace.engines.flink.program.fixed import fixed_parts, with_loose_streams
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submitted import known_program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
@@ -66,7 +66,6 @@ from streamplace.planning.planner import planned
 from streamplace.planning.result import PlanResult
 from streamplace.planning.settings import USUAL_BUDGET, PlanSettings
 
-REBALANCE = "rebalance"
 LEAST_SAVING = 0.02
 """Chaining is mentioned if it saves at least this part of the CPU."""
 CPU_WORDS = {
@@ -173,7 +172,7 @@ def advise(
     factor = correction(reading.sources, _carried(reading.graph, reading))
     graph = scaled(reading.graph, factor).at_rate(asked)
     kept = _kept(rest, reading, settings.program)
-    graph = _with_loose_streams(graph, kept.loose)
+    graph = with_loose_streams(graph, kept.loose)
     errors = errors_for(graph, settings.confidence, settings.ledger)
     current, plan = _planned(graph, reading, machines, kept.operators, settings, errors)
     carried = _carried(graph, reading)
@@ -269,15 +268,6 @@ def _kept(rest: Rest, reading: _Reading, given: Program | None) -> _Kept:
     note = "the program of the job sets the parallelism of "
     note += f"{listed(sorted(fixed))}, so the plan keeps it" if fixed else "no operator"
     return _Kept(fixed, note, is_remembered=given is None, loose=loose)
-
-
-def _with_loose_streams(graph: StreamGraph, loose: frozenset[tuple[str, str]]) -> StreamGraph:
-    """Return the graph whose streams let both ends have different numbers of subtasks."""
-    kinds = tuple(
-        REBALANCE if (stream.source, stream.target) in loose else stream.partitioning
-        for stream in graph.streams
-    )
-    return replace(graph, streams=replace(graph.streams, partitioning=kinds))
 
 
 def _subtasks_by_manager(seen: JobProfile) -> Mapping[str, int]:

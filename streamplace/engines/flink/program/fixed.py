@@ -2,7 +2,8 @@
 
 import html
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
@@ -17,6 +18,7 @@ from streamplace.engines.flink.rest.answer_shapes import PlanNode
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.io.files import spot
+from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 
 TRIED = (1, 2)
@@ -24,6 +26,7 @@ TRIED = (1, 2)
 _CHANGING = re.compile(r"^\[\d{1,8}\]:|(?<=\$\$Lambda)[$/][\w$/]*|@[0-9a-f]{1,16}\b")
 """Numbers of the SQL planner, names of functions without one, and addresses."""
 _END = "<br/>"
+REBALANCE = "rebalance"
 CHAINING = "pipeline.operator-chaining.enabled"
 
 
@@ -120,6 +123,15 @@ def fixed_parts(rest: Rest, program: Program, tasks: Sequence[FlinkTask]) -> Fix
         if {planned.name[u], planned.name[v]} <= task_of.keys()
     }
     return FixedParts(frozenset(found), frozenset(loose))
+
+
+def with_loose_streams(graph: StreamGraph, loose: Set[tuple[str, str]]) -> StreamGraph:
+    """Return the graph whose streams let both ends have different numbers of subtasks."""
+    kinds = tuple(
+        REBALANCE if (stream.source, stream.target) in loose else stream.partitioning
+        for stream in graph.streams
+    )
+    return replace(graph, streams=replace(graph.streams, partitioning=kinds))
 
 
 def lasting(name: str) -> str:
