@@ -2,16 +2,17 @@
 
     python benchmarks/plan_on_flink.py -o docs
 
-Each of sixteen jobs is profiled on one TaskManager and on two. `streamplace plan` then chooses
-machines, parallelism and placement for four rates, with a confidence of 90 % by the recorded runs
-of other jobs. The job runs on TaskManagers of exactly these limits: with the plan, and with the
-best placement that is found without the plan's cheapest machine, all runs in random order. A plan
-that does not carry its rate is corrected once: costs are re-scaled by what was measured. Every job
-also runs on eight TaskManagers, where placements drawn at random are predicted from the same
-profile. A line of ``assets/plans-that-hold.jsonl`` is appended for all that is measured, so that a
-command that was stopped at any run goes on; it says how long the rest will take. Afterwards
-``plan-compared.md`` gets its tables. Needs Linux with cgroups of version 1, root and a JDK, and
-takes about half a minute a run. ``--table`` measures nothing.
+Each of sixteen jobs is profiled on one TaskManager and on two, and runs on eight, where placements
+drawn at random are predicted from that profile. `streamplace plan` then chooses machines,
+parallelism and placement for four rates, with a confidence of 90 % by the ledger of these runs of
+the other jobs; those of jobs that chose nothing serve no job but for its tables. The job runs on
+TaskManagers of exactly these limits: with the plan, and with the best placement that is found
+without the plan's cheapest machine, all runs in random order. A plan that does not carry its rate
+is corrected once: costs are re-scaled by what was measured. A line of
+``assets/plans-that-hold.jsonl`` is appended for all that is measured, so that a command that was
+stopped at any run goes on; it says how long the rest will take. Afterwards ``plan-compared.md``
+gets its tables. Needs Linux with cgroups of version 1, root and a JDK, and takes about half a
+minute a run. ``--table`` measures nothing.
 """
 
 import json
@@ -41,6 +42,7 @@ from planned_runs import (
     JobFacts,
     Row,
     corrected_pair,
+    entries_of,
     key_groups,
     planned_pair,
     scattered,
@@ -59,6 +61,7 @@ from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import read_plan
 from streamplace.errors import ProblemError
 from streamplace.io.graphs import graph_to_dict
+from streamplace.io.ledger import append_entries
 
 PARENT_FIRST = {"classloader.resolve-order": "parent-first"}
 JOBS = {**PROBED, **COMPARED, **UNSEEN}
@@ -184,14 +187,16 @@ def profile_row(bench: Bench, job: str) -> dict[str, Any]:
 
 
 def measure(bench: Bench, jobs: list[str], repeats: int) -> None:
-    """Append what is missing in the file: profiles and plans, then all runs in random order."""
+    """Append what is missing in the file: profiles, runs on eight machines, and runs of plans."""
     rows = read(bench.output)
     done = {key_of(row) for row in rows}
     click.echo(f"about {seconds_left(done, jobs, repeats) / 60:.0f} minutes are left")
-    facts, pairs = {}, {}
+    facts = {job: profiled(bench, job, rows) for job in jobs}
+    measure_eight(bench, facts, done)
+    pairs = {}
     for job in jobs:
-        facts[job], own = prepared(bench, job, rows)
-        pairs |= {(job, pair["level"]): pair for pair in own}
+        for one in planned(bench, facts[job], rows, ledger_for(bench, job, facts)):
+            pairs[job, one["level"]] = one
     for repeat in range(repeats):
         for job, level, which in in_random_order(jobs, repeat):
             row = {"kind": "run", "job": job, "level": level, "repeat": repeat}
@@ -202,8 +207,6 @@ def measure(bench: Bench, jobs: list[str], repeats: int) -> None:
                 carry_out(bench, facts[job], row | {"which": which}, pair, pair[which])
             if which == "plan" and key_of(row | {"which": "corrected"}) not in done:
                 correct(bench, facts[job], row, pair)
-        for job in jobs:
-            measure_eight(bench, job, facts[job], done)
 
 
 def in_random_order(jobs: list[str], repeat: int) -> list[tuple[str, float, str]]:
@@ -256,44 +259,69 @@ def correct(bench: Bench, facts: JobFacts, row: dict[str, Any], pair: Row) -> No
     carry_out(bench, facts, row | {"which": "corrected"}, pair, correction["plan"])
 
 
-def prepared(bench: Bench, job: str, rows: list[dict[str, Any]]) -> tuple[JobFacts, list[Row]]:
-    """Profile of a job and its plans, from the file or made now."""
-    own = [row for row in rows if row["job"] == job]
-    known = next((row for row in own if row["kind"] == "profile"), None)
-    if known is None:
-        known = profile_row(bench, job)
-        bench.append(known)
-    facts = JobFacts.of(known)
-    pairs: list[Row] = [row for row in own if row["kind"] == "pair"]
-    for level in LEVELS:
-        if all(row["level"] != level for row in pairs):
-            try:
-                row = {"kind": "pair", "job": job} | planned_pair(facts, level)
-            except ProblemError as error:
-                click.echo(f"{job} {level}: {error}", err=True)
-                continue
-            bench.append(row)
-            pairs.append(row)
-            click.echo(
-                f"{job} {level}: {row['rate']:,.0f} tuples/s on {row['machines']}, predicted "
-                f"{row['plan']['predicted'] / row['rate']:.3f} and "
-                f"{row['less']['predicted'] / row['rate']:.3f} of it"
-            )
-    return facts, pairs
+def profiled(bench: Bench, job: str, rows: list[dict[str, Any]]) -> JobFacts:
+    """Profile of a job, from the file or made now."""
+    known = [row for row in rows if row["job"] == job and row["kind"] == "profile"]
+    if known:
+        return JobFacts.of(known[0])
+    made = profile_row(bench, job)
+    bench.append(made)
+    click.echo(f"{job}: profiled")
+    return JobFacts.of(made)
 
 
-def measure_eight(bench: Bench, job: str, facts: JobFacts, done: set[tuple[Any, ...]]) -> None:
+def measure_eight(bench: Bench, facts: Mapping[str, JobFacts], done: set[tuple[Any, ...]]) -> None:
     """Run random placements on eight TaskManagers whose sources offer more than they carry."""
-    rng = np.random.default_rng(sum(map(ord, job)))
-    for number in range(PLACEMENTS):
-        where, row = scattered(facts, rng), {"kind": "eight", "job": job, "placement": number}
+    drawn = []
+    for job, own in facts.items():
+        rng = np.random.default_rng(sum(map(ord, job)))
+        drawn += [(job, n, scattered(own, rng)) for n in range(PLACEMENTS)]
+    for i in np.random.default_rng(SEED).permutation(len(drawn)):
+        job, number, where = drawn[i]
+        row = {"kind": "eight", "job": job, "placement": number} | where
         if key_of(row) in done:
             continue
-        row |= where | bench.run(job, 3 * where["predicted"], where)
+        try:
+            row |= bench.run(job, 3 * where["predicted"], where)
+        except FlinkError as error:
+            click.echo(f"{job} on eight, {number}: {error}", err=True)
+            continue
         bench.append(row)
-        done.add(key_of(row))
-        error = where["predicted"] / facts.throughput(row["rates"]) - 1
-        click.echo(f"{job} on eight, {number}: predicted {error:+.1%}")
+        ratio = where["predicted"] / facts[job].throughput(row["rates"])
+        click.echo(f"{job} on eight, {number}: predicted {ratio - 1:+.1%}")
+
+
+def ledger_for(bench: Bench, job: str, facts: Mapping[str, JobFacts]) -> Path:
+    """Write the ledger by which a job is planned: runs on eight machines of all other jobs."""
+    path = Path(tempfile.mkdtemp(dir=bench.jar.parent)) / "ledger.jsonl"
+    eight = [row for row in read(bench.output) if row["kind"] == "eight"]
+    others = [row for row in eight if row["job"] not in {job, *UNSEEN} and row["job"] in facts]
+    append_entries(path, (entry for row in others for entry in entries_of(facts[row["job"]], row)))
+    return path
+
+
+def planned(
+    bench: Bench, facts: JobFacts, rows: list[dict[str, Any]], ledger: Path
+) -> list[dict[str, Any]]:
+    """Plans of a job, from the file or made now."""
+    job = facts.graph.name
+    pairs = [row for row in rows if row["kind"] == "pair" and row["job"] == job]
+    for level in LEVELS:
+        if any(row["level"] == level for row in pairs):
+            continue
+        try:
+            row = {"kind": "pair", "job": job} | planned_pair(facts, level, ledger)
+        except ProblemError as error:
+            click.echo(f"{job} {level}: {error}", err=True)
+            continue
+        bench.append(row)
+        pairs.append(row)
+        click.echo(
+            f"{job} {level}: {row['rate']:,.0f} tuples/s on {row['machines']}, predicted "
+            f"{row['plan']['predicted'] / row['rate']:.3f} and "
+            f"{row['less']['predicted'] / row['rate']:.3f} of it"
+        )
+    return pairs
 
 
 def carry_out_all(folder: Path, file: Path, jobs: list[str], repeats: int) -> None:

@@ -3,10 +3,10 @@
 Rates are a row per operator, tuples/s that it reads (``in``) and writes (``out``).
 """
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,13 +19,13 @@ from streamplace.engines.flink.program.fixed import with_loose_streams
 from streamplace.errors import ProblemError
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.io.graphs import graph_from_dict
+from streamplace.io.ledger import LedgerEntry
 from streamplace.model.buffers import is_of_messages
 from streamplace.model.expansion import Expansion, expand
 from streamplace.model.graph import PROFILE_WINDOWS
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.units import LARGEST
-from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.result import PlanResult
 
@@ -39,7 +39,6 @@ EIGHTH = 0.15
 """Cores of a TaskManager where there are eight."""
 KEY_GROUPS, FEWER_GROUPS = 8, {"riot-etl": 4}
 """Largest parallelism; 80 subtasks of riot-etl on three small heaps do not start within 100 s."""
-PLANNED_HEADROOM = Headroom(restart=30, catch_up=300)
 LEVELS = (0.30, 0.42, 0.54, 0.66)
 """Rates of a job, by the cores that its operators need in all."""
 CARRIED = 0.98
@@ -206,11 +205,17 @@ def capacity(split: Expansion, cluster: Cluster, placement: Placement) -> float:
     return float(split.original.source_rate / bottleneck(loads).load)
 
 
-def planned_pair(facts: JobFacts, level: float) -> dict[str, Any]:
+def entries_of(facts: JobFacts, row: Row) -> Iterator[LedgerEntry]:
+    """Entry of a run on eight machines, unless queues still filled."""
+    if facts.is_steady(row["rates"]):
+        yield LedgerEntry(row["job"], row["predicted"], facts.throughput(row["rates"]))
+
+
+def planned_pair(facts: JobFacts, level: float, ledger: Path) -> dict[str, Any]:
     """Plan for a rate, and the best placement without its cheapest machine, as a line.
 
-    The plan holds with `CONFIDENCE` by the recorded runs of other jobs: those of the job itself are
-    left out.
+    The plan holds with `CONFIDENCE` by a ledger of other jobs. It has no headroom beside that: what
+    is measured is whether it carries the rate, not how soon it catches up after a restart.
     """
     always = float(facts.graph.operators.constant.sum()) / MIPS
     if always >= level:
@@ -221,9 +226,8 @@ def planned_pair(facts: JobFacts, level: float) -> dict[str, Any]:
         rate=rate,
         offers=catalogue,
         keep_parallelism=facts.fixed,
-        headroom=PLANNED_HEADROOM,
         confidence=CONFIDENCE,
-        ledger=os.devnull,
+        ledger=ledger,
         budget=SEARCH_SECONDS,
     )
     assert result.errors is not None
@@ -249,7 +253,6 @@ def corrected_pair(facts: JobFacts, pair: Row, measured: float) -> dict[str, Any
         rate=pair["rate"],
         offers=facts.catalogue(),
         keep_parallelism=facts.fixed,
-        headroom=PLANNED_HEADROOM,
         confidence=0,
         budget=SEARCH_SECONDS,
     )
