@@ -167,7 +167,7 @@ def _parts(record: WatchRecord) -> list[Part]:
         parts.append(Sheet(("round", "what was seen and decided"), last))
     if record.decisions:
         decided = tuple(map(_decision_row, record.decisions))
-        columns = ("decision", "what", "predicted", "measured", "outcome", "reason")
+        columns = ("decision", "what", "predicted", "measured", "carries", "outcome", "reason")
         parts.append(Sheet(columns, decided))
     return parts
 
@@ -180,6 +180,7 @@ def _decision_row(one: WatchDecision) -> tuple[str, ...]:
         f"{one.kind}, {before} → {after}",
         _predicted(one),
         "—" if one.measured is None else digits(one.measured),
+        "—" if one.carried is None else digits(one.carried),
         outcome,
         one.reason,
     )
@@ -188,7 +189,8 @@ def _decision_row(one: WatchDecision) -> tuple[str, ...]:
 def _predicted(one: WatchDecision) -> str:
     if one.low is None or one.value is None or one.high is None:
         return "—"
-    return f"{digits(one.value)} ({digits(one.low)} to {digits(one.high)})"
+    part = "" if one.believed == 1 else f", {percent(one.believed)} of the model's prediction"
+    return f"{digits(one.value)} ({digits(one.low)} to {digits(one.high)}){part}"
 
 
 def _draw(record: WatchRecord, rates: "Axes", machines: "Axes") -> None:

@@ -9,7 +9,7 @@ import json
 import logging
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from io import FileIO
@@ -164,14 +164,6 @@ def append_entries(path: Path, entries: Iterable[LedgerEntry]) -> None:
         if not _BEGINNING.startswith(beginning):
             raise FormatError(f"{spot(path)}: is not a ledger; name another file with --ledger")
         append_lines(file, lines if is_ended else b"\n" + lines, path)
-
-
-def note_run(path: Path, entry: LedgerEntry, tell: Callable[[str], None]) -> None:
-    """Append the entry of a job that runs, whose move does not fail because of its ledger."""
-    try:
-        append_entries(path, [entry])
-    except FormatError as error:
-        tell(f"warning: {error}")
 
 
 def _last_byte(file: FileIO) -> bytes:

@@ -65,11 +65,23 @@ def read_present(path: Path) -> Placement:
 
 
 class Prediction(NamedTuple):
-    """What a placement of a measured graph was predicted to carry."""
+    """What a placement of a measured graph was predicted to carry.
+
+    Attributes
+    ----------
+    confidence
+        Confidence of the interval; None if unknown.
+    drift
+        Part by which the interval is wider because the job was not warm.
+    kept
+        Tuples/s of sources that the placement does not limit.
+    """
 
     graph: str
     carries: RateInterval
-    confidence: float
+    confidence: float | None
+    drift: float | None = None
+    kept: float | None = None
 
 
 def read_prediction(path: Path) -> Prediction | None:

@@ -18,6 +18,7 @@ from typing import Any
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.caches import user_state
 from streamplace.io.files import make_folder, spot
+from streamplace.model.intervals import RateInterval
 from streamplace.model.messages import quoted
 
 FILE = "watch.sqlite"
@@ -115,6 +116,7 @@ class WatchDecision:
     after: str = ""  # id of the job afterwards
     measured: float | None = None  # tuples/s afterwards; None if not measured
     believed: float = 1.0  # part of the model's prediction that low, value and high are
+    kept: float = 0.0  # tuples/s of sources that keep up, of which all was believed
     # Tuples/s that the new layout carries, by the first measurement there; None if not measured.
     carried: float | None = None
 
@@ -122,6 +124,26 @@ class WatchDecision:
     def starts_job(self) -> bool:
         """Whether the job is started elsewhere."""
         return self.kind in ("move", "replace")
+
+    @property
+    def model(self) -> RateInterval | None:
+        """What the model predicted, before only a part of it was believed."""
+        if self.low is None or self.value is None or self.high is None:
+            return None
+        sure = self.kept if self.low > self.kept else 0.0
+        ends = (self.low, self.value, self.high)
+        return RateInterval(*(sure + (rate - sure) / self.believed for rate in ends))
+
+    @property
+    def carried_share(self) -> float | None:
+        """Part of what the model predicted that is carried, at most 1; None if not measured.
+
+        Of rates that the layout does not limit nothing was predicted.
+        """
+        if self.model is None or not self.carried:
+            return None
+        sure = self.kept if self.kept < min(self.model.value, self.carried) else 0.0
+        return min(1.0, (self.carried - sure) / (self.model.value - sure))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from streamplace.io.fields import plain
 from streamplace.model.display import Pictured
 from streamplace.model.report import Report, Sheet, percent
+from streamplace.model.units import digits
 from streamplace.planning.hours import machines_in_words
 from streamplace.planning.result import PlanResult
 
@@ -48,14 +49,18 @@ class PlanCurve(Pictured):
         return f"<PlanCurve of {len(self.values)} plans: cost {first:g} to {last:g}>"
 
     def report(self) -> Report:
-        """Cost and bound for each value; for protected operators also the price of protection."""
+        """Cost and bound for each value, and what the plan of a measured graph carries.
+
+        For protected operators also the price of protection.
+        """
         rows = tuple(
             (f"{value:g}", *_row(result), *self._price(result))
             for value, result in zip(self.values, self.results, strict=True)
         )
         cost = "cost per hour" if self.results[0].priced else "machines"
         price = ("price of protection",) if self.along == "robust" else ()
-        head = (HEADS[self.along], cost, "bound", "above the bound", "machines", *price)
+        carries = ("carries, tuples/s",) if self.results[0].interval is not None else ()
+        head = (HEADS[self.along], cost, "bound", "above the bound", "machines", *carries, *price)
         return Report((Sheet(head, rows),), subject=self)
 
     def _price(self, result: PlanResult) -> tuple[str, ...]:
@@ -101,4 +106,8 @@ class PlanCurve(Pictured):
 
 def _row(result: PlanResult) -> Sequence[str]:
     bound = f"{float(result.bound):g}"
-    return f"{result.cost:g}", bound, percent(result.gap), machines_in_words(result.machines)
+    cells = (f"{result.cost:g}", bound, percent(result.gap), machines_in_words(result.machines))
+    if result.interval is None:
+        return cells
+    low, _, high = map(digits, result.interval)
+    return *cells, f"{low} to {high}"

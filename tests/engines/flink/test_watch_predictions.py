@@ -77,6 +77,16 @@ def test_the_middle_one_of_the_last_moves_tells_how_much_is_believed(
     assert believed_share(moves) == pytest.approx(share)
 
 
+def test_rates_that_a_layout_does_not_limit_are_always_believed() -> None:
+    """They are no part of what the model predicts for a layout, nor of what comes true of it."""
+    rates = (70.0, 80.0, 90.0)
+    move = WatchDecision(
+        "", "move", "job", "", {}, (2, 1), "", *rates, believed=0.8, kept=40.0, carried=85.0
+    )
+    assert move.model == pytest.approx(RateInterval(77.5, 90.0, 102.5))
+    assert believed_share([move]) == pytest.approx(0.9)
+
+
 @pytest.mark.parametrize(
     ("rate", "minutes", "moves"), [(50, 1, [1]), (95, 1, [1, 2]), (50, 2, [1, 2])]
 )

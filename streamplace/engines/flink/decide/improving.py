@@ -21,6 +21,7 @@ from streamplace.engines.flink.decide.proposal import Proposal
 from streamplace.engines.flink.decide.splitting import splitting
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.cluster import unpinnable
+from streamplace.engines.flink.move.comparing import note
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.move.pause import expected_pause
@@ -30,7 +31,8 @@ from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.tasks import layout_of
 from streamplace.engines.live import Measurement
 from streamplace.errors import StreamplaceError
-from streamplace.io.ledger import LedgerEntry, errors_for, note_run
+from streamplace.io.ledger import errors_for
+from streamplace.io.placements import Prediction
 from streamplace.model.cluster import Cluster
 from streamplace.model.messages import listed
 from streamplace.model.trust import profile_drift
@@ -190,21 +192,16 @@ class JobImprover:
         self.tell(
             f"there: {digits(flow.rate)} tuples/s (measured), predicted were {proposal.interval}"
         )
-        if self.ledger is not None and flow.rate > 0:
-            carries, errors = proposal.capacity, proposal.errors
-            entry = LedgerEntry(
-                proposal.measured.graph.name,
-                carries.value,
-                flow.rate,
-                flow.is_limited,
-                carries.low,
-                carries.high,
+        if self.ledger is not None:
+            graph, errors = proposal.measured.graph, proposal.errors
+            predicted = Prediction(
+                graph.name,
+                proposal.capacity,
                 None if errors is None else errors.supported,
-                BY,
-                drift=profile_drift(proposal.measured.graph) or None,
-                kept=proposal.decision.chosen.kept or None,
+                profile_drift(graph),
+                proposal.decision.chosen.kept,
             )
-            note_run(self.ledger, entry, self.tell)
+            note(self.ledger, BY, predicted, flow, self.tell)
         return flow
 
     def _falls_short(self, proposal: Proposal, flow: SourceFlow) -> bool:

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from streamplace.engines.flink.move.settling import source_flow
+from streamplace.engines.flink.move.settling import SourceFlow, source_flow
 from streamplace.engines.flink.rest.client import Rest
-from streamplace.io.ledger import LedgerEntry, note_run
+from streamplace.errors import FormatError
+from streamplace.io.ledger import LedgerEntry, append_entries
 from streamplace.io.placements import Prediction
 from streamplace.model.units import digits
 
@@ -24,19 +25,34 @@ def compare(
         return
     carries = predicted.carries
     tell(f"there: {digits(flow.rate)} tuples/s (measured); the placement should carry {carries}")
-    entry = LedgerEntry(
-        predicted.graph,
-        carries.value,
-        flow.rate,
-        flow.is_limited,
-        carries.low,
-        carries.high,
-        predicted.confidence,
-        BY,
-    )
-    note_run(ledger, entry, tell)
+    note(ledger, BY, predicted, flow, tell)
     if flow.is_limited and flow.rate + flow.error < carries.low:
         tell(
             "its sources are held back at less than was predicted; 'streamplace flink advise' "
             "measures it there, scales its costs by that, and plans it again"
         )
+
+
+def note(
+    ledger: Path, by: str, predicted: Prediction, flow: SourceFlow, tell: Callable[[str], None]
+) -> None:
+    """Append to a ledger what a moved job was predicted to carry and what its sources emit."""
+    if flow.rate <= 0:
+        return
+    low, value, high = predicted.carries
+    entry = LedgerEntry(
+        predicted.graph,
+        value,
+        flow.rate,
+        flow.is_limited,
+        low,
+        high,
+        predicted.confidence,
+        by,
+        drift=predicted.drift or None,
+        kept=predicted.kept or None,
+    )
+    try:
+        append_entries(ledger, [entry])
+    except FormatError as error:  # the job runs, and its move does not fail because of its ledger
+        tell(f"warning: {error}")

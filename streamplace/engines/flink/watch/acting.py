@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from streamplace.engines.flink.move.comparing import note
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
@@ -22,7 +23,7 @@ from streamplace.engines.flink.rest.job_ids import chain_of, successor
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.errors import StreamplaceError
-from streamplace.io.ledger import LedgerEntry, note_run
+from streamplace.io.placements import Prediction
 from streamplace.io.watch_store import (
     FAILED,
     MOVED,
@@ -102,6 +103,7 @@ class WatchMover:
             reason,
             *target.carries,
             believed=model.believed_of(target),
+            kept=model.kept,
         )
         number = self.log.begin(decision)
         try:
@@ -193,19 +195,9 @@ class WatchMover:
             f"there: {digits(flow.rate)} tuples/s (measured); it should carry "
             f"{digits(decision.value)} ({between})"
         )
-        if self.ledger is not None and flow.rate > 0 and decision.low is not None:
-            part = decision.believed  # intervals are learned from what the model predicts
-            entry = LedgerEntry(
-                name,
-                decision.value / part,
-                flow.rate,
-                flow.is_limited,
-                decision.low / part,
-                None if decision.high is None else decision.high / part,
-                self.confidence,
-                BY,
-            )
-            note_run(self.ledger, entry, self.tell)
+        if self.ledger is not None and decision.model is not None:
+            predicted = Prediction(name, decision.model, self.confidence, kept=decision.kept)
+            note(self.ledger, BY, predicted, flow, self.tell)
         return moved.job
 
     def _looked_up(self, number: int, decision: WatchDecision, why: str) -> str | None:

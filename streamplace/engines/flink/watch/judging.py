@@ -263,9 +263,8 @@ def believed_share(moves: Sequence[WatchDecision]) -> float:
     it of the next one. The caller leaves out old moves: a job that stays because little is believed
     would never find out that predictions have become better.
     """
-    pairs = [(one.carried * one.believed, one.value) for one in moves if one.carried and one.value]
-    scores = [min(0.0, math.log(carried / value)) for carried, value in pairs[-MOST_COMPARED:]]
-    return max(LEAST_BELIEVED, math.exp(median(scores))) if scores else 1.0
+    shares = [one.carried_share for one in moves if one.carried_share is not None]
+    return max(LEAST_BELIEVED, median(shares[-MOST_COMPARED:])) if shares else 1.0
 
 
 def contradicts(model: JobModel, rate: float, *, is_limited: bool) -> bool:
