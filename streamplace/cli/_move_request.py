@@ -77,6 +77,7 @@ class MoveRequest:
         """Engine that measures and moves the job."""
         from streamplace.engines.flink.engine import FlinkEngine
         from streamplace.engines.flink.measure.cards import parse_cards
+        from streamplace.engines.flink.move.settings import MoveSettings
         from streamplace.engines.flink.move.settling import Settling
         from streamplace.engines.flink.move.stopping import Saving
 
@@ -84,11 +85,13 @@ class MoveRequest:
             rest,
             home,
             self.mips,
-            savepoints=self.folder,
-            allow_non_restored=self.allow_non_restored,
-            seconds=self.timeout,
-            saving=Saving(self.savepoint_timeout, self.native, self.trial_savepoint),
-            settling=Settling(self.settle, self.least_rate, never_slower=self.placement is None),
+            moves=MoveSettings(
+                self.folder,
+                self.allow_non_restored,
+                self.timeout,
+                Saving(self.savepoint_timeout, self.native, self.trial_savepoint),
+                Settling(self.settle, self.least_rate, never_slower=self.placement is None),
+            ),
             tell=say,
             cards=parse_cards(self.nic),
             patience=self.patience,

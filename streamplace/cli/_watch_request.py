@@ -204,17 +204,12 @@ class WatchRequest:
     def _engine(self, rest: "Rest", home: Path | None) -> "FlinkEngine":
         """Engine that measures and moves the job."""
         from streamplace.engines.flink.engine import FlinkEngine
+        from streamplace.engines.flink.move.settings import MoveSettings
         from streamplace.engines.flink.move.settling import Settling
 
-        return FlinkEngine(
-            rest,
-            home,
-            self.mips,
-            savepoints=self.folder,
-            seconds=self.timeout,
-            settling=Settling(never_slower=True),
-            tell=say,
-        )
+        settling = Settling(never_slower=True)
+        moves = MoveSettings(self.folder, seconds=self.timeout, settling=settling)
+        return FlinkEngine(rest, home, self.mips, moves=moves, tell=say)
 
     def _placed(self, rest: "Rest", job: str, placement: Path | None) -> "PlacedJob":
         """The job with the devices of a placement, or with those that it runs on."""

@@ -12,6 +12,7 @@ import pytest
 import streamplace
 from streamplace.engines.flink import FlinkEngine, Program
 from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.live import LiveEngine
@@ -51,8 +52,7 @@ def flink_case(rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path) -> Cas
     engine = FlinkEngine(
         rest,
         flink.home,
-        savepoints=(tmp_path / "saved").as_uri(),
-        settling=Settling(0.0),
+        moves=MoveSettings((tmp_path / "saved").as_uri(), settling=Settling(0.0)),
         patience=0.0,
         accept_cold=True,
     )

@@ -14,8 +14,8 @@ from streamplace.engines.flink.move import endings, transaction
 from streamplace.engines.flink.move.folder import FileEntry, SavepointFolder
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.journal import Journal, MoveLock
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
-from streamplace.engines.flink.move.stopping import Saving
 from streamplace.engines.flink.move.transaction import Transaction, Way
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.uploads import ClusterJar
@@ -137,9 +137,7 @@ def move_maker(
             MoveLock(folder, journal, []),
             ways,
             lambda _: None,
-            5.0,
-            Saving(),
-            Settling(0.0),
+            MoveSettings(seconds=5.0, settling=Settling(0.0)),
             None,
             "move --resume",
         )

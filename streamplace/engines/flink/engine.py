@@ -18,9 +18,8 @@ from streamplace.engines.flink.move.beside_savepoints import refuse_moved
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan, Tell
 from streamplace.engines.flink.move.outcomes import FlinkMoved
 from streamplace.engines.flink.move.pause import expected_pause
-from streamplace.engines.flink.move.settling import Settling
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.state import Savepoint
-from streamplace.engines.flink.move.stopping import Saving
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.pin.pinning import Vectors, vectors_of
 from streamplace.engines.flink.pin.verify import verify
@@ -67,15 +66,8 @@ class FlinkEngine:
     patience, accept_cold
         Maximum number of seconds to wait until a job is warm, and whether a job is measured however
         much it still changes then.
-    savepoints
-        Folder (path or URI) of savepoints that the JobManager can write to; by default the
-        cluster's.
-    allow_non_restored
-        Whether state that belongs to no operator of the new job may be dropped.
-    seconds
-        Maximum number of seconds for the start of a job, with its state restored.
-    saving, settling
-        How the state of a job is saved when it moves, and how the moved job is checked.
+    moves
+        How jobs are moved.
     tell
         Function that receives messages on the steps of a move and the progress of measurements.
     """
@@ -84,11 +76,7 @@ class FlinkEngine:
     home: Path | None = None
     mips: str = MIPS
     bandwidth: str | None = None
-    savepoints: str | None = None
-    allow_non_restored: bool = False
-    seconds: float = 120.0
-    saving: Saving = field(default_factory=Saving)
-    settling: Settling = field(default_factory=Settling)
+    moves: MoveSettings = field(default_factory=MoveSettings)
     tell: Tell = _ignore
     cards: Mapping[str, str] = field(default_factory=dict)
     patience: float = PATIENCE_SECONDS
@@ -194,9 +182,8 @@ class FlinkEngine:
         vectors = _vectors(placement)
         if savepoint is not None:
             refuse_moved(self.rest, self.flink, savepoint.path)
-        return apply(
-            self.rest, self.flink, program, vectors, savepoint=savepoint, seconds=self.seconds
-        )
+        seconds = self.moves.seconds
+        return apply(self.rest, self.flink, program, vectors, savepoint=savepoint, seconds=seconds)
 
     def verify(self, job: str, placement: Vectors) -> Verification:
         """Ask Flink where every subtask of a job runs."""
@@ -211,18 +198,7 @@ class FlinkEngine:
             The command that finishes a move, for messages; by default it is derived from the
             program.
         """
-        return FlinkMove(
-            self.rest,
-            self.flink,
-            program,
-            self.tell,
-            self.savepoints,
-            self.allow_non_restored,
-            self.seconds,
-            self.saving,
-            self.settling,
-            resume_by,
-        )
+        return FlinkMove(self.rest, self.flink, program, self.tell, self.moves, resume_by)
 
     def move(self, job: str, program: Program, placement: Vectors) -> FlinkMoved:
         """Move a running job, with its state, to the devices of a placement.

@@ -11,6 +11,7 @@ import pytest
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.carried import UNTOLD, lost, running_settings
 from streamplace.engines.flink.move.move import FlinkMove
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.state import checkpoint_counts
 from streamplace.engines.flink.program.program import Program
@@ -70,7 +71,9 @@ def test_settings_and_maximum_parallelisms_are_kept(
         time.sleep(0.2)
     steps: list[str] = []
     saved = (tmp_path / "saved").as_uri()
-    move = FlinkMove(rest, flink, program, steps.append, saved, settling=Settling(5.0, 0.0))
+    move = FlinkMove(
+        rest, flink, program, steps.append, MoveSettings(saved, settling=Settling(5.0, 0.0))
+    )
     for places in (APART, TOGETHER):
         job = move.run(move.plan(job, places)).job
         after = [asked(rest, f"/jobs/{job}/{path}") for path in ("config", "checkpoints/config")]
@@ -93,7 +96,9 @@ def test_what_is_asked_for_counts_more_than_what_was(
     job = started(rest, jobs, {"state.backend.type": "rocksdb"})
     program = Program(jobs, "MixedJob", ("200",), settings={"state.backend.type": "hashmap"})
     steps: list[str] = []
-    move = FlinkMove(rest, flink, program, steps.append, (tmp_path / "saved").as_uri())
+    move = FlinkMove(
+        rest, flink, program, steps.append, MoveSettings((tmp_path / "saved").as_uri())
+    )
     plan = move.plan(job, APART)
     assert "state.backend.type" not in plan.settings
     assert "note: state.backend.type is rocksdb and becomes hashmap, as -D says" in steps

@@ -16,6 +16,7 @@ from flink_proxy import FaultyProxy, faulty_proxy
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.stopping import stop
 from streamplace.engines.flink.program.program import Program
@@ -72,7 +73,11 @@ class Tally:
         """A move by a REST interface, direct or disturbed."""
         rest = Rest(url)
         return FlinkMove(
-            rest, self.flink, self.program, self.steps.append, self.saved, settling=settling
+            rest,
+            self.flink,
+            self.program,
+            self.steps.append,
+            MoveSettings(self.saved, settling=settling),
         )
 
     def moved(self, url: str, settling: Settling = NO_SETTLING) -> None:
@@ -253,8 +258,7 @@ def test_moves_with_different_folders_leave_one_copy(tally: Tally, tmp_path: Pat
             tally.flink,
             tally.program,
             tally.steps.append,
-            folder,
-            settling=NO_SETTLING,
+            MoveSettings(folder, settling=NO_SETTLING),
         )
         try:
             new.append(move.run(plan).job)

@@ -11,6 +11,7 @@ from flink_proxy import faulty_proxy
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import JOB_MANAGER
 from streamplace.engines.flink.move.move import RETENTION, FlinkMove
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.state import resumable
 from streamplace.engines.flink.pin.apply import apply
@@ -109,8 +110,7 @@ def test_one_copy_runs_when_another_job_manager_takes_over_during_a_move(
                 flink,
                 program,
                 lambda _: None,
-                saved,
-                settling=Settling(0.0),
+                MoveSettings(saved, settling=Settling(0.0)),
             )
             plan = move.plan(job, there)
             proxy.disturb(request_, "none")

@@ -25,6 +25,7 @@ from streamplace.engines.flink.move.copies import CopyRuns
 from streamplace.engines.flink.move.endings import EndedByOthers
 from streamplace.engines.flink.move.journal import file_name
 from streamplace.engines.flink.move.outcomes import Forgotten, NotRunning
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.transaction import Transaction
 from streamplace.engines.flink.rest.client import FlinkError, Rest
@@ -63,7 +64,7 @@ def while_watched(
             raise FlinkError(f"job {name} is {rest.state(name)} after its start")
 
     monkeypatch.setattr(transaction, "settle", settle)
-    return replace(moving, settling=Settling(1.0))
+    return replace(moving, settings=MoveSettings(seconds=5.0, settling=Settling(1.0)))
 
 
 def test_a_job_that_a_user_cancels_while_it_is_watched_stays_cancelled(

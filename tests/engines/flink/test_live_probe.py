@@ -10,6 +10,7 @@ from streamplace.engines.flink.decide.probing import Prober, left_probe, resumed
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure.sending_cost import ASSUMED
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import Rest
 
@@ -38,7 +39,7 @@ def test_a_job_on_one_task_manager_is_probed_and_goes_back(
     engine = FlinkEngine(
         rest,
         flink.home,
-        savepoints=tmp_path.as_uri(),
+        moves=MoveSettings(tmp_path.as_uri()),
         tell=told.append,
         patience=20.0,
         accept_cold=True,

@@ -14,6 +14,7 @@ from moved_jobs import lines, settings
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.move import FlinkMove
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.stopping import stop
 from streamplace.engines.flink.pin.verify import verify
@@ -126,7 +127,7 @@ def test_no_tuple_and_no_state_is_lost_or_doubled_by_moving(
     program = Program(empty, "TallyJob", (str(told), RATE), settings=given, **classes)
     steps: list[str] = []
     saved = (tmp_path / "saved").as_uri()
-    move = FlinkMove(rest, flink, program, steps.append, saved, settling=NO_SETTLING)
+    move = FlinkMove(rest, flink, program, steps.append, MoveSettings(saved, settling=NO_SETTLING))
     for wanted in (SPREAD, ELSEWHERE):
         moved = move.run(move.plan(job, wanted))
         job, path = moved.job, moved.savepoint
@@ -163,7 +164,9 @@ def test_a_job_placed_where_flink_has_put_it_is_pinned_there(
     }
     program = Program(jobs, "TallyJob", (str(told), RATE), settings=given)
     saved = (tmp_path / "saved").as_uri()
-    move = FlinkMove(rest, flink, program, lambda _: None, saved, settling=NO_SETTLING)
+    move = FlinkMove(
+        rest, flink, program, lambda _: None, MoveSettings(saved, settling=NO_SETTLING)
+    )
     plan = move.plan(job, here)
     assert not plan.moved
     assert plan.is_needed
@@ -195,7 +198,9 @@ def test_files_that_nobody_has_read_yet_are_read_once(
         assert time.monotonic() < deadline
         time.sleep(0.1)
     saved = (tmp_path / "saved").as_uri()
-    move = FlinkMove(rest, flink, program, lambda _: None, saved, settling=NO_SETTLING)
+    move = FlinkMove(
+        rest, flink, program, lambda _: None, MoveSettings(saved, settling=NO_SETTLING)
+    )
     vectors = {"files": ["dev-0"], "Map": ["dev-1"], "Process": ["dev-2"], "Writer": ["dev-2"]}
     job = move.run(move.plan(job, vectors)).job
     before = len(lines(told, "lines"))

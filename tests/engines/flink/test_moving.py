@@ -27,6 +27,7 @@ from moving_cases import (
 
 from streamplace.engines.flink.move import settling, stopping
 from streamplace.engines.flink.move.outcomes import Undecided
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.stopping import Saving
 from streamplace.engines.flink.move.transaction import Transaction
@@ -144,7 +145,7 @@ def test_a_savepoint_that_takes_too_long_is_left_to_be_resumed(
     """Flink cannot be told to give it up."""
     fake.answers[STOP] = UNDER_WAY
     with pytest.raises(Undecided, match=r"not complete after 0\.2 s.*move --resume"):
-        replace(move(), saving=Saving(0.2)).begin()
+        replace(move(), settings=MoveSettings(seconds=5.0, saving=Saving(0.2))).begin()
     assert started == []
 
 
@@ -241,7 +242,7 @@ def test_a_moved_job_has_to_complete_the_checkpoints_that_are_due(
         f"GET /jobs/{NEW}/checkpoints/config": KEPT | {"interval": 10_000},
     }
     monkeypatch.setattr(settling, "time", Clock())
-    moving = replace(move(), settling=Settling(30.0))
+    moving = replace(move(), settings=MoveSettings(seconds=5.0, settling=Settling(30.0)))
     if not fails:
         assert moving.begin().job == NEW
         return

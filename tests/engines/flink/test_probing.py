@@ -28,6 +28,7 @@ from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.move.folder import FileEntry
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling, SourceFlow
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.job_ids import successor
@@ -101,7 +102,7 @@ class Moves:
 
     world: World
     rest: Any
-    settling: Settling = field(default_factory=Settling)
+    settings: MoveSettings = field(default_factory=MoveSettings)
     tell: Callable[[str], None] = lambda _: None
     rate = FlinkMove.rate
 
@@ -113,7 +114,7 @@ class Moves:
     def run(self, plan: MovePlan) -> FlinkMoved:
         """It moves, and has a new id."""
         self.world.act("move")
-        self.world.least_rates.append(self.settling.least_rate)
+        self.world.least_rates.append(self.settings.settling.least_rate)
         self.world.layout, self.world.job = dict(plan.after), successor(plan.job)
         return FlinkMoved(self.world.job, 1.0, None)
 
@@ -264,7 +265,8 @@ def test_a_job_that_is_slower_than_before_the_probe_goes_back(
     for place in ("move.move", "move.settling"):
         monkeypatch.setattr(f"streamplace.engines.flink.{place}.source_flow", flow)
     world.target = target
-    watchful = replace(cast("Any", move), settling=Settling(never_slower=True))
+    never_slower = MoveSettings(settling=Settling(never_slower=True))
+    watchful = replace(cast("Any", move), settings=never_slower)
     probe(world, watchful)
     assert world.layout == TOGETHER
     assert world.files == {}

@@ -9,6 +9,7 @@ import pytest
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.move import FlinkMove
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.state import checkpoint_counts
 from streamplace.engines.flink.program.program import Program
@@ -37,7 +38,9 @@ def test_a_savepoint_stays_until_its_job_has_a_checkpoint(
     job = rest.post(f"/jars/{rest.upload(jobs)}/run", request)["jobid"]
     rest.wait_running(job)
     saved = (tmp_path / "saved").as_uri()
-    move = FlinkMove(rest, flink, program, lambda _: None, saved, settling=Settling(0.0))
+    move = FlinkMove(
+        rest, flink, program, lambda _: None, MoveSettings(saved, settling=Settling(0.0))
+    )
     moved = move.run(move.plan(job, PLACES))
     command = ("flink", "savepoints", "--rest", rest.url, "--flink-home", str(flink.home))
     command = (*command, "--savepoints", saved)

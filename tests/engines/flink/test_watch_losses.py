@@ -17,6 +17,7 @@ from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move import move as moving
 from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.program import Program
@@ -74,8 +75,7 @@ class Scene:
             Flink(Path(), "2.3.0"),
             self.program,
             self.told.append,
-            "file:///s",
-            settling=Settling(0.0),
+            MoveSettings("file:///s", settling=Settling(0.0)),
             without_lost=partial(move_without_lost, rest, ()),
         )
         log = WatchLog.claimed(self.store, OLD, "shop", self.told.append)

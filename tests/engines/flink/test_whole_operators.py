@@ -10,6 +10,7 @@ from flink_graphs import pipeline
 from streamplace.engines.flink import FlinkEngine, Program, Rest
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.errors import PlacementError
 
@@ -33,7 +34,7 @@ def test_whole_operators_are_placed_and_moved_and_spread_ones_refused(
         "b": {"dev-b"},
     }
     engine = FlinkEngine(
-        rest, home=flink.home, savepoints=tmp_path.as_uri(), settling=Settling(0.0)
+        rest, home=flink.home, moves=MoveSettings(tmp_path.as_uri(), settling=Settling(0.0))
     )
     program = Program(graph_jar, "GraphJob", [json.dumps(pipeline(1, 2, 3))])
     first = {"op0": ["a"], "op1": ["b"] * 2, "op2": ["a"] * 3}

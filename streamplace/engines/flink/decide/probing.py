@@ -168,7 +168,7 @@ class Prober(JobImprover):
     def _unless_slower(self, moved: FlinkMoved, probed: Probed) -> FlinkMoved:
         """Move a job back if it is slower than before the probe."""
         try:
-            check_rate(self.engine.rest, moved.job, self.mover.settling, probed.flow)
+            check_rate(self.engine.rest, moved.job, self.mover.settings.settling, probed.flow)
         except FlinkError as error:
             self.tell(f"{error}, so the job goes back to where it ran before the probe")
             back = self.mover.plan(moved.job, probed.record.before)
@@ -260,7 +260,8 @@ def crosses(layout: Layout, streams: Iterable[tuple[str, str, str]]) -> bool:
 
 def unwatched(move: FlinkMove) -> FlinkMove:
     """Return a mover that accepts a lower rate at the new devices."""
-    return replace(move, settling=replace(move.settling, least_rate=0.0))
+    settling = replace(move.settings.settling, least_rate=0.0)
+    return replace(move, settings=replace(move.settings, settling=settling))
 
 
 def fitted_together(first: Measurement, second: Measurement) -> Measurement:
@@ -373,6 +374,6 @@ def forget(move: FlinkMove, record: ProbeRecord) -> None:
 @contextmanager
 def _folder(move: FlinkMove) -> Iterator[SavepointFolder]:
     rest = move.rest.patient(PATIENCE_SECONDS, move.tell)
-    uri = folder_uri(rest, move.folder, move.program.settings)
+    uri = folder_uri(rest, move.settings.savepoints, move.program.settings)
     with savepoint_folder(rest, move.flink, uri) as folder:
         yield folder

@@ -39,8 +39,9 @@ from streamplace.engines.flink.move.outcomes import (
 )
 from streamplace.engines.flink.move.preflight import check_saving
 from streamplace.engines.flink.move.resuming import await_devices, resume_command, with_job
-from streamplace.engines.flink.move.settling import Settling, SourceFlow, seconds_for, source_flow
-from streamplace.engines.flink.move.stopping import Saving, stop_status
+from streamplace.engines.flink.move.settings import MoveSettings
+from streamplace.engines.flink.move.settling import SourceFlow, seconds_for, source_flow
+from streamplace.engines.flink.move.stopping import stop_status
 from streamplace.engines.flink.move.transaction import Transaction, Way
 from streamplace.engines.flink.pin.apply import check, placed_upload
 from streamplace.engines.flink.pin.fitting import fitted, holds_whole, left_without
@@ -119,16 +120,8 @@ class FlinkMove:
     ----------
     tell
         Function that receives a message for every step.
-    folder
-        Folder of savepoints; None for the cluster's own.
-    allow_non_restored
-        Whether state that belongs to no operator of the new job may be dropped.
-    seconds
-        Maximum number of seconds for the start of a job.
-    saving
-        How the state of a job is saved.
-    settling
-        How the moved job is checked after its start.
+    settings
+        How jobs are moved.
     resume_by
         The command that finishes the move, for messages; by default it is derived from the rest.
     without_lost
@@ -139,11 +132,7 @@ class FlinkMove:
     flink: Flink
     program: Program
     tell: Tell
-    folder: str | None = None
-    allow_non_restored: bool = False
-    seconds: float = 120.0
-    saving: Saving = field(default_factory=Saving)
-    settling: Settling = field(default_factory=Settling)
+    settings: MoveSettings = field(default_factory=MoveSettings)
     resume_by: str = ""
     without_lost: Callable[[Journal], tuple[DevicesOf, DevicesOf]] | None = None
 
@@ -152,7 +141,7 @@ class FlinkMove:
 
         Nothing is stopped; the job's main method runs twice, but submits nothing.
         """
-        folder_uri(self.rest, self.folder, self.program.settings)
+        folder_uri(self.rest, self.settings.savepoints, self.program.settings)
         document = self.rest.running_job(job)
         vertices = read_vertices(self.rest, job, document, vectors)
         before: DevicesOf = {}
@@ -199,7 +188,7 @@ class FlinkMove:
             folder = stack.enter_context(self._folder(jar_name(journal)))
             locks = JobLocks.listed(folder, journal.job)
             self._check_earlier(folder, journal, locks)
-            check_saving(self.rest, folder, journal.job, self.saving, self.tell)
+            check_saving(self.rest, folder, journal.job, self.settings.saving, self.tell)
             lock = acquire(folder, journal, locks)
             stack.enter_context(releasing(lock))
             with remembered(folder.rest, journal.job):
@@ -213,7 +202,7 @@ class FlinkMove:
 
     def rate(self, plan: MovePlan) -> SourceFlow | None:
         """Return the output of a job's sources; None if it is not needed, or the job has gone."""
-        if self.settling.compares_rates:
+        if self.settings.settling.compares_rates:
             with suppress(Refusal):
                 return source_flow(self.rest, plan.job, seconds_for(varies=plan.varies))
         return None
@@ -228,7 +217,7 @@ class FlinkMove:
             before=plan.before,
             after=plan.after,
             settings=plan.settings,
-            allow_non_restored=self.allow_non_restored,
+            allow_non_restored=self.settings.allow_non_restored,
             name=plan.name,
             checkpoints=plan.checkpoints,
             jar=str(jar),
@@ -269,7 +258,7 @@ class FlinkMove:
                     if self.without_lost is not None:
                         places = self.without_lost(journal)
                     needed = set[str]().union(*map(devices_in, places))
-                    await_devices(folder.rest, needed, self.seconds, self.tell)
+                    await_devices(folder.rest, needed, self.settings.seconds, self.tell)
                 transaction = stack.enter_context(self._transaction(folder, lock, None, *places))
                 held = stack.pop_all()
             with releasing(lock), held:
@@ -277,7 +266,8 @@ class FlinkMove:
 
     def resume_line(self, job: str) -> str:
         """Command that finishes a move of a job."""
-        made = self.resume_by or resume_command(self.program, self.rest.url, self.folder)
+        savepoints = self.settings.savepoints
+        made = self.resume_by or resume_command(self.program, self.rest.url, savepoints)
         return with_job(made, job)
 
     def running_job(self, given: str | None) -> str:
@@ -333,7 +323,7 @@ class FlinkMove:
     @contextmanager
     def _folder(self, jar_name: str | None = None) -> Iterator[SavepointFolder]:
         rest = self.rest.patient(PATIENCE_SECONDS, self.tell)
-        uri = folder_uri(rest, self.folder, self.program.settings)
+        uri = folder_uri(rest, self.settings.savepoints, self.program.settings)
         with savepoint_folder(rest, self.flink, uri, jar_name) as folder:
             yield folder
 
@@ -370,9 +360,7 @@ class FlinkMove:
                 lock,
                 (ways[0], ways[1]),
                 self.tell,
-                self.seconds,
-                self.saving,
-                self.settling,
+                self.settings,
                 rate,
                 self.resume_line(journal.job),
                 awaits_lost=self.without_lost is None,

@@ -34,9 +34,10 @@ from streamplace.engines.flink.move.outcomes import (
 from streamplace.engines.flink.move.pause import pause_of
 from streamplace.engines.flink.move.returning import latest_of, start_of
 from streamplace.engines.flink.move.saved_files import last_path
-from streamplace.engines.flink.move.settling import Settling, SourceFlow, settle
+from streamplace.engines.flink.move.settings import MoveSettings
+from streamplace.engines.flink.move.settling import SourceFlow, settle
 from streamplace.engines.flink.move.state import Savepoint, last_checkpoint_seconds, stopped_with
-from streamplace.engines.flink.move.stopping import Saving, begin_stop, stop_status, stopped_at
+from streamplace.engines.flink.move.stopping import begin_stop, stop_status, stopped_at
 from streamplace.engines.flink.pin.apply import refuse_lost, wait_started
 from streamplace.engines.flink.pin.verify import fault_of, verify
 from streamplace.engines.flink.program.program import Program
@@ -87,9 +88,7 @@ class Transaction:
     lock: MoveLock
     ways: tuple[Way, Way]
     tell: Callable[[str], None]
-    seconds: float
-    saving: Saving
-    settling: Settling
+    settings: MoveSettings
     rate: SourceFlow | None
     resume_by: str
     awaits_lost: bool = True
@@ -139,7 +138,7 @@ class Transaction:
             self.tell(f"job {job} was not stopped yet")
             return self.begin()
         try:
-            path = stopped_at(self.rest, job, self.journal.trigger, self.saving.seconds)
+            path = stopped_at(self.rest, job, self.journal.trigger, self.settings.saving.seconds)
             self.rest.wait(job, ENDED)
         except Refusal as error:  # Flink has forgotten the request
             path = self._own_savepoint(error)
@@ -152,9 +151,9 @@ class Transaction:
     def _stop(self) -> str:
         """Stop the job and return the path of its savepoint."""
         job, trigger = self.journal.job, self.journal.trigger
-        native, folder = self.saving.native, self.folder.uri
+        native, folder = self.settings.saving.native, self.folder.uri
         begin_stop(self.rest, job, folder, trigger, native=native, seconds=STOP_SECONDS)
-        path = stopped_at(self.rest, job, trigger, self.saving.seconds)
+        path = stopped_at(self.rest, job, trigger, self.settings.saving.seconds)
         self.tell(f"its state is in {path}")
         self.rest.wait(job, ENDED)
         return path
@@ -192,7 +191,7 @@ class Transaction:
         self._await_start(job, chosen.places)
 
     def _await_start(self, job: str, places: dict[str, list[str]]) -> None:
-        wait_started(self.rest, job, self.seconds, self._needed(places))
+        wait_started(self.rest, job, self.settings.seconds, self._needed(places))
 
     def _needed(self, places: dict[str, list[str]]) -> set[str]:
         return set() if self.awaits_lost else devices_in(places)
@@ -200,10 +199,10 @@ class Transaction:
     def _watch(self, job: str) -> None:
         """Raise FlinkError if a job does not run as placed, or does not settle."""
         self._verify(job, self.ways[0].places)
-        if self.settling.seconds > 0:
-            self.tell(f"watching it for {self.settling.seconds:g} s")
+        if self.settings.settling.seconds > 0:
+            self.tell(f"watching it for {self.settings.settling.seconds:g} s")
             taken = last_checkpoint_seconds(self.rest, self.journal.job)
-            settle(self.rest, job, self.settling, self.rate, taken)
+            settle(self.rest, job, self.settings.settling, self.rate, taken)
         refuse_ended(self.rest, job)
 
     def _verify(self, job: str, places: dict[str, list[str]]) -> None:
@@ -238,14 +237,16 @@ class Transaction:
         with suppress(Refusal):
             if stop_status(self.rest, job, self.journal.trigger) is not None:
                 try:
-                    path = stopped_at(self.rest, job, self.journal.trigger, self.saving.seconds)
+                    path = stopped_at(
+                        self.rest, job, self.journal.trigger, self.settings.saving.seconds
+                    )
                     self.rest.wait(job, ENDED)
                     return path
                 except NoAnswer as silence:
                     raise self._undecided(silence) from None
                 except FlinkError:  # it was not saved
                     pass
-        state = steady_state(self.rest, job, self.seconds)
+        state = steady_state(self.rest, job, self.settings.seconds)
         if state is None:
             raise self._forgotten() from None
         if state not in ENDED:
@@ -281,7 +282,7 @@ class Transaction:
         job = self.journal.job
         if (path := stopped_with(self.rest, job)) is not None:
             return path
-        state = steady_state(self.rest, job, self.seconds)
+        state = steady_state(self.rest, job, self.settings.seconds)
         if state == "FAILED" and (path := last_kept(self.rest, job)) is not None:
             self._go_back(path, error)
         raise self._forgotten() if state is None else self._not_stopped(state)
@@ -338,7 +339,9 @@ class Transaction:
             if not self.journal.returns:
                 refuse_ended(self.rest, new)
                 self._save(returns=True, savepoint=path)
-            path = latest_of(self.rest, self.folder, new, path, self.saving.seconds, self.tell)
+            path = latest_of(
+                self.rest, self.folder, new, path, self.settings.saving.seconds, self.tell
+            )
         except NoAnswer as silence:
             raise self._undecided(silence) from None
         except EndedByOthers:
