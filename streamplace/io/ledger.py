@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.io.appending import append_lines, open_to_append, unwritable
@@ -70,13 +70,24 @@ class LedgerEntry:
     def score(self) -> float | None:
         """Logarithm of measured / predicted; None if the run does not determine it.
 
-        A run without back-pressure may carry more than it was offered, so it counts only if its
+        A run without back-pressure may carry more than it was offered, so it has one only if its
         rate is clearly above the prediction. What was allowed for because the job was not warm is
         no error, as intervals of such jobs are widened by it again. Nor are rates that the layout
         does not limit.
         """
-        if not self.is_limited and self.measured <= (1 + NOISE) * self.predicted:
-            return None
+        return self._error if self._is_determined else None
+
+    @property
+    def carried(self) -> float | None:
+        """Least score that the run may have, where it does not determine it; else None."""
+        return None if self._is_determined else self._error
+
+    @property
+    def _is_determined(self) -> bool:
+        return self.is_limited or self.measured > (1 + NOISE) * self.predicted
+
+    @property
+    def _error(self) -> float:
         known = self.kept or 0.0
         if known >= min(self.measured, self.predicted):
             known = 0.0
@@ -192,18 +203,21 @@ def known_errors(
     """
     check_confidence(confidence)
     needed = least_jobs(confidence)
-    mine = _scores(own)
+    mine, carried = _by_job(own, "score"), _by_job(own, "carried")
     runs = mine.get(job, [])
     if len(runs) >= needed:
-        alone = {str(i): [score] for i, score in enumerate(runs)}
-        return PredictionErrors.of(alone, confidence, f"{len(runs)} runs of this job")
+        alone = {f"run {i}": [score] for i, score in enumerate(runs)}
+        more = {f"bound {i}": [score] for i, score in enumerate(carried.get(job, []))}
+        return PredictionErrors.of(alone, confidence, f"{len(runs)} runs of this job", more)
     if len(mine) >= needed:
-        return PredictionErrors.of(mine, confidence, count_in_words(len(mine), 0))
+        return PredictionErrors.of(mine, confidence, count_in_words(len(mine), 0), carried)
     entries = read_ledger(RECORDED).entries if recorded is None else recorded
-    others = {name: scores for name, scores in _scores(entries).items() if name != job}
-    further = {f"ledger: {name}": scores for name, scores in mine.items()}
+    others = {name: known for name, known in _by_job(entries, "score").items() if name != job}
+    further, bounds = (
+        {f"ledger: {name}": own for name, own in known.items()} for known in (mine, carried)
+    )
     origin = count_in_words(len(mine), len(others))
-    return PredictionErrors.of(others | further, confidence, origin)
+    return PredictionErrors.of(others | further, confidence, origin, bounds)
 
 
 def errors_for(
@@ -240,12 +254,15 @@ def errors_for(
     return errors.widened(profile_drift(graph))
 
 
-def _scores(entries: Iterable[LedgerEntry]) -> dict[str, list[float]]:
-    """Scores of the runs that have one, by job."""
+def _by_job(
+    entries: Iterable[LedgerEntry], of: Literal["score", "carried"]
+) -> dict[str, list[float]]:
+    """Scores of the runs that have one, or what the others carry at least, by job."""
     by_job: dict[str, list[float]] = {}
     for entry in entries:
-        if entry.score is not None:
-            by_job.setdefault(entry.job, []).append(entry.score)
+        known: float | None = getattr(entry, of)
+        if known is not None:
+            by_job.setdefault(entry.job, []).append(known)
     return by_job
 
 

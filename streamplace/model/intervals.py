@@ -6,14 +6,17 @@ equal part of that. The least score up to which runs weigh as much as the confid
 by a run of a new job with at least this probability, whatever the distribution: hierarchical
 conformal prediction (Lee, Barber and Willett, 2023). If n is too small for that, the largest score
 is the bound, and the jobs support a confidence of n / (n + 1).
+
+A run that was not held back carries what it was offered, and may carry more. It tells whether lower
+ends up to its rate hold, and nothing of others; the share of runs that hold is taken of those that
+tell, which is right if rates are offered regardless of the errors.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, exp
+from types import MappingProxyType
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from streamplace.errors import SettingError
 from streamplace.model.messages import counted
@@ -81,8 +84,16 @@ class Quantile(NamedTuple):
     supported: float
 
 
-def conformal_quantile(scores: Scores, confidence: float) -> Quantile:
+def conformal_quantile(
+    scores: Scores, confidence: float, at_most: Scores = MappingProxyType({})
+) -> Quantile:
     """Return the score that a run of a new job does not exceed with this confidence.
+
+    Parameters
+    ----------
+    at_most
+        Bounds of further runs, whose scores are not above them. Such a run tells of scores from its
+        bound upwards, and nothing of those below it.
 
     Examples
     --------
@@ -91,16 +102,29 @@ def conformal_quantile(scores: Scores, confidence: float) -> Quantile:
     (Quantile(value=8.0, supported=0.9), Quantile(value=4.0, supported=0.5))
     >>> conformal_quantile({"a": [1.0, 2.0], "b": [3.0]}, 0.3).value
     2.0
+    >>> conformal_quantile(nine, 0.75).value, conformal_quantile(nine, 0.75, {"8": [5.0] * 9}).value
+    (7.0, 6.0)
     """
     if not scores:
         raise SettingError("there are no recorded runs, so nothing is known of errors")
-    runs = sorted((score, 1 / len(own)) for own in scores.values() for score in own)
-    jobs_below = np.cumsum([part for _, part in runs])
-    needed = (len(scores) + 1) * confidence
-    if needed > len(scores) + ROUNDING:
-        return Quantile(runs[-1][0], len(scores) / (len(scores) + 1))
-    at = int(np.searchsorted(jobs_below, needed - ROUNDING))
-    return Quantile(runs[min(at, len(runs) - 1)][0], confidence)
+    held = dict.fromkeys((*scores, *at_most), 0)
+    above = {job: len(scores.get(job, ())) for job in held}
+    runs = [(score, True, job) for job, own in scores.items() for score in own]
+    largest = max(runs)[0]
+    runs += [(score, False, job) for job, own in at_most.items() for score in own]
+    jobs, weight = len(scores), 0.0
+    for score, is_exact, job in sorted(runs):
+        if score > largest:
+            break
+        told = held[job] + above[job]
+        weight -= held[job] / told if told else 0.0
+        jobs += not told
+        held[job] += 1
+        above[job] -= is_exact
+        weight += held[job] / (held[job] + above[job])
+        if weight >= (jobs + 1) * confidence - ROUNDING:
+            return Quantile(score, confidence)
+    return Quantile(largest, jobs / (jobs + 1))
 
 
 def tracked_width(width: float, *, held: bool, confidence: float) -> float:
@@ -153,12 +177,28 @@ class PredictionErrors:
     origin: str  # recorded runs in words, such as "8 recorded jobs"
 
     @classmethod
-    def of(cls, scores: Scores, confidence: float, origin: str) -> "PredictionErrors":
-        """Compute the quantiles of scores at a confidence."""
+    def of(
+        cls,
+        scores: Scores,
+        confidence: float,
+        origin: str,
+        carried: Scores = MappingProxyType({}),
+    ) -> "PredictionErrors":
+        """Compute the quantiles of scores at a confidence.
+
+        Parameters
+        ----------
+        carried
+            log(measured / predicted) of runs that were not held back, and may carry more.
+        """
         check_confidence(confidence)
-        both = {job: np.abs(np.asarray(own, np.float64)).tolist() for job, own in scores.items()}
-        short = {job: [-score for score in own] for job, own in scores.items()}
-        width, below = (conformal_quantile(one, confidence) for one in (both, short))
+        both = {job: [abs(score) for score in own] for job, own in scores.items()}
+        short, at_most = (
+            {job: [-score for score in own] for job, own in known.items()}
+            for known in (scores, carried)
+        )
+        width = conformal_quantile(both, confidence)
+        below = conformal_quantile(short, confidence, at_most)
         return cls(
             confidence,
             width.supported,

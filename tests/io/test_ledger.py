@@ -119,6 +119,20 @@ def test_an_interval_is_judged_where_the_run_tells_it() -> None:
     assert LedgerEntry("a", 100.0, 70.0).score == pytest.approx(log(0.7))
 
 
+def test_a_run_that_keeps_up_tells_what_is_carried_at_least() -> None:
+    """Twenty plans that held count against one that did not."""
+    keeps_up = LedgerEntry("a", 100.0, 90.0, False)
+    assert keeps_up.carried == pytest.approx(log(0.9))
+    assert LedgerEntry("a", 100.0, 90.0).carried is None
+    assert LedgerEntry("a", 100.0, 130.0, False).carried is None
+    failed = [run for i in range(9) for run in runs(f"{i}", 0.7)]
+    assert known_errors("new", failed, 0.5).least == pytest.approx(0.7)
+    held = [LedgerEntry(f"{i}", 100.0, 90.0, False) for i in range(9) for _ in range(9)]
+    assert known_errors("new", [*failed, *held], 0.5).least == pytest.approx(0.9)
+    own = [*runs("clicks", *[0.7] * 9), *[LedgerEntry("clicks", 100.0, 90.0, False)] * 30]
+    assert known_errors("clicks", own, 0.5).least == pytest.approx(0.9)
+
+
 def test_what_was_allowed_for_is_no_error_of_a_prediction() -> None:
     """A job that was not warm may change by half, and only half of the rate was predicted."""
     cold = LedgerEntry("a", 100.0, 60.0, drift=0.5)
