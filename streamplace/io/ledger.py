@@ -41,6 +41,8 @@ FILE = "ledger.jsonl"
 RECORDED = Path(__file__).with_name("recorded_runs.jsonl")
 """Runs of this repository, written by ``benchmarks/recorded_runs.py``."""
 LARGEST_RATE = 1e18
+UNNAMED = ("", "Flink Streaming Job")
+"""Names of jobs whose program sets none: many jobs may have them."""
 NOISE = 0.03
 """Relative difference between runs of one placement (docs/calibration.md)."""
 _KEY = "ledger"
@@ -190,8 +192,8 @@ def known_errors(
 ) -> PredictionErrors:
     """Return the prediction errors that apply to a job.
 
-    The runs of the job itself are used if they are enough for the confidence, else the user's
-    jobs, else those and the recorded ones. Recorded runs of a job of the same name are ignored,
+    The runs of the job itself are used if they are enough for the confidence and its program names
+    it, else the user's jobs, else those and the recorded ones. Recorded runs of a job of the same name are ignored,
     so that the errors of a job do not come from the package's records of it.
 
     Parameters
@@ -205,7 +207,7 @@ def known_errors(
     needed = least_jobs(confidence)
     mine, carried = _by_job(own, "score"), _by_job(own, "carried")
     runs = mine.get(job, [])
-    if len(runs) >= needed:
+    if len(runs) >= needed and job not in UNNAMED:
         alone = {f"run {i}": [score] for i, score in enumerate(runs)}
         more = {f"bound {i}": [score] for i, score in enumerate(carried.get(job, []))}
         return PredictionErrors.of(alone, confidence, f"{len(runs)} runs of this job", more)

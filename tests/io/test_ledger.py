@@ -119,6 +119,13 @@ def test_an_interval_is_judged_where_the_run_tells_it() -> None:
     assert LedgerEntry("a", 100.0, 70.0).score == pytest.approx(log(0.7))
 
 
+def test_runs_of_jobs_without_a_name_are_not_those_of_one_job() -> None:
+    recorded = [run for i in range(9) for run in runs(f"recorded {i}", 0.5)]
+    unnamed = "Flink Streaming Job"
+    known = known_errors(unnamed, runs(unnamed, *[0.97] * 20), 0.9, recorded)
+    assert known.origin == "9 recorded jobs and 1 job of the ledger"
+
+
 def test_a_run_that_keeps_up_tells_what_is_carried_at_least() -> None:
     """Twenty plans that held count against one that did not."""
     keeps_up = LedgerEntry("a", 100.0, 90.0, False)
