@@ -192,9 +192,10 @@ def known_errors(
 ) -> PredictionErrors:
     """Return the prediction errors that apply to a job.
 
-    The runs of the job itself are used if they are enough for the confidence and its program names
-    it, else the user's jobs, else those and the recorded ones. Recorded runs of a job of the same name are ignored,
-    so that the errors of a job do not come from the package's records of it.
+    The runs of the job itself are used if its program names it and they are enough for the
+    confidence, else the user's jobs, else those and the recorded ones. Recorded runs of a job of
+    the same name are ignored, so that the errors of a job do not come from the package's records of
+    it.
 
     Parameters
     ----------
