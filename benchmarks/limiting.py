@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import numpy as np
+
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.limited import cgroups, limited_cluster
 from streamplace.engines.flink.local.session import LocalCluster
@@ -27,6 +29,7 @@ SETTINGS: dict[str, str | int | float] = {
     "pipeline.operator-chaining.enabled": False,
     "metrics.fetcher.update-interval": 1000,
 }
+_PLACES = np.arange(8_000_000)
 COMPILERS = ("C1 Comp", "C2 Comp")
 LOOKS, MOST_WARM_UP, COMPILED = 10, 60, 0.1
 """Seconds over which compilers of all TaskManagers take so few cores at the end of a warm-up."""
@@ -60,6 +63,18 @@ def measured_devices(
             others.rmdir()
 
 
+def with_library(flink: Flink, jar: Path, home: Path) -> Flink:
+    """Flink with a jar among its own, whose classes are loaded once and not by every job.
+
+    So what Java has compiled of a job is still compiled when the job runs again.
+    """
+    (home / "lib").mkdir(parents=True)
+    for one in (*flink.jars, jar):
+        (home / "lib" / one.name).symlink_to(one)
+    (home / "opt").symlink_to(flink.home / "opt")
+    return Flink(home, flink.version)
+
+
 def threads(cluster: LocalCluster, device: str) -> Iterator[Path]:
     """Folders of a device's threads."""
     yield from Path(f"/proc/{cluster.processes[device].pid}/task").iterdir()
@@ -87,6 +102,20 @@ def wait_compiled(cluster: LocalCluster) -> None:
         seconds.append(compiling(cluster))
         if len(seconds) > LOOKS and seconds[-1] - seconds[0] < LOOKS * COMPILED:
             return
+
+
+def memory_ns() -> float:
+    """CPU time in ns of an access to a random place of 64 MB.
+
+    Other virtual machines of the computer share its caches and its memory; this tells how much.
+    """
+    order = np.random.default_rng(0).integers(0, len(_PLACES), 100_000)
+    times = []
+    for _ in range(9):
+        begun = time.thread_time_ns()
+        _PLACES[order].sum()
+        times.append((time.thread_time_ns() - begun) / len(order))
+    return round(float(np.median(times)), 2)
 
 
 def release(cluster: LocalCluster) -> None:

@@ -2,24 +2,25 @@
 
     python benchmarks/plan_on_flink.py -o docs
 
-Each of sixteen jobs is profiled on one TaskManager and on two, and runs on eight, where placements
-drawn at random are predicted from that profile. `streamplace plan` then chooses machines,
-parallelism and placement for four rates, with a confidence of 90 % by the ledger of these runs of
-the other jobs; those of jobs that chose nothing serve no job but for its tables. The job runs on
-TaskManagers of exactly these limits: with the plan, and with the best placement that is found
-without the plan's cheapest machine, all runs in random order. A plan that does not carry its rate
-is corrected once: costs are re-scaled by what was measured. A line of
-``assets/plans-that-hold.jsonl`` is appended for all that is measured, so that a command that was
-stopped at any run goes on; it says how long the rest will take. Afterwards ``plan-compared.md``
-gets its tables. Needs Linux with cgroups of version 1, root and a JDK, and takes about half a
-minute a run. ``--table`` measures nothing.
+Every job first runs on all TaskManagers without limits: each process compiles for itself, and anew
+when another job calls the same code in other ways. Each of sixteen jobs is then profiled
+on one TaskManager and on two, and runs on eight, where placements drawn at random are predicted
+from that profile. `streamplace plan` then chooses machines, parallelism and placement for four
+rates, with a confidence of 90 % by the ledger of these runs of the other jobs; those of jobs that
+chose nothing serve no job but for its tables. The job runs on TaskManagers of exactly these limits:
+with the plan, and with the best placement that is found without the plan's cheapest machine, all
+runs in random order. A plan that does not carry its rate is corrected once: costs are re-scaled by
+what was measured. A line of ``assets/plans-that-hold.jsonl`` is appended for all that is measured,
+so that a command that was stopped at any run goes on; it says how long the rest will take.
+Afterwards ``plan-compared.md`` gets its tables. Needs Linux with cgroups of version 1, root and a
+JDK, and takes about half a minute a run. ``--table`` measures nothing.
 """
 
 import json
 import signal
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,9 +28,17 @@ from typing import Any
 import click
 import numpy as np
 from against_cells import JOBS as COMPARED
-from flink_jobs import HEAVY, ROOT, SOURCES, UNSEEN
 from flink_jobs import JOBS as PROBED
-from limiting import SETTINGS, limit, measured_devices, release, wait_compiled
+from flink_jobs import ROOT, SOURCES, UNSEEN
+from limiting import (
+    SETTINGS,
+    limit,
+    measured_devices,
+    memory_ns,
+    release,
+    wait_compiled,
+    with_library,
+)
 from planned_rates import rates_of, rates_together
 from planned_runs import (
     BANDWIDTH,
@@ -39,6 +48,7 @@ from planned_runs import (
     EIGHTH,
     LEVELS,
     MIPS,
+    OFFERED,
     JobFacts,
     Row,
     corrected_pair,
@@ -69,8 +79,8 @@ NAMES = (*COMPARED, *UNSEEN)
 SETTLE, SECONDS, PROFILE_SECONDS = 6.0, 6.0, 20.0
 PLACEMENTS = 3
 SEED = 20_280
-RUN_SECONDS, JOB_SECONDS = 32.0, 110.0
-"""Approximate duration of a run, and of profiling a job and making its plans."""
+RUN_SECONDS, WARM_SECONDS, JOB_SECONDS = 28.0, 65.0, 90.0
+"""Approximate duration of a run, of warming up a job, and of profiling it and making its plans."""
 WHICH = ("plan", "less")
 FILE = "plans-that-hold.jsonl"
 BEGIN, END = "<!-- plan on Flink -->\n", "<!-- /plan on Flink -->"
@@ -96,6 +106,8 @@ class Bench:
         rate: float | None,
         vectors: Mapping[str, list[str]],
         cores: Mapping[str, float],
+        *,
+        is_limited: bool = True,
     ) -> str:
         """Start a job, let it warm up without limits, and limit it; returns its id."""
         release(self.cluster)
@@ -103,6 +115,8 @@ class Bench:
         program = self.program(job, JOBS[job].arguments(rate, parallelism))
         started = apply(self.rest, self.flink, program, vectors, seconds=100)
         wait_compiled(self.cluster)
+        if not is_limited:
+            return started
         limit(self.cluster, {name: cores.get(name, EIGHTH) for name in DEVICES})
         time.sleep(SETTLE)
         return started
@@ -111,19 +125,38 @@ class Bench:
         """Rates of a job where it is placed, and how long its sources are held back."""
         started = self.start(job, rate, where["vectors"], where["cores"])
         _, tasks, edges = read_plan(self.rest, started)
+        before = memory_ns()
         seen = sample(self.rest, started, [task.id for task in tasks], SECONDS)
+        after = memory_ns()
         self.stop(started)
         fed = {edge.target for edge in edges}
         blocked = [seen[t.id].back_pressured / t.parallelism for t in tasks if t.id not in fed]
         return {
             "rates": rates_together({task.name: seen[task.id] for task in tasks}),
             "blocked": round(max(blocked), 3),
+            "memory_ns": [before, after],
         }
 
-    def warm_up(self) -> None:
-        """Run a job on all TaskManagers: Java takes more in the first job after their start."""
-        everywhere = {row["name"]: [*DEVICES] for row in HEAVY.operators}
-        self.stop(self.start("heavy pipeline", None, everywhere, dict.fromkeys(DEVICES, EIGHTH)))
+    def warm_up(self, jobs: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Run every job on every TaskManager without limits; returns facts of their programs.
+
+        Java takes more in the first job after its start, and compiles anew what behaves otherwise
+        in the next one.
+        """
+        facts = {}
+        for job in jobs:
+            facts[job] = self.program_facts(job)
+            subtasks, fixed = facts[job]["subtasks"], facts[job]["fixed"]
+            most = key_groups(job)
+            for first in range(0, len(DEVICES), most):
+                there = [*DEVICES[first:], *DEVICES[:first]]
+                vectors = {
+                    name: there[:p] if name in fixed else there[:most]
+                    for name, p in subtasks.items()
+                }
+                self.stop(self.start(job, None, vectors, {}, is_limited=False))
+            click.echo(f"{job}: warm")
+        return facts
 
     def profiled(self, job: str, vectors: Mapping[str, list[str]]) -> JobProfile:
         """Profile of a job whose sources offer more than the TaskManagers carry."""
@@ -165,10 +198,10 @@ class Bench:
         }
 
 
-def profile_row(bench: Bench, job: str) -> dict[str, Any]:
+def profile_row(bench: Bench, job: str, program: Mapping[str, Any]) -> dict[str, Any]:
     """Profile a job on one TaskManager, and on two what remote tuples cost."""
-    program = bench.program_facts(job)
-    subtasks = program.pop("subtasks")
+    subtasks = program["subtasks"]
+    before = memory_ns()
     alone = bench.profiled(job, {name: p * [DEVICES[0]] for name, p in subtasks.items()})
     halves = {name: DEVICES[i % 2] for i, name in enumerate(subtasks)}
     apart = bench.profiled(job, {name: p * [halves[name]] for name, p in subtasks.items()})
@@ -178,7 +211,9 @@ def profile_row(bench: Bench, job: str) -> dict[str, Any]:
         "kind": "profile",
         "job": job,
         "graph": graph_to_dict(graph),
-        **program,
+        "fixed": program["fixed"],
+        "loose": program["loose"],
+        "memory_ns": [before, memory_ns()],
         "rates": rates_of({task.name: alone.activity[task.id] for task in alone.tasks}),
         "java": java,
         "per_tuple": sending.per_tuple if sending else 0.0,
@@ -191,7 +226,8 @@ def measure(bench: Bench, jobs: list[str], repeats: int) -> None:
     rows = read(bench.output)
     done = {key_of(row) for row in rows}
     click.echo(f"about {seconds_left(done, jobs, repeats) / 60:.0f} minutes are left")
-    facts = {job: profiled(bench, job, rows) for job in jobs}
+    programs = bench.warm_up(jobs)
+    facts = {job: profiled(bench, job, programs[job], rows) for job in jobs}
     measure_eight(bench, facts, done)
     pairs = {}
     for job in jobs:
@@ -218,7 +254,7 @@ def in_random_order(jobs: list[str], repeat: int) -> list[tuple[str, float, str]
 
 def seconds_left(done: set[tuple[Any, ...]], jobs: list[str], repeats: int) -> float:
     """How long what is missing will take; corrections are not known beforehand."""
-    seconds = 0.0
+    seconds = WARM_SECONDS * len(jobs)
     for job in jobs:
         profile_key = key_of({"kind": "profile", "job": job})
         seconds += JOB_SECONDS * (profile_key not in done)
@@ -259,19 +295,24 @@ def correct(bench: Bench, facts: JobFacts, row: dict[str, Any], pair: Row) -> No
     carry_out(bench, facts, row | {"which": "corrected"}, pair, correction["plan"])
 
 
-def profiled(bench: Bench, job: str, rows: list[dict[str, Any]]) -> JobFacts:
+def profiled(
+    bench: Bench, job: str, program: Mapping[str, Any], rows: list[dict[str, Any]]
+) -> JobFacts:
     """Profile of a job, from the file or made now."""
     known = [row for row in rows if row["job"] == job and row["kind"] == "profile"]
     if known:
         return JobFacts.of(known[0])
-    made = profile_row(bench, job)
+    made = profile_row(bench, job, program)
     bench.append(made)
     click.echo(f"{job}: profiled")
     return JobFacts.of(made)
 
 
 def measure_eight(bench: Bench, facts: Mapping[str, JobFacts], done: set[tuple[Any, ...]]) -> None:
-    """Run random placements on eight TaskManagers whose sources offer more than they carry."""
+    """Run random placements on eight TaskManagers whose sources offer a little more than predicted.
+
+    Not much more: a source that is held back less than the others would send in their place.
+    """
     drawn = []
     for job, own in facts.items():
         rng = np.random.default_rng(sum(map(ord, job)))
@@ -282,13 +323,13 @@ def measure_eight(bench: Bench, facts: Mapping[str, JobFacts], done: set[tuple[A
         if key_of(row) in done:
             continue
         try:
-            row |= bench.run(job, 3 * where["predicted"], where)
+            row |= bench.run(job, OFFERED * where["predicted"], where)
         except FlinkError as error:
             click.echo(f"{job} on eight, {number}: {error}", err=True)
             continue
         bench.append(row)
-        ratio = where["predicted"] / facts[job].throughput(row["rates"])
-        click.echo(f"{job} on eight, {number}: predicted {ratio - 1:+.1%}")
+        share = facts[job].throughput(row["rates"]) / where["predicted"]
+        click.echo(f"{job} on eight, {number}: {share:.3f} of what is predicted")
 
 
 def ledger_for(bench: Bench, job: str, facts: Mapping[str, JobFacts]) -> Path:
@@ -334,20 +375,7 @@ def carry_out_all(folder: Path, file: Path, jobs: list[str], repeats: int) -> No
         own, DEVICES, cores=large, bandwidth_bps=BANDWIDTH, settings={**SETTINGS, **PARENT_FIRST}
     ) as cluster:
         bench = Bench(cluster, own, jar, file)
-        bench.warm_up()
         measure(bench, jobs, repeats)
-
-
-def with_library(flink: Flink, jar: Path, home: Path) -> Flink:
-    """Flink with a jar among its own, whose classes are loaded once and not by every job.
-
-    So what Java has compiled of a job is still compiled when the job runs again.
-    """
-    (home / "lib").mkdir(parents=True)
-    for one in (*flink.jars, jar):
-        (home / "lib" / one.name).symlink_to(one)
-    (home / "opt").symlink_to(flink.home / "opt")
-    return Flink(home, flink.version)
 
 
 def key_of(row: Row) -> tuple[Any, ...]:

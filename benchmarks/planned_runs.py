@@ -41,6 +41,8 @@ KEY_GROUPS, FEWER_GROUPS = 8, {"riot-etl": 4}
 """Largest parallelism; 80 subtasks of riot-etl on three small heaps do not start within 100 s."""
 LEVELS = (0.30, 0.42, 0.54, 0.66)
 """Rates of a job, by the cores that its operators need in all."""
+OFFERED = 1.1
+"""What is offered on eight TaskManagers, as a multiple of what is predicted."""
 CARRIED = 0.98
 """Share of what is offered, or sent to an operator, that must be received."""
 STEADY = 0.05
@@ -207,8 +209,10 @@ def capacity(split: Expansion, cluster: Cluster, placement: Placement) -> float:
 
 def entries_of(facts: JobFacts, row: Row) -> Iterator[LedgerEntry]:
     """Entry of a run on eight machines, unless queues still filled."""
-    if facts.is_steady(row["rates"]):
-        yield LedgerEntry(row["job"], row["predicted"], facts.throughput(row["rates"]))
+    predicted, rates = row["predicted"], row["rates"]
+    is_limited = facts.received(rates, OFFERED * predicted) < CARRIED
+    if facts.is_steady(rates):
+        yield LedgerEntry(row["job"], predicted, facts.throughput(rates), is_limited)
 
 
 def planned_pair(facts: JobFacts, level: float, ledger: Path) -> dict[str, Any]:

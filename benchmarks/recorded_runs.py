@@ -22,7 +22,7 @@ import numpy as np
 from calibration import judged
 from calibration import read as read_runs
 from flink_jobs import ROOT
-from planned_runs import CARRIED, JobFacts
+from planned_runs import CARRIED, JobFacts, entries_of
 
 from streamplace.io.ledger import RECORDED, LedgerEntry, known_errors
 from streamplace.model.intervals import USUAL_CONFIDENCE
@@ -47,18 +47,16 @@ def of_plans(path: Path) -> Iterator[LedgerEntry]:
     facts = {row["job"]: JobFacts.of(row) for row in rows if row["kind"] == "profile"}
     pairs = {(row["job"], row["level"]): row for row in rows if row["kind"] == "pair"}
     for row in rows:
-        if row["kind"] != "eight" and row.get("which") != "less":
+        if row["kind"] == "eight":
+            for one in entries_of(facts[row["job"]], row):
+                yield _entry(one.job, one.predicted, one.measured, one.is_limited, path.stem)
+        if row.get("which") != "less" or not facts[row["job"]].is_steady(row["rates"]):
             continue
-        own, predicted, is_limited = facts[row["job"]], row.get("predicted"), True
-        if not own.is_steady(row["rates"]):
-            continue
-        if row["kind"] == "run":
-            pair = pairs[row["job"], row["level"]]
-            predicted = pair["less"]["predicted"]
-            if predicted >= pair["rate"]:
-                continue
+        own, pair = facts[row["job"]], pairs[row["job"], row["level"]]
+        predicted = pair["less"]["predicted"]
+        if predicted < pair["rate"]:
             is_limited = own.received(row["rates"], pair["rate"]) < CARRIED
-        yield _entry(row["job"], predicted, own.throughput(row["rates"]), is_limited, path.stem)
+            yield _entry(row["job"], predicted, own.throughput(row["rates"]), is_limited, path.stem)
 
 
 def of_moves(path: Path) -> Iterator[LedgerEntry]:
