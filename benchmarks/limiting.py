@@ -105,11 +105,11 @@ def wait_compiled(cluster: LocalCluster) -> None:
 
 
 def memory_ns() -> float:
-    """CPU time in ns of an access to a random place of 64 MB.
+    """CPU time in ns of an access to one of 200,000 random places of 64 MB.
 
     Other virtual machines of the computer share its caches and its memory; this tells how much.
     """
-    order = np.random.default_rng(0).integers(0, len(_PLACES), 100_000)
+    order = np.random.default_rng(0).integers(0, len(_PLACES), 200_000)
     times = []
     for _ in range(9):
         begun = time.thread_time_ns()
