@@ -144,8 +144,9 @@ class PlanRequest:
         return _all_plans([replace(self, graph=graph) for graph in graphs], self.jobs)
 
     def _bound(self, graph: StreamGraph) -> float:
-        """Cost that no plan for a graph is below."""
-        problem = PlanProblem.of(graph, self.machines, self.settings)
+        """Cost that no plan for a graph is below, also without any headroom."""
+        bare = replace(self.settings, headroom=Headroom(), errors=None, robust=0)
+        problem = PlanProblem.of(graph, self.machines, bare)
         bound = proven_bound(problem.demand, problem.catalogue, most_nodes=BOUND_NODES)
         return 0.0 if bound is None else float(bound.value)
 

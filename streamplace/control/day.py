@@ -91,7 +91,7 @@ class TraceSlots:
         last = float(np.median(steps)) if len(steps) else seconds
         ends = np.append(trace.time[1:], trace.time[-1] + last)
         start = float(trace.time[0])
-        number = max(1, round((float(ends[-1]) - start) / seconds))
+        number = max(1, math.ceil((float(ends[-1]) - start) / seconds - 1e-9))
         if number > MOST_SLOTS:
             raise SettingError(
                 f"the trace has {number} slots of {seconds:g} s, and at most {MOST_SLOTS} are "
@@ -157,7 +157,8 @@ class ControlDay:
 
     ``least`` [T, W] is the cost per hour below which no plan is that runs in all slots of a window
     and processes what must be processed in it, if tuples may be late by the lag. Windows end with
-    the slot.
+    the slot. ``least_moved`` is the same for a plan that replaces another one when the window
+    begins: until its machines are ready, the other one works.
     """
 
     slots: TraceSlots
@@ -166,6 +167,7 @@ class ControlDay:
     peak_rate: Floats  # [T] tuples/s of all sources in a slot, at most
     carried: Floats  # [T, K] part of the largest rates of the slot that plans carry, no headroom
     least: Floats  # [T, W]
+    least_moved: Floats  # [T, W]
     windows: tuple[int, ...]  # [W] slots in a window, rising from 1
     terms: MoveTerms
 
@@ -229,15 +231,15 @@ def control_day(
     )
     carried = _carried(graph, trace, slots, peak, plans)
     windows = tuple(length for length in WINDOWS if length <= len(slots))
-    rates = due_rates(slots, windows, terms.lag)
-    flat, top = rates.reshape(-1, rates.shape[2]), slots.peak.max(axis=0)
+    rates = np.stack([due_rates(slots, windows, terms.lag, head) for head in (0.0, terms.delay)])
+    flat, top = rates.reshape(-1, rates.shape[-1]), slots.peak.max(axis=0)
 
     def bound_at(rates: Floats) -> float:
         return bound_of(trace.graph(graph, rates))
 
     least = (_bounds_of_one if len(top) == 1 else _bounds)(flat, top, bound_at)
-    least = least.reshape(rates.shape[:2])
-    return ControlDay(slots, plans, offered, peak, carried, least, windows, terms)
+    least, moved = least.reshape(rates.shape[:-1])
+    return ControlDay(slots, plans, offered, peak, carried, least, moved, windows, terms)
 
 
 def planned_rates(slots: TraceSlots) -> list[Floats]:
@@ -251,12 +253,13 @@ def planned_rates(slots: TraceSlots) -> list[Floats]:
     return list({rates.tobytes(): rates for rates in wanted}.values())
 
 
-def due_rates(slots: TraceSlots, windows: Sequence[int], lag: float) -> Floats:
+def due_rates(slots: TraceSlots, windows: Sequence[int], lag: float, head: float = 0.0) -> Floats:
     """[T, W, S] rates at which tuples must be processed in windows that end with each slot.
 
     Of what arrives in a window, only what arrives in its last ``lag`` seconds may be processed
-    after it. All that arrives in a window without its last ``lag`` seconds must be processed within
-    the lag. The larger of both counts. Windows that begin before the trace have the rate 0.
+    after it, and what arrives in its first ``head`` seconds by others. All that arrives in a window
+    without its last ``lag`` seconds must be processed within the lag. The larger of both counts.
+    Windows that begin before the trace have the rate 0.
     """
     arrived = np.concatenate((np.zeros((1, slots.mean.shape[1])), np.cumsum(slots.mean, axis=0)))
     due = np.zeros((len(slots), len(windows), slots.mean.shape[1]))
@@ -265,14 +268,23 @@ def due_rates(slots: TraceSlots, windows: Sequence[int], lag: float) -> Floats:
         last = min(length, max(1, math.ceil(part)))
         tops = np.lib.stride_tricks.sliding_window_view(slots.peak, last, axis=0).max(axis=2)
         waits = part * tops[length - last :]
-        due[length - 1 :, column] = (arrived[length:] - arrived[:-length] - waits) / length
+        early = _early(slots, length, head)
+        due[length - 1 :, column] = (arrived[length:] - arrived[:-length] - waits - early) / length
         before = length - math.ceil(part)
         if before > 0:
             first = arrived[before : len(arrived) - length + before] - arrived[:-length]
-            settled, own = first / (before + part), due[length - 1 :, column]
+            settled, own = (first - early) / (before + part), due[length - 1 :, column]
             is_more = settled.sum(axis=1) > own.sum(axis=1)
             own[is_more] = settled[is_more]
     return np.maximum(due, 0.0)
+
+
+def _early(slots: TraceSlots, length: int, head: float) -> Floats:
+    """[T - length + 1, S] what arrives at most in the first ``head`` seconds of windows."""
+    early = np.zeros((len(slots) - length + 1, slots.peak.shape[1]))
+    for k in range(min(length, math.ceil(head / slots.seconds))):
+        early += min(1.0, head / slots.seconds - k) * slots.peak[k : k + len(early)]
+    return early
 
 
 def _useful(plans: list[PlanResult]) -> tuple[PlanResult, ...]:

@@ -43,7 +43,8 @@ class ScheduleStep(NamedTuple):
 class PlanSchedule(Pictured):
     """A trace, the cheapest sequence of plans for it, and what policies make of it.
 
-    No controller that moves between slots and meets the lag costs less than ``bound``, proven.
+    No controller that decides between slots and meets the lag costs less than ``bound``, which is
+    proven, even if it keeps no headroom.
     """
 
     day: ControlDay  # the trace and the plans
@@ -63,12 +64,12 @@ class PlanSchedule(Pictured):
 
     @property
     def cost(self) -> float:
-        """Of the cheapest schedule, with the price of its moves."""
+        """Cost of the cheapest schedule, with the price of its moves."""
         return self.day.total(self.level)
 
     @property
     def static_cost(self) -> float:
-        """Of the cheapest plan that carries all of it, all the time."""
+        """Cost of running the cheapest plan for the peaks all the time."""
         return self.day.total(np.full(len(self.level), self.day.static, np.int32))
 
     @property
@@ -114,8 +115,9 @@ class PlanSchedule(Pictured):
         return (
             f"For {duration(hours * HOUR)}, the schedule costs {self.cost:.4g} with "
             f"{counted(moves, 'move')}. The plan for the peaks costs {self.static_cost:.4g} "
-            f"all the time, so the schedule saves {saved}. No controller that changes plans "
-            f"between slots of {duration(self.day.slots.seconds)} costs less than {self.bound:.4g}."
+            f"all the time, so the schedule saves {saved}. No controller that decides "
+            f"between slots of {duration(self.day.slots.seconds)} and keeps the lag costs less "
+            f"than {self.bound:.4g}, even without headroom."
         )
 
     def _policies(self) -> Sheet:

@@ -2,7 +2,7 @@
 
 `cheapest_levels` is a dynamic program over slots and plans. `lower_bound` is one over segments of
 slots in which a controller does not move; it knows no plans, only proven bounds of their cost, so
-that it holds for every controller that moves between slots and carries what arrives.
+that it holds for every controller that decides between slots and carries what arrives.
 """
 
 from collections.abc import Sequence
@@ -48,30 +48,34 @@ def _slot_costs(day: ControlDay) -> tuple[Floats, Floats]:
 
 
 def lower_bound(day: ControlDay) -> float:
-    """Cost below which no controller is that moves between slots and meets the lag objective.
+    """Cost below which no controller is that decides between slots and meets the lag objective.
 
-    Within a segment without a move a controller pays all the time at least for the dearest window
-    of slots in it. Tuples of the last seconds of a window may wait for the next slot, as long as
-    the lag allows.
+    Within a segment without a decision a controller pays all the time at least for the dearest
+    window of slots in it. Tuples of the last seconds of a window may wait for the next slot, as
+    long as the lag allows; of a window with which a segment begins, those of the first seconds may
+    be processed by the plan before, until the new machines are ready.
     """
     half, slots = day.terms.price / HOUR / 2, len(day.slots)
     until = np.full(slots + 1, NEVER)
     until[0] = 0.0
     dearest = np.zeros(slots)  # of the segments that begin with each slot and end with the present
     for end in range(1, slots + 1):
-        _raise_to(dearest, day.least[end - 1], [end - length for length in day.windows])
+        first = [end - length for length in day.windows]
+        _raise_to(dearest, day.least[end - 1], day.least_moved[end - 1], first)
         lengths = np.arange(end, 0, -1)
         ends = (np.arange(end) > 0).astype(np.float64) + (end < slots)
         until[end] = (until[:end] + dearest[:end] * (day.hours * lengths + half * ends)).min()
     return float(until[-1])
 
 
-def _raise_to(dearest: Floats, least: Floats, first: Sequence[int]) -> None:
-    """Raise the value of every segment to the bounds of the windows that begin in it."""
+def _raise_to(dearest: Floats, least: Floats, moved: Floats, first: Sequence[int]) -> None:
+    """Set the value of every segment to the largest bound of the windows that lie in it."""
     most, before = 0.0, len(dearest)
-    for value, start in zip(least.tolist(), first, strict=True):
+    for inside, begins, start in zip(least.tolist(), moved.tolist(), first, strict=True):
         if start < 0:
             break
         np.maximum(dearest[start + 1 : before], most, out=dearest[start + 1 : before])
-        most, before = max(most, value), start + 1
+        own = max(most, begins if start else inside)
+        dearest[start] = max(dearest[start], own)
+        most, before = max(most, inside), start
     np.maximum(dearest[:before], most, out=dearest[:before])

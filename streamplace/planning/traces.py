@@ -62,10 +62,16 @@ class RateTrace:
         return np.asarray(np.quantile(self.rates, quantile, axis=0, method="inverted_cdf"))
 
     def hours(self) -> Iterator[tuple[float, Floats]]:
-        """Yield the start of each hour in seconds, and the largest rate of each source in it."""
-        number = np.floor(self.time / HOUR)
-        for hour in np.unique(number).tolist():
-            yield hour * HOUR, self.rates[number == hour].max(axis=0)
+        """Yield the start of each hour in seconds, and the largest rate of each source in it.
+
+        The rate with which an hour begins is that of the last row before.
+        """
+        first, last = np.floor(self.time[[0, -1]] / HOUR)
+        starts = HOUR * np.arange(first, last + 1)
+        begins = np.maximum(np.searchsorted(self.time, starts, side="right") - 1, 0)
+        ends = np.maximum(np.searchsorted(self.time, starts + HOUR), begins + 1)
+        for start, a, b in zip(starts.tolist(), begins.tolist(), ends.tolist(), strict=True):
+            yield start, self.rates[a:b].max(axis=0)
 
     def graph(self, graph: StreamGraph, rates: Floats) -> StreamGraph:
         """Return the graph whose sources have these rates."""

@@ -50,7 +50,7 @@ def test_a_schedule_is_written_with_its_plans(run: Callable, words: list[str]) -
     answer = run(*words, "--schedule", "-o", "made")
     assert answer.status == 0
     assert "With" not in answer.err
-    assert "No controller that changes plans" in " ".join(answer.out.split())
+    assert "No controller that decides between slots" in " ".join(answer.out.split())
     document = json.loads(Path("made/schedule.json").read_text())
     for number, _ in enumerate(document["plans"]):
         assert Path(f"made/plan-{number}/placement.json").exists()

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamplace import Offer, Operator, StreamGraph, plan_schedule
 from streamplace.control.day import WINDOWS, ControlDay, MoveTerms, TraceSlots, due_rates
 from streamplace.control.policies.work_function import FACTOR, MOVES
 from streamplace.control.policy import POLICIES, PlanChoice, SlotObservation
@@ -36,8 +38,11 @@ def day_of(
     carried = CAPACITIES[None, :] / column
     whole = cast("Any", plans)
     windows = tuple(length for length in WINDOWS if length <= len(column))
-    least = due_rates(slots, windows, terms.lag)[:, :, 0] / 10
-    return ControlDay(slots, whole, column[:, 0], column[:, 0], carried, least, windows, terms)
+    least, moved = (
+        due_rates(slots, windows, terms.lag, head)[:, :, 0] / 10 for head in (0.0, terms.delay)
+    )
+    rate = column[:, 0]
+    return ControlDay(slots, whole, rate, rate, carried, least, moved, windows, terms)
 
 
 def every_cost(day: ControlDay) -> list[float]:
@@ -123,6 +128,36 @@ def test_costs_and_lateness_of_a_replay_are_those_of_a_queue() -> None:
     # 300 tuples wait after 30 s, and 10 more tuples/s are processed than arrive: late for 29 s
     assert found.latest == pytest.approx(30.0, abs=1.0)
     assert found.punctual == pytest.approx(1 - 40 / 1200, abs=2 / 1200)
+
+
+def test_until_its_machines_are_ready_the_plan_before_works() -> None:
+    """A policy that goes down in time costs less than if the bound did not know this."""
+
+    class Down:
+        def __init__(self, plans: PlanChoice) -> None:
+            self.seconds = plans.seconds
+
+        def choose(self, seen: SlotObservation) -> int:
+            return 0
+
+    terms = MoveTerms(price=0.0, delay=60.0, outage=5.0, lag=32.0)
+    day = day_of(np.array([19.0, 12.9, 5.0, 5.0]), terms, 150.0)
+    least, moved = (np.ceil(bound - 1e-9) for bound in (day.least, day.least_moved))
+    day = replace(day, least=least, least_moved=moved)
+    found = replay(day, "down", Down)
+    assert found.latest <= terms.lag
+    assert found.cost == pytest.approx((5 * 150 + 2 * 65 - 15) / HOUR, rel=0.02)
+    assert lower_bound(day) <= found.cost
+
+
+def test_the_bound_knows_that_policies_need_no_headroom() -> None:
+    graph = StreamGraph.of("one", [Operator("one", ipt=1e6, rate=1)], [])
+    rates = np.array([*[45.0] * 11, 90.0])[:, None]
+    trace = RateTrace(300.0 * np.arange(12), ("rate",), rates)
+    offers = [Offer("m", 1.0, mips=100)]
+    found = plan_schedule(graph, trace, policies=["ds2"], offers=offers, headroom=0.5)
+    assert found.replays[0].punctual == 1.0
+    assert found.bound <= found.replays[0].cost
 
 
 def test_lateness_is_the_age_of_what_is_processed() -> None:
@@ -212,8 +247,14 @@ def check_ratio(day: ControlDay, levels: Ints) -> None:
 
 
 def test_a_trace_is_cut_into_slots() -> None:
-    """Rates hold until the next row; peaks are those of rows that reach into a slot."""
+    """Rates hold until the next row; peaks are those of rows that reach into a slot.
+
+    The last slot may be longer than the trace.
+    """
     trace = RateTrace(np.array([0.0, 30.0, 90.0]), ("rate",), np.array([[10.0], [40.0], [20.0]]))
     slots = TraceSlots.of(trace, 60.0)
-    assert slots.mean[:, 0].tolist() == pytest.approx([25.0, 30.0])
-    assert slots.peak[:, 0].tolist() == [40.0, 40.0]
+    assert slots.mean[:, 0].tolist() == pytest.approx([25.0, 30.0, 20.0])
+    assert slots.peak[:, 0].tolist() == [40.0, 40.0, 20.0]
+    longer = TraceSlots.of(trace, 110.0)
+    assert longer.peak[:, 0].tolist() == [40.0, 20.0]
+    assert longer.mean[1, 0] == pytest.approx(20.0)

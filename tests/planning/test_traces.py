@@ -36,6 +36,16 @@ def test_a_trace_has_times_rates_and_hours() -> None:
     assert [rates.tolist() for _, rates in trace.hours()] == [[200, 3000], [50, 10]]
 
 
+@pytest.mark.parametrize(
+    ("rows", "highest"),
+    [("0,100\n5400,10", [100, 100]), ("0,100\n7200,200", [100, 100, 200])],
+)
+def test_an_hour_begins_with_the_rate_of_the_row_before(rows: str, highest: list[float]) -> None:
+    """Also where no row is in the hour."""
+    trace = parse_trace(f"time,rate\n{rows}".encode(), "rates.csv")
+    assert [rates.tolist() for _, rates in trace.hours()] == [[rate] for rate in highest]
+
+
 def test_a_quantile_is_a_rate_of_the_trace() -> None:
     """So large a share of the rows is not above it; 1 is the peak."""
     trace = parse_trace(b"time,rate\n0,10\n1,40\n2,20\n3,30\n", "rates.csv")
