@@ -239,8 +239,8 @@ def _small_numbers(seen: dict[Cell, Rates], rows: Sequence[Row]) -> str:
     if errors:
         median, most = np.quantile(errors, [0.5, 0.9])
         lines.append(
-            f"- Predictions of the layouts to which {len(errors)} jobs were moved: median error "
-            f"{100 * median:.1f} %, 90th percentile {100 * most:.1f} %."
+            f"- Predictions of the layouts to which jobs were moved in {len(errors)} cells: median "
+            f"error {100 * median:.1f} %, 90th percentile {100 * most:.1f} %."
         )
     else:
         lines.append("- Predictions: the command told none.")

@@ -1,4 +1,4 @@
-"""A Flink job from measuring to placing: what does a placement gain, and was it foretold.
+"""A Flink job from measuring to placing: what does a placement gain, and was it predicted.
 
 `flink/LogJob.java` watches the log of a web shop and knows nothing of streamplace. It is started as
 Flink places it, profiled, placed, started again where it was placed, and checked; so is a placement

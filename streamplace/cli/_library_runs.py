@@ -45,7 +45,7 @@ of_class = click.option(
     "families",
     multiple=True,
     type=OneOf("class", _families),
-    help="Only instances of this class (see: streamplace library list). May be repeated.",
+    help="Only instances whose name begins with this word, such as random. May be repeated.",
 )
 of_size = click.option(
     "--size",

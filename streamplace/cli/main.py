@@ -58,7 +58,7 @@ def cli() -> None:
     """Decide where every operator of a stream-processing graph runs.
 
     Generate benchmarks, simulate and explain placements, and find better ones. Every command has
-    an example in its --help. With --json, it prints one JSON document.
+    an example in its --help. With --json, almost all print one JSON document.
     """
     check_limits()
 

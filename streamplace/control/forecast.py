@@ -23,7 +23,7 @@ DAY, REACH, RECENT = 86_400.0, 43_200.0, 900.0
 ENDS = np.array([2, 3, 4, 6, 8, *(part * 2**power for power in range(9) for part in (12, 18))])
 """Intervals from now at which periods of the future end, those within reach."""
 MISSED, STEP = 0.35, 0.01
-"""Part of the intervals before which demand may be expected too low, and how fast that is learned.
+"""Share of intervals whose demand may exceed the forecast, and the step by which the margin adapts.
 
 Demand leaves out what the lag absorbs, and plans carry more than is needed, so few tuples are late.
 """

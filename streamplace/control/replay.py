@@ -19,7 +19,7 @@ STEP = 1.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PolicyReplay:
-    """How a policy fares on a trace."""
+    """Result of a policy on a trace: costs, moves and lateness."""
 
     name: str
     level: Ints  # [T] plan that runs at the end of each slot
@@ -31,7 +31,7 @@ class PolicyReplay:
 
     @property
     def cost(self) -> float:
-        """Of machines and moves."""
+        """Cost of the machines and the moves."""
         return self.machine_cost + self.move_cost
 
 

@@ -42,7 +42,7 @@ class StepReport:
 
     @property
     def mean(self) -> "StepReport":
-        """The same per problem."""
+        """Report with all sums divided by the number of problems."""
         n = max(self.problems, 1)
         return StepReport(1, self.reward / n, self.best / n, self.entropy / n)
 

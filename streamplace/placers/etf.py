@@ -11,9 +11,9 @@ from streamplace.placers.registry import Budget, Found, placer
 def etf(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -> Found:
     """Earliest Task First with memory: the task that can start first is next.
 
-    Hwang, Chow, Anger and Lee (1989); with memory, m-ETF of Baechi (Jeon et al., 2020). Again and
-    again the ready task and the device with memory left that can start soonest; of equals the task
-    of the highest upward rank.
+    Hwang, Chow, Anger and Lee (1989); with memory, m-ETF of Baechi (Jeon et al., 2020). Each
+    step takes the pair of a ready task and a device with memory left that can start first; ties go
+    to the task of the highest upward rank.
     """
     from streamplace.placers.scheduled import answer_of
     from streamplace.scheduling.ranks import upward

@@ -11,7 +11,7 @@ from streamplace.placers.result import Improvement
 S = TypeVar("S")
 
 Better = Callable[[float, float], bool]
-"""Whether the first value is better than the second."""
+"""Function that tells whether the first value is better than the second."""
 
 
 class Incumbent(Generic[S]):

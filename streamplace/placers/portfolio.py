@@ -37,12 +37,12 @@ class Member:
         return problem.n_devices if self.per_device else 1
 
     def cheap(self, problem: Problem, budget: Budget) -> bool:
-        """Whether the budget can well afford it."""
+        """Return whether its expected time is at most its share of the budget."""
         within = self.share * (budget.seconds or ASSUMED_SECONDS)
         return self._work(problem) <= min(within, LONGEST)
 
     def ends_with_clock(self, problem: Problem) -> bool:
-        """Whether it is expected to take more than a little work."""
+        """Return whether the clock may end it, because it is expected to take long."""
         return self._work(problem) > LITTLE
 
     def _work(self, problem: Problem) -> float:

@@ -23,7 +23,7 @@ from streamplace.papers.doppler.features import FLAT, N_DEVICE, DopplerFeatures
 from streamplace.scheduling.tasks import Tasks, transfer
 
 SLOPE = 0.1
-"""Of LeakyReLU below 0."""
+"""Slope of LeakyReLU below 0."""
 LIKELIEST = -1.0
 
 

@@ -72,4 +72,4 @@ PAPER_TRAINING = TrainingConfig(
     clip=1e6,
     validation=0.0,
 )
-"""Of a single graph 2000 episodes of imitation and 4000 of trial, one step of Adam for each."""
+"""For one graph: 2000 episodes of imitation and 4000 of REINFORCE, with a step of Adam each."""

@@ -130,7 +130,7 @@ def _next(at: tuple[int, int], heading: int) -> tuple[int, int]:
 EDGE = {"a": 10, "b": 10, "c": 20}
 """Edge devices of each type."""
 CAMERAS = 4
-"""Of a roadside unit."""
+"""Cameras of a roadside unit."""
 INTERACTS_M = 400.0
 """Distance up to which a roadside unit takes part."""
 EVERY_S = 10.0

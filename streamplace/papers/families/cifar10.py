@@ -34,7 +34,7 @@ class Cifar10(NeuralNets):
 
 
 class Shape(NamedTuple):
-    """Of the images between two layers."""
+    """Shape of the images between two layers."""
 
     side: int
     channels: int
@@ -45,7 +45,7 @@ class Shape(NamedTuple):
         return BATCH * self.side**2 * self.channels
 
     def flops(self, operation: str) -> float:
-        """Of an operation that keeps the shape."""
+        """FLOPs of an operation that keeps the shape."""
         if operation.startswith("sep"):  # depthwise and pointwise, twice
             width = int(operation[-1]) ** 2
             return 2 * 2.0 * self.elements * (width + self.channels)

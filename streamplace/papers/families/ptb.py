@@ -21,7 +21,8 @@ NODES = 12
 BATCH, HIDDEN, VOCABULARY = 64, 1000, 10_000
 STATE = BATCH * HIDDEN
 DEPTHS = range(6, 12)
-"""Of cells: longest paths of 248 to 423, where Table I has 216 to 450; others are drawn again."""
+"""Depths of cells; others are drawn again. Longest paths have 248 to 423 operators, in Table I 216
+to 450."""
 
 
 @dataclass(frozen=True, slots=True)
