@@ -157,10 +157,9 @@ class Result(Pictured):
         """Yield a sentence with the interval of the throughput, if the graph was measured."""
         interval = self.interval
         if interval is not None and self.errors is not None:
-            yield (
-                f"Throughput: {digits(interval.low)} to {digits(interval.high)} tuples/s, with "
-                f"{self.errors.words}"
-            )
+            low, high = digits(interval.low), digits(interval.high)
+            rates = low if low == high else f"{low} to {high}"
+            yield f"Throughput: {rates} tuples/s, with {self.errors.words}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that ``streamplace place --json`` prints."""
