@@ -313,7 +313,8 @@ def page_text(rows: Sequence[Row]) -> str:
         lost = f"{row['read'] - row['counted']:,.0f}" if known else "unknown"
         told += [
             f"### {row['arm']}\n",
-            f"| phase | in time ({LAG_SECONDS:g} s) | TaskManagers | moves and replacements | settled |",
+            f"| phase | in time ({LAG_SECONDS:g} s) | TaskManagers | moves and replacements | "
+            "settled |",
             "|---|---:|---:|---:|---|",
             *(
                 f"| {one.name} | {one.in_time:.1%} | {one.machines:.2f} | {one.moves} | "
