@@ -63,7 +63,7 @@ def with_most_room(
     stop: Callable[[], bool],
 ) -> PackedMachines:
     """Return the same machines and subtasks, placed to carry the largest rate that is found."""
-    low, high = 1.0, MOST_ROOM
+    low, high = 1.0, min(MOST_ROOM, problem.rate_limit / problem.rate)
     for _ in range(PROBES):
         if stop():
             break

@@ -32,8 +32,8 @@ from streamplace.planning.settings import USUAL_SETTINGS, PlanSettings
 from streamplace.planning.slots import PlanSlots, slot_groups, slots_of
 from streamplace.planning.steps import (
     FLOWING,
-    HIGHEST,
     growing_use,
+    highest_rate,
     largest_rate,
     neighbours,
     packed_at,
@@ -225,10 +225,11 @@ def planned_most(
     """
     problem = PlanProblem.of(graph, machines, settings)
     check_tags(problem)
-    rate = promised_rate(problem.at_rate(HIGHEST))
+    most = highest_rate(problem)
+    rate = promised_rate(problem.at_rate(most))
     if not rate:
         raise ProblemError(refusal(problem, None))
-    if rate >= HIGHEST:
+    if rate >= most:
         raise ProblemError(
             f"the machines carry any rate of {quoted(graph.name)}, so there is no highest one; "
             "give a rate"

@@ -5,11 +5,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from streamplace.model.cluster import Cluster
-from streamplace.model.graph import StreamGraph
+from streamplace.model.graph import LARGEST_RATE, StreamGraph
+from streamplace.model.units import LARGEST
 from streamplace.planning.demand import Demand, demand_of
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.settings import USUAL_SETTINGS, PlanSettings
 
+ROUNDING = 1e-9
+"""Share by which rates may be exceeded by rounding."""
 UNKNOWN = "what the profile does not know"
 """Reason of the reserve for errors of predictions."""
 
@@ -74,6 +77,16 @@ class PlanProblem:
     def rate(self) -> float:
         """Tuples/s of all sources together."""
         return self.graph.source_rate
+
+    @cached_property
+    def rate_limit(self) -> float:
+        """Rate above which, with the headroom, graphs may have tuples/s that they cannot have.
+
+        The output of a window grows no faster than the rate, so the multiples of this graph are
+        the largest.
+        """
+        most = min(LARGEST, self.rate * LARGEST_RATE / float(self.graph.input_rate.max()))
+        return most * (1 - self.headroom) * (1 - ROUNDING)
 
     def at_rate(self, rate: float) -> "PlanProblem":
         """Return the same problem at another rate."""

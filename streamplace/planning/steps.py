@@ -20,7 +20,7 @@ from streamplace.planning.search import PlanSearch
 FLOWING = (CPU, CORE, EGRESS, INGRESS)
 """Resources whose use grows with the rate."""
 LOWEST, HIGHEST = 1e-9, 1e12
-"""Smallest and largest rate to try, in tuples/s."""
+"""Smallest and largest rate to try for any graph, in tuples/s."""
 PRECISE = 60
 """Bisection steps after which a multiple of the rate is exact up to rounding."""
 HALVINGS = 60
@@ -40,6 +40,11 @@ MOST_MACHINES = 2_000
 def never() -> bool:
     """Do not stop."""
     return False
+
+
+def highest_rate(problem: PlanProblem) -> float:
+    """Return the largest rate to try; it has six digits."""
+    return min(HIGHEST, _rounded_down(problem.rate_limit))
 
 
 def rate_of(problem: PlanProblem, packed: PackedMachines) -> float:
@@ -116,10 +121,11 @@ def largest_rate(
     def pack(rate: float) -> tuple[float, PackedMachines | None]:
         at = problem.at_rate(rate)
         packed = packed_at(at, counts, stop)
-        return (0.0, None) if packed is None else (min(rate_of(at, packed), HIGHEST), packed)
+        return (0.0, None) if packed is None else (min(rate_of(at, packed), limit), packed)
 
     if stop():
         return 0.0, None
+    limit = highest_rate(problem)
     high = _excluded_rate(problem, counts, most)
     rate, low, best = high, 0.0, None
     for _ in range(DIVISIONS):
@@ -192,7 +198,7 @@ def neighbours(
 def _excluded_rate(problem: PlanProblem, counts: tuple[int, ...] | None, most: float) -> float:
     """Return the largest rate that neither total resources nor core speeds exclude."""
     numbers = counts or tuple(offer.at_most for offer in problem.catalogue.offers)
-    most = min(most, HIGHEST)
+    most = min(most, highest_rate(problem))
     if _is_possible(problem.at_rate(most), numbers):
         return most
     low, high = log(LOWEST), log(most)

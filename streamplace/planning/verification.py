@@ -47,7 +47,8 @@ def contradictions(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
     yield from _of_slots(asked, result, subtasks)
     yield from _of_machines(asked, result)
     if isfinite(result.carries):
-        full = expand(result.graph.at_rate(result.carries)).graph
+        most = asked.rate_limit / (1 - asked.headroom)
+        full = expand(result.graph.at_rate(min(result.carries, most))).graph
         reached = float(throughput(Problem(full, result.cluster).instance, place[None])[0])
         if reached < 1 - CLOSE or result.carries < result.rate / (1 - asked.headroom) * (1 - CLOSE):
             yield f"it says that it carries {digits(result.carries, 6)} tuples/s, and does not"

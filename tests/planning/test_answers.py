@@ -235,6 +235,22 @@ def test_an_impossible_rate_is_refused_without_running_out_of_memory() -> None:
         streamplace.plan(graph, rate=1e15, offers=[Offer("a", 1.0, mips=1.0, at_most=5)])
 
 
+@pytest.mark.parametrize(("selectivity", "headroom"), [(2e6, 0.0), (1.0, 0.9995)])
+def test_rates_that_no_graph_can_have_are_not_tried(selectivity: float, headroom: float) -> None:
+    """The rate of an operator, or the rate with its headroom, ends before others do."""
+    ends = [Operator("files", rate=1), Operator("lines", ipt=1)]
+    graph = StreamGraph.of("g", ends, [Stream("files", "lines", selectivity)])
+    offers, budget = [Offer("a", 1.0, mips=1e-2, at_most=2)], Budget(None, 100)
+    result = streamplace.plan(graph, offers=offers, headroom=headroom, budget=budget, rate="max")
+    assert share_of(result, result.rate / (1 - headroom)) >= 1 - 1e-8
+    most = result.graph.source_rate
+    assert most == pytest.approx(2e4 * (1 - headroom) / selectivity, rel=1e-4)
+    slower = streamplace.plan(graph, offers=offers, headroom=headroom, budget=budget, rate=most / 3)
+    assert slower.cost == 1
+    assert slower.dearer is not None
+    assert slower.dearer.rate == pytest.approx(most, rel=1e-3)
+
+
 PIPE = StreamGraph.of(
     "pipe",
     [
