@@ -170,17 +170,18 @@ def least_parallelism(
     )
 
 
-def useless_offer(demand: Demand, catalogue: Catalogue) -> Offer | None:
-    """Return an offer too small for every operator (core speed, memory, tags); None if none is."""
+def useful_offers(demand: Demand, catalogue: Catalogue) -> tuple[Offer, ...]:
+    """Return the offers that are large enough for an operator (core speed, memory, tags)."""
     may_run = allowed(demand, catalogue)
-    for offer, runs in zip(catalogue.offers, may_run, strict=True):
-        if not any(
+    return tuple(
+        offer
+        for offer, runs in zip(catalogue.offers, may_run, strict=True)
+        if any(
             least_parallelism(demand, v, offer.core_speed)
             and demand.memory[v] <= float(offer.memory) * _most_parts(demand, v)
             for v in np.flatnonzero(runs).tolist()
-        ):
-            return offer
-    return None
+        )
+    )
 
 
 def _most_parts(demand: Demand, v: int) -> int:

@@ -188,21 +188,22 @@ def planned(
     DefectError
         When the plan fails its own check, which is a defect of streamplace.
     """
-    problem, meter = PlanProblem.of(graph, machines, settings), Meter(settings.budget, 1)
-    check_tags(problem)
-    if slow_operator(problem):
-        raise ProblemError(refusal(problem, None))
-    check_offers(problem)
+    asked, meter = PlanProblem.of(graph, machines, settings), Meter(settings.budget, 1)
+    check_tags(asked)
+    if slow_operator(asked):
+        raise ProblemError(refusal(asked, None))
+    check_offers(asked)
+    problem = asked.with_useful_offers()
     bound = proven_bound(problem.demand, problem.catalogue, _ended(meter, PROOF))
     if bound is None:
-        raise ProblemError(refusal(problem, None))
+        raise ProblemError(refusal(asked, None))
     packings = _cheapest(problem, bound, meter)
     if not packings:
-        raise ProblemError(refusal(problem, bound))
+        raise ProblemError(refusal(asked, bound))
     for packed in packings:
         steps = _steps(problem, packed, meter)
         result = result_of(problem, packed, bound, steps)
-        reasons = list(contradictions(problem, result))
+        reasons = list(contradictions(asked, result))
         if not reasons:
             return result
         LOG.error("a plan for %s failed its check: %s", graph.name, "; ".join(reasons))
@@ -226,7 +227,7 @@ def planned_most(
     problem = PlanProblem.of(graph, machines, settings)
     check_tags(problem)
     most = highest_rate(problem)
-    rate = promised_rate(problem.at_rate(most))
+    rate = promised_rate(problem.at_rate(most)) or promised_rate(problem)
     if not rate:
         raise ProblemError(refusal(problem, None))
     if rate >= most:

@@ -7,6 +7,7 @@ from functools import cached_property
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import LARGEST_RATE, StreamGraph
 from streamplace.model.units import LARGEST
+from streamplace.planning.cuts import useful_offers
 from streamplace.planning.demand import Demand, demand_of
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.settings import USUAL_SETTINGS, PlanSettings
@@ -87,6 +88,19 @@ class PlanProblem:
         """
         most = min(LARGEST, self.rate * LARGEST_RATE / float(self.graph.input_rate.max()))
         return most * (1 - self.headroom) * (1 - ROUNDING)
+
+    def with_useful_offers(self) -> "PlanProblem":
+        """Return the same problem without the offers on which no operator fits at this rate.
+
+        Those that ``at_least`` requires remain. If all others are too small, no offer is left out.
+        """
+        if self.cluster is not None:
+            return self
+        useful = useful_offers(self.demand, self.catalogue)
+        offers = tuple(o for o in self.catalogue.offers if o.at_least or o in useful)
+        if not useful or len(offers) == len(self.catalogue.offers):
+            return self
+        return replace(self, catalogue=replace(self.catalogue, offers=offers))
 
     def at_rate(self, rate: float) -> "PlanProblem":
         """Return the same problem at another rate."""

@@ -11,7 +11,7 @@ from streamplace.model.messages import quoted
 from streamplace.model.units import digits, format_bytes
 from streamplace.planning.bounds import CostBound
 from streamplace.planning.contents import allowed
-from streamplace.planning.cuts import least_parallelism, least_subtasks, useless_offer
+from streamplace.planning.cuts import least_parallelism, least_subtasks, useful_offers
 from streamplace.planning.demand import Demand
 from streamplace.planning.headroom import SHORT_QUEUES
 from streamplace.planning.offers import Catalogue
@@ -37,18 +37,17 @@ def check_tags(problem: PlanProblem) -> None:
 
 
 def check_offers(problem: PlanProblem) -> None:
-    """Raise ProblemError for an offer that can run no operator at this rate."""
-    useless = None if problem.cluster else useless_offer(problem.demand, problem.catalogue)
-    if useless is not None:
+    """Raise ProblemError if no offer can run any operator at this rate."""
+    if problem.cluster is None and not useful_offers(problem.demand, problem.catalogue):
         raise ProblemError(
-            f"offer {quoted(useless.name)} can never be used: no operator of "
-            f"{quoted(problem.graph.name)} fits on it at this rate; remove the offer"
+            f"offer {quoted(problem.catalogue.offers[0].name)} can never be used: no operator of "
+            f"{quoted(problem.graph.name)} fits on it at this rate; add a larger one"
         )
 
 
 def refusal(problem: PlanProblem, bound: CostBound | None) -> str:
     """Say why no machines carry a rate, and which rate they do carry."""
-    demand, catalogue = problem.demand, problem.catalogue
+    demand, catalogue = problem.demand, problem.with_useful_offers().catalogue
     asked = f"{digits(problem.rate, 6)} tuples/s{_large_reserve(problem)}"
     promised = promised_rate(problem)
     carried = (

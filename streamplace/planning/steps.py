@@ -10,7 +10,7 @@ import numpy as np
 from streamplace.model.arrays import Floats
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.contents import CORE, CPU, EGRESS, INGRESS, Packing, packing_of
-from streamplace.planning.cuts import item_cuts, least_parallelism, resource_cuts, useless_offer
+from streamplace.planning.cuts import item_cuts, least_parallelism, resource_cuts
 from streamplace.planning.demand import Demand
 from streamplace.planning.links import deployed, fullest_link
 from streamplace.planning.packed import PackedMachines, largest_use, without_idle
@@ -120,6 +120,7 @@ def largest_rate(
 
     def pack(rate: float) -> tuple[float, PackedMachines | None]:
         at = problem.at_rate(rate)
+        at = at if counts else at.with_useful_offers()
         packed = packed_at(at, counts, stop)
         return (0.0, None) if packed is None else (min(rate_of(at, packed), limit), packed)
 
@@ -127,16 +128,15 @@ def largest_rate(
         return 0.0, None
     limit = highest_rate(problem)
     high = _excluded_rate(problem, counts, most)
-    rate, low, best = high, 0.0, None
-    for _ in range(DIVISIONS):
+    for rate in (high, high / (1 + CLOSE), *(high / 4**i for i in range(1, DIVISIONS))):
         if stop() or rate < LOWEST:
             return 0.0, None
         low, best = pack(rate)
         if best is not None:
             break
-        high, rate = rate, rate / 4
     else:
         return 0.0, None
+    high = min(high, 4 * rate)
     for _ in range(PROBES):
         if stop() or high <= low * (1 + CLOSE):
             break
@@ -159,9 +159,7 @@ def promised_rate(problem: PlanProblem) -> float:
         asked = _rounded_down(share * rate)
         if asked < LOWEST:
             break
-        at = problem.at_rate(asked)
-        is_refused = problem.cluster is None and useless_offer(at.demand, at.catalogue)
-        if not is_refused and packed_at(at) is not None:
+        if packed_at(problem.at_rate(asked).with_useful_offers()) is not None:
             return asked
     return 0.0
 
@@ -229,14 +227,15 @@ def _is_possible(problem: PlanProblem, counts: tuple[int, ...]) -> bool:
 def _several(problem: PlanProblem) -> tuple[int, ...] | None:
     """Return four times the cheapest numbers of machines that the quickest bound allows, or None.
 
-    If there are too few of a type, as in a cluster, other types may stand in for them.
+    If there are too few of a type, as in a cluster, or their cores are too slow for an operator,
+    other types may stand in for them.
     """
     bound = proven_bound(problem.demand, problem.catalogue, lambda: True)
     if bound is None:
         return None
     offers, wanted = problem.catalogue.offers, [4 * count for count in bound.counts]
     few = any(n > offer.at_most for n, offer in zip(wanted, offers, strict=True))
-    if few or not any(wanted):
+    if few or not _is_possible(problem, tuple(wanted)):
         wanted = [max(1, sum(wanted))] * len(offers)
     counts = tuple(
         min(offer.at_most, max(offer.at_least, n)) for n, offer in zip(wanted, offers, strict=True)

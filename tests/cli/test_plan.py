@@ -148,7 +148,6 @@ GRAPH = (
         ("price = 0", "price is 0; it must be > 0"),
         ("price = -2", "price is -2; it must be > 0"),
         ('price = 0.1\nmemory = "8 Gbps"', "memory"),
-        ("price = 0.1\n[[offers]]\nname = 'b'\nprice = 1\nmips = 1", "offer 'b' can never be used"),
     ],
 )
 def test_offers_that_cannot_do_are_refused_in_one_line(

@@ -27,7 +27,7 @@ from streamplace.planning.deployment import with_parallelism
 from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.packed import uses
-from streamplace.planning.planner import planned
+from streamplace.planning.planner import planned, planned_most
 from streamplace.planning.settings import PlanSettings
 
 ASKED = PlanSettings(budget=Budget(None, 10**6))
@@ -42,9 +42,8 @@ def test_a_plan_of_a_small_problem_is_the_cheapest(graph: StreamGraph, offers: C
     best = cheapest_by_brute_force(demand_of(graph), offers, 3)
     try:
         result = planned(graph, offers, ASKED)
-    except ProblemError as error:
-        reason = str(error)
-        assert best == float("inf") or "can never be used: no operator" in reason
+    except ProblemError:
+        assert best == float("inf")
         return
     assert result.cost <= best * (1 + 1e-9)
     assert float(result.bound) <= result.cost * (1 + 1e-9)
@@ -61,9 +60,8 @@ def test_parallelism_is_kept(graph: StreamGraph, offers: Catalogue, data: st.Dat
     best = cheapest_by_brute_force(demand_of(given_graph, fixed=True), offers, 3)
     try:
         result = planned(given_graph, offers, replace(ASKED, keep_parallelism=True))
-    except ProblemError as error:
-        reason = str(error)
-        assert best == float("inf") or "can never be used: no operator" in reason
+    except ProblemError:
+        assert best == float("inf")
         return
     assert list(result.parallelism.values()) == p.tolist()
     assert float(result.bound) <= best * (1 + 1e-9)
@@ -84,9 +82,8 @@ def test_parallelism_of_some_operators_is_kept(
     best = cheapest_by_brute_force(demand_of(given_graph, fixed={name}), offers, 3)
     try:
         result = planned(given_graph, offers, replace(ASKED, keep_parallelism=frozenset({name})))
-    except ProblemError as error:
-        reason = str(error)
-        assert best == float("inf") or "can never be used: no operator" in reason
+    except ProblemError:
+        assert best == float("inf")
         return
     assert result.parallelism[name] == p
     assert float(result.bound) <= best * (1 + 1e-9)
@@ -210,8 +207,8 @@ def test_neighbours_share_the_budget() -> None:
             "operator 'v' requires gpu, which no offer has",
         ),
         (
-            StreamGraph.of("g", [Operator("v", ipt=1, rate=10, requires=frozenset({"gpu"}))]),
-            [Offer("a", 1.0), Offer("b", 1.0, tags=frozenset({"gpu"}))],
+            StreamGraph.of("g", [Operator("v", ipt=1, rate=10, memory=6, max_parallelism=2)]),
+            [Offer("a", 1.0, memory=2)],
             "offer 'a' can never be used",
         ),
     ],
@@ -222,6 +219,19 @@ def test_what_nothing_can_carry_is_refused_with_the_reason(
     """The message names the resource and the operator."""
     with pytest.raises(ProblemError, match=message):
         planned(graph, Catalogue.of(offers), ASKED)
+
+
+def test_offers_that_no_operator_fits_on_at_a_rate_are_not_used() -> None:
+    """Small machines are the cheapest at low rates; the highest rate is that of large ones."""
+    graph = StreamGraph.of("g", [Operator("v", ipt=1e6, rate=10, max_parallelism=1)])
+    offers = Catalogue.of([Offer("small", 0.1, mips=1000), Offer("large", 0.5, mips=4000)])
+    low, high = (planned(graph.at_rate(rate), offers, ASKED) for rate in (500, 3500))
+    assert (low.machines, high.machines) == ({"small": 1}, {"large": 1})
+    assert planned_most(graph, offers, ASKED).rate == 4000
+    with pytest.raises(ProblemError, match="the largest rate with a plan is 4000 tuples/s"):
+        planned(graph.at_rate(5000), offers, ASKED)
+    required = Catalogue.of([replace(offers.offers[0], at_least=1), offers.offers[1]])
+    assert planned(graph.at_rate(3500), required, ASKED).machines == {"small": 1, "large": 1}
 
 
 def test_the_largest_rate_is_told() -> None:
