@@ -11,7 +11,7 @@ import numpy as np
 from streamsim.jit import inlined_kernel
 
 from streamplace.model.arrays import Bools, Floats, Ints
-from streamplace.planning.demand import EITHER, FORWARD, Demand, connected
+from streamplace.planning.demand import Demand, connected
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.shares import SubtaskShares, shares_of
 from streamplace.planning.slots import slot_groups
@@ -52,8 +52,7 @@ class Packing(NamedTuple):
 def packing_of(demand: Demand, catalogue: Catalogue, parallelism: Ints) -> Packing:
     """Arrays of a demand at given parallelisms."""
     shares: SubtaskShares = shares_of(demand, parallelism)
-    equal = parallelism[demand.source] == parallelism[demand.target]
-    forward = (demand.joined == FORWARD) | ((demand.joined == EITHER) & equal)
+    forward = demand.one_to_one(parallelism)
     capacity = capacities(catalogue)
     speed = capacity[:, CORE]
     groups = slot_groups(demand, catalogue)

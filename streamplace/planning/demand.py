@@ -107,6 +107,11 @@ class Demand:
             return np.zeros(self.n_operators)
         return self.messages.more(parallelism, times)
 
+    def one_to_one(self, parallelism: Ints) -> Bools:
+        """Whether each stream joins subtask i to subtask i at these parallelisms, [M]."""
+        equal = parallelism[self.source] == parallelism[self.target]
+        return np.asarray((self.joined == FORWARD) | ((self.joined == EITHER) & equal))
+
     @property
     def heaviest(self) -> Floats:
         """Instructions per second of each operator alone, errors included, [N]."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,8 +12,11 @@ from streamplace.model.expansion import Expansion, expand, with_parallelism
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.units import UNLIMITED_BPS
-from streamplace.planning.demand import EITHER, FORWARD, Demand
+from streamplace.planning.demand import Demand
 from streamplace.planning.offers import Catalogue
+
+if TYPE_CHECKING:
+    from streamsim.steady import Loads
 
 ROUNDING = 1e-8
 """Share by which the simulator's closed form may miss a rate that counts as carried."""
@@ -47,6 +51,13 @@ class PlannedDeployment:
         from streamsim import throughput
 
         return float(throughput(self.problem.instance, self.placement.index[None])[0])
+
+    @property
+    def loads(self) -> "Loads":
+        """Loads of the machines and links, by the simulator."""
+        from streamsim import resource_loads
+
+        return resource_loads(self.problem.instance, self.placement.index)
 
     @property
     def carries(self) -> bool:
@@ -97,23 +108,51 @@ def _cluster(catalogue: Catalogue, kinds: Sequence[int]) -> Cluster:
 
 
 def _paired(demand: Demand, parallelism: Ints, rows: Ints) -> list[Ints]:
-    """Machine of each subtask of each operator, with forward partners together where possible."""
-    partner: dict[int, int] = {}
-    for e, (u, v) in enumerate(zip(demand.source.tolist(), demand.target.tolist(), strict=True)):
-        equal = demand.joined[e] == EITHER and parallelism[u] == parallelism[v]
-        if demand.joined[e] == FORWARD or equal:
-            partner.setdefault(v, u)
-    where: list[Ints | None] = [None] * demand.n_operators
-    for v in demand.graph.order.tolist():
-        place = np.full(parallelism[v], -1, np.int32)
-        u = partner.get(v)
-        beside = where[u] if u is not None else None
-        left = rows[:, v].copy()
-        if beside is not None:
-            for m in range(len(left)):
-                chosen = np.flatnonzero(beside == m)[: left[m]]
-                place[chosen] = m
-                left[m] -= len(chosen)
-        place[place < 0] = np.repeat(np.arange(len(left), dtype=np.int32), left)
-        where[v] = place
-    return [place for place in where if place is not None]
+    """Machine of each subtask of each operator, with one-to-one partners together where possible.
+
+    They are if one-to-one streams form no loops. In a loop, those of the lightest stream may be
+    apart.
+    """
+    beside = _one_to_one_trees(demand, parallelism)
+    where: dict[int, Ints] = {}
+    for root in demand.graph.order.tolist():
+        waiting = [] if root in where else [(root, np.full(parallelism[root], -1, np.int32))]
+        while waiting:
+            v, partners = waiting.pop()
+            where[v] = _placed(rows[:, v], partners)
+            waiting += [(u, where[v]) for u in beside[v] if u not in where]
+    return [where[v] for v in range(demand.n_operators)]
+
+
+def _placed(row: Ints, partners: Ints) -> Ints:
+    """Machine of each subtask of an operator, of which ``row`` counts those on each machine."""
+    place, left = np.full(len(partners), -1, np.int32), row.copy()
+    for m in range(len(left)):
+        chosen = np.flatnonzero(partners == m)[: left[m]]
+        place[chosen] = m
+        left[m] -= len(chosen)
+    place[place < 0] = np.repeat(np.arange(len(left), dtype=np.int32), left)
+    return place
+
+
+def _one_to_one_trees(demand: Demand, parallelism: Ints) -> list[list[int]]:
+    """Neighbours of each operator in a spanning forest of one-to-one streams, the heaviest."""
+    streams = np.flatnonzero(demand.one_to_one(parallelism))
+    heaviest = np.lexsort((-demand.tuples[streams], -demand.bits[streams]))
+    neighbours: list[list[int]] = [[] for _ in range(demand.n_operators)]
+    tree = np.arange(demand.n_operators)
+    for e in streams[heaviest].tolist():
+        u, v = int(demand.source[e]), int(demand.target[e])
+        if tree[u] != tree[v]:
+            tree[tree == tree[v]] = tree[u]
+            neighbours[u].append(v)
+            neighbours[v].append(u)
+    return neighbours
+
+
+def has_loops(demand: Demand, parallelism: Ints) -> bool:
+    """Whether one-to-one streams form loops, so that partners may have to be apart."""
+    direct = demand.one_to_one(parallelism)
+    pairs = set(zip(demand.source[direct].tolist(), demand.target[direct].tolist(), strict=True))
+    in_trees = sum(map(len, _one_to_one_trees(demand, parallelism))) // 2
+    return len(pairs) > in_trees

@@ -16,10 +16,18 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.placers.meter import Meter
 from streamplace.planning.bounds import CostBound, proven_bound
-from streamplace.planning.contents import CORE, RESOURCES, Packing, packing_of
+from streamplace.planning.contents import (
+    CORE,
+    CPU,
+    EGRESS,
+    INGRESS,
+    RESOURCES,
+    Packing,
+    packing_of,
+)
 from streamplace.planning.counts import Prices
 from streamplace.planning.demand import Demand
-from streamplace.planning.deployment import machine_names
+from streamplace.planning.deployment import PlannedDeployment, has_loops, machine_names
 from streamplace.planning.improving import with_fewer_subtasks, with_most_room
 from streamplace.planning.links import deployed, fullest_link
 from streamplace.planning.offers import Catalogue
@@ -52,6 +60,8 @@ def result_of(
     deployment = deployed(problem, packed)
     packing = packing_of(demand, catalogue, packed.parallelism)
     use = largest_use(packing, packed)
+    if has_loops(demand, packed.parallelism):
+        use = np.maximum(use, _simulated_use(deployment, packed))
     prices, counts = Prices.of(catalogue), packed.counts(len(catalogue.offers))
     cheaper, dearer = steps
     names, slots = _machines(problem, packed)
@@ -84,6 +94,16 @@ def result_of(
         errors=problem.settings.errors,
         reserves=problem.reserves,
     )
+
+
+def _simulated_use(deployment: PlannedDeployment, packed: PackedMachines) -> Floats:
+    """Share of every resource of every machine in use in the simulator, [D, 6], or 0."""
+    loads, use = deployment.loads, np.zeros((len(packed.kinds), len(RESOURCES)))
+    machines = np.arange(len(use)) if packed.devices is None else packed.devices
+    columns = {CPU: loads.devices, CORE: loads.cores, EGRESS: loads.egress, INGRESS: loads.ingress}
+    for resource, load in columns.items():
+        use[:, resource] = load[machines]
+    return use
 
 
 def _machines(problem: PlanProblem, packed: PackedMachines) -> tuple[tuple[str, ...], PlanSlots]:

@@ -6,12 +6,14 @@ from itertools import chain
 from math import exp, floor, inf, log, log10, sqrt
 
 import numpy as np
+from streamsim import bottleneck
 
 from streamplace.model.arrays import Floats
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.contents import CORE, CPU, EGRESS, INGRESS, Packing, packing_of
 from streamplace.planning.cuts import item_cuts, least_parallelism, resource_cuts
 from streamplace.planning.demand import Demand
+from streamplace.planning.deployment import has_loops
 from streamplace.planning.links import deployed, fullest_link
 from streamplace.planning.packed import PackedMachines, largest_use, without_idle
 from streamplace.planning.problem import PlanProblem
@@ -58,6 +60,8 @@ def rate_of(problem: PlanProblem, packed: PackedMachines) -> float:
         made = deployed(problem, packed)
         link = fullest_link(made.problem, made.placement)
         use = max(use, 0.0 if link is None else link.use)
+    if has_loops(problem.demand, packed.parallelism):
+        use = max(use, bottleneck(deployed(problem, packed).loads).load)
     return problem.rate / use if use else inf
 
 

@@ -1,0 +1,59 @@
+"""Plans of operators whose subtasks are joined one to one."""
+
+import pytest
+from streamsim import throughput
+
+import streamplace
+from streamplace import Budget, Offer, Operator, Stream, StreamGraph
+from streamplace.model import Problem
+from streamplace.model.expansion import expand
+from streamplace.planning.result import PlanResult
+
+BUDGET = Budget(None, 20_000)
+
+
+def share_of_carried(result: PlanResult) -> float:
+    """Share of the rate that a plan says it carries that it does carry in the simulator."""
+    subtasks = expand(result.graph.at_rate(result.carries)).graph
+    instance = Problem(subtasks, result.cluster).instance
+    return float(throughput(instance, result.placement.index[None])[0])
+
+
+@pytest.mark.parametrize("kind", ["forward", ""])
+@pytest.mark.parametrize("width", [1e6, 5e5])
+def test_an_operator_is_beside_the_partners_of_all_of_its_inputs(kind: str, width: float) -> None:
+    """Memory lets no machine hold more of the light source; the heavy stream crosses nothing."""
+    operators = [
+        Operator("light", ipt=1000, rate=1000, payload=1, memory=30, parallelism=3),
+        Operator("heavy", ipt=1000, rate=3000, payload=100, memory=3, parallelism=3),
+        Operator("union", ipt=1000, memory=9, parallelism=3),
+    ]
+    streams = [Stream(name, "union", partitioning=kind) for name in ("light", "heavy")]
+    graph = StreamGraph.of("union", operators, streams)
+    offers = [
+        Offer(name, 1.0, cores=4, memory=memory, egress=width, ingress=width, at_most=1)
+        for name, memory in (("a", 18), ("b", 14), ("c", 10))
+    ]
+    result = streamplace.plan(graph, offers=offers, keep_parallelism=True, budget=BUDGET)
+    places = result.subtasks()
+    assert places["light"] == {"a-0": 1, "b-0": 1, "c-0": 1}
+    assert places["heavy"] == places["union"]
+    assert share_of_carried(result) == pytest.approx(1, rel=1e-6)
+
+
+def test_a_loop_whose_partners_are_apart_carries_less() -> None:
+    """Memory keeps a machine from holding whole loops; some stream crosses between machines."""
+    memory = {"a": 20, "b": 10, "c": 30, "d": 20}
+    operators = [
+        Operator(name, ipt=1000, rate=1000 * (name == "a"), payload=100, memory=m, parallelism=3)
+        for name, m in memory.items()
+    ]
+    streams = [Stream(*ends) for ends in ("ab", "ac", "bd", "cd")]
+    graph = StreamGraph.of("loop", operators, streams)
+    offers = [
+        Offer(name, 1.0, cores=4, memory=m, egress=1e6, ingress=1e6, at_most=1)
+        for name, m in (("a", 25), ("b", 30), ("c", 30))
+    ]
+    result = streamplace.plan(graph, offers=offers, keep_parallelism=True, budget=BUDGET)
+    assert share_of_carried(result) == pytest.approx(1, rel=1e-6)
+    assert result.limit.use == pytest.approx(1000 / result.carries)
