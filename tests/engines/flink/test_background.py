@@ -12,7 +12,7 @@ from streamplace.engines.flink.cpu import background, limits
 from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.cpu.background import background_between, remote_flows
 from streamplace.engines.flink.cpu.limits import CpuPool
-from streamplace.engines.flink.cpu.threads import JavaThread, listening_ports
+from streamplace.engines.flink.cpu.threads import JavaThread, listening_ports, processes_of
 from streamplace.engines.flink.measure import cluster
 from streamplace.engines.flink.measure.cluster import HEADROOM, measured_cluster
 from streamplace.engines.flink.measure.sampling import Activity
@@ -58,6 +58,37 @@ def test_ports_of_a_process_are_those_it_listens_on() -> None:
             assert port in found
             assert caller.getsockname()[1] not in found
     assert port not in listening_ports(os.getpid())
+
+
+@pytest.mark.parametrize(
+    ("hosts", "found"),
+    [
+        (["10.0.0.1", "10.0.0.2"], {}),
+        (["10.0.0.1", "127.0.0.1"], {"tm-1": 7}),
+        (["127.0.1.1"], {"tm-0": 7}),
+        (["tm.invalid"], {"tm-0": 7}),  # a name that only its cluster knows
+        (["tm.invalid", "other.invalid"], {}),
+    ],
+)
+def test_a_port_alone_does_not_make_a_task_manager_local(
+    monkeypatch: pytest.MonkeyPatch, hosts: list[str], found: dict[str, int]
+) -> None:
+    """On all machines of a cluster it may be the same."""
+
+    def ip(host: str) -> str:
+        if host.endswith(".invalid"):
+            raise socket.gaierror
+        return host
+
+    monkeypatch.setattr(cpu, "local_task_managers", lambda: [7])
+    monkeypatch.setattr(cpu, "listening_ports", lambda process: {6122})
+    monkeypatch.setattr(cpu, "_local_ips", lambda process: {"127.0.0.1", "10.0.0.9"})
+    monkeypatch.setattr(cpu.socket, "gethostbyname", ip)
+    managers = [
+        MANAGER | {"id": f"tm-{i}", "path": f"pekko.tcp://flink@{host}:6122/user/rpc"}
+        for i, host in enumerate(hosts)
+    ]
+    assert processes_of(flink(*managers)) == found
 
 
 def test_task_managers_elsewhere_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:

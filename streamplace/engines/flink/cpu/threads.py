@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -25,6 +26,8 @@ _THREAD = re.compile(
 _LISTENS = "0A"
 _PYTHON = "pyflink.fn_execution"
 _MAIN = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
+_LOOPBACK = "127.0.0.1"
+"""Address of this machine; the others of its network, such as 127.0.1.1, are equal to it."""
 _LOCAL = re.compile(r"(\d+\.\d+\.\d+\.\d+)\n\s+/32 host LOCAL")
 
 
@@ -66,8 +69,9 @@ def local_task_managers() -> list[int]:
 def processes_of(rest: Rest) -> dict[str, int]:
     """TaskManager → process, for the cluster's TaskManagers on this machine.
 
-    A process belongs to the cluster if it listens on the port that REST reports. TaskManagers in
-    containers may all listen on the same port; then their IP addresses decide.
+    A process belongs to the cluster if it listens on the address that REST reports. TaskManagers
+    on other machines, or in containers, may all listen on the same port. If a host is not known
+    here, its port decides. A process that fits several TaskManagers is none of them.
     """
     ports = {pid: listening_ports(pid) for pid in local_task_managers()}
     processes: dict[str, int] = {}
@@ -77,12 +81,12 @@ def processes_of(rest: Rest) -> dict[str, int]:
         address = _address(str(manager["path"]))
         port = _port(address)
         here = [pid for pid in ports if port in ports[pid]]
-        if len(here) > 1:
-            ip = _ip(address.hostname or "")
+        if here and (ip := _ip(address.hostname or "")) is not None:
             here = [pid for pid in here if ip in _local_ips(pid)]
         if len(here) == 1:
             processes[str(manager["id"])] = here[0]
-    return processes
+    counts = Counter(processes.values())
+    return {device: pid for device, pid in processes.items() if counts[pid] == 1}
 
 
 def _address(path: str) -> SplitResult:
@@ -100,10 +104,12 @@ def _port(address: SplitResult) -> int | None:
         return None
 
 
-def _ip(host: str) -> str:
-    with suppress(OSError):
-        return socket.gethostbyname(host)
-    return host
+def _ip(host: str) -> str | None:
+    """IP address of a host; None if it is not known here."""
+    with suppress(OSError, UnicodeError):
+        ip = socket.gethostbyname(host)
+        return _LOOPBACK if ip.startswith("127.") else ip
+    return None
 
 
 def _local_ips(process: int) -> set[str]:
