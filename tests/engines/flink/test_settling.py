@@ -84,6 +84,10 @@ def test_a_job_that_becomes_faster_is_waited_for(
         ({"busy": 0.8, "blocked": 0.5, "idle": 0.7}, True, False),
         ({"busy": 0.8, "blocked": 1.2}, True, True),
         ({"busy": 0.8, "blocked": 1.2}, False, False),  # the user has said where it shall run
+        ({"busy": 1.99}, True, True),  # elsewhere, or in one task, nothing else may show it
+        ({"busy": 1.99, "pending": 1.0}, True, False),  # it polls for what arrives
+        ({"busy": 0.8, "pending": 100.0}, True, True),
+        ({"busy": 0.8, "blocked": 0.5, "idle": 0.7, "pending": 100.0}, True, True),
     ],
 )
 def test_a_job_that_kept_up_must_not_be_held_back_below_that(
@@ -99,6 +103,8 @@ def test_a_job_that_kept_up_must_not_be_held_back_below_that(
     now = rates(0, 900, 0, 400, **activity) | {"Source__src.numRecordsOut": 900.0}
     if "idle" in activity:
         now["accumulateIdleTimeMs"] = 1000 * activity["idle"]
+    if "pending" in activity:
+        now["Source__src.pendingRecords"] = activity["pending"]
     refused = pytest.raises(FlinkError, match=r"90% of the 1000 .*not be slower")
     flink = LazyFlink(clock, {"v0": Vertex("Source: src", now)})
     flink.answers["GET /jobs/job/checkpoints"] = {"counts": {"completed": 1}}

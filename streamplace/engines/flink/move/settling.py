@@ -10,7 +10,12 @@ from urllib.parse import quote
 
 from streamplace.engines.flink.cpu.limits import FULL, CpuTime, cpu_shares
 from streamplace.engines.flink.cpu.threads import processes_of
-from streamplace.engines.flink.measure.backlogs import backlog_grows, counting_error, is_blocked
+from streamplace.engines.flink.measure.backlogs import (
+    BACKLOG_SECONDS,
+    backlog_grows,
+    counting_error,
+    is_blocked,
+)
 from streamplace.engines.flink.measure.key_shares import WAITS
 from streamplace.engines.flink.measure.sampling import Activity, pending_of, sample, sent_by
 from streamplace.engines.flink.move.carried import PERIODIC_LIMIT_MS
@@ -80,6 +85,9 @@ class SourceFlow:
         Whether all of them report their backlog.
     waits
         Whether each of those that are limited waits for input much of the time nevertheless.
+    falls_behind
+        Whether the backlog of one of them grows, or one is busy all the time and has a large
+        backlog or does not report it.
     sources
         Source → its own output, of those whose name does not depend on how a job is submitted.
     seconds
@@ -92,6 +100,7 @@ class SourceFlow:
     keeps_up: bool = False
     knows_backlog: bool = False
     waits: bool = False
+    falls_behind: bool = False
     sources: Mapping[str, "SourceFlow"] = field(default_factory=dict)
     seconds: float = RATE_SECONDS
 
@@ -121,9 +130,13 @@ class SourceFlow:
         return {
             name: (was, now[name])
             for name, was in before.without_ended(self).parts.items()
-            if name in now and (was.is_limited or (now[name].is_limited and not now[name].waits))
+            if name in now and (was.is_limited or now[name]._is_held_back)
             if not now[name].keeps_up and now[name].is_below(was)
         }
+
+    @property
+    def _is_held_back(self) -> bool:
+        return self.falls_behind or (self.is_limited and not self.waits)
 
     def without_ended(self, now: "SourceFlow") -> "SourceFlow":
         """Output without that of sources which have ended since."""
@@ -185,6 +198,7 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
         all(flow.keeps_up for flow in flows.values()),
         all(flow.knows_backlog for flow in flows.values()),
         all(flow.waits for flow in flows.values() if flow.is_limited),
+        any(flow.falls_behind for flow in flows.values()),
         {name: flows[v] for v, name in _lasting_names(document).items() if v in flows},
         seconds,
     )
@@ -196,11 +210,14 @@ def _flow(seen: Activity, source: str, subtasks: int, *, has_cpu: bool) -> Sourc
     blocked = is_blocked(seen.back_pressured / subtasks, seen.most_back_pressured)
     is_limited = blocked or not has_cpu
     grows = backlog_grows(seen, pending_of(source), rate)
-    is_full = grows is None if seen.busy is None else seen.busy >= FULL * subtasks
-    keeps_up = rate > 0 and not (is_limited or grows or is_full)
+    is_busy = seen.busy is not None and seen.busy >= FULL * subtasks
+    is_unknown = seen.busy is None and grows is None
+    keeps_up = rate > 0 and not (is_limited or grows or is_busy or is_unknown)
     error = math.hypot(_error(seen, sent_by(source)), counting_error(seen, rate))
     waits = seen.idle >= WAITS * subtasks
-    return SourceFlow(rate, error, is_limited, keeps_up, grows is not None, waits)
+    has_more = grows is None or seen.totals.get(pending_of(source), 0.0) > BACKLOG_SECONDS * rate
+    falls_behind = bool(grows) or (is_busy and has_more)
+    return SourceFlow(rate, error, is_limited, keeps_up, grows is not None, waits, falls_behind)
 
 
 def _full(processes: Mapping[str, int], before: Mapping[str, CpuTime]) -> set[str]:
@@ -269,8 +286,8 @@ def check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow | No
 
     A job that was held back may be slower if it keeps up now, because its backlog is gone; any job
     may be if its sources report that nothing waits longer, because less arrives. One that kept up
-    and is held back now must not be, unless its sources wait for input nevertheless. Its rate is
-    measured for as long as it was before.
+    and falls behind now must not be, nor one that is held back now, unless its sources wait for
+    input nevertheless. Its rate is measured for as long as it was before.
     """
     if not settling.compares_rates or before is None or not before.rate:
         return
