@@ -60,7 +60,7 @@ def flink() -> Iterator[FakeFlink]:
 def watch_of(flink: FakeFlink, own: WatchLog | None, told: list[str]) -> Watch:
     """A watch of a job on dev-0, which takes what is free for what is lost."""
     program, home = Program(Path("a.jar")), Flink(Path(), "2.3.0")
-    facts: dict[str, Any] = {"patience": 0.0, "log": own, "takes_free": True}
+    facts: dict[str, Any] = {"patience": 0.0, "seconds": 1.0, "log": own, "takes_free": True}
     rest, tell = Rest(flink.url), told.append
     return Watch(Replacing(rest, home, program, (), tell, lambda _: None, **facts))
 
@@ -118,6 +118,9 @@ def test_a_replacement_is_written_first_and_finished_once(
     )
     if killed == "before":
         monkeypatch.setattr(Rest, "cancel", lambda *_: (_ for _ in ()).throw(Killed()))
+    if killed == "after":  # a source that has ended is no fault
+        states_of_tasks = {"map": "RUNNING", "file": "FINISHED"}
+        flink.answers["GET /jobs/new"] = job("shop", "RUNNING", states_of_tasks)
     own = WatchLog.claimed(store, OLD, "shop", told.append)
     with pytest.raises(Killed):
         watch_of(flink, own, told).run(PlacedJob(OLD, {"map": "dev-0"}))
@@ -133,6 +136,7 @@ def test_a_replacement_is_written_first_and_finished_once(
         (OLD, ("not begun", OLD)) if killed == "before" else ("new", ("moved", "new"))
     )
     assert started == ([] if killed == "before" else [{"map": "dev-1"}])
+    assert "/jobs/new" not in flink.requests("PATCH")
 
 
 def test_the_other_task_managers_take_over_where_none_is_free(

@@ -272,7 +272,7 @@ class Rest:
         return state
 
     def wait_running(self, job: str, seconds: float = 60.0) -> None:
-        """Wait until every subtask of a job runs.
+        """Wait until every subtask of a job runs, or has read all of its input.
 
         Raises
         ------
@@ -287,7 +287,7 @@ class Rest:
             if document["state"] in ENDED:
                 raise FlinkError(f"job {shown(job)} is {document['state']}: {self.failure(job)}")
             states = {vertex["status"] for vertex in document["vertices"]}
-            if states == {"RUNNING"}:  # a job that is being recovered shows no task
+            if states and states <= AT_WORK:  # a job that is being recovered shows no task
                 return
             if time.monotonic() > deadline:
                 raise FlinkError(f"job {shown(job)} does not run after {seconds:g} s")
