@@ -13,6 +13,7 @@ from streamplace.cli._flink import (
     BANDWIDTH,
     JOB,
     MIPS,
+    NIC,
     PATIENCE,
     asks,
     given_program,
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
 )
 @MIPS
 @BANDWIDTH
+@NIC
 @_options.seeded(
     "Folder for plan.json, graph.json, cluster.toml, placement.json, plan.svg and report.html.",
     folder=None,
@@ -104,6 +106,7 @@ def advise_(
     offers_file: Path | None,
     cluster_file: Path | None,
     search_seconds: float,
+    nic: tuple[str, ...],
     as_json: bool,
     output: Path | None,
     **options: Any,
@@ -124,6 +127,7 @@ def advise_(
     """
     from streamplace.engines.flink.advise.advise import AdviceSettings
     from streamplace.engines.flink.engine import FlinkEngine
+    from streamplace.engines.flink.measure.cards import parse_cards
     from streamplace.engines.flink.measure.source_rates import check_rate
     from streamplace.io.clusters import read_cluster
     from streamplace.placers.registry import Budget
@@ -139,7 +143,10 @@ def advise_(
     cluster = None if cluster_file is None else read_cluster(cluster_file)
     own = {one.name: options.pop(one.name) for one in fields(AdviceSettings) if one.name in options}
     settings = AdviceSettings(
-        **own, budget=Budget(search_seconds), program=given_program(**options)
+        **own,
+        budget=Budget(search_seconds),
+        program=given_program(**options),
+        cards=parse_cards(nic),
     )
     if output is not None:
         settings = replace(settings, folder=str(output))

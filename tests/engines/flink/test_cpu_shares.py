@@ -1,9 +1,11 @@
 """TaskManagers that share the CPU of a machine, or of one cgroup, in the model and in its check."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import pytest
-from lazy_flink import MIPS, Clock, LazyFlink, Vertex, rates
+from lazy_flink import MIPS, Clock, Vertex, rates
+from shop_flink import OLD, ShopFlink, advised
 
 from streamplace.engines.flink import engine
 from streamplace.engines.flink.cpu import limits, task_cpu
@@ -16,13 +18,14 @@ from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.live import Measurement
 from streamplace.model.trust import trust_of
 
+Job = Callable[..., ShopFlink]
 Measure = Callable[..., Measurement]
 BOX = CpuPool("box", 4.0)
 
 
 @pytest.fixture
-def measure(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Measure:
-    """Measure a job of a source and an operator, by the cores that each subtask uses.
+def job(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Job:
+    """A job of a source and an operator, by the cores that each subtask uses.
 
     Subtask i runs on TaskManager i.
     """
@@ -34,7 +37,7 @@ def measure(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Measure:
         out: Sequence[float],
         blocked: float = 0.0,
         beside: Mapping[str, float] | None = None,
-    ) -> Measurement:
+    ) -> ShopFlink:
         emitted = rates(0, 100, 0, 400, busy=0.1, blocked=blocked)
         emitted["Source__src.numRecordsOut"] = 100.0
         read = rates(100, 0, 400, 0, busy=0.1)
@@ -54,7 +57,9 @@ def measure(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Measure:
             seen = enumerate(own.items(), 1)
             return [JavaThread(n, name, used * clock.now, clock.now) for n, (name, used) in seen]
 
-        flink = LazyFlink(clock, vertices, devices=[f"dev-{i}" for i in range(number)])
+        devices = [f"dev-{i}" for i in range(number)]
+        cpu = dict.fromkeys(devices, 0.0)
+        flink = ShopFlink(clock, vertices, devices=devices, duration=OLD, process_cpu=cpu)
         processes = {device: i for i, device in enumerate(flink.devices)}
         for module in (job_watch, cluster):
             monkeypatch.setattr(module, "processes_of", lambda rest: processes)
@@ -63,7 +68,17 @@ def measure(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Measure:
         monkeypatch.setattr(task_cpu, "java_threads", threads)
         monkeypatch.setattr(task_cpu, "received_tasks", lambda process: [])
         monkeypatch.setattr(limits, "cpu_pool", lambda process: pool)
-        return FlinkEngine(flink.rest, mips=str(MIPS)).measure("job", 10.0)
+        return flink
+
+    return run
+
+
+@pytest.fixture
+def measure(job: Job) -> Measure:
+    """Measure such a job."""
+
+    def run(*given: Any, **more: Any) -> Measurement:
+        return FlinkEngine(job(*given, **more).rest, mips=str(MIPS)).measure("job", 10.0)
 
     return run
 
@@ -96,6 +111,14 @@ def test_more_than_an_equal_part_of_an_idle_machine_fills_nothing(measure: Measu
         assert trust_of(seen.graph) is None
         assert "not saturated" in str(seen.graph.attributes["consistency"])
         assert scale_of(seen) == 1.0
+
+
+def test_today_s_machines_carry_what_they_do_in_advice_too(job: Job) -> None:
+    """Of two TaskManagers on three cores, one uses more than its equal part."""
+    advice = advised(job(CpuPool("", 3.0), 2, [0.75], [0.75]), "1x")
+    assert advice.carried is not None
+    assert advice.carried >= advice.observed
+    assert [machine.size for machine in advice.current.machines] == ["1 core of 2500 MIPS"] * 2
 
 
 def test_a_full_machine_is_not_full_of_cpu_elsewhere(measure: Measure) -> None:

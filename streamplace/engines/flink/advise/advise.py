@@ -3,13 +3,14 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from streamplace.engines.flink.advise.advice import Advice, OperatorLoad
+from streamplace.engines.flink.advise.busiest_subtasks import notes_on_busiest
 from streamplace.engines.flink.advise.change_commands import FOLDER, change_commands
 from streamplace.engines.flink.advise.correcting import correction, note_on, scaled
 from streamplace.engines.flink.advise.current_machines import (
@@ -21,6 +22,7 @@ from streamplace.engines.flink.advise.current_machines import (
 from streamplace.engines.flink.advise.unknowns import unknowns
 from streamplace.engines.flink.cpu.task_cpu import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
 from streamplace.engines.flink.decide.capacity import capacity
+from streamplace.engines.flink.measure.assumed_network import fast_enough
 from streamplace.engines.flink.measure.cluster import (
     HEADROOM,
     MeasuredCluster,
@@ -110,6 +112,8 @@ class AdviceSettings:
         Probability with which the plan should carry the rate; 0 ignores errors of prediction.
     ledger
         File of predicted and measured rates; by default the user's.
+    cards
+        TaskManager → speed of its network card, "" for all; others are measured or assumed.
     """
 
     mips: str = "2500 MIPS"
@@ -127,15 +131,21 @@ class AdviceSettings:
     program: Program | None = None
     confidence: float | None = None
     ledger: Path | None = None
+    cards: Mapping[str, str] = field(default_factory=dict)
 
 
 class _Reading(NamedTuple):
-    """Measurements of a job and its cluster."""
+    """Measurements of a job and its cluster.
+
+    The TaskManagers in ``sizes`` share a machine evenly, as those that are bought; in ``cluster``,
+    none has less than it uses now.
+    """
 
     job: str
     seen: JobProfile
     graph: StreamGraph
     sources: tuple[SourceRate, ...]
+    sizes: MeasuredCluster
     cluster: MeasuredCluster
     java: float
     outage: float
@@ -198,7 +208,7 @@ def advise(
             kept.is_remembered,
         ),
         folder=settings.folder,
-        notes=(*_notes(rest, reading, machines), *note_on(factor), kept.note),
+        notes=(*_notes(rest, reading, machines, plan), *note_on(factor), kept.note),
         warning=warning,
         unknowns=tuple(unknowns(plan, reading.seen, reading.cluster)),
     )
@@ -214,14 +224,21 @@ def _read(rest: Rest, job: str, settings: AdviceSettings) -> _Reading:
     speed = parsed_mips(settings.mips)
     sources = source_rates(seen)
     managers = rest.task_managers()
-    graph = _with_offered(seen.graph(speed), sources)
+    measured = seen.graph(speed)
+    graph = _with_offered(measured, sources)
     if all(map(is_pinnable, managers)):
         graph = _in_one_slot_sharing_group(graph)
     java, sending = seen.background(len(managers))
-    cluster = measured_cluster(rest, settings.mips, settings.bandwidth, java, sending)
+    given = (rest, settings.mips, settings.bandwidth)
+    sizes = measured_cluster(*given)
+    cluster = measured_cluster(*given, java, sending, cards=settings.cards, used=seen.used)
+    seen.doubts.extend(cluster.notes)
+    if seen.present is not None:
+        cluster, raised = fast_enough(cluster, measured, seen.present.devices, seen.shares)
+        seen.doubts.extend([raised] if raised else [])
     taken = (java or 0.0) * speed
     pause = expected_pause(rest, job, (seen.name, [*seen.tasks], [*seen.edges]))
-    return _Reading(job, seen, graph, sources, cluster, taken, pause)
+    return _Reading(job, seen, graph, sources, sizes, cluster, taken, pause)
 
 
 def _with_offered(graph: StreamGraph, sources: Sequence[SourceRate]) -> StreamGraph:
@@ -290,7 +307,7 @@ def _planned(
     )
     subtasks = _subtasks_by_manager(reading.seen)
     if isinstance(machines, Catalogue):
-        current = current_machines(reading.cluster, machines, subtasks)
+        current = current_machines(reading.sizes, machines, subtasks)
         shared = replace(machines, slot_sharing=True)
         sending = reading.cluster.sending
         measured = None if sending.is_assumed else sending
@@ -298,7 +315,7 @@ def _planned(
         spare = Headroom(reading.outage, settings.catch_up, flat=settings.headroom)
         return current, planned(graph, offers, replace(usual, headroom=spare))
     cluster = reading.cluster.cluster() if machines is None else machines
-    return used_machines(reading.cluster, subtasks), planned(graph, cluster, usual)
+    return used_machines(reading.sizes, subtasks), planned(graph, cluster, usual)
 
 
 def _operator_loads(seen: JobProfile, plan: PlanResult) -> tuple[OperatorLoad, ...]:
@@ -320,7 +337,8 @@ def _carried(graph: StreamGraph, reading: _Reading) -> float | None:
     if reading.seen.present is None:
         return None
     placed = {name: list(devices) for name, devices in reading.seen.present.devices.items()}
-    return graph.source_rate * capacity(graph, reading.cluster.cluster(), placed)
+    cluster, shares = reading.cluster.cluster(), reading.seen.shares
+    return graph.source_rate * capacity(graph, cluster, placed, shares)
 
 
 def _is_enough(
@@ -336,8 +354,10 @@ def _is_enough(
     return carries and not current.unmatched and current.cost <= plan.cost
 
 
-def _notes(rest: Rest, reading: _Reading, machines: Catalogue | Cluster | None) -> tuple[str, ...]:
-    """Notes on missing measurements and on costs that the advice leaves out."""
+def _notes(
+    rest: Rest, reading: _Reading, machines: Catalogue | Cluster | None, plan: PlanResult
+) -> tuple[str, ...]:
+    """Notes on missing measurements, and on what the advice leaves out."""
     notes = [*reading.seen.doubts]
     checked = reading.graph.attributes.get(CONSISTENCY)
     if checked is not None:
@@ -351,6 +371,7 @@ def _notes(rest: Rest, reading: _Reading, machines: Catalogue | Cluster | None) 
             "have it counted, give overhead in the file of offers"
         )
     notes.extend(_notes_on_streams(reading.graph))
+    notes.extend(notes_on_busiest(plan, reading.seen.shares))
     if others := other_jobs(rest, reading.job):
         notes.append(
             f"the plan is for this job alone, and the jobs {listed(others)} share its machines"
