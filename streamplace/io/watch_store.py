@@ -45,7 +45,7 @@ DELETE FROM rounds WHERE watch = ? AND id <= (
 """
 
 BEGUN, MOVED, RETURNED, FAILED, UNBEGUN = "begun", "moved", "returned", "failed", "not begun"
-DONE = "done"
+UNSAVED, DONE = "not saved", "done"
 """States of a decision: written before anything is done, and the outcomes."""
 
 

@@ -16,7 +16,7 @@ from watched_jobs import OLD, Killed, outcome
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import MovePlan
-from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
+from streamplace.engines.flink.move.outcomes import FlinkMoved, NotSaved, Undecided
 from streamplace.engines.flink.move.settling import SourceFlow
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
@@ -177,6 +177,29 @@ def test_the_outcome_of_a_move_that_fails_is_looked_up(
     moves = Moves(states, failure=FlinkError("it was slower"))
     assert mover(moves).carry_out(MODEL, THERE, "") == (found[1] or OLD)
     assert outcome(store) == found
+
+
+@pytest.mark.parametrize("is_resumed", [False, True])
+def test_a_job_that_cannot_be_saved_has_been_asked_to_stop(
+    mover: Callable[[Moves], WatchMover],
+    store: WatchStore,
+    monkeypatch: pytest.MonkeyPatch,
+    is_resumed: bool,
+) -> None:
+    """Flink may have restarted it, so this is told apart from moves that were not begun."""
+
+    def resume(job: str) -> FlinkMoved:
+        raise NotSaved("no disk")
+
+    moves = Moves(failure=NotSaved("no disk"))
+    monkeypatch.setattr(moves, "resume", resume)
+    if is_resumed:
+        moves.failure = Undecided("no answer")
+        moves.journals = [type("Journal", (), {"job": OLD, "successor": NEW})()]
+    one = mover(moves)
+    assert one.carry_out(MODEL, THERE, "") == OLD
+    assert outcome(store) == ("not saved", OLD)
+    assert not one.log.has_started
 
 
 def test_a_move_that_flink_does_not_answer_about_is_asked_about_until_it_does(

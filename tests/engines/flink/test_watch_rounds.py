@@ -102,6 +102,22 @@ def test_a_move_that_came_back_is_not_repeated_at_once(
     assert scene.moves == [2, 2, 2]
 
 
+def test_a_job_that_cannot_be_saved_is_stopped_less_and_less_often(scene: Scene) -> None:
+    """Wherever it should go, and whichever process watches it: Flink may restart it each time."""
+    rounds = scene.rounds(least_seconds=300.0)
+    scene.ends = "not saved"
+    told = scene.passes(rounds, *[look(rate) for _ in range(60) for rate in (95, 250)])
+    assert len(scene.moves) == 3
+    waits = "the job could not be saved, which is tried again in "
+    assert waits in told[-1]
+    assert waits in scene.passes(scene.rounds(least_seconds=0.0), look(95))[-1]
+    scene.now += 86_400
+    scene.ends = "moved"
+    assert "the job is moved" in scene.passes(rounds, look(95))[0]
+    scene.now += 300
+    assert "the job is moved" in scene.passes(rounds, look(250, 2, "job+"))[0]
+
+
 def test_a_move_that_could_not_be_begun_is_no_move_that_was(scene: Scene) -> None:
     """It is tried again after the least time."""
     rounds = scene.rounds(least_seconds=120.0)

@@ -31,6 +31,10 @@ class NotRunning(Undecided):
     """The job does not run, but its state exists: resuming the move starts it."""
 
 
+class NotSaved(FlinkError):
+    """The job was asked to stop with a savepoint, which failed; it runs where it ran before."""
+
+
 @dataclass(frozen=True, slots=True)
 class FlinkMoved(Moved):
     """A job that was moved; its outage ends when all of it runs again.

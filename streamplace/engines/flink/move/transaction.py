@@ -26,6 +26,7 @@ from streamplace.engines.flink.move.outcomes import (
     NOT_TOUCHED,
     FlinkMoved,
     NotRunning,
+    NotSaved,
     Undecided,
     ended_before,
     forgotten,
@@ -233,19 +234,17 @@ class Transaction:
 
         A stop continues in Flink, even if it is interrupted here.
         """
-        job = self.journal.job
+        job, trigger = self.journal.job, self.journal.trigger
         with suppress(Refusal):
-            if stop_status(self.rest, job, self.journal.trigger) is not None:
+            if stop_status(self.rest, job, trigger) is not None:
                 try:
-                    path = stopped_at(
-                        self.rest, job, self.journal.trigger, self.settings.saving.seconds
-                    )
+                    path = stopped_at(self.rest, job, trigger, self.settings.saving.seconds)
                     self.rest.wait(job, ENDED)
                     return path
                 except NoAnswer as silence:
                     raise self._undecided(silence) from None
-                except FlinkError:  # it was not saved
-                    pass
+                except FlinkError as failure:
+                    error = NotSaved(str(failure)) if isinstance(error, FlinkError) else error
         state = steady_state(self.rest, job, self.settings.seconds)
         if state is None:
             raise self._forgotten() from None

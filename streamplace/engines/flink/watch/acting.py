@@ -14,7 +14,7 @@ from pathlib import Path
 from streamplace.engines.flink.move.comparing import note
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove
-from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
+from streamplace.engines.flink.move.outcomes import FlinkMoved, NotSaved, Undecided
 from streamplace.engines.flink.move.settling import source_flow
 from streamplace.engines.flink.program.chains import unfused
 from streamplace.engines.flink.program.submission import chain_states
@@ -29,6 +29,7 @@ from streamplace.io.watch_store import (
     MOVED,
     RETURNED,
     UNBEGUN,
+    UNSAVED,
     WatchDecision,
     utc_now,
 )
@@ -111,6 +112,8 @@ class WatchMover:
         except MoveUnderWay as error:
             self.log.end(number, decision, UNBEGUN, str(error), model.job)
             raise
+        except NotSaved as error:
+            return self._not_saved(number, decision, error)
         except StreamplaceError as error:
             self.tell(str(error))
             return self.finish(number, decision, model.name, str(error)) or model.job
@@ -147,6 +150,8 @@ class WatchMover:
                 moved = self.move.resume(decision.job)
             except (MoveUnderWay, Undecided):
                 raise
+            except NotSaved as error:
+                return self._not_saved(number, decision, error)
             except StreamplaceError as error:
                 if not self._alive(decision) and self.move.unfinished_moves():
                     raise Undecided(str(error)) from None
@@ -199,6 +204,12 @@ class WatchMover:
             predicted = Prediction(name, decision.model, self.confidence, kept=decision.kept)
             note(self.ledger, BY, predicted, flow, self.tell)
         return moved.job
+
+    def _not_saved(self, number: int, decision: WatchDecision, error: NotSaved) -> str:
+        """Note a job that could not be saved when it was asked to stop, and runs on."""
+        self.tell(str(error))
+        self.log.end(number, decision, UNSAVED, str(error), decision.job)
+        return decision.job
 
     def _looked_up(self, number: int, decision: WatchDecision, why: str) -> str | None:
         """Find the job of a move that runs, and note the outcome; None if none runs."""

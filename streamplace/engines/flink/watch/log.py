@@ -9,6 +9,7 @@ from streamplace.io.watch_store import (
     BEGUN,
     MOVED,
     UNBEGUN,
+    UNSAVED,
     StoreError,
     WatchDecision,
     WatchRound,
@@ -91,7 +92,8 @@ class WatchLog:
     @property
     def has_started(self) -> bool:
         """Whether a decision has started the job elsewhere, or may have."""
-        return any(one.starts_job and one.state != UNBEGUN for one in self.decisions.values())
+        without = (UNBEGUN, UNSAVED)
+        return any(one.starts_job and one.state not in without for one in self.decisions.values())
 
     @property
     def is_starting(self) -> bool:

@@ -14,6 +14,7 @@ from streamplace.io.watch_store import (
     MOVED,
     RETURNED,
     UNBEGUN,
+    UNSAVED,
     StoreError,
     WatchDecision,
     seconds_since,
@@ -28,6 +29,8 @@ RETRY_SECONDS, DAY = 1800.0, 86_400.0
 @dataclass(slots=True)
 class PastMoves:
     """Moves that a watch has begun, also in earlier processes.
+
+    Those of a job that could not be saved count as begun, because Flink may have restarted the job.
 
     Attributes
     ----------
@@ -67,6 +70,11 @@ class PastMoves:
         return now - self._began.get(number, now)
 
     @property
+    def _saved(self) -> list[tuple[int, WatchDecision]]:
+        """Moves that were begun, without those of a job that could not be saved."""
+        return [(number, one) for number, one in self._all.items() if one.state != UNSAVED]
+
+    @property
     def since_last(self) -> float | None:
         """Seconds since the last move began; None if there was none."""
         ages = [self._age(number) for number in self._all]
@@ -75,7 +83,7 @@ class PastMoves:
     @property
     def since_fewer(self) -> float:
         """The same if that was one to fewer TaskManagers, where the job stayed; else infinite."""
-        moves = [*self._all.items()]
+        moves = self._saved
         return self._age(moves[-1][0]) if moves and _is_to_fewer(moves[-1][1]) else math.inf
 
     @property
@@ -86,9 +94,9 @@ class PastMoves:
 
     def note_carried(self, look: JobLook, model: JobModel) -> None:
         """Note what a job carries where the last move has put it, once it was measured there."""
-        if not (moves := self._all):
+        if not (moves := self._saved):
             return
-        number, last = [*moves.items()][-1]
+        number, last = moves[-1]
         is_there = last.state == MOVED and last.after == look.job
         if is_there and last.machines[1] == look.machines and last.carried is None:
             self.log.amend(number, replace(last, carried=model.present.carries.value))
@@ -96,18 +104,25 @@ class PastMoves:
     def came_back(self, machines: int) -> str:
         """Why a job is not moved again to so many TaskManagers, if it came back from there.
 
-        The time for which it is not doubles with each try.
+        Nor is it moved anywhere after it could not be saved. The time for which it is not doubles
+        with each try.
         """
+        unsaved: list[int] = []
         tries: list[int] = []
         for number, one in self._all.items():
-            if one.machines[1] == machines:
+            unsaved = [*unsaved, number] if one.state == UNSAVED else []
+            if one.machines[1] == machines and one.state != UNSAVED:
                 tries = [*tries, number] if one.state in (RETURNED, FAILED) else []
-        if not tries:
-            return ""
-        pause = min(DAY, RETRY_SECONDS * 2.0 ** min(len(tries) - 1, 6))
-        wait = pause - self._age(tries[-1])
+        if (wait := self._wait(unsaved)) > 0:
+            return f"the job could not be saved, which is tried again in {duration(wait)}"
+        wait = self._wait(tries)
         what = f"a move to {counted(machines, 'TaskManager')} failed"
         return f"{what}, and is tried again in {duration(wait)}" if wait > 0 else ""
+
+    def _wait(self, tries: list[int]) -> float:
+        """Seconds to wait after moves that have failed; 0 or less if there are none."""
+        pause = min(DAY, RETRY_SECONDS * 2.0 ** min(len(tries) - 1, 6))
+        return pause - self._age(tries[-1]) if tries else 0.0
 
 
 def _is_to_fewer(one: WatchDecision) -> bool:
