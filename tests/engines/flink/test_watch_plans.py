@@ -10,17 +10,19 @@ from fake_flink import FakeFlink
 from flink_documents import healthy
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
+from streamplace.engines.flink.cpu.task_cpu import UNKNOWN
 from streamplace.engines.flink.decide.candidates import Question
 from streamplace.engines.flink.decide.layouts import Layout
+from streamplace.engines.flink.measure.profile_quality import UNMEASURED_PYTHON
 from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.move.state import CheckpointTotals
-from streamplace.engines.flink.watch.judging import target_of, wanted_rate
+from streamplace.engines.flink.watch.judging import stay_words, target_of, wanted_rate
 from streamplace.engines.flink.watch.look import JobLook
 from streamplace.engines.flink.watch.modelling import JobModeller
 from streamplace.engines.flink.watch.plans import JobModel, job_model
 from streamplace.engines.live import Measurement
 from streamplace.io.watch_store import WatchRound
-from streamplace.model.graph import PROFILE_DRIFT
+from streamplace.model.graph import CPU_OF, PROFILE_DRIFT
 from streamplace.placers.registry import Budget
 
 CHAINS = StreamGraph.of(
@@ -88,6 +90,55 @@ def test_no_layout_is_chosen_by_the_measurement_of_a_cold_job() -> None:
     engine: Any = SimpleNamespace(rest=None, measure=lambda *_: measured)
     with pytest.raises(UnsteadyJob, match="job is not warm yet"):
         JobModeller(engine, print)(look(PRESENT))
+
+
+def test_doubts_about_a_measurement_are_told_when_they_are_new(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Numbers alone make no new doubt."""
+    asked = question(["d0"] * 4)
+    told: list[str] = []
+    notes = iter([("x", "y: 0.1 of 0.41 cores"), ("x", "y: 0.2 of 0.5 cores"), ("z",), ("x",)])
+    rest = FakeFlink(healthy("d0", "d1", "d2")).rest
+    engine: Any = SimpleNamespace(
+        rest=rest, measure=lambda *_: replace(asked.measured, notes=next(notes))
+    )
+    modeller = JobModeller(engine, told.append, confidence=0.0, budget=Budget(evaluations=100))
+    for _ in range(4):
+        modeller(look(asked.present, "d0", "d1", "d2"))
+    assert [one for one in told if one.startswith("note: ")] == [
+        "note: x",
+        "note: y: 0.1 of 0.41 cores",
+        "note: z",
+        "note: x",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("facts", "notes", "why"),
+    [
+        ({}, (), ""),
+        ({f"{CPU_OF}map": UNKNOWN}, (), "the CPU of 'map' is not known"),
+        ({}, (UNMEASURED_PYTHON,), "the CPU of the job's Python processes is not measured"),
+    ],
+)
+def test_a_job_does_not_leave_task_managers_for_what_was_not_measured(
+    facts: dict[str, str], notes: tuple[str, ...], why: str
+) -> None:
+    asked = question(["d0", "d0", "d1", "d1"])
+    graph = replace(asked.measured.graph, attributes=facts)
+    measured = replace(asked.measured, graph=graph, notes=notes)
+    engine: Any = SimpleNamespace(
+        rest=FakeFlink(healthy("d0", "d1", "d2")).rest, measure=lambda *_: measured
+    )
+    modeller = JobModeller(engine, print, confidence=0.0, budget=Budget(evaluations=2000))
+    model = modeller(look(asked.present, "d0", "d1", "d2"))
+    seen = WatchRound("", 0.0, "job", 10.0, 10.0, False, 0.0, 2)
+    assert model.level == 1
+    assert (target_of(model, 0, seen) is None) == bool(why)
+    if why:
+        words = f"stays; fewer TaskManagers are not chosen, because {why}"
+        assert stay_words(model, 0, seen) == words
 
 
 def is_improvable(model: JobModel) -> bool:

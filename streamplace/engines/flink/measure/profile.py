@@ -27,6 +27,7 @@ from streamplace.engines.flink.measure.local_cost import (
 from streamplace.engines.flink.measure.message_cost import with_message_cost
 from streamplace.engines.flink.measure.processed_tuples import processed_tuples
 from streamplace.engines.flink.measure.profile_quality import (
+    UNMEASURED_PYTHON,
     doubts_of_cpu,
     doubts_of_names,
     spread_facts,
@@ -348,10 +349,7 @@ def profile_of(watch: JobWatch, windows: int = 1) -> JobProfile:
     tuples = processed_tuples(watch, seen.activity, doubts)
     doubts.extend(doubts_of_names(tasks))
     if python_workers(watch.processes[one] for one in watch.devices & watch.processes.keys()):
-        doubts.append(
-            "ipt of Python operators: without the CPU of their Python processes; to measure it, "
-            "run the job with python.execution-mode: thread"
-        )
+        doubts.append(UNMEASURED_PYTHON)
     present = present_of(
         watch.job,
         tasks,

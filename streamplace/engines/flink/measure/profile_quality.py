@@ -18,6 +18,12 @@ from streamplace.model.graph import (
     PROFILE_WINDOWS,
 )
 
+UNMEASURED_PYTHON = (
+    "ipt of Python operators: without the CPU of their Python processes; to measure it, run the "
+    "job with python.execution-mode: thread"
+)
+"""Doubt about operators that Python processes run."""
+
 
 def spread_facts(
     tasks: Sequence[FlinkTask],

@@ -277,7 +277,8 @@ def contradicts(model: JobModel, rate: float, *, is_limited: bool) -> bool:
 def target_of(model: JobModel, level: int, seen: WatchRound) -> WatchPlan | None:
     """Plan to move to, given the policy's choice; None if the job should stay.
 
-    Fewer TaskManagers must carry what arrives now, even if a policy expects less of it soon. Where
+    Fewer TaskManagers must carry what arrives now, even if a policy expects less of it soon, and
+    all CPU of the job must be measured. Where
     the policy keeps their number, a better layout on as many of them is taken only if the present
     one does not carry the rate. A plan that uses no fewer TaskManagers
     must carry more, beyond the error with which layouts are compared: where no plan carries the
@@ -287,7 +288,8 @@ def target_of(model: JobModel, level: int, seen: WatchRound) -> WatchPlan | None
     if plan.layout == present.layout:
         return None
     if plan.machines < present.machines:
-        return plan if plan.carries.low >= wanted_rate(seen) else None
+        fits = plan.carries.low >= wanted_rate(seen) and not model.uncounted
+        return plan if fits else None
     if level == model.level and present.carries.low >= wanted_rate(seen):
         return None
     found, now = (one.carries.value - model.kept for one in (plan, present))
@@ -310,6 +312,8 @@ def state_words(seen: WatchRound, model: JobModel | None) -> str:
 
 def stay_words(model: JobModel, level: int, seen: WatchRound) -> str:
     """That a job stays, and why if its layout may not carry the rate."""
+    if level < model.level and model.uncounted:
+        return f"stays; fewer TaskManagers are not chosen, because {model.uncounted}"
     if level < model.level:
         return "stays; fewer TaskManagers may not carry what arrives now"
     if model.present.carries.low >= wanted_rate(seen):

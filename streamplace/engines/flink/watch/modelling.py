@@ -1,12 +1,14 @@
 """Models of a watched job, from measurements while it runs."""
 
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from pathlib import Path
 
 import numpy as np
 
+from streamplace.engines.flink.cpu.task_cpu import UNKNOWN
 from streamplace.engines.flink.decide.candidates import (
     Question,
     can_spread,
@@ -17,6 +19,7 @@ from streamplace.engines.flink.decide.candidates import (
 )
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.cluster import BANDWIDTH
+from streamplace.engines.flink.measure.profile_quality import UNMEASURED_PYTHON
 from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.watch.look import JobLook
 from streamplace.engines.flink.watch.plans import (
@@ -25,13 +28,17 @@ from streamplace.engines.flink.watch.plans import (
     device_order,
     job_model,
 )
+from streamplace.engines.live import Measurement
 from streamplace.io.ledger import errors_for
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
 from streamplace.model.devices import Devices
-from streamplace.model.graph import PROFILE_DRIFT
+from streamplace.model.graph import CPU_OF, PROFILE_DRIFT
+from streamplace.model.messages import listed
 from streamplace.model.units import bandwidth_bps
 from streamplace.placers.registry import Budget
+
+_NUMBER = re.compile(r"\b\d[\d.,]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,7 @@ class JobModeller:
     ledger: Path | None = None
     budget: Budget | None = None
     may_start: bool = False
+    _told: set[str] = field(default_factory=set, init=False)
 
     def __call__(self, look: JobLook) -> JobModel:
         """Measure a job.
@@ -80,6 +88,7 @@ class JobModeller:
         measured = self.engine.measure(look.job, self.seconds)
         if PROFILE_DRIFT in measured.graph.attributes:
             raise UnsteadyJob(f"job {look.job} is not warm yet")
+        self._tell_doubts(measured)
         question = Question(
             measured,
             look.layout,
@@ -93,7 +102,31 @@ class JobModeller:
         new = NewDevices()
         if self.may_start and self.at_most is not None:
             question, new = with_new(question, self.at_most)
-        return job_model(look.job, question, errors, self.at_most, self.budget, new)
+        model = job_model(look.job, question, errors, self.at_most, self.budget, new)
+        return replace(model, uncounted=_uncounted(measured))
+
+    def _tell_doubts(self, measured: Measurement) -> None:
+        """Tell doubts about a measurement that the one before did not have.
+
+        Those that differ in numbers alone are the same.
+        """
+        doubts = {note: _NUMBER.sub("", note) for note in measured.notes}
+        for note, words in doubts.items():
+            if words not in self._told:
+                self.tell(f"note: {note}")
+        self._told.clear()
+        self._told.update(doubts.values())
+
+
+def _uncounted(measured: Measurement) -> str:
+    """Clause on CPU of a job's operators that was not measured; empty if all was."""
+    facts = measured.graph.attributes.items()
+    unknown = [name for name, fact in facts if name.startswith(CPU_OF) and fact == UNKNOWN]
+    if unknown:
+        names = listed([name.removeprefix(CPU_OF) for name in unknown])
+        return f"the CPU of {names} is not known"
+    is_python = UNMEASURED_PYTHON in measured.notes
+    return "the CPU of the job's Python processes is not measured" if is_python else ""
 
 
 def with_new(question: Question, at_most: int) -> tuple[Question, NewDevices]:

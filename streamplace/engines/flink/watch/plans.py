@@ -101,6 +101,9 @@ class JobModel:
     believed
         Part of what fewer TaskManagers are predicted to carry that is believed; what the plans
         carry has been multiplied by it.
+    uncounted
+        Clause on CPU of its operators that was not measured; empty if all was. Fewer TaskManagers
+        may not have it.
     """
 
     job: str
@@ -113,6 +116,7 @@ class JobModel:
     kept: float = 0.0
     varies: bool = False
     believed: float = 1.0
+    uncounted: str = ""
 
     def widened(self, width: float) -> "JobModel":
         """Return the same model with all intervals wider by a factor of exp(width) at each end."""
