@@ -1,4 +1,4 @@
-"""Held back sources: how much more they may send where the others already send what arrives.
+"""Rates that a layout allows to sources that are held back, beside those that keep up.
 
 If back-pressure holds some sources back and not others, another layout changes the rates of the
 former only. On every device, core, link and network card, the others take their part first. If the

@@ -235,7 +235,7 @@ class Prober(JobImprover):
 
 
 def crosses(layout: Layout, streams: Iterable[tuple[str, str, str]]) -> bool:
-    """Whether tuples go from one device to another.
+    """Return whether a layout sends tuples between devices.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Whether a source falls behind although nothing it sends to holds it back."""
+"""Detection of sources that fall behind without back-pressure."""
 
 import math
 
@@ -11,7 +11,7 @@ from streamplace.model.messages import listed
 BLOCKED = 0.02
 """Maximum share of time that a source may be back-pressured if its rate is the offered one."""
 SUBTASK_BLOCKED = 0.1
-"""The same of each of its subtasks; Flink's pages show back-pressure from there on, too."""
+"""Largest share of time that a subtask may be back-pressured; also Flink's own threshold."""
 NOISE = 3.0
 """Backlogs that grow by less than this multiple of the root of arrived tuples may be steady."""
 POLLED_RATE = 1000.0
@@ -30,7 +30,7 @@ a move, which took up to 46 s, leave as much.
 def why_behind(
     source: FlinkTask, seen: Activity, rate: float, present: Present | None
 ) -> str | None:
-    """Why a source that is not back-pressured as a whole emits too little; None if it does not.
+    """Return why a source without back-pressure emits too little; None if it does not.
 
     One of its subtasks is back-pressured, its backlog grows, or one of its TaskManagers has no CPU
     left while its backlog is large or not reported, because it may have more to emit then. On
@@ -67,7 +67,7 @@ def why_behind(
 
 
 def is_blocked(share: float, most: float) -> bool:
-    """Whether back-pressure reduces the output of a source, or of one of its subtasks.
+    """Return whether back-pressure reduces the output of a source, or of one of its subtasks.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def is_blocked(share: float, most: float) -> bool:
 
 
 def backlog_grows(seen: Activity, pending: str, rate: float) -> bool | None:
-    """Whether a source that emits a rate has a backlog that grows; None if it reports none.
+    """Return whether the backlog of a source grows; None if it reports none.
 
     Records of transactions arrive together, so a backlog that grows does so in both halves of the
     time, and is never as small in the second half as in the first.

@@ -23,7 +23,7 @@ LEAST_TUPLES = 1000.0
 SKEWED = 0.05
 """Minimum difference between a subtask's share and the expected one, relative to it."""
 CLEAR = 4.0
-"""The same in standard deviations of a random number of tuples."""
+"""Minimum difference in standard deviations of the number of tuples."""
 WAITS = 0.2
 """Minimum part of the time in which a subtask of a source that emits all it is offered waits."""
 ORDERS = 8

@@ -128,7 +128,7 @@ def warm_profile(
 
 
 def _is_vague(drift: Drift, windows: Sequence[LoadWindow]) -> bool:
-    """Whether a job that is not warm changes so much that layouts cannot be compared."""
+    """Return whether a cold job changes too much for a comparison of layouts."""
     compilers = mean(one.compilers or 0.0 for one in windows)
     return drift.mix > MOST_MIX or compilers >= MOST_COMPILERS
 

@@ -1,4 +1,4 @@
-"""Whether a job that was measured in windows is warm, so that its CPU remains the same.
+"""Test of whether a job is warm, from its CPU in measured windows.
 
 CPU is counted by thread, so compilers distort the cost of a tuple only while their results still
 change it. A job is warm when
@@ -37,7 +37,7 @@ CLEAR = 3.0
 LEAST_WINDOWS = 5
 """Number of last windows in which a job must be steady."""
 LEAST_BUSY_WINDOWS = 6
-"""The same while compilers are busy."""
+"""Number of last windows in which a job must be steady while compilers are busy."""
 NEXT_SECONDS = 60.0
 """Time for which a change is extrapolated while compilers are busy."""
 LITTLE = 0.1
@@ -49,7 +49,7 @@ MATTERS = 0.05
 
 
 class Verdict(NamedTuple):
-    """Whether a job is warm.
+    """Result of the test: whether a job is warm.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Verdict(NamedTuple):
 
 
 class Drift(NamedTuple):
-    """How much of what was measured may still change, because a job is not warm.
+    """Expected further change of the CPU of a job that is not warm.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Drift(NamedTuple):
 
 
 WARM = Drift(0.0, 0.0)
-"""That of a warm job."""
+"""Drift of a warm job: none."""
 
 
 class Series(NamedTuple):

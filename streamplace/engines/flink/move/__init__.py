@@ -1,1 +1,1 @@
-"""Move a running job with its state; in the end one copy of it runs."""
+"""Moves of running jobs with their state, after which one copy of the job runs."""

@@ -65,7 +65,7 @@ def _whole(options: Sequence[str], jar: str) -> Iterator[str]:
 
 
 def resume_command(program: Program, url: str, folder: str | None) -> str:
-    """The same command for a move that was begun from Python."""
+    """Return the command that resumes a move that was begun from Python."""
     more = ["--savepoints", folder] if folder is not None else []
     return _command("move", program, url, [*more, "--resume"])
 

@@ -8,7 +8,7 @@ from streamplace.engines.flink.move.stopping import Saving
 
 @dataclass(frozen=True, slots=True)
 class MoveSettings:
-    """How jobs are moved.
+    """Settings of moves: the folder of savepoints, limits of time, and the check after the start.
 
     Attributes
     ----------

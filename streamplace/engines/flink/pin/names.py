@@ -65,7 +65,7 @@ def layers_offered(devices: int) -> int:
 
 
 def unborn(devices: Iterable[str], number: int) -> list[str]:
-    """Names of devices that do not exist yet.
+    """Return names for devices that may join later.
 
     >>> unborn(["dev-0", "new-1"], 2)
     ['new-2', 'new-3']

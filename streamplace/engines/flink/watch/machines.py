@@ -150,7 +150,7 @@ class Machines:
 
     @property
     def hold(self) -> str:
-        """Why nothing is started now; empty if something may be."""
+        """Return why nothing is started now; empty if something may be."""
         left = self._again - self.monotonic()
         return f"none is started for {duration(left)}, because that failed" if left > 0 else ""
 

@@ -82,7 +82,7 @@ class PastMoves:
 
     @property
     def since_fewer(self) -> float:
-        """The same if that was one to fewer TaskManagers, where the job stayed; else infinite."""
+        """Seconds since the last move if it was to fewer TaskManagers and not undone; else infinite."""
         moves = self._saved
         return self._age(moves[-1][0]) if moves and _is_to_fewer(moves[-1][1]) else math.inf
 
@@ -102,7 +102,7 @@ class PastMoves:
             self.log.amend(number, replace(last, carried=model.present.carries.value))
 
     def came_back(self, machines: int) -> str:
-        """Why a job is not moved again to so many TaskManagers, if it came back from there.
+        """Return why a move to so many TaskManagers is not tried again yet; empty if it may be.
 
         Nor is it moved anywhere after it could not be saved. The time for which it is not doubles
         with each try.
