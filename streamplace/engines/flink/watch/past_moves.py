@@ -82,7 +82,7 @@ class PastMoves:
 
     @property
     def since_fewer(self) -> float:
-        """Seconds since the last move if it was to fewer TaskManagers and not undone; else infinite."""
+        """Seconds since the last move if it was to fewer TaskManagers and stayed; else infinite."""
         moves = self._saved
         return self._age(moves[-1][0]) if moves and _is_to_fewer(moves[-1][1]) else math.inf
 
