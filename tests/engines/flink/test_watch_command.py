@@ -49,7 +49,8 @@ def test_a_watch_without_options_looks_and_changes_nothing(run: Callable, flink:
     answer = run("flink", "watch", "--rest", flink.url, "--policy", "ds2")
     assert (answer.status, answer.out) == (0, ""), answer.err
     first, last = answer.err.splitlines()
-    assert "104 tuples/s on 1 TaskManager; the CPU of dev-0 is used to 100.0 %" in first
+    assert "104 tuples/s on 1 TaskManager; it carries " in first
+    assert "limited by the CPU of dev-0 (100.0 % in use)" in first
     assert "a move would pay: the present layout may carry only 90 of 104 tuples/s" in first
     assert last == f"job {OLD} is CANCELED"
     assert {request.partition(" ")[0] for request, _ in flink.asked} == {"GET"}

@@ -45,8 +45,8 @@ class Shown:
 def test_a_watch_that_only_looks_says_what_would_pay_and_why(scene: Scene) -> None:
     told = scene.passes(scene.rounds(acts=False), look(50), look(95))
     assert told[0].startswith(
-        "12:30:00  50 tuples/s on 1 TaskManager; the CPU of dev-0 is used to 50.0 %, and carries "
-        "100 tuples/s (90 to 110); stays"
+        "12:30:00  50 tuples/s on 1 TaskManager; it carries 100 tuples/s (90 to 110), limited by "
+        "the CPU of dev-0 (50.0 % in use); stays"
     )
     assert "a move would pay: the present layout may carry only 90 of 95 tuples/s" in told[1]
     assert "dev-0, dev-1 should carry 200 tuples/s (180 to 220)" in told[1]

@@ -278,11 +278,11 @@ def target_of(model: JobModel, level: int, seen: WatchRound) -> WatchPlan | None
     """Plan to move to, given the policy's choice; None if the job should stay.
 
     Fewer TaskManagers must carry what arrives now, even if a policy expects less of it soon, and
-    all CPU of the job must be measured. Where
-    the policy keeps their number, a better layout on as many of them is taken only if the present
-    one does not carry the rate. A plan that uses no fewer TaskManagers
-    must carry more, beyond the error with which layouts are compared: where no plan carries the
-    rate, policies choose the largest one, which may be no better than the present layout.
+    all CPU of the job must be measured. Where the policy keeps their number, a better layout on as
+    many of them is taken only if the present one does not carry the rate. A plan that uses no fewer
+    TaskManagers must carry more, beyond the error with which layouts are compared: where no plan
+    carries the rate, policies choose the largest one, which may be no better than the present
+    layout.
     """
     plan, present = model.plans[level], model.present
     if plan.layout == present.layout:
@@ -307,7 +307,7 @@ def state_words(seen: WatchRound, model: JobModel | None) -> str:
         return text
     carries = model.present.carries
     load = min(1.0, seen.rate / carries.value) if carries.value else 1.0
-    return f"{text}; {model.limit} is used to {percent(load)}, and carries {carries}"
+    return f"{text}; it carries {carries}, limited by {model.limit} ({percent(load)} in use)"
 
 
 def stay_words(model: JobModel, level: int, seen: WatchRound) -> str:
