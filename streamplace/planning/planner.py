@@ -221,8 +221,8 @@ def planned(
     if not packings:
         raise ProblemError(refusal(asked, bound))
     for packed in packings:
-        steps = _steps(problem, packed, meter)
-        result = result_of(problem, packed, bound, steps)
+        least, steps = _with_steps(problem, packed, meter)
+        result = result_of(problem, least, bound, steps)
         reasons = list(contradictions(asked, result))
         if not reasons:
             return result
@@ -280,27 +280,38 @@ def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> list[Pack
     return [packed, cheapest]
 
 
-def _steps(problem: PlanProblem, packed: PackedMachines, meter: Meter) -> PlanSteps:
-    """Return the steps with one machine less and one more, if machines are bought."""
+def _with_steps(
+    problem: PlanProblem, packed: PackedMachines, meter: Meter
+) -> tuple[PackedMachines, PlanSteps]:
+    """Return machines, and their steps with one machine less and one more if they are bought.
+
+    As long as one machine less is found to carry the rate, it is left out.
+    """
     if problem.cluster is not None:
-        return None, None
-    less, more = neighbours(problem, packed)
-    return (
-        _step(problem, less, 0.0, _ended(meter, CHEAPER)),
-        _step(problem, more, rate_of(problem, packed), _ended(meter, 1.0)),
-    )
+        return packed, (None, None)
+    while True:
+        less, more = neighbours(problem, packed)
+        cheaper, fewer = _step(problem, less, 0.0, _ended(meter, CHEAPER))
+        if fewer is None or rate_of(problem, fewer) < problem.rate:
+            break
+        packed = fewer
+    dearer, _ = _step(problem, more, rate_of(problem, packed), _ended(meter, 1.0))
+    return packed, (cheaper, dearer)
 
 
 def _step(
     problem: PlanProblem, counts: tuple[int, ...] | None, least: float, stop: Callable[[], bool]
-) -> PlanStep | None:
-    """Return the step of these machines, at ``least`` or more tuples/s; None if time runs out."""
+) -> tuple[PlanStep | None, PackedMachines | None]:
+    """Return the step of these machines, at ``least`` or more tuples/s, and what was packed.
+
+    There is no step if time runs out.
+    """
     if counts is None:
-        return None
+        return None, None
     rate, packed = largest_rate(problem, counts, stop)
     if packed is None and not least and stop():
-        return None
-    return step_of(problem.catalogue, counts, max(rate, least))
+        return None, None
+    return step_of(problem.catalogue, counts, max(rate, least)), packed
 
 
 def _ended(meter: Meter, share: float) -> Callable[[], bool]:

@@ -228,6 +228,17 @@ def test_one_machine_less_is_exact() -> None:
     assert result.cheaper.rate == pytest.approx(2000 / 3, rel=1e-6)
 
 
+def test_one_machine_less_does_not_carry_the_rate() -> None:
+    """A short search finds four machines; one less is found to carry the rate, and is the plan."""
+    ends = [Operator("u", ipt=1500, rate=1000), Operator("v", ipt=1500)]
+    graph = StreamGraph.of("g", ends, [Stream("u", "v", partitioning="rebalance")])
+    result = streamplace.plan(graph, offers=[Offer("a", 1.0, mips=1.01)], budget=Budget(None, 1))
+    assert result.cost == result.bound == 3
+    assert result.cheaper is not None
+    assert result.cheaper.cost == 2
+    assert result.cheaper.rate < 1000
+
+
 def test_an_impossible_rate_is_refused_without_running_out_of_memory() -> None:
     """A million billion tuples/s would need more subtasks than any graph may have."""
     graph = StreamGraph.of("g", [Operator("v", ipt=3000, rate=1000)])
@@ -272,6 +283,8 @@ ROBUST = PlanSettings(budget=Budget(None, 10**4), robust=1, error=0.2)
         (lambda r: {"machines": {"box": 3}}, "its cluster has other machines than it lists"),
         (lambda r: {"carries": 2 * r.carries}, "it says that it carries"),
         (lambda r: {"parallelism": {"source": 1, "count": 1}}, "its graph has other parallelisms"),
+        (lambda r: {"cheaper": replace(r.cheaper, rate=1001)}, "with one machine less it carries"),
+        (lambda r: {"dearer": replace(r.dearer, rate=999)}, "with one machine more it carries"),
         (lambda r: {"graph": PIPE.at_rate(500)}, "its graph has other operators or rates"),
     ],
 )
