@@ -190,7 +190,7 @@ def demand_of(
     >>> demand.instructions.tolist(), demand.bits.tolist()
     ([500.0, 150.0], [4000.0])
     """
-    graph = _unchained(graph)
+    graph = unchained(graph)
     operators, flow = graph.operators, graph.flow
     payload = graph.streams.bytes_per_tuple()[flow.stream_index]
     named = _named(graph, fixed)
@@ -226,7 +226,7 @@ def demand_of(
     )
 
 
-def _unchained(graph: StreamGraph) -> StreamGraph:
+def unchained(graph: StreamGraph) -> StreamGraph:
     """Return the graph with chained streams as forward ones: a plan may separate their ends."""
     streams = graph.streams
     if CHAINED not in streams.partitioning:

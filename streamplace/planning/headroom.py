@@ -82,7 +82,8 @@ class Headroom:
         operators on the longest path through the graph share the latency evenly.
 
         A constant load reduces the core's speed for tuples, so s grows accordingly. A plan has more
-        subtasks than constant loads fill cores; the share is sufficient for the fewest.
+        subtasks than constant loads fill cores; the share is sufficient for the fewest. Messages
+        count as constant loads, as many as single subtasks send and receive.
         """
         if self.latency == inf:
             return 0.0
@@ -94,8 +95,10 @@ class Headroom:
 
 
 def _longest_service(graph: StreamGraph, speed: float) -> float:
-    """Longest service time of a tuple on a core of this speed, less constant loads."""
+    """Longest service time of a tuple on a core of this speed, less constant loads and messages."""
     cores = 1e6 * graph.operators.constant / speed
+    if graph.message_loads is not None:
+        cores += graph.message_loads.more(np.ones(graph.n_operators, np.int32)) / speed
     share_left = 1 - cores / (np.floor(cores) + 1)
     return float((graph.charged_ipt / speed / share_left).max())
 

@@ -8,7 +8,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.graph import LARGEST_RATE, StreamGraph
 from streamplace.model.units import LARGEST
 from streamplace.planning.cuts import useful_offers
-from streamplace.planning.demand import Demand, demand_of
+from streamplace.planning.demand import Demand, demand_of, unchained
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.settings import USUAL_SETTINGS, PlanSettings
 
@@ -111,6 +111,7 @@ def _reserve(
     graph: StreamGraph, catalogue: Catalogue, settings: PlanSettings
 ) -> tuple[float, dict[str, float]]:
     """Share that stays free, and the multiples of the rate by purpose."""
+    graph = unchained(graph)
     share = settings.headroom.share(graph, catalogue)
     reserves = settings.headroom.factors(graph, catalogue)
     errors = settings.errors

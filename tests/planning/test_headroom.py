@@ -75,6 +75,23 @@ def test_a_refusal_names_the_reserve_that_makes_a_plan_large(asked: Headroom, to
     assert told in str(refused.value)
 
 
+def test_headroom_for_latency_counts_what_chains_save_and_what_messages_take() -> None:
+    """Plans may break chains: six times the work per tuple. Messages take a quarter of a core."""
+    fast, asked = [Offer("m", 1.0, mips=2500)], Headroom(latency=1e-3)
+    ends = [Operator("a", ipt=1e5, rate=100), Operator("b", ipt=1e5)]
+
+    def headroom(stream: Stream, **messages: float) -> float:
+        costs = {name.replace("_", " "): value for name, value in messages.items()}
+        graph = StreamGraph.of("pair", ends, [stream], costs)
+        result = streamplace.plan(graph, offers=fast, headroom=asked, budget=Budget(None, 1000))
+        return result.headroom
+
+    ipt = Stream("a", "b", partitioning="chained", ipt=1e6)
+    assert headroom(ipt) == pytest.approx(240 / 740)
+    sent = headroom(Stream("a", "b"), message_ipt=1.25e7, buffer_timeout=0.0)
+    assert sent == pytest.approx(40 / 0.75 / (500 + 40 / 0.75))
+
+
 @pytest.mark.parametrize("constant", [0.0, 0.3, 0.9, 1.3])
 def test_queues_are_as_short_as_asked_beside_constant_loads(constant: float) -> None:
     """Of a plan whose machines are as full as its headroom lets them be."""
