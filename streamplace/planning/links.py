@@ -10,6 +10,7 @@ import numpy as np
 from streamsim import resource_loads, throughput
 from streamsim.instance import Instance
 
+from streamplace.errors import GraphError
 from streamplace.model.arrays import Ints
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
@@ -121,13 +122,21 @@ class LinkedDevices:
 def acceptor(problem: PlanProblem) -> Accept:
     """Return a function that accepts packed machines if they carry the rate in the simulator.
 
-    On the machines of a cluster, it also assigns devices whose links carry the rate.
+    On the machines of a cluster, it also assigns devices whose links carry the rate. It refuses
+    parallelisms at which there are too many streams between subtasks, or at which a subtask that
+    fires once per set of tuples receives its inputs at unequal rates.
     """
-    if problem.cluster is not None:
-        return LinkedDevices(problem, problem.cluster).accept
+    linked = None if problem.cluster is None else LinkedDevices(problem, problem.cluster)
 
     def accept(packed: PackedMachines) -> PackedMachines | None:
-        return packed if deployed(problem, packed).carries else None
+        try:
+            if linked is not None:
+                return linked.accept(packed)
+            return packed if deployed(problem, packed).carries else None
+        except GraphError:
+            if problem.demand.fixed:
+                raise  # there are no other parallelisms to try
+            return None
 
     return accept
 

@@ -1,10 +1,14 @@
 """Plans of operators whose subtasks are joined one to one."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 from streamsim import throughput
 
 import streamplace
-from streamplace import Budget, Offer, Operator, Stream, StreamGraph
+from streamplace import Budget, Cluster, Device, Offer, Operator, Stream, StreamGraph
+from streamplace.errors import GraphError
 from streamplace.model import Problem
 from streamplace.model.expansion import expand
 from streamplace.planning.result import PlanResult
@@ -57,3 +61,26 @@ def test_a_loop_whose_partners_are_apart_carries_less() -> None:
     result = streamplace.plan(graph, offers=offers, keep_parallelism=True, budget=BUDGET)
     assert share_of_carried(result) == pytest.approx(1, rel=1e-6)
     assert result.limit.use == pytest.approx(1000 / result.carries)
+
+
+@pytest.mark.parametrize("bought", [True, False])
+def test_parallelisms_that_give_a_join_unequal_inputs_are_not_used(bought: bool) -> None:
+    """Of two subtasks, one would get two of three key groups of one input, half of the other."""
+    operators = [
+        Operator("a", rate=1000, max_parallelism=3),
+        Operator("b", rate=1000),
+        Operator("join", ipt=1.5e6, fires="all"),
+    ]
+    streams = [
+        Stream("a", "join", partitioning="forward"),
+        Stream("b", "join", partitioning="rebalance"),
+    ]
+    graph = StreamGraph.of("pairs", operators, streams)
+    offers = [Offer("m", 1.0, mips=1000, cores=4)] if bought else None
+    cluster = None if bought else Cluster.of([Device("m", mips=1000, cores=4)])
+    result = streamplace.plan(graph, offers=offers, cluster=cluster, budget=BUDGET)
+    assert result.parallelism["join"] == 3
+    assert share_of_carried(result) == pytest.approx(1, rel=1e-6)
+    kept = graph.with_operators(replace(graph.operators, parallelism=np.array([2, 2, 2], np.int32)))
+    with pytest.raises(GraphError, match="'join#1' fires once per set of one tuple"):
+        streamplace.plan(kept, offers=offers, cluster=cluster, keep_parallelism=True, budget=BUDGET)
