@@ -122,7 +122,8 @@ class LazyFlink(FakeFlink):
             return self.otherwise
         state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
         facts = {"name": "shop", "state": state, "duration": self.duration}
-        return facts | {"vertices": [*map(self._vertex, self.vertices)]}
+        vertices, nodes = map(self._vertex, self.vertices), map(self._node, self.vertices)
+        return facts | {"vertices": [*vertices], "plan": {"nodes": [*nodes]}}
 
     def _subtasks(self, vertex: Vertex) -> list[dict[str, Any]]:
         """Subtasks, dealt out in turn; each is as busy as its vertex in the mean."""

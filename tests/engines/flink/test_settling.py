@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 from fake_flink import FakeFlink
@@ -11,7 +12,9 @@ from lazy_flink import Clock, LazyFlink, Vertex, rates
 
 from streamplace.engines.flink.cpu import limits
 from streamplace.engines.flink.cpu.limits import CpuPool, CpuTime
+from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move import settling
+from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.settling import (
     Settling,
     SourceFlow,
@@ -19,6 +22,7 @@ from streamplace.engines.flink.move.settling import (
     settle,
     source_flow,
 )
+from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.watch.look import look_at
 
@@ -304,6 +308,29 @@ def test_metrics_that_do_not_change_are_no_rate_of_0(
     assert source_flow(flink.rest, "job") is None
     with pytest.raises(FlinkError, match="Flink reports no rate of the sources of job job"):
         look_at(flink.rest, "job")
+    told: list[str] = []
+    move = FlinkMove(flink.rest, Flink(Path(), "2.3.0"), Program(Path("a.jar")), told.append)
+    assert move.rate(MovePlan("job", {}, {})) is None
+    assert "the rates before and after the move are not compared" in told[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "tree", "metric"),
+    [
+        ("[vertex-0]Source: src -> map", "", "Source__src"),
+        ("Source: a -> b -> map", "Source: a -&gt; b<br/>+- map<br/>", "Source__a_->_b"),
+    ],
+)
+def test_the_rate_of_a_source_is_found_by_the_name_of_its_operator(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, name: str, tree: str, metric: str
+) -> None:
+    """The name of its task may have a prefix, and that of the operator an arrow."""
+    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
+    counts = {f"{metric}.numRecordsOut": 600.0, f"{metric}.pendingRecords": 7.0}
+    flink = LazyFlink(clock, {"v0": Vertex(name, rates(0, 600, 0, 400) | counts, tree=tree)})
+    seen = look_at(flink.rest, "job")
+    assert seen.rate == pytest.approx(600.0, rel=0.01)
+    assert seen.backlog is not None
 
 
 def test_a_source_that_has_ended_is_no_part_of_the_rate(

@@ -204,7 +204,13 @@ class FlinkMove:
         """Return the output of a job's sources; None if it is not needed, or the job has gone."""
         if self.settings.settling.compares_rates:
             with suppress(Refusal):
-                return source_flow(self.rest, plan.job, seconds_for(varies=plan.varies))
+                flow = source_flow(self.rest, plan.job, seconds_for(varies=plan.varies))
+                if flow is None:
+                    self.tell(
+                        "note: Flink reports no rate of the sources, so the rates before and "
+                        "after the move are not compared"
+                    )
+                return flow
         return None
 
     def _journal(self, plan: MovePlan) -> Journal:

@@ -21,9 +21,9 @@ from streamplace.engines.flink.measure.sampling import Activity, pending_of, sam
 from streamplace.engines.flink.move.carried import PERIODIC_LIMIT_MS
 from streamplace.engines.flink.move.queues import draining_seconds
 from streamplace.engines.flink.move.state import CheckpointTotals, checkpoint_counts
-from streamplace.engines.flink.program.identity import operators_of
 from streamplace.engines.flink.rest.answer_shapes import Job
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Refusal, Rest
+from streamplace.engines.flink.rest.tasks import job_operators, source_names
 from streamplace.model.messages import quoted
 from streamplace.model.units import digits
 
@@ -360,21 +360,15 @@ def _checkpoints_of(rest: Rest, job: str) -> CheckpointTotals:
 
 def _sources(document: Job) -> dict[str, str]:
     """Vertices without inputs that run, with the names of their sources."""
-    plan = document.get("plan") or {"nodes": []}
-    fed = {node["id"] for node in plan["nodes"] if node.get("inputs")}
-    return {
-        vertex["id"]: vertex["name"].partition(" -> ")[0]
-        for vertex in document["vertices"]
-        if vertex["id"] not in fed and vertex["status"] != FINISHED
-    }
+    ended = {vertex["id"] for vertex in document["vertices"] if vertex["status"] == FINISHED}
+    return {v: name for v, name in source_names(document).items() if v not in ended}
 
 
 def _lasting_names(document: Job) -> dict[str, str]:
     """Vertices with the names of their first operators, if these are the same after a move."""
-    nodes = (document.get("plan") or {"nodes": []})["nodes"]
-    tasks = operators_of(document["vertices"], nodes)
+    tasks = zip(document["vertices"], job_operators(document), strict=True)
     return {
         vertex["id"]: task.names[0]
-        for vertex, task in zip(document["vertices"], tasks, strict=True)
+        for vertex, task in tasks
         if task.names and task.names[0] not in task.unsure
     }

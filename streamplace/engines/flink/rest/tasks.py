@@ -57,6 +57,17 @@ def job_operators(document: Job, expected: Iterable[str] = ()) -> list[TaskOpera
     return operators_of(document["vertices"], plan["nodes"], expected)
 
 
+def source_names(document: Job) -> dict[str, str]:
+    """Vertices of a job without inputs, with the names of their sources as Flink shows them."""
+    plan = document.get("plan") or {"nodes": []}
+    fed = {node["id"] for node in plan["nodes"] if node.get("inputs")}
+    return {
+        vertex["id"]: operators.shown[0]
+        for vertex, operators in zip(document["vertices"], job_operators(document), strict=True)
+        if vertex["id"] not in fed
+    }
+
+
 def layout_of(rest: Rest, job: str, document: Job) -> dict[str, list[str]]:
     """Operator → device of each of its subtasks, in order."""
     layout: dict[str, list[str]] = {}

@@ -11,7 +11,7 @@ from streamplace.engines.flink.move.settling import source_flow
 from streamplace.engines.flink.move.state import CheckpointTotals, checkpoint_counts
 from streamplace.engines.flink.rest.answer_shapes import Job, Metric
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Refusal, Rest
-from streamplace.engines.flink.rest.tasks import layout_of
+from streamplace.engines.flink.rest.tasks import layout_of, source_names
 from streamplace.model.messages import listed, quoted
 
 
@@ -145,14 +145,10 @@ def _checkpoints(rest: Rest, job: str) -> CheckpointTotals:
 
 def _backlog(rest: Rest, job: str, document: Job) -> float | None:
     """Unread records of all sources, as far as their connectors report them."""
-    plan = document.get("plan") or {"nodes": []}
-    fed = {node["id"] for node in plan["nodes"] if node.get("inputs")}
     waiting: list[float] = []
-    for vertex in document["vertices"]:
-        if vertex["id"] in fed:
-            continue
-        metric = pending_of(vertex["name"].partition(" -> ")[0])
-        path = f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex['id'], safe='')}"
+    for vertex, source in source_names(document).items():
+        metric = pending_of(source)
+        path = f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex, safe='')}"
         rows: list[Metric] = rest.get(f"{path}/subtasks/metrics?get={quote(metric, safe='')}")
         for row in rows:
             with suppress(KeyError, TypeError, ValueError):
