@@ -51,6 +51,11 @@ SAVEPOINTS = click.option(
     help="Folder of savepoints (path or URI), to which the JobManager can write.  "
     "[default: the cluster's]",
 )
+NATIVE = click.option(
+    "--native",
+    is_flag=True,
+    help="Save in the native format of the state backend, which is faster to write.",
+)
 
 
 @click.command(
@@ -100,11 +105,7 @@ SAVEPOINTS = click.option(
     show_default=True,
     help="Seconds within which the savepoint must be complete.",
 )
-@click.option(
-    "--native",
-    is_flag=True,
-    help="Save in the native format of the state backend, which is faster to write.",
-)
+@NATIVE
 @click.option(
     "--trial-savepoint",
     is_flag=True,

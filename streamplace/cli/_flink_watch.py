@@ -16,7 +16,7 @@ from streamplace.cli._flink import (
     given_program,
     may_submit,
 )
-from streamplace.cli._flink_move import SAVEPOINTS
+from streamplace.cli._flink_move import NATIVE, SAVEPOINTS
 from streamplace.cli._options import (
     AS_JSON,
     CONFIDENCE,
@@ -129,6 +129,7 @@ if TYPE_CHECKING:
 @LEDGER
 @MIPS
 @SAVEPOINTS
+@NATIVE
 @TIMEOUT
 @writes("Write the current placement to this file after every change.")
 @asks

@@ -50,6 +50,7 @@ class WatchRequest:
     ledger: Path | None
     mips: str
     folder: str | None
+    native: bool
     patience: float
     timeout: float
     metrics: int | None
@@ -206,9 +207,14 @@ class WatchRequest:
         from streamplace.engines.flink.engine import FlinkEngine
         from streamplace.engines.flink.move.settings import MoveSettings
         from streamplace.engines.flink.move.settling import Settling
+        from streamplace.engines.flink.move.stopping import Saving
 
-        settling = Settling(never_slower=True)
-        moves = MoveSettings(self.folder, seconds=self.timeout, settling=settling)
+        moves = MoveSettings(
+            self.folder,
+            seconds=self.timeout,
+            saving=Saving(native=self.native),
+            settling=Settling(never_slower=True),
+        )
         return FlinkEngine(rest, home, self.mips, moves=moves, tell=say)
 
     def _placed(self, rest: "Rest", job: str, placement: Path | None) -> "PlacedJob":

@@ -25,13 +25,14 @@ from moving_cases import (
     Started,
 )
 
-from streamplace.engines.flink.move import settling, stopping
+from streamplace.engines.flink.move import settling, stopping, transaction
 from streamplace.engines.flink.move.outcomes import NotSaved, Undecided
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.stopping import Saving
 from streamplace.engines.flink.move.transaction import Transaction
 from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.job_ids import return_trigger
 
 
 def test_a_job_is_started_from_its_savepoint_where_it_is_placed(
@@ -201,6 +202,54 @@ def test_a_move_is_resumed_from_whatever_is_the_case(
         with pytest.raises(FlinkError, match=outcome):
             moving.conclude()
     assert started == starts
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_a_job_that_goes_back_is_saved_in_the_same_format(
+    move: Callable[..., Transaction],
+    fake: FakeFlink,
+    started: Started,
+    monkeypatch: pytest.MonkeyPatch,
+    native: bool,
+) -> None:
+    stop, trigger = f"POST /jobs/{NEW}/stop", return_trigger(NEW)
+    saved = {"status": {"id": "COMPLETED"}, "operation": {"location": "file:/s/savepoint-2"}}
+
+    def settle(*_: object) -> None:
+        raise FlinkError("slower")
+
+    def asked(before: object, after: object) -> Callable[[], object]:
+        return lambda: after if stop in dict(fake.asked) else before
+
+    monkeypatch.setattr(transaction, "settle", settle)
+    fake.answers |= {
+        stop: {"request-id": trigger},
+        f"GET /jobs/{NEW}": asked(RUNNING, FINISHED),
+        f"GET /jobs/{NEW}/savepoints/{trigger}": asked(failure("no operation"), saved),
+    }
+    moves = MoveSettings(seconds=5.0, saving=Saving(native=native), settling=Settling(0.1))
+    with pytest.raises(FlinkError, match=r"^slower; the job runs on its previous devices again"):
+        replace(move(), settings=moves).begin()
+    assert started[-1] == (BACK, "here", "file:/s/savepoint-2")
+    formats = [sent["formatType"] for request, sent in fake.asked if request.endswith("/stop")]
+    assert formats == (["NATIVE"] * 2 if native else ["CANONICAL"] * 2)
+
+
+def test_what_may_be_written_twice_is_told(
+    move: Callable[..., Transaction], fake: FakeFlink, started: Started
+) -> None:
+    """The moved job fails, and goes back to its last checkpoint."""
+    told: list[str] = []
+    fake.answers |= {
+        f"GET /jobs/{NEW}": job(NEW, "FAILED", {}),
+        f"GET /jobs/{NEW}/checkpoints": RETAINED,
+        f"GET /jobs/{NEW}/checkpoints/config": KEPT,
+    }
+    with pytest.raises(FlinkError, match="previous devices again"):
+        replace(move(FlinkError("no slots")), tell=told.append).begin()
+    assert started[-1] == (BACK, "here", "s3://b/chk-3")
+    written = "what it wrote since then may be written twice"
+    assert f"note: job {NEW} goes back to s3://b/chk-3; {written}" in told
 
 
 def test_nothing_is_started_where_flink_does_not_answer(

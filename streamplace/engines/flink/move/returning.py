@@ -7,10 +7,12 @@ from streamplace.engines.flink.move.endings import last_kept
 from streamplace.engines.flink.move.folder import SavepointFolder
 from streamplace.engines.flink.move.journal import Journal
 from streamplace.engines.flink.move.state import restored_path, saved_by, stopped_with
-from streamplace.engines.flink.move.stopping import begin_stop, stop_status, stopped_at
+from streamplace.engines.flink.move.stopping import Saving, begin_stop, stop_status, stopped_at
 from streamplace.engines.flink.program.submission import withdraw
 from streamplace.engines.flink.rest.client import ENDED, FINISHED, FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.rest.job_ids import return_trigger
+
+TWICE = "what it wrote since then may be written twice"
 
 
 def latest_of(
@@ -18,7 +20,7 @@ def latest_of(
     folder: SavepointFolder,
     job: str,
     path: str,
-    seconds: float,
+    saving: Saving,
     tell: Callable[[str], None],
 ) -> str:
     """End a job and return the path of its last state; empty if it has finished by itself.
@@ -30,8 +32,8 @@ def latest_of(
     ----------
     path
         Savepoint or checkpoint that the job was to be started from.
-    seconds
-        Maximum number of seconds for the savepoint.
+    saving
+        How its state is saved.
     """
     state, trigger = rest.state(job), return_trigger(job)
     if state is None:
@@ -43,8 +45,8 @@ def latest_of(
     if state == "RUNNING" or is_asked:
         try:
             if not is_asked:
-                begin_stop(rest, job, folder.uri, trigger)
-            saved = stopped_at(rest, job, trigger, seconds)
+                begin_stop(rest, job, folder.uri, trigger, native=saving.native)
+            saved = stopped_at(rest, job, trigger, saving.seconds)
             rest.wait(job, ENDED)
             return saved
         except NoAnswer:
@@ -53,11 +55,10 @@ def latest_of(
             pass
     withdraw(rest, folder, job)
     checkpoint = last_kept(rest, job)
-    if checkpoint is None and saved_by(rest, job) is not None:
-        tell(
-            f"note: the checkpoints of job {job} end with it, so it goes back to {path}; what it "
-            "wrote since then may be written twice"
-        )
+    if checkpoint is not None:
+        tell(f"note: job {job} goes back to {checkpoint}; {TWICE}")
+    elif saved_by(rest, job) is not None:
+        tell(f"note: the checkpoints of job {job} end with it, so it goes back to {path}; {TWICE}")
     return checkpoint or path
 
 

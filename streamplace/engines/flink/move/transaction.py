@@ -338,9 +338,7 @@ class Transaction:
             if not self.journal.returns:
                 refuse_ended(self.rest, new)
                 self._save(returns=True, savepoint=path)
-            path = latest_of(
-                self.rest, self.folder, new, path, self.settings.saving.seconds, self.tell
-            )
+            path = latest_of(self.rest, self.folder, new, path, self.settings.saving, self.tell)
         except NoAnswer as silence:
             raise self._undecided(silence) from None
         except EndedByOthers:
