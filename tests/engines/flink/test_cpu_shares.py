@@ -144,3 +144,13 @@ def test_another_job_may_use_more_than_an_equal_part(measure: Measure) -> None:
         assert (seen.cluster.devices.mips > 0).all()
     (note,) = (note for note in seen.notes if "reserved" in note)
     assert note.startswith("what is reserved on 'dev-1' is nearly all CPU that the model gives it")
+
+
+def test_much_cpu_of_threads_that_name_no_task_is_told(measure: Measure) -> None:
+    """It is the operators', and how it is divided among them may be wrong."""
+    pools = {"dev-0": 0.5, "dev-1": 0.5}
+    seen = measure(CpuPool("", 8.0), 2, [0.1] * 2, [0.1] * 2, beside=pools)
+    assert any("69% of the CPU is of threads that name no task" in note for note in seen.notes)
+    assert seen.graph.charged_ipt @ seen.graph.input_rate == pytest.approx(1.3 * 1e6 * MIPS)
+    even = measure(CpuPool("", 8.0), 2, [0.1] * 2, [0.1] * 2)
+    assert not any("threads that name no task" in note for note in even.notes)

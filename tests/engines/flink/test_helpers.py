@@ -2,7 +2,12 @@
 
 import pytest
 
-from streamplace.engines.flink.cpu.helpers import cores_by_kind, java_itself, shares_of_helpers
+from streamplace.engines.flink.cpu.helpers import (
+    cores_by_kind,
+    java_itself,
+    share_of_others,
+    shares_of_helpers,
+)
 from streamplace.engines.flink.cpu.threads import ThreadLoad
 
 SOURCE, MAP = "Source: in (1/1)#0", "Map (1/1)#0"
@@ -55,6 +60,16 @@ def test_what_a_task_manager_takes_more_than_the_others_is_its_tasks() -> None:
     found, none = shares(busy, idle)
     assert found == pytest.approx({SOURCE: 0.01, MAP: 0.03})
     assert none == {}
+
+
+def test_what_all_task_managers_take_evenly_is_their_tasks_too() -> None:
+    """Clients of other systems and garbage take more at higher rates; a little is Java's."""
+    kinds = {d: cores_by_kind(loads(map=0.2, pool=0.8, garbage=0.2, java=0.03)) for d in "ab"}
+    assert java_itself(kinds) == pytest.approx(0.08)
+    assert share_of_others(kinds) == pytest.approx(0.95 / 1.15)
+    found = shares(*[loads(map=0.2, pool=0.8, garbage=0.2, java=0.03)] * 2)
+    assert found == [pytest.approx({MAP: 0.95})] * 2
+    assert shares(*[loads(map=0.2, pool=0.02, garbage=0.01, java=0.3)] * 2) == [{MAP: 0.0}] * 2
 
 
 def test_java_itself_is_what_the_least_takes() -> None:

@@ -3,7 +3,8 @@
 Threads that name a task are charged to it: they flush its output, fire its timers, or fetch and run
 its source. Threads that limit the rate of a source are charged to the sources. The remaining CPU of
 a TaskManager, for garbage collection or in threads of the job, is compared with the TaskManager
-that uses least. The excess is charged to all tasks, in proportion to their CPU.
+that uses least. The excess is charged to all tasks, in proportion to their CPU. So is what that
+TaskManager uses beyond `MOST_UNNAMED`, except in threads of Flink and of Java itself.
 """
 
 import re
@@ -14,7 +15,14 @@ from streamplace.engines.flink.cpu.threads import ThreadLoad
 
 TASKS, NETWORK, GARBAGE, COMPILERS = "tasks", "network", "garbage collection", "compilers"
 HELPERS, SOURCES, JAVA = "helpers of tasks", "helpers of sources", "Java itself"
+OTHERS = "other threads"
 OBSERVATION = "being looked at"
+MOST_UNNAMED = 0.05
+"""Most cores of garbage collection and other threads that a TaskManager uses besides its tasks.
+
+Without load these are about 0.01 to 0.03. More of it depends on the rate: in clients of other
+systems, state backends and garbage collection.
+"""
 _OF_TASK = re.compile(r"(?:.* for |Legacy Source Thread - )?(.+ \(\d+/\d+\)#\d+)", re.DOTALL)
 _KINDS = (
     (re.compile(r"Flink Netty "), NETWORK),
@@ -22,6 +30,9 @@ _KINDS = (
     (re.compile(r"Attach Listener|JFR "), OBSERVATION),
     (re.compile(r"VM Thread$|GC Thread|G1 |ParGC|ZWorker|ZDriver|Concurrent Mark"), GARBAGE),
     (re.compile(r"flink-rate-limiter"), SOURCES),
+    (re.compile(r"flink-(?:pekko|akka|metrics)|Flink Metric|FlinkComplet"), JAVA),
+    (re.compile(r"VM Periodic|Common-Cleane|Reference Han|Finalizer|Signal Disp"), JAVA),
+    (re.compile(r"Service Thread|Monitor Defl|Notification T"), JAVA),
 )
 
 
@@ -33,7 +44,7 @@ def kind_of(thread: str) -> str:
     """
     if match := _OF_TASK.fullmatch(thread):
         return TASKS if match[1] == thread else HELPERS
-    return next((kind for pattern, kind in _KINDS if pattern.match(thread)), JAVA)
+    return next((kind for pattern, kind in _KINDS if pattern.match(thread)), OTHERS)
 
 
 def task_of(thread: str) -> str:
@@ -57,16 +68,39 @@ def cores_by_kind(loads: Iterable[ThreadLoad]) -> dict[str, float]:
 def java_itself(kinds: Mapping[str, Mapping[str, float]]) -> float:
     """Cores that Java itself uses in each TaskManager: the minimum of all TaskManagers.
 
+    Of garbage collection and other threads, at most `MOST_UNNAMED` counts.
+
     Parameters
     ----------
     kinds
         TaskManager → cores of its threads, by kind of work.
     """
-    return min((_rest(one) for one in kinds.values()), default=0.0)
+    return min(
+        (one.get(JAVA, 0.0) + min(MOST_UNNAMED, _unnamed(one)) for one in kinds.values()),
+        default=0.0,
+    )
+
+
+def share_of_others(kinds: Mapping[str, Mapping[str, float]]) -> float:
+    """Part of the CPU that is charged to tasks which threads used that name no task.
+
+    Parameters
+    ----------
+    kinds
+        TaskManager → cores of its threads, by kind of work.
+    """
+    least, busy = java_itself(kinds), [one for one in kinds.values() if one.get(TASKS)]
+    charged = sum(_rest(one) - least for one in busy)
+    named = sum(one.get(kind, 0.0) for one in busy for kind in (TASKS, HELPERS, SOURCES))
+    return charged / (named + charged) if busy else 0.0
+
+
+def _unnamed(kinds: Mapping[str, float]) -> float:
+    return kinds.get(OTHERS, 0.0) + kinds.get(GARBAGE, 0.0)
 
 
 def _rest(kinds: Mapping[str, float]) -> float:
-    return kinds.get(JAVA, 0.0) + kinds.get(GARBAGE, 0.0)
+    return kinds.get(JAVA, 0.0) + _unnamed(kinds)
 
 
 def shares_of_helpers(

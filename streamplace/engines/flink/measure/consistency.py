@@ -12,6 +12,7 @@ from streamplace.engines.flink.cpu.helpers import (
     GARBAGE,
     JAVA,
     NETWORK,
+    OTHERS,
     cores_by_kind,
     java_itself,
 )
@@ -36,7 +37,7 @@ ALIKE = 0.05
 """Rates with a smaller relative difference agree."""
 LEAST_RATE = 60.0
 """Minimum input of an operator, in tuples/s, for a reliable rate."""
-_NOT_OPERATORS = (NETWORK, GARBAGE, COMPILERS, JAVA)
+_NOT_OPERATORS = (NETWORK, GARBAGE, COMPILERS, JAVA, OTHERS)
 MOST_ERROR = 1e6
 """Error if nothing was measured, and maximum of every error."""
 NOTABLE = 0.03

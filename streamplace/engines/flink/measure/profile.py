@@ -30,6 +30,7 @@ from streamplace.engines.flink.measure.profile_quality import (
     UNMEASURED_PYTHON,
     doubts_of_cpu,
     doubts_of_names,
+    doubts_of_threads,
     spread_facts,
     uncounted,
 )
@@ -359,6 +360,8 @@ def profile_of(watch: JobWatch, windows: int = 1) -> JobProfile:
         watch.processes,
         seen.throttled,
     )
+    if present is not None:
+        doubts.extend(doubts_of_threads({d: one.kinds for d, one in present.usage.items()}))
     own_subtasks = (one for one in seen.interval.subtasks if one.job == watch.job)
     return JobProfile(
         watch.name,

@@ -7,6 +7,7 @@ measured, and how well.
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import mean, stdev
 
+from streamplace.engines.flink.cpu.helpers import share_of_others
 from streamplace.engines.flink.cpu.task_cpu import TaskCpu
 from streamplace.engines.flink.measure.constant_loads import LoadWindow
 from streamplace.engines.flink.measure.sampling import Activity
@@ -18,6 +19,8 @@ from streamplace.model.graph import (
     PROFILE_WINDOWS,
 )
 
+MUCH = 0.2
+"""Least part of the CPU of operators in threads that name no task that is a doubt."""
 UNMEASURED_PYTHON = (
     "ipt of Python operators: without the CPU of their Python processes; to measure it, run the "
     "job with python.execution-mode: thread"
@@ -70,6 +73,22 @@ def uncounted(
 def doubts_of_cpu(tasks: Sequence[FlinkTask], cpu: Mapping[str, TaskCpu]) -> Iterator[str]:
     """Doubts about CPU that was not measured by thread."""
     return (f"ipt of {task.name}: {cpu[task.id].source}" for task in tasks if cpu[task.id].source)
+
+
+def doubts_of_threads(kinds: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+    """Doubt about CPU of threads that name no task, if it is much.
+
+    Parameters
+    ----------
+    kinds
+        TaskManager → cores of its threads, by kind of work.
+    """
+    if (share := share_of_others(kinds)) >= MUCH:
+        yield (
+            f"ipt of all operators: {share:.0%} of the CPU is of threads that name no task, such "
+            "as those of clients, state backends and garbage collection, and is divided in "
+            "proportion to what the tasks take"
+        )
 
 
 def doubts_of_names(tasks: Sequence[FlinkTask]) -> Iterator[str]:
