@@ -130,6 +130,35 @@ def test_what_several_senders_count_only_divides_what_is_read(clock: Clock) -> N
     assert any("several inputs mix" in doubt for doubt in doubts(seen))
 
 
+def test_what_a_chained_sink_writes_is_not_sent_to_a_join(clock: Clock) -> None:
+    """The task counts it with what it sends; the other sender tells how much that is."""
+    rate = 1000.0
+    vertices = {
+        "v0": Vertex(
+            "Source: trips",
+            rates(0, rate, 0, rate * 90) | {"Source__trips.numRecordsOut": rate},
+        ),
+        "v1": Vertex(
+            "map -> archive: Writer",
+            rates(rate, 2 * rate, rate * 90, rate * 90),
+            [("v0", "REBALANCE")],
+        ),
+        "v2": Vertex(
+            "Source: rides",
+            rates(0, rate, 0, rate * 90) | {"Source__rides.numRecordsOut": rate},
+        ),
+        "v3": Vertex("join", rates(2 * rate, 0, 2 * rate * 90), [("v1", "HASH"), ("v2", "HASH")]),
+    }
+    seen = profile(LazyFlink(clock, vertices).rest, "job", 10)
+    graph = seen.graph(MIPS)
+    assert graph.input_rate[graph.operators.index("join")] == pytest.approx(2 * rate)
+    assert graph.streams.selectivity.tolist() == pytest.approx([1, 1, 1])
+    vertices["v2"].name = "Source: rides -> copy: Writer"
+    seen = profile(LazyFlink(clock, vertices).rest, "job", 10)
+    assert seen.graph(MIPS).input_rate[-1] == pytest.approx(2 * rate)
+    assert any("several inputs mix" in doubt for doubt in seen.doubts)
+
+
 def windows(*pairs: tuple[float, float]) -> list[LoadWindow]:
     """Windows of a task with these tuples/s and cores."""
     return [LoadWindow(10.0, {"t": tuples}, {"t": cores}) for tuples, cores in pairs]

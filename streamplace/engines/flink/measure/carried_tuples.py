@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from streamplace.engines.flink.measure.constant_loads import writes_elsewhere
 from streamplace.engines.flink.measure.flows import Shares, shares
 from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
@@ -50,8 +51,9 @@ def carried_by_streams(
     The input that a task counts is authoritative; the output of other tasks only divides it among
     the streams. Some tasks count tuples that they do not send: the writer of a two-phase sink
     counts the records that it writes elsewhere, and sends its committer one message per checkpoint.
+    So does a task with a chained sink, beside the tuples that it sends on.
     """
-    sent = _sent(edges, activity)
+    sent = _sent(tasks, edges, activity)
     tuples = _as_received(edges, activity, _tuples(edges, activity, sent))
     sizes = shares(
         _pairs(edges),
@@ -123,13 +125,23 @@ def _queued(edge: Edge, activity: Mapping[str, Activity], received: float) -> bo
     return abs(passed - 1) <= ALIKE or abs(passed - bytes_passed) <= ALIKE * bytes_passed
 
 
-def _sent(edges: Sequence[Edge], activity: Mapping[str, Activity]) -> dict[int, float]:
+def _sent(
+    tasks: Sequence[FlinkTask], edges: Sequence[Edge], activity: Mapping[str, Activity]
+) -> dict[int, float]:
+    """Tuples/s that the source of each stream counts for it, where it counts nothing else.
+
+    What a chained sink writes counts only if the target does not count what it reads.
+    """
     written = _rates(activity, "numRecordsOut")
+    read = _rates(activity, "numRecordsIn")
     outputs = Counter(edge.source for edge in edges)
+    others = {task.id for task in tasks if writes_elsewhere(task, tasks)}
     return {
         e: written[edge.source] * edge.copies
         for e, edge in enumerate(edges)
-        if outputs[edge.source] == 1 and edge.source in written
+        if outputs[edge.source] == 1
+        and edge.source in written
+        and not (edge.source in others and edge.target in read)
     }
 
 

@@ -106,14 +106,14 @@ def counted_for(
     for task in tasks:
         inputs = [edge for edge in edges if edge.target == task.id]
         if task.operators[0].endswith(COMMITTER) or all(
-            outputs[edge.source] == 1 and not _writes_elsewhere(by_id[edge.source], tasks)
+            outputs[edge.source] == 1 and not writes_elsewhere(by_id[edge.source], tasks)
             for edge in inputs
         ):
             answer[task.id] = sum(counts.get(edge.source, 0.0) * edge.copies for edge in inputs)
     return answer
 
 
-def _writes_elsewhere(sender: FlinkTask, tasks: Sequence[FlinkTask]) -> bool:
+def writes_elsewhere(sender: FlinkTask, tasks: Sequence[FlinkTask]) -> bool:
     """Whether a task contains a sink that sends nothing to a committer in another task."""
     others = {name for task in tasks if task.id != sender.id for name in task.operators}
     sinks = (name.removesuffix(WRITER) for name in sender.operators if name.endswith(WRITER))
