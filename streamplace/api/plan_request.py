@@ -28,6 +28,7 @@ from streamplace.io.ledger import errors_for
 from streamplace.model.cluster import Cluster
 from streamplace.model.defaults import USUAL_ERROR
 from streamplace.model.graph import StreamGraph
+from streamplace.model.trust import check_trust
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.curve import PlanCurve
 from streamplace.planning.headroom import Headroom
@@ -54,6 +55,7 @@ class PlanOptions(TypedDict, total=False):
     keep_parallelism: bool | Iterable[str]
     confidence: float | None
     ledger: FilePath | None
+    trust_profile: bool
     seed: int
     budget: BudgetLike | None
     jobs: int | None
@@ -76,7 +78,13 @@ class PlanRequest:
 
     @classmethod
     def of(cls, graph: GraphLike, robust: int, options: PlanOptions) -> "PlanRequest":
-        """Convert and check options; those that are missing have the defaults of `plan`."""
+        """Convert and check options; those that are missing have the defaults of `plan`.
+
+        Raises
+        ------
+        ProblemError
+            When a measured graph contradicts its measurement, unless it is trusted.
+        """
         for name in options.keys() - PlanOptions.__annotations__.keys():
             raise TypeError(f"unexpected keyword argument {name!r}")
         machines = _machines(options.get("offers"), options.get("cluster"))
@@ -90,6 +98,7 @@ class PlanRequest:
             seed=seed_of(options.get("seed", 0)),
         )
         read, ledger = graph_of(graph), options.get("ledger")
+        check_trust(read, trusts=options.get("trust_profile", False))
         file = None if ledger is None else Path(ledger)
         errors = errors_for(read, options.get("confidence"), file)
         return cls(read, machines, replace(settings, errors=errors), options.get("jobs"))

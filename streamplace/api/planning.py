@@ -44,6 +44,7 @@ def plan(
     keep_parallelism: bool | Iterable[str] = False,
     confidence: float | None = None,
     ledger: FilePath | None = None,
+    trust_profile: bool = False,
     seed: int = 0,
     budget: BudgetLike | None = None,
     jobs: int | None = None,
@@ -83,6 +84,9 @@ def plan(
         prediction itself. Only for such graphs.
     ledger
         File of predicted and measured rates, by default the user's.
+    trust_profile
+        Whether to use a measured graph whose model is off by more than 30 % for the placement that
+        was profiled.
     seed
         Random seed; equal seeds give equal plans, unless the budget ends the search.
     budget
@@ -109,6 +113,7 @@ def plan(
         keep_parallelism=keep_parallelism,
         confidence=confidence,
         ledger=ledger,
+        trust_profile=trust_profile,
         seed=seed,
         budget=budget,
         jobs=jobs,
@@ -140,7 +145,8 @@ def plan_frontier(
         As for `plan`.
     options
         ``offers``, ``cluster``, ``headroom``, ``error``, ``keep_parallelism``, ``confidence``,
-        ``ledger``, ``seed``, ``budget`` of each plan, and ``jobs``, as for `plan`.
+        ``ledger``, ``trust_profile``, ``seed``, ``budget`` of each plan, and ``jobs``, as for
+        `plan`.
 
     Examples
     --------
@@ -180,7 +186,8 @@ def plan_schedule(
         As for `plan`.
     options
         ``offers``, ``cluster``, ``headroom``, ``error``, ``keep_parallelism``, ``confidence``,
-        ``ledger``, ``seed``, ``budget`` of each plan, and ``jobs``, as for `plan`.
+        ``ledger``, ``trust_profile``, ``seed``, ``budget`` of each plan, and ``jobs``, as for
+        `plan`.
 
     Examples
     --------
@@ -223,7 +230,8 @@ def plan_robustness(
         As for `plan`.
     options
         ``offers``, ``cluster``, ``headroom``, ``error``, ``keep_parallelism``, ``confidence``,
-        ``ledger``, ``seed``, ``budget`` of each plan, and ``jobs``, as for `plan`.
+        ``ledger``, ``trust_profile``, ``seed``, ``budget`` of each plan, and ``jobs``, as for
+        `plan`.
     """
     request = PlanRequest.of(graph, 0, options)
     at_rate = request if rate is None else request.at_rate(tuple_rate(rate))

@@ -7,8 +7,15 @@ from typing import TYPE_CHECKING
 import click
 
 from streamplace.cli import _options
-from streamplace.cli._options import CONFIDENCE, FILE, LAG, LEDGER, OFFERS
-from streamplace.cli._output import print_json, print_report, say_written, waiting
+from streamplace.cli._options import CONFIDENCE, FILE, LAG, LEDGER, OFFERS, TRUST
+from streamplace.cli._output import (
+    print_json,
+    print_report,
+    say_doubts,
+    say_trust,
+    say_written,
+    waiting,
+)
 from streamplace.cli._ranges import protected_of, rates_of
 from streamplace.cli._what_ifs import WhatIf, what_ifs
 from streamplace.errors import SettingError
@@ -127,6 +134,7 @@ NEEDED = {
     show_default=True,
     help="Share by which these costs may be higher.",
 )
+@TRUST
 @CONFIDENCE
 @LEDGER
 @click.option(
@@ -182,6 +190,7 @@ def command(
     variability: float,
     robust: str,
     error: float,
+    trust_profile: bool,
     confidence: float | None,
     ledger: Path | None,
     keep_parallelism: bool,
@@ -220,11 +229,13 @@ def command(
         keep_parallelism=keep_parallelism or keep,
         confidence=confidence,
         ledger=ledger,
+        trust_profile=trust_profile,
         seed=seed,
         budget=None if seconds is None and evaluations is None else Budget(seconds, evaluations),
         jobs=jobs,
     )
     whole = changed(read_graph(graph), **what_if.arguments())
+    say_trust(whole, trusts=trust_profile)
     request = PlanRequest.of(whole, protected[0], options)
     trace = None if trace_file is None else read_trace(trace_file)
     answer: PlanResult | PlanCurve | PlanSchedule
@@ -236,6 +247,7 @@ def command(
             answer = request.for_trace(trace, quantile)
         else:
             answer = _answer(request, rates, protected)
+    say_doubts(whole)
     _tell(answer, as_json, output)
     return 0
 

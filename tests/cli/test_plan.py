@@ -6,11 +6,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from planning_cases import pipeline
 
+from streamplace import plan
+from streamplace.errors import ProblemError
 from streamplace.io.graphs import write_graph
 from streamplace.planning.result import FILES
 
@@ -83,6 +87,27 @@ def test_a_trace_is_planned_for_its_peak_and_hour_by_hour(folder: Path, run: Cal
     assert ">each hour alone<" in svg_words(folder / "out/plan.svg")
     text = run("plan", "graph.json", *asked, "--quantile", "0.5").out
     assert "The plan does not carry the largest rates of" in text
+
+
+def test_a_graph_that_contradicts_its_measurement_is_refused(folder: Path, run: Callable) -> None:
+    """It is planned when it is trusted; where the model is off by less, that is told."""
+
+    def planned(error: float, *options: str) -> Any:
+        facts = {"consistency error": error, "cpu of a": "from busy time"}
+        write_graph(replace(pipeline(), attributes=facts), folder / "graph.json")
+        asked = ("--rate", "500", "--offers", "offers.toml", "--evaluations", "2000")
+        return run("plan", "graph.json", *asked, *options)
+
+    refused = planned(0.6)
+    assert refused.status == 2
+    assert "use the profile nevertheless with --trust-profile" in refused.err
+    for answer in (planned(0.6, "--trust-profile"), planned(0.2)):
+        assert answer.status == 0
+        told = [line for line in answer.err.splitlines() if line.startswith(("warning", "note"))]
+        assert told[0].startswith("warning: the model is off by +")
+        assert told[1] == "note: cpu of a: from busy time"
+    with pytest.raises(ProblemError, match="the model is off by"):
+        plan(replace(pipeline(), attributes={"consistency error": 0.6}), offers="offers.toml")
 
 
 def test_a_range_is_plotted(folder: Path, run: Callable) -> None:
