@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from fake_flink import FakeFlink
 from flink_documents import TASK_MANAGER, jobs
+from lazy_flink import Clock, LazyFlink, Vertex
 
 from streamplace.engines.flink.cpu import background, limits
 from streamplace.engines.flink.cpu import threads as cpu
@@ -18,7 +19,7 @@ from streamplace.engines.flink.measure.cluster import HEADROOM, measured_cluster
 from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.measure.sending_cost import RemoteFlow, SendingCost, sending_cost
 from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.flink.rest.plan import Edge, FlinkTask
+from streamplace.engines.flink.rest.plan import read_plan
 from streamplace.io.clusters import parse_cluster
 
 MANAGER = TASK_MANAGER | {"id": "a", "hardware": {"cpuCores": 1}, "memoryConfiguration": {}}
@@ -130,14 +131,16 @@ def test_what_a_task_manager_sends_and_receives_counts_for_it() -> None:
 
 def crossing(streams: list[tuple[str, str, str, float]], **where: str) -> dict[str, RemoteFlow]:
     """Flows of streams with so many tuples/s, of 50 bytes, between tasks on these devices."""
-    tasks = [FlinkTask(v, v, v, len(devices), (v,)) for v, devices in where.items()]
+    vertices = {v: Vertex(v, {}, [], len(devices)) for v, devices in where.items()}
+    for source, target, kind, _ in streams:
+        vertices[target].inputs = [*vertices[target].inputs, (source, kind.upper())]
+    _, tasks, edges = read_plan(LazyFlink(Clock(), vertices).rest, "job")
     seen = {}
     for v in where:
         read = sum(tuples for _, target, _, tuples in streams if target == v)
         sent = sum(tuples for source, _, _, tuples in streams if source == v)
         rates = {"numRecordsIn": read, "numBytesIn": 50 * read}
         seen[v] = Activity(rates | {"numRecordsOut": sent, "numBytesOut": 50 * sent}, 1.0)
-    edges = [Edge(source, target, kind) for source, target, kind, _ in streams]
     return remote_flows(tasks, edges, seen, {v: [*devices] for v, devices in where.items()})
 
 
@@ -147,6 +150,19 @@ def test_of_a_forward_stream_only_pairs_that_are_apart_cross() -> None:
     assert together == {}
     apart = crossing([("u", "v", "forward", 1e5)], u="abab", v="abba")
     assert apart == {"a": RemoteFlow(5e4, 2.5e6), "b": RemoteFlow(5e4, 2.5e6)}
+
+
+@pytest.mark.parametrize(
+    ("senders", "receivers", "crosses"),
+    [("ab", "ab", False), ("aabb", "ab", False), ("ab", "aabb", False), ("ab", "abab", True)],
+)
+def test_of_a_rescaled_stream_only_neighbours_that_are_apart_cross(
+    senders: str, receivers: str, crosses: bool
+) -> None:
+    """Of different parallelisms, each subtask of the smaller is joined to a group of the other."""
+    flows = crossing([("u", "v", "rescale", 1e5)], u=senders, v=receivers)
+    half = RemoteFlow(5e4, 2.5e6)
+    assert flows == ({"a": half, "b": half} if crosses else {})
 
 
 def test_the_inputs_of_a_join_cross_by_their_own_rates() -> None:

@@ -16,7 +16,7 @@ from streamplace.engines.flink.measure.carried_tuples import carried_by_streams
 from streamplace.engines.flink.measure.sampling import Activity, sample
 from streamplace.engines.flink.measure.sending_cost import RemoteFlow, SendingCost, sending_cost
 from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.flink.rest.plan import Edge, FlinkTask, read_plan
+from streamplace.engines.flink.rest.plan import Edge, FlinkTask, pointwise_pairs, read_plan
 from streamplace.engines.flink.rest.tasks import subtask_devices
 
 LEAST_SHARE, ENOUGH = 0.01, 10_000.0
@@ -123,19 +123,23 @@ def _remote_flows(rest: Rest, job: str, seconds: float) -> dict[str, RemoteFlow]
 def _crossing(edge: Edge, devices: Mapping[str, Sequence[str]]) -> dict[str, float]:
     """Device → share of a stream's tuples that it exchanges with other devices."""
     senders, receivers = devices[edge.source], devices[edge.target]
-    if edge.partitioning != "forward" or len(senders) != len(receivers):
+    if not edge.is_pointwise:
         return remote_shares(Counter(senders), Counter(receivers))
-    ends = [
-        end for pair in zip(senders, receivers, strict=True) if len({*pair}) > 1 for end in pair
-    ]
-    return {device: number / len(senders) for device, number in Counter(ends).items()}
+    pairs = pointwise_pairs(len(senders), len(receivers))
+    outputs = Counter(i for i, _ in pairs)
+    shares: dict[str, float] = defaultdict(float)
+    for i, j in pairs:
+        if senders[i] != receivers[j]:
+            for device in (senders[i], receivers[j]):
+                shares[device] += 1 / (len(senders) * outputs[i])
+    return shares
 
 
 def remote_shares(senders: Mapping[str, int], receivers: Mapping[str, int]) -> dict[str, float]:
     """Device → share of a stream's tuples that it exchanges with other devices.
 
     Every sender distributes its tuples evenly over all receivers, as in a stream that is not
-    forward.
+    pointwise.
 
     >>> remote_shares({"a": 1}, {"a": 1, "b": 3})
     {'a': 0.75, 'b': 0.75}

@@ -25,7 +25,7 @@ from streamplace.engines.flink.move.settling import SourceFlow, check_rate
 from streamplace.engines.flink.program.chains import unfused
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.job_ids import chain_of
-from streamplace.engines.flink.rest.plan import read_plan
+from streamplace.engines.flink.rest.plan import pointwise_pairs, read_plan
 from streamplace.engines.live import Measurement
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model.arrays import Floats
@@ -207,7 +207,10 @@ class Prober(JobImprover):
             task.id: next(one for one in (task.name, *unfused(task.name)) if one in present)
             for task in tasks
         }
-        streams = [(name_of[e.source], name_of[e.target], e.partitioning) for e in edges]
+        streams = [
+            (name_of[e.source], name_of[e.target], "forward" if e.is_pointwise else e.partitioning)
+            for e in edges
+        ]
         return not streams or crosses(present, streams)
 
     def _spread(self, graph: StreamGraph) -> Layout:
@@ -251,7 +254,8 @@ def crosses(layout: Layout, streams: Iterable[tuple[str, str, str]]) -> bool:
     for source, target, partitioning in streams:
         senders, receivers = layout[source], layout[target]
         if partitioning in ("forward", "chained"):
-            if any(a != b for a, b in zip(senders, receivers, strict=False)):
+            pairs = pointwise_pairs(len(senders), len(receivers))
+            if any(senders[i] != receivers[j] for i, j in pairs):
                 return True
         elif len({*senders, *receivers}) > 1:
             return True

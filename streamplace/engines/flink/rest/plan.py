@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 from urllib.parse import quote
 
 from streamplace.engines.flink.pin.names import FUSED
@@ -16,6 +17,7 @@ _ITERATIONS = ("IterationSource-", "IterationSink-")
 """Prefixes of the two ends of a loop, between which Flink's plan shows no stream."""
 _PARTITIONING = {"FORWARD": "forward", "HASH": "hash", "REBALANCE": "rebalance"}
 _UNEVEN = ("CUSTOM", "GLOBAL")
+_RESCALED = "RESCALE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +70,8 @@ class Edge:
     is_uneven
         Whether the program chooses the subtask of each tuple, other than by keys, or it is always
         the first one.
+    is_rescaled
+        Whether it joins only the `pointwise_pairs` of subtasks, whatever the parallelism.
     """
 
     source: str
@@ -75,6 +79,12 @@ class Edge:
     partitioning: str
     copies: int = 1
     is_uneven: bool = False
+    is_rescaled: bool = False
+
+    @property
+    def is_pointwise(self) -> bool:
+        """Whether it joins only the `pointwise_pairs` of subtasks."""
+        return self.is_rescaled or self.partitioning == "forward"
 
 
 JobPlan = tuple[str, list[FlinkTask], list[Edge]]
@@ -108,6 +118,20 @@ def sources_of(tasks: Sequence[FlinkTask], edges: Sequence[Edge]) -> list[FlinkT
     """Tasks without input from others."""
     fed = {edge.target for edge in edges}
     return [task for task in tasks if task.id not in fed]
+
+
+def pointwise_pairs(senders: int, receivers: int) -> list[tuple[int, int]]:
+    """Subtasks that a forward or rescaled stream joins: i and i, or groups of neighbours.
+
+    >>> pointwise_pairs(2, 4), pointwise_pairs(3, 2)
+    ([(0, 0), (0, 1), (1, 2), (1, 3)], [(0, 0), (1, 1), (2, 1)])
+    """
+    first = [j * senders // receivers for j in range(receivers + 1)]
+    return [
+        (i, j)
+        for j, (start, end) in enumerate(pairwise(first))
+        for i in range(start, max(start + 1, end))
+    ]
 
 
 def reuses_objects(rest: Rest, job: str) -> bool:
@@ -164,5 +188,6 @@ def _edges(nodes: Sequence[PlanNode], parallelism: Mapping[str, int]) -> list[Ed
             ship = row.get("ship_strategy", "")
             copies = parallelism[node["id"]] if ship == "BROADCAST" else 1
             kind = _PARTITIONING.get(ship, "rebalance")
-            edges.append(Edge(row["id"], node["id"], kind, copies, ship in _UNEVEN))
+            is_odd, is_rescaled = ship in _UNEVEN, ship == _RESCALED
+            edges.append(Edge(row["id"], node["id"], kind, copies, is_odd, is_rescaled))
     return edges
