@@ -283,14 +283,15 @@ def test_every_move_is_written_to_the_ledger(
     """That which falls short, and its correction."""
     ledger = tmp_path / "ledger.jsonl"
     short = SourceFlow(150.0, is_limited=True)
-    run(moves, monkeypatch, short, proposal("job+", FOUND), ledger)
+    _, told = run(moves, monkeypatch, short, proposal("job+", FOUND), ledger)
     first, second = read_ledger(ledger).entries
     assert (first.job, first.predicted, first.measured) == ("job", 200.0, 150.0)
     assert (first.low, first.high) == pytest.approx((180.0, 220.0))
     assert first.is_limited
     assert first.held is False
-    assert second.predicted == pytest.approx(150.0)  # half of the gain came true
-    assert second.held is True
+    assert any("(measured), predicted were 150 tuples/s" in line for line in told)
+    assert (second.predicted, second.measured) == (200.0, 150.0)  # of the model, all of the gain
+    assert (second.low, second.high) == pytest.approx((180.0, 220.0))
 
 
 def test_a_ledger_that_cannot_be_written_does_not_stop_a_move(

@@ -80,6 +80,8 @@ class Candidate:
     capacity
         Tuples/s that it carries by the model, however few are asked for; None if those are the
         value of ``carries``.
+    undamped
+        The same layout with all of its predicted gain; None if nothing was taken off.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Candidate:
     is_configured: bool = False
     kept: float = 0.0
     capacity: float | None = None
+    undamped: "Candidate | None" = None
 
     @property
     def line(self) -> str:
@@ -147,6 +150,7 @@ class Decision:
                 one,
                 carries=RateInterval(*map(less, one.carries)),
                 capacity=None if one.capacity is None else less(one.capacity),
+                undamped=one,
             )
             for one in self.candidates
             if one is not self.present

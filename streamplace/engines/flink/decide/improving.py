@@ -196,7 +196,7 @@ class JobImprover:
             graph, errors = proposal.measured.graph, proposal.errors
             predicted = Prediction(
                 graph.name,
-                proposal.capacity,
+                proposal.modelled,
                 None if errors is None else errors.supported,
                 profile_drift(graph),
                 proposal.decision.chosen.kept,

@@ -82,7 +82,15 @@ class Proposal:
 
         Rates of sources that do not depend on the layout are known.
         """
+        return self._capacity_of(self.decision.chosen)
+
+    @property
+    def modelled(self) -> RateInterval:
+        """The same by the model, even if only a share of its gain was believed."""
         chosen = self.decision.chosen
+        return self._capacity_of(chosen.undamped or chosen)
+
+    def _capacity_of(self, chosen: Candidate) -> RateInterval:
         if self.errors is None or self.decision.stays:
             return chosen.carries
         value = chosen.carries.value if chosen.capacity is None else chosen.capacity
