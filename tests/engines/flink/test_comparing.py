@@ -24,13 +24,16 @@ SHOULD = Prediction("shop", RateInterval(80.0, 100.0, 125.0), 0.9)
 
 
 def compared(
-    monkeypatch: pytest.MonkeyPatch, folder: Path, flow: SourceFlow | None
+    monkeypatch: pytest.MonkeyPatch,
+    folder: Path,
+    flow: SourceFlow | None,
+    should: Prediction = SHOULD,
 ) -> tuple[list[str], Path]:
     """What is told of a job that emits so much, and the ledger."""
     told: list[str] = []
     monkeypatch.setattr(comparing, "source_flow", lambda *_: flow)
     ledger = folder / "ledger.jsonl"
-    comparing.compare(Rest("http://flink:8081"), "job", SHOULD, ledger, told.append)
+    comparing.compare(Rest("http://flink:8081"), "job", should, ledger, told.append)
     return told, ledger
 
 
@@ -67,6 +70,16 @@ def test_a_job_whose_rate_is_not_known_is_not_noted(
 ) -> None:
     assert compared(monkeypatch, tmp_path, None)[0] == []
     assert not read_ledger(tmp_path / "ledger.jsonl").entries
+
+
+def test_a_run_without_a_confidence_is_noted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """One of 0 asks for no interval."""
+    should, flow = SHOULD._replace(confidence=0.0), SourceFlow(90.0)
+    _, ledger = compared(monkeypatch, tmp_path, flow, should)
+    (entry,) = read_ledger(ledger).entries
+    assert (entry.measured, entry.confidence) == (90.0, None)
 
 
 def test_placements_of_measured_graphs_say_what_they_carry(run: Callable, tmp_path: Path) -> None:

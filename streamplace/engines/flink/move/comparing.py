@@ -47,7 +47,7 @@ def note(
         flow.is_limited,
         low,
         high,
-        predicted.confidence,
+        predicted.confidence or None,
         by,
         drift=predicted.drift or None,
         kept=predicted.kept or None,
