@@ -9,6 +9,7 @@ import numpy as np
 from streamsim import bottleneck
 
 from streamplace.model.arrays import Floats
+from streamplace.model.cluster import MOST_DEVICES
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.contents import CORE, CPU, EGRESS, INGRESS, Packing, packing_of
 from streamplace.planning.cuts import item_cuts, least_parallelism, resource_cuts
@@ -35,8 +36,8 @@ DIVISIONS = 20
 """Most divisions of the rate by four until one is carried."""
 PROBE_STEPS = 2_000
 """Moves of the walks that find the rate that machines carry."""
-MOST_MACHINES = 2_000
-"""Most machines to pack in order to name a possible rate."""
+MANY_MACHINES = 2_000
+"""Machines to pack in order to name a possible rate, unless more are needed."""
 
 
 def never() -> bool:
@@ -231,20 +232,25 @@ def _is_possible(problem: PlanProblem, counts: tuple[int, ...]) -> bool:
 def _several(problem: PlanProblem) -> tuple[int, ...] | None:
     """Return four times the cheapest numbers of machines that the quickest bound allows, or None.
 
-    If there are too few of a type, as in a cluster, or their cores are too slow for an operator,
-    other types may stand in for them.
+    If these are more than `MANY_MACHINES`, return only as many, or twice the cheapest numbers. If
+    there are too few of a type, as in a cluster, or their cores are too slow for an operator, other
+    types may stand in for them.
     """
     bound = proven_bound(problem.demand, problem.catalogue, lambda: True)
     if bound is None:
         return None
-    offers, wanted = problem.catalogue.offers, [4 * count for count in bound.counts]
+    least = sum(bound.counts)
+    most = max(MANY_MACHINES, min(2 * least, MOST_DEVICES))
+    times = min(Fraction(4), Fraction(most, max(1, least)))
+    offers, wanted = problem.catalogue.offers, [int(times * count) for count in bound.counts]
     few = any(n > offer.at_most for n, offer in zip(wanted, offers, strict=True))
     if few or not _is_possible(problem, tuple(wanted)):
         wanted = [max(1, sum(wanted))] * len(offers)
     counts = tuple(
         min(offer.at_most, max(offer.at_least, n)) for n, offer in zip(wanted, offers, strict=True)
     )
-    return counts if sum(counts) <= MOST_MACHINES else None
+    counts = counts if sum(counts) <= most else bound.counts
+    return counts if sum(counts) <= MOST_DEVICES else None
 
 
 def _rounded_down(rate: float) -> float:

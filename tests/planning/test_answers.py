@@ -219,6 +219,14 @@ def test_a_rate_far_below_the_one_asked_for_is_found() -> None:
         streamplace.plan(graph, rate=1e8, offers=[Offer("a", 1.0, mips=7.0)])
 
 
+def test_the_largest_rate_may_need_thousands_of_machines() -> None:
+    """Each carries one tuple/s."""
+    graph = StreamGraph.of("g", [Operator("v", ipt=1e6, rate=1)])
+    offers = [Offer("a", 1.0, mips=1.0, at_most=2100)]
+    with pytest.raises(ProblemError, match="the largest rate with a plan is 2100 tuples/s"):
+        streamplace.plan(graph, rate=2200, offers=offers)
+
+
 def test_one_machine_less_is_exact() -> None:
     """Two machines of one MIPS carry two thirds of what three are planned for."""
     graph = StreamGraph.of("g", [Operator("v", ipt=3000, rate=1000)])
