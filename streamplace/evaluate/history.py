@@ -189,7 +189,7 @@ def _decision_row(one: WatchDecision) -> tuple[str, ...]:
 def _predicted(one: WatchDecision) -> str:
     if one.low is None or one.value is None or one.high is None:
         return "—"
-    part = "" if one.believed == 1 else f", {percent(one.believed)} of the model's prediction"
+    part = "" if one.believed == 1 else f", {percent(one.believed)} believed"
     return f"{digits(one.value)} ({digits(one.low)} to {digits(one.high)}){part}"
 
 

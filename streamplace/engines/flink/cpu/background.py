@@ -37,7 +37,8 @@ class Background(NamedTuple):
     java
         Core seconds per second that Java uses in each of them for heartbeats, metrics and garbage
         collection: the minimum of all TaskManagers, because any excess is caused by tasks, and
-        no more than Java needs by itself. Compilers are left out, because they have little to do once a job has run for a while.
+        no more than Java needs by itself. Compilers are left out, because they have little to do
+        once a job has run for a while.
     network
         TaskManager of this machine → core seconds per second of its threads that send and receive;
         empty if nothing could be measured.
