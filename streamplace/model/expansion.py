@@ -38,8 +38,8 @@ class Expansion:
     share of them that it owns (`streamplace.model.key_groups`). It has 1/p of the constant load in
     any case, and 1/p of the load of messages at the graph's rate (`streamplace.model.buffers`),
     which is a part of its constant load from then on; so set the rate before. A window keeps its
-    size and advance and has the subtask's share of its base and limit, so that the windows of all
-    subtasks together emit what the operator's window does.
+    size and advance and has a share of its base and limit, that of the tuples that arrive at the
+    subtask, so that the windows of all subtasks together emit what the operator's window does.
 
     Attributes
     ----------
@@ -223,8 +223,10 @@ def expand(graph: StreamGraph, shares: Mapping[str, Sequence[float]] | None = No
     _check_size(graph, int(p.sum()), float(copies.sum(dtype=np.float64)))
     operator = np.repeat(np.arange(graph.n_operators, dtype=np.int32), p)
     parts = _parts(graph, shares)
-    subtasks = _subtasks(graph, p, operator, parts)
-    streams = _subtask_streams(graph, subtasks, p, forward, copies, parts, [*(shares or ())])
+    uneven = [*(shares or ())]
+    arriving = _arriving(graph, forward, parts, uneven) if graph.operators.window else parts
+    subtasks = _subtasks(graph, p, operator, parts, arriving)
+    streams = _subtask_streams(graph, subtasks, p, forward, copies, parts, uneven)
     expanded = StreamGraph(graph.name, subtasks, streams, _attributes(graph))
     return Expansion(expanded, graph, frozen(operator))
 
@@ -280,6 +282,23 @@ def _parts(graph: StreamGraph, shares: Mapping[str, Sequence[float]] | None = No
     return parts
 
 
+def _arriving(graph: StreamGraph, forward: Bools, parts: Floats, uneven: Sequence[str]) -> Floats:
+    """Divisor of the tuples that arrive at each subtask, which may be another than its own, [S]."""
+    operators, flow, kinds = graph.operators, graph.flow, graph.streams.partitioning
+    own = np.split(parts, np.cumsum(operators.parallelism)[:-1])
+    arriving = list(own)
+    for v in graph.order.tolist():
+        ways, weights = [], []
+        for e in np.flatnonzero((flow.target == v) & (flow.tuples > 0)).tolist():
+            stream, even = flow.stream_index[e], np.full(len(own[v]), float(len(own[v])))
+            dealt = kinds[stream] == "rebalance" and operators.name[v] not in uneven
+            ways.append(arriving[flow.source[e]] if forward[stream] else even if dealt else own[v])
+            weights.append(flow.tuples[e])
+        if any((way != own[v]).any() for way in ways):
+            arriving[v] = 1 / np.average(1 / np.array(ways), axis=0, weights=weights)
+    return np.concatenate(arriving)
+
+
 def _check_size(graph: StreamGraph, subtasks: int, streams: float) -> None:
     if subtasks > MOST_SUBTASKS or streams > MOST_STREAMS:
         raise GraphError(
@@ -288,7 +307,9 @@ def _check_size(graph: StreamGraph, subtasks: int, streams: float) -> None:
         )
 
 
-def _subtasks(graph: StreamGraph, p: Longs, operator: Ints, parts: Floats) -> Operators:
+def _subtasks(
+    graph: StreamGraph, p: Longs, operator: Ints, parts: Floats, arriving: Floats
+) -> Operators:
     operators = graph.operators
     share = 1 / parts
     rows = operator.tolist()
@@ -301,7 +322,7 @@ def _subtasks(graph: StreamGraph, p: Longs, operator: Ints, parts: Floats) -> Op
         requires=[operators.requires[v] for v in rows],
         memory=operators.memory[operator] * share,
         window={
-            i: _window(operators.window[v], float(parts[i]))
+            i: _window(operators.window[v], float(arriving[i]))
             for i, v in enumerate(rows if operators.window else ())
             if v in operators.window
         },
@@ -328,8 +349,7 @@ def _names(names: tuple[str, ...], p: list[int]) -> list[str]:
 
 def _window(window: Window, parts: float) -> Window:
     """Return one subtask's window; all of them together emit what the operator's window does."""
-    base, limit = window.base / parts, window.limit / parts
-    return Window(window.size, window.advance, base, window.factor, limit)
+    return replace(window, base=window.base / parts, limit=window.limit / parts)
 
 
 def _subtask_streams(

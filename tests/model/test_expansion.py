@@ -148,6 +148,21 @@ def test_names_of_subtasks_avoid_those_of_operators() -> None:
     assert expand(graph).graph.operators.name == ("a####0", "a####1", "a#1", "a##1")
 
 
+@pytest.mark.parametrize("kind", ["rebalance", "forward", "hash"])
+def test_windows_of_all_subtasks_emit_what_that_of_the_operator_does(kind: str) -> None:
+    """Also where tuples arrive in other parts than those of its three key groups."""
+    window = Window(1, 1, base=0, factor=1, limit=1000)
+    operators = [
+        Operator("a", rate=1000, parallelism=2),
+        Operator("b", parallelism=2, max_parallelism=3, window=window),
+        Operator("c"),
+    ]
+    streams = [Stream("a", "b", partitioning=kind), Stream("b", "c")]
+    graph = StreamGraph.of("windowed", operators, streams)
+    assert graph.input_rate[-1] == 1000
+    assert expand(graph).graph.input_rate[-1] == pytest.approx(1000)
+
+
 def test_a_window_is_shared_among_subtasks() -> None:
     """Size, advance and factor stay; base and limit are split."""
     operators = [
