@@ -308,7 +308,8 @@ def _json(document: object) -> str:
 def contents_of(result: PlanResult, offer: str) -> str:
     """Subtasks of each operator on all machines of a type."""
     names = result.cluster.devices.name
-    machines = {name for name in names if offer in (name, name.rpartition("-")[0])}
+    kinds = [name.rpartition("-")[0] for name in names] if result.priced else names
+    machines = {name for name, kind in zip(names, kinds, strict=True) if kind == offer}
     texts = []
     for operator, places in result.subtasks().items():
         number = sum(count for machine, count in places.items() if machine in machines)

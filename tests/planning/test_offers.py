@@ -4,8 +4,11 @@ import math
 
 import pytest
 
+import streamplace
+from streamplace import Budget, Offer, Operator, Stream, StreamGraph
 from streamplace.errors import StreamplaceError
 from streamplace.planning.offers import parse_offers
+from streamplace.planning.result import contents_of
 
 ROW = 'name = "a"\nprice = 0.1\n'
 
@@ -25,6 +28,16 @@ def test_an_offer_has_units_and_defaults() -> None:
     assert (catalogue.overhead, catalogue.overhead_per_byte) == pytest.approx((2e-6, 3e-9))
     assert catalogue.slot_sharing
     assert not parse_offers(f"[[offers]]\n{ROW}".encode(), "offers.toml").slot_sharing
+
+
+def test_offers_may_be_called_as_machines_of_others() -> None:
+    """The only machine of the second has a name that is not that of one of the first."""
+    needs = Operator("b", requires=frozenset({"gpu"}))
+    graph = StreamGraph.of("g", [Operator("a", ipt=1e6, rate=2), needs], [Stream("a", "b")])
+    pool = Offer("pool", 1.0, mips=1.0, at_least=2)
+    offers = [pool, Offer("pool-0", 1.0, mips=1.0, slots=1, tags=frozenset({"gpu"}))]
+    result = streamplace.plan(graph, offers=offers, budget=Budget(None, 100))
+    assert [contents_of(result, offer.name) for offer in offers] == ["a 2", "b"]
 
 
 @pytest.mark.parametrize(
