@@ -12,7 +12,7 @@ from streamsim.instance import Instance
 
 from streamplace.errors import GraphError
 from streamplace.model.arrays import Ints
-from streamplace.model.cluster import Cluster
+from streamplace.model.cluster import MOST_DEVICES, Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.level import finest_level
 from streamplace.model.placement import Placement
@@ -124,11 +124,14 @@ def acceptor(problem: PlanProblem) -> Accept:
 
     On the machines of a cluster, it also assigns devices whose links carry the rate. It refuses
     parallelisms at which there are too many streams between subtasks, or at which a subtask that
-    fires once per set of tuples receives its inputs at unequal rates.
+    fires once per set of tuples receives its inputs at unequal rates, and more machines than a
+    cluster may have.
     """
     linked = None if problem.cluster is None else LinkedDevices(problem, problem.cluster)
 
     def accept(packed: PackedMachines) -> PackedMachines | None:
+        if len(packed.kinds) > MOST_DEVICES:
+            return None
         try:
             if linked is not None:
                 return linked.accept(packed)

@@ -6,6 +6,7 @@ from operator import itemgetter
 import numpy as np
 
 from streamplace.errors import ProblemError
+from streamplace.model.cluster import MOST_DEVICES
 from streamplace.model.expansion import MOST_SUBTASKS
 from streamplace.model.messages import quoted
 from streamplace.model.units import digits, format_bytes
@@ -68,6 +69,11 @@ def refusal(problem: PlanProblem, bound: CostBound | None) -> str:
             f"no plan was found within the budget for {asked}, and none is excluded; "
             f"the machines or the links between them may be too slow; raise the budget, or lower "
             f"the rate ({carried})"
+        )
+    if sum(bound.counts) > MOST_DEVICES:
+        return (
+            f"no plan was found for {asked}: the cheapest machines that may carry it are "
+            f"{sum(bound.counts)}, and a plan has at most {MOST_DEVICES}; add larger ones ({carried})"
         )
     return (
         f"no plan was found within the budget for {asked}, and none is excluded; raise "

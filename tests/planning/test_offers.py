@@ -6,7 +6,7 @@ import pytest
 
 import streamplace
 from streamplace import Budget, Offer, Operator, Stream, StreamGraph
-from streamplace.errors import StreamplaceError
+from streamplace.errors import ProblemError, StreamplaceError
 from streamplace.planning.offers import parse_offers
 from streamplace.planning.result import contents_of
 
@@ -28,6 +28,18 @@ def test_an_offer_has_units_and_defaults() -> None:
     assert (catalogue.overhead, catalogue.overhead_per_byte) == pytest.approx((2e-6, 3e-9))
     assert catalogue.slot_sharing
     assert not parse_offers(f"[[offers]]\n{ROW}".encode(), "offers.toml").slot_sharing
+
+
+def test_a_plan_of_more_machines_than_a_cluster_has_is_refused() -> None:
+    """4,090 are required, and ten others are needed."""
+    needs = Operator("b", ipt=10e6, requires=frozenset({"gpu"}))
+    graph = StreamGraph.of("g", [Operator("a", ipt=1e6, rate=1), needs], [Stream("a", "b")])
+    offers = [
+        Offer("many", 1.0, mips=1.0, at_least=4090),
+        Offer("few", 1.0, mips=1.0, tags=frozenset({"gpu"})),
+    ]
+    with pytest.raises(ProblemError, match="are 4100, and a plan has at most 4096; add larger"):
+        streamplace.plan(graph, offers=offers, budget=Budget(None, 100))
 
 
 def test_offers_may_be_called_as_machines_of_others() -> None:
