@@ -73,7 +73,8 @@ def refusal(problem: PlanProblem, bound: CostBound | None) -> str:
     if sum(bound.counts) > MOST_DEVICES:
         return (
             f"no plan was found for {asked}: the cheapest machines that may carry it are "
-            f"{sum(bound.counts)}, and a plan has at most {MOST_DEVICES}; add larger ones ({carried})"
+            f"{sum(bound.counts)}, and a plan has at most {MOST_DEVICES}; add larger ones "
+            f"({carried})"
         )
     return (
         f"no plan was found within the budget for {asked}, and none is excluded; raise "
