@@ -118,11 +118,15 @@ def plan(
         budget=budget,
         jobs=jobs,
     )
+    if error != USUAL_ERROR and not robust:
+        raise SettingError("error has no effect without robust; add it, or drop error")
     request = PlanRequest.of(graph, robust, options)
     if trace is not None:
         if rate is not None:
             raise SettingError("a trace has its own rates; drop the rate, or the trace")
         return request.for_trace(_trace_of(trace), quantile)
+    if quantile != 1:
+        raise SettingError("quantile has no effect without a trace; add it, or drop quantile")
     if rate == HIGHEST_RATE:
         return request.highest()
     return (request if rate is None else request.at_rate(tuple_rate(rate))).plan()

@@ -109,7 +109,11 @@ def test_bad_traces_are_refused_in_one_line(text: str, message: str) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_a_rate_beside_a_trace_is_refused() -> None:
-    """A trace has its own."""
+def test_what_has_no_effect_beside_or_without_a_trace_is_refused() -> None:
+    """A trace has its own rates; errors need operators to protect."""
+    with pytest.raises(SettingError, match="quantile has no effect without a trace"):
+        plan(joined(), quantile=0.5, offers=[Offer("a", 1.0)])
+    with pytest.raises(SettingError, match="error has no effect without robust"):
+        plan(joined(), error=0.5, offers=[Offer("a", 1.0)])
     with pytest.raises(SettingError, match="a trace has its own rates"):
         plan(pipeline(), rate=5, trace=parse_trace(b"time,rate\n0,1", "t"), offers=[Offer("a", 1)])

@@ -12,6 +12,7 @@ from streamsim import throughput
 from streamplace.model import Operator, Problem, Stream, StreamGraph
 from streamplace.model.arrays import Ints
 from streamplace.model.cluster import Cluster
+from streamplace.model.defaults import USUAL_ERROR
 from streamplace.model.devices import Device
 from streamplace.model.expansion import expand
 from streamplace.model.operators import Window
@@ -91,7 +92,7 @@ def question(seed: int) -> dict[str, Any]:
     graph = _any_graph(random, keep, heavy=not on_cluster)
     graph = _beside_constants(graph, np.random.default_rng((seed, 1)), 1.0 if on_cluster else 5.0)
     graph = _with_messages(graph, np.random.default_rng((seed, 2)), 1.0 if on_cluster else 5.0)
-    return {
+    asked = {
         "graph": graph,
         "offers": None if on_cluster else _any_offers(random),
         "cluster": _any_cluster(random) if on_cluster else None,
@@ -102,6 +103,7 @@ def question(seed: int) -> dict[str, Any]:
         "seed": int(random.integers(4)),
         "budget": Budget(None, int(random.choice([200, 2000, 20_000]))),
     }
+    return asked if asked["robust"] else {**asked, "error": USUAL_ERROR}
 
 
 def _any_offers(random: np.random.Generator) -> Catalogue:
