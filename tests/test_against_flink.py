@@ -136,7 +136,7 @@ def test_predictions_are_compared_with_what_was_measured(modules: Any) -> None:
     rows = runs("sales", "equal", 50.0, 100.0, 80.0, 10.0, 100.0, 99.0, 100.0)
     rows[4] |= {"predicted": 110.0, "moved": True, "command_seconds": 60.0}
     text = results(modules, rows)
-    assert "1 jobs were moved: median error 10.0 %" in text
+    assert "jobs were moved in 1 cells: median error 10.0 %" in text
     assert "The command took 60 s" in text
 
 

@@ -119,7 +119,12 @@ class FakeBench:
 
     def __init__(self, modules: Any, output: Path, sustains: float, most: int = 99) -> None:
         self.modules, self.output, self.sustains, self.left = modules, output, sustains, most
+        self.jar = output.with_name("jobs.jar")
         self.ran: list[float] = []
+
+    def warm_up(self, jobs: list[str]) -> dict[str, dict[str, Any]]:
+        """Facts of the programs; the fake needs none."""
+        return {job: {} for job in jobs}
 
     def append(self, row: dict[str, Any]) -> None:
         """Append a line to the file."""
@@ -155,7 +160,7 @@ def bench(modules: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.setattr(on_flink, "LEVELS", (0.3,))
     monkeypatch.setattr(on_flink, "PLACEMENTS", 1)
     monkeypatch.setattr(modules.planned_tables, "UNSEEN", ("split",))
-    monkeypatch.setattr(on_flink, "profile_row", lambda _, job: PROFILE | {"job": job})
+    monkeypatch.setattr(on_flink, "profile_row", lambda _, job, program: PROFILE | {"job": job})
     return lambda *facts: FakeBench(modules, tmp_path / "runs.jsonl", *facts)
 
 
