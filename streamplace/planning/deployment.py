@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,11 +35,15 @@ class PlannedDeployment:
         The machines, named after their offers.
     placement
         The machine of every subtask.
+    is_apart
+        Whether subtasks that are joined one to one are on different machines, although the contents
+        of machines alone would let them be together.
     """
 
     expansion: Expansion
     cluster: Cluster
     placement: Placement
+    is_apart: bool = False
 
     @property
     def problem(self) -> Problem:
@@ -80,10 +85,10 @@ def deployment_of(
     graph = with_parallelism(demand.graph, parallelism)
     expansion = expand(graph)
     cluster = _cluster(catalogue, kinds)
-    where = _paired(demand, parallelism, rows)
+    where, is_apart = _paired(demand, parallelism, rows)
     names = expansion.graph.operators.name
     placement = Placement(names, cluster.devices.name, np.concatenate(where).astype(np.int32))
-    return PlannedDeployment(expansion, cluster, placement)
+    return PlannedDeployment(expansion, cluster, placement, is_apart)
 
 
 def machine_names(catalogue: Catalogue, kinds: Sequence[int]) -> tuple[str, ...]:
@@ -107,21 +112,46 @@ def _cluster(catalogue: Catalogue, kinds: Sequence[int]) -> Cluster:
     )
 
 
-def _paired(demand: Demand, parallelism: Ints, rows: Ints) -> list[Ints]:
-    """Machine of each subtask of each operator, with one-to-one partners together where possible.
+def _paired(demand: Demand, parallelism: Ints, rows: Ints) -> tuple[list[Ints], bool]:
+    """Machine of each subtask of each operator, and whether partners are apart.
 
-    They are if one-to-one streams form no loops. In a loop, those of the lightest stream may be
-    apart.
+    Each operator is put beside the partners of its first one-to-one input. If partners of other
+    inputs are then apart that could be together, operators are put beside each other along the
+    heaviest one-to-one streams instead. If these form loops, some partners may remain apart.
     """
-    beside = _one_to_one_trees(demand, parallelism)
+    best: list[Ints] = []
+    least = inf
+    for way in (_first_inputs, _one_to_one_trees):
+        where = _beside(demand, rows, way(demand, parallelism))
+        crossing = _crossing(demand, parallelism, rows, where)
+        if crossing < least:
+            best, least = where, crossing
+        if not least:
+            break
+    return best, least > 0
+
+
+def _beside(demand: Demand, rows: Ints, neighbours: list[list[int]]) -> list[Ints]:
+    """Machine of each subtask, with operators put beside their neighbours in turn."""
     where: dict[int, Ints] = {}
     for root in demand.graph.order.tolist():
-        waiting = [] if root in where else [(root, np.full(parallelism[root], -1, np.int32))]
+        alone = np.full(rows[:, root].sum(), -1, np.int32)
+        waiting = [] if root in where else [(root, alone)]
         while waiting:
             v, partners = waiting.pop()
             where[v] = _placed(rows[:, v], partners)
-            waiting += [(u, where[v]) for u in beside[v] if u not in where]
+            waiting += [(u, where[v]) for u in neighbours[v] if u not in where]
     return [where[v] for v in range(demand.n_operators)]
+
+
+def _crossing(demand: Demand, parallelism: Ints, rows: Ints, where: list[Ints]) -> float:
+    """Bits and tuples per second between partners that could be on one machine but are apart."""
+    apart = 0.0
+    for e in np.flatnonzero(demand.one_to_one(parallelism)).tolist():
+        u, v = int(demand.source[e]), int(demand.target[e])
+        pairs = int(np.minimum(rows[:, u], rows[:, v]).sum() - (where[u] == where[v]).sum())
+        apart += pairs / float(parallelism[u]) * float(demand.bits[e] + demand.tuples[e])
+    return apart
 
 
 def _placed(row: Ints, partners: Ints) -> Ints:
@@ -133,6 +163,18 @@ def _placed(row: Ints, partners: Ints) -> Ints:
         left[m] -= len(chosen)
     place[place < 0] = np.repeat(np.arange(len(left), dtype=np.int32), left)
     return place
+
+
+def _first_inputs(demand: Demand, parallelism: Ints) -> list[list[int]]:
+    """Operators whose first one-to-one input is each operator."""
+    streams = np.flatnonzero(demand.one_to_one(parallelism)).tolist()
+    first: dict[int, int] = {}
+    for e in streams:
+        first.setdefault(int(demand.target[e]), int(demand.source[e]))
+    neighbours: list[list[int]] = [[] for _ in range(demand.n_operators)]
+    for v, u in first.items():
+        neighbours[u].append(v)
+    return neighbours
 
 
 def _one_to_one_trees(demand: Demand, parallelism: Ints) -> list[list[int]]:

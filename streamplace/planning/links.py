@@ -6,6 +6,8 @@ enough, the plan is refused and the search goes on. Ignoring links only lowers t
 bound holds.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from streamsim import resource_loads, throughput
 from streamsim.instance import Instance
@@ -151,7 +153,7 @@ def deployed(problem: PlanProblem, packed: PackedMachines) -> PlannedDeployment:
     if problem.cluster is None or packed.devices is None:
         return made
     placement = placement_on(problem.cluster, made, packed.devices)
-    return PlannedDeployment(made.expansion, problem.cluster, placement)
+    return replace(made, cluster=problem.cluster, placement=placement)
 
 
 def placement_on(cluster: Cluster, deployment: PlannedDeployment, devices: Ints) -> Placement:

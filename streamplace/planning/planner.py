@@ -27,7 +27,7 @@ from streamplace.planning.contents import (
 )
 from streamplace.planning.counts import Prices
 from streamplace.planning.demand import Demand
-from streamplace.planning.deployment import PlannedDeployment, has_loops, machine_names
+from streamplace.planning.deployment import PlannedDeployment, machine_names
 from streamplace.planning.improving import with_fewer_subtasks, with_most_room
 from streamplace.planning.links import deployed, fullest_link
 from streamplace.planning.offers import Catalogue
@@ -60,7 +60,7 @@ def result_of(
     deployment = deployed(problem, packed)
     packing = packing_of(demand, catalogue, packed.parallelism)
     use = largest_use(packing, packed)
-    if has_loops(demand, packed.parallelism):
+    if deployment.is_apart:
         use = np.maximum(use, _simulated_use(deployment, packed))
     prices, counts = Prices.of(catalogue), packed.counts(len(catalogue.offers))
     cheaper, dearer = steps

@@ -62,7 +62,8 @@ def rate_of(problem: PlanProblem, packed: PackedMachines) -> float:
         link = fullest_link(made.problem, made.placement)
         use = max(use, 0.0 if link is None else link.use)
     if has_loops(problem.demand, packed.parallelism):
-        use = max(use, bottleneck(deployed(problem, packed).loads).load)
+        made = deployed(problem, packed)
+        use = max(use, bottleneck(made.loads).load if made.is_apart else 0.0)
     return problem.rate / use if use else inf
 
 
@@ -133,7 +134,8 @@ def largest_rate(
         return 0.0, None
     limit = highest_rate(problem)
     high = _excluded_rate(problem, counts, most)
-    for rate in (high, high / (1 + CLOSE), *(high / 4**i for i in range(1, DIVISIONS))):
+    slightly_less = () if counts else (high / (1 + CLOSE),)
+    for rate in (high, *slightly_less, *(high / 4**i for i in range(1, DIVISIONS))):
         if stop() or rate < LOWEST:
             return 0.0, None
         low, best = pack(rate)
