@@ -42,6 +42,7 @@ def noted(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return names
 
 
+@pytest.mark.slow
 def test_first_use_compiles_once_and_says_so_once(tmp_path: Path) -> None:
     """A first one that is killed while it compiles blocks nobody; what it compiled is kept."""
     write_files(tmp_path)
