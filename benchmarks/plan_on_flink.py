@@ -54,7 +54,9 @@ from planned_runs import (
     corrected_pair,
     entries_of,
     key_groups,
+    key_of,
     planned_pair,
+    read,
     scattered,
 )
 from planned_tables import summary
@@ -376,16 +378,6 @@ def carry_out_all(folder: Path, file: Path, jobs: list[str], repeats: int) -> No
     ) as cluster:
         bench = Bench(cluster, own, jar, file)
         measure(bench, jobs, repeats)
-
-
-def key_of(row: Row) -> tuple[Any, ...]:
-    """Key of a line: what it measures."""
-    return tuple(row.get(k) for k in ("kind", "job", "level", "which", "repeat", "placement"))
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    """Lines that were measured."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 @click.command()

@@ -45,6 +45,17 @@ def day_of(
     return ControlDay(slots, whole, rate, rate, carried, least, moved, windows, terms)
 
 
+class Always:
+    """A policy that wants one plan, whatever the rates are."""
+
+    def __init__(self, level: int) -> None:
+        self.level = level
+
+    def choose(self, seen: SlotObservation) -> int:
+        """Choose that plan."""
+        return self.level
+
+
 def every_cost(day: ControlDay) -> list[float]:
     """Costs of all sequences of plans that carry every slot."""
     sequences = itertools.product(range(len(COSTS)), repeat=len(day.slots))
@@ -112,16 +123,8 @@ def test_a_policy_follows_a_rate_that_doubles(name: str) -> None:
 
 def test_costs_and_lateness_of_a_replay_are_those_of_a_queue() -> None:
     """A move after the first slot: a minute of both plans, then half a minute of standstill."""
-
-    class Up:
-        def __init__(self, plans: PlanChoice) -> None:
-            self.seconds = plans.seconds
-
-        def choose(self, seen: SlotObservation) -> int:
-            return 1
-
     terms = MoveTerms(price=HOUR, delay=60.0, outage=30.0, lag=10.0)
-    found = replay(day_of(np.full(4, 10.0), terms, 300.0), "up", Up)
+    found = replay(day_of(np.full(4, 10.0), terms, 300.0), "up", lambda _: Always(1))
     assert found.moves == 1
     assert found.machine_cost == pytest.approx((390 * 1.0 + 900 * 2.0) / HOUR)
     assert found.move_cost == pytest.approx(1.5)
@@ -132,19 +135,11 @@ def test_costs_and_lateness_of_a_replay_are_those_of_a_queue() -> None:
 
 def test_until_its_machines_are_ready_the_plan_before_works() -> None:
     """A policy that goes down in time costs less than if the bound did not know this."""
-
-    class Down:
-        def __init__(self, plans: PlanChoice) -> None:
-            self.seconds = plans.seconds
-
-        def choose(self, seen: SlotObservation) -> int:
-            return 0
-
     terms = MoveTerms(price=0.0, delay=60.0, outage=5.0, lag=32.0)
     day = day_of(np.array([19.0, 12.9, 5.0, 5.0]), terms, 150.0)
     least, moved = (np.ceil(bound - 1e-9) for bound in (day.least, day.least_moved))
     day = replace(day, least=least, least_moved=moved)
-    found = replay(day, "down", Down)
+    found = replay(day, "down", lambda _: Always(0))
     assert found.latest <= terms.lag
     assert found.cost == pytest.approx((5 * 150 + 2 * 65 - 15) / HOUR, rel=0.02)
     assert lower_bound(day) <= found.cost
