@@ -8,7 +8,6 @@ every run, so that a stopped command goes on; ``--page`` measures nothing and wr
 results. Needs Linux with cgroups of version 1, root, a JDK and an idle computer.
 """
 
-import json
 import os
 import signal
 import tempfile
@@ -34,6 +33,7 @@ from against_cells import (
 from against_page import results
 from against_runs import Session, session
 from flink_jobs import ROOT, SOURCES
+from measured_rows import append_row, read_rows
 
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.program.jars import build_jar
@@ -74,7 +74,7 @@ class Series:
     @property
     def rows(self) -> list[Row]:
         """Lines of the file, except those of earlier versions of the command."""
-        return [row for row in read(self.file) if "superseded" not in row]
+        return [row for row in read_rows(self.file) if "superseded" not in row]
 
     def pending(self, cell: Cell) -> list[tuple[str, list[str]]]:
         """Modes of the clusters that a cell still needs, with the arms that are missing."""
@@ -144,8 +144,7 @@ class Series:
         """Append a line to the file, and say so."""
         row = {"job": cell.job, "kind": cell.kind, "repeat": cell.repeat} | facts
         row["boot"] = self.boot
-        with self.file.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        append_row(self.file, row)
         told = row.get("failed") or f"{row.get('rate', 0):,.0f} tuples/s"
         if row["measure"] == "advice":
             told = f"advises {row['mode']}"
@@ -160,11 +159,6 @@ class Series:
         usual = BISECTION_SECONDS if self.measure == "sustained" else RUN_SECONDS
         each = sum(known) / len(known) if known else usual
         return runs, runs * each + len(clusters) * CLUSTER_SECONDS
-
-
-def read(path: Path) -> list[Row]:
-    """Lines that were measured."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def carry_out(series: Series, todo: Sequence[Cell], flink: Flink, folder: Path) -> None:
@@ -220,7 +214,7 @@ def main(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     file = output / "assets" / "against-flink.jsonl"
     if page:
-        click.echo(write_page(output / "against-flink.md", read(file), repeats, random))
+        click.echo(write_page(output / "against-flink.md", read_rows(file), repeats, random))
         return
     for name, kind in KINDS.items():
         if sum(kind.cores) > MOST_OF_MACHINE * (os.cpu_count() or 1):

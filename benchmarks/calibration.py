@@ -7,7 +7,6 @@ goes on; afterwards ``calibration.md`` gets its table and ``assets/calibration.s
 Linux, root and a JDK, and takes about 25 seconds a run. ``--table`` measures nothing.
 """
 
-import json
 import re
 import signal
 import subprocess
@@ -34,6 +33,7 @@ from calibrating import (
 )
 from flink_jobs import JOBS, ROOT, SOURCES
 from limiting import limit, measured_devices, release, threads
+from measured_rows import append_row, read_rows
 
 from streamplace.drawing.figures import GREY, new_figure, save
 from streamplace.engines.flink.local.dist import Flink, find_flink
@@ -178,7 +178,7 @@ def placements(job: str, counts: dict[str, int]) -> dict[str, dict[str, list[str
 
 def measure(flink: Flink, jobs: list[str], output: Path) -> None:
     """Append what is missing in the file."""
-    done = {(run["job"], run["placement"]) for run in read(output)}
+    done = {(run["job"], run["placement"]) for run in read_rows(output)}
     with (
         tempfile.TemporaryDirectory() as folder,
         measured_devices(flink, DEVICES, cores=CORES, bandwidth_bps=BANDWIDTH) as cluster,
@@ -202,17 +202,8 @@ def measure(flink: Flink, jobs: list[str], output: Path) -> None:
                 time.sleep(SETTLE)
                 row = watch(cluster, rest, job, probe=title in PROBES)
                 rest.cancel(job)
-                with output.open("a") as file:
-                    file.write(
-                        json.dumps({"job": name, "placement": title, "vectors": vectors} | row)
-                        + "\n"
-                    )
+                append_row(output, {"job": name, "placement": title, "vectors": vectors} | row)
                 print(f"{name}, {title}", flush=True)
-
-
-def read(path: Path) -> list[Run]:
-    """Runs that were measured."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def judged(runs: list[Run]) -> dict[str, np.ndarray]:
@@ -312,8 +303,8 @@ def main() -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     if not given.table:
         measure(find_flink(), given.jobs.split(","), file)
-    found = judged(read(file))
-    text = f"{table(found)}\n{edge_costs(read(file))}"
+    found = judged(read_rows(file))
+    text = f"{table(found)}\n{edge_costs(read_rows(file))}"
     print(text)
     draw(found, file.with_suffix(".svg"))
     if page.exists():

@@ -3,20 +3,19 @@
     python benchmarks/plan_on_flink.py -o docs
 
 Every job first runs on all TaskManagers without limits: each process compiles for itself, and anew
-when another job calls the same code in other ways. Each of sixteen jobs is then profiled
-on one TaskManager and on two, and runs on eight, where placements drawn at random are predicted
-from that profile. `streamplace plan` then chooses machines, parallelism and placement for four
-rates, with a confidence of 90 % by the ledger of these runs of the other jobs; those of jobs that
-chose nothing serve no job but for its tables. The job runs on TaskManagers of exactly these limits:
-with the plan, and with the best placement that is found without the plan's cheapest machine, all
-runs in random order. A plan that does not carry its rate is corrected once: costs are re-scaled by
-what was measured. A line of ``assets/plans-that-hold.jsonl`` is appended for all that is measured,
-so that a command that was stopped at any run goes on; it says how long the rest will take.
-Afterwards ``plan-compared.md`` gets its tables. Needs Linux with cgroups of version 1, root and a
-JDK, and takes about half a minute a run. ``--table`` measures nothing.
+when another job calls the same code in other ways. Each of sixteen jobs is then profiled on one
+TaskManager and on two, and runs on eight, where placements drawn at random are predicted from that
+profile. `streamplace plan` then chooses machines, parallelism and placement for four rates, with a
+confidence of 90 % by the ledger of these runs of the other jobs; those of jobs that chose nothing
+serve no job but for its tables. The job runs on TaskManagers of exactly these limits: with the
+plan, and with the best placement that is found without the plan's cheapest machine, all runs in
+random order. A plan that does not carry its rate is corrected once: costs are re-scaled by what was
+measured. A line of ``assets/plans-that-hold.jsonl`` is appended for all that is measured, so that a
+command that was stopped at any run goes on; it says how long the rest will take. Afterwards
+``plan-compared.md`` gets its tables. Needs Linux with cgroups of version 1, root and a JDK, and
+takes about half a minute a run. ``--table`` measures nothing.
 """
 
-import json
 import signal
 import tempfile
 import time
@@ -39,6 +38,7 @@ from limiting import (
     wait_compiled,
     with_library,
 )
+from measured_rows import append_row, read_rows
 from planned_rates import rates_of, rates_together
 from planned_runs import (
     BANDWIDTH,
@@ -56,7 +56,6 @@ from planned_runs import (
     key_groups,
     key_of,
     planned_pair,
-    read,
     scattered,
 )
 from planned_tables import summary
@@ -174,8 +173,7 @@ class Bench:
 
     def append(self, row: Row) -> None:
         """Append a line to the file."""
-        with self.output.open("a") as file:
-            file.write(json.dumps(row) + "\n")
+        append_row(self.output, row)
 
     def program(self, job: str, arguments: list[str]) -> Program:
         """Program of a job, whose operators get its key groups."""
@@ -225,7 +223,7 @@ def profile_row(bench: Bench, job: str, program: Mapping[str, Any]) -> dict[str,
 
 def measure(bench: Bench, jobs: list[str], repeats: int) -> None:
     """Append what is missing in the file: profiles, runs on eight machines, and runs of plans."""
-    rows = read(bench.output)
+    rows = read_rows(bench.output)
     done = {key_of(row) for row in rows}
     click.echo(f"about {seconds_left(done, jobs, repeats) / 60:.0f} minutes are left")
     programs = bench.warm_up(jobs)
@@ -284,7 +282,7 @@ def carry_out(bench: Bench, facts: JobFacts, row: dict[str, Any], pair: Row, whe
 
 def correct(bench: Bench, facts: JobFacts, row: dict[str, Any], pair: Row) -> None:
     """Correct a plan that did not carry its rate in this repeat, and run it once more."""
-    rows = read(bench.output)
+    rows = read_rows(bench.output)
     first = next((one for one in rows if key_of(one) == key_of(row | {"which": "plan"})), None)
     if first is None or facts.received(first["rates"], pair["rate"]) >= CARRIED:
         return
@@ -337,7 +335,7 @@ def measure_eight(bench: Bench, facts: Mapping[str, JobFacts], done: set[tuple[A
 def ledger_for(bench: Bench, job: str, facts: Mapping[str, JobFacts]) -> Path:
     """Write the ledger by which a job is planned: runs on eight machines of all other jobs."""
     path = Path(tempfile.mkdtemp(dir=bench.jar.parent)) / "ledger.jsonl"
-    eight = [row for row in read(bench.output) if row["kind"] == "eight"]
+    eight = [row for row in read_rows(bench.output) if row["kind"] == "eight"]
     others = [row for row in eight if row["job"] not in {job, *UNSEEN} and row["job"] in facts]
     append_entries(path, (entry for row in others for entry in entries_of(facts[row["job"]], row)))
     return path
@@ -394,7 +392,7 @@ def main(output: Path, jobs: str, repeats: int, name: str, table: bool) -> None:
     if not table:
         with tempfile.TemporaryDirectory() as folder:
             carry_out_all(Path(folder), file, jobs.split(","), repeats)
-    text = summary(read(file))
+    text = summary(read_rows(file))
     click.echo(text)
     head, begin, rest = page.read_text("utf-8").partition(BEGIN) if page.exists() else ("", "", "")
     if begin:

@@ -3,7 +3,6 @@
 Rates are a row per operator, tuples/s that it reads (``in``) and writes (``out``).
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -186,11 +185,6 @@ class JobFacts:
 def key_of(row: Row) -> tuple[Any, ...]:
     """Key of a line: what it measures."""
     return tuple(row.get(k) for k in ("kind", "job", "level", "which", "repeat", "placement"))
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    """Lines that were measured."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def key_groups(job: str) -> int:

@@ -20,8 +20,8 @@ from pathlib import Path
 
 import numpy as np
 from calibration import judged
-from calibration import read as read_runs
 from flink_jobs import ROOT
+from measured_rows import read_rows
 from planned_runs import CARRIED, JobFacts, entries_of
 
 from streamplace.io.ledger import RECORDED, LedgerEntry, known_errors
@@ -36,14 +36,14 @@ VARIED = re.compile(r"Its CPU per tuple varied by (\d+)%")
 
 def of_calibration(path: Path) -> Iterator[LedgerEntry]:
     """Placements whose rate was predicted from probes of the same job."""
-    for job, rows in judged(read_runs(path)).items():
+    for job, rows in judged(read_rows(path)).items():
         for measured, predicted, _ in rows.tolist():
             yield _entry(job, predicted, measured, True, path.stem)
 
 
 def of_plans(path: Path) -> Iterator[LedgerEntry]:
     """Placements on eight TaskManagers, and plans with one machine less."""
-    rows = read_runs(path)
+    rows = read_rows(path)
     facts = {row["job"]: JobFacts.of(row) for row in rows if row["kind"] == "profile"}
     pairs = {(row["job"], row["level"]): row for row in rows if row["kind"] == "pair"}
     for row in rows:
@@ -61,7 +61,7 @@ def of_plans(path: Path) -> Iterator[LedgerEntry]:
 
 def of_moves(path: Path) -> Iterator[LedgerEntry]:
     """Jobs that were moved in the comparison with Flink's own placement, where held back."""
-    for row in read_runs(path):
+    for row in read_rows(path):
         is_predicted = row.get("predicted") and row.get("moved")
         is_usable = row["measure"] == "saturated" and not row["disturbed"]
         if is_predicted and is_usable and "superseded" not in row:

@@ -27,6 +27,7 @@ from urllib.parse import quote
 import click
 from flink_jobs import ROOT, SOURCES
 from limiting import SETTINGS, limit, measured_devices, release, wait_compiled
+from measured_rows import append_row, read_rows
 from watched_day import (
     DAY,
     LAG_SECONDS,
@@ -292,11 +293,6 @@ def opened(flink: Flink, jar: Path, folder: Path) -> Iterator[Site]:
         yield Site(cluster, flink, jar, folder)
 
 
-def read(path: Path) -> list[Row]:
-    """Lines that were measured."""
-    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-
-
 def page_text(rows: Sequence[Row]) -> str:
     """Results of all arms."""
     days = [row for row in rows if "moments" in row]
@@ -348,14 +344,14 @@ def main(seconds: float, arms: str | None, page: bool, output: Path) -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     file = output / "assets" / "watch-on-flink.jsonl"
     if page:
-        click.echo(write_page(output / "watch-on-flink.md", read(file)))
+        click.echo(write_page(output / "watch-on-flink.md", read_rows(file)))
         return
     file.parent.mkdir(parents=True, exist_ok=True)
     flink = find_flink(None)
     with tempfile.TemporaryDirectory() as folder:
         jar = Path(folder) / "jobs.jar"
         build_jar(flink, sorted(java for f in SOURCES for java in f.glob("*.java")), jar)
-        rows = read(file)
+        rows = read_rows(file)
         capacity = next((row["capacity"] for row in rows), None)
         for number, (arm, options) in enumerate(ARMS.items()):
             is_wanted = not arms or arm in arms.split(",")
@@ -365,18 +361,13 @@ def main(seconds: float, arms: str | None, page: bool, output: Path) -> None:
             with opened(flink, jar, Path(folder) / f"arm-{number}") as site:
                 if capacity is None:
                     capacity = site.capacity()
-                    _append(file, {"capacity": round(capacity, 1)})
+                    append_row(file, {"capacity": round(capacity, 1)})
                 day = Phases(DAY, seconds, capacity)
                 found = run_arm(site, day, options)
                 told = (site.folder / "watch.log").read_text() if options is not None else ""
             phases = [{field: getattr(one, field) for field in one.__slots__} for one in DAY]
             facts = {"arm": arm, "seconds": seconds, "capacity": capacity, "phases": phases}
-            _append(file, facts | found | {"told": told[-20_000:]})
-
-
-def _append(file: Path, row: Row) -> None:
-    with file.open("a") as lines:
-        lines.write(json.dumps(row) + "\n")
+            append_row(file, facts | found | {"told": told[-20_000:]})
 
 
 if __name__ == "__main__":

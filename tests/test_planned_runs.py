@@ -172,10 +172,10 @@ def test_a_stopped_command_goes_on_and_corrects_plans_that_fall_short(
     first = bench(0.55, 1)
     with pytest.raises(KeyboardInterrupt):
         on_flink.measure(first, ["split"], 1)
-    kinds = [row["kind"] for row in on_flink.read(first.output)]
+    kinds = [row["kind"] for row in on_flink.read_rows(first.output)]
     second = bench(0.55)
     on_flink.measure(second, ["split"], 1)
-    rows = on_flink.read(second.output)
+    rows = on_flink.read_rows(second.output)
     assert [row["kind"] for row in rows][: len(kinds)] == kinds
     runs = [row["which"] for row in rows if row["kind"] == "run"]
     assert sorted(runs) == ["corrected", "less", "plan"]
@@ -197,7 +197,7 @@ def test_plans_that_hold_are_not_corrected(modules: Any, bench: Any) -> None:
     """A job whose tuples cost what they did in its profile needs no second plan."""
     on_flink, own = modules.plan_on_flink, bench(1.0)
     on_flink.measure(own, ["split"], 1)
-    rows = on_flink.read(own.output)
+    rows = on_flink.read_rows(own.output)
     assert {row["kind"] for row in rows} == {"profile", "pair", "run", "eight"}
     text = modules.planned_tables.summary(rows)
     assert "The plan carries the rate of 1 of 1 pairs (100%)" in text
