@@ -37,7 +37,7 @@ def results(rows: Sequence[Row], expected: Sequence[Cell], arms: Sequence[str]) 
     told = [
         "## Results",
         _state(rows, seen, missing, len(arms) * len(expected)),
-        *([_by_kind(seen)] if _known(seen, gain) else []),
+        *([_by_kind(seen, unmoved(usable))] if _known(seen, gain) else []),
         _cells_table(seen),
         _small_numbers(seen, usable),
         _unusual(usable),
@@ -113,13 +113,24 @@ def _state(rows: Sequence[Row], seen: dict[Cell, Rates], missing: int, whole: in
     )
 
 
-def _by_kind(seen: dict[Cell, Rates]) -> str:
+def unmoved(rows: Iterable[Row]) -> dict[Cell, str]:
+    """Cells in which streamplace moved nothing → the mode of Flink under which the job ran."""
+    return {
+        Cell(row["job"], row["kind"], row["repeat"]): row["mode"]
+        for row in rows
+        if row["arm"] == STREAMPLACE and row["measure"] == "saturated"
+        if row.get("pinned") is False
+    }
+
+
+def _by_kind(seen: dict[Cell, Rates], stayed: dict[Cell, str]) -> str:
     """Geometric means per kind of cluster: to the best of Flink's own, and to each of them."""
     lines = [
-        "| clusters | jobs | geometric mean | 95 % interval | worst | best | "
+        "| clusters | jobs | moved | geometric mean | 95 % interval | worst | best | "
         f"{' | '.join(f'to {mode} alone' for mode in FLINK)} |",
-        "|---|---:|---:|---:|---|---|---:|---:|---:|",
+        "|---|---:|---:|---:|---:|---|---|---:|---:|---:|",
     ]
+    still = {(cell.job, cell.kind) for cell in stayed}
     ratios = {key: mean(values) for key, values in _known(seen, gain).items()}
     single = [_known(seen, partial(_ratio, arm=STREAMPLACE, others=(mode,))) for mode in FLINK]
     for kind in KINDS:
@@ -132,13 +143,17 @@ def _by_kind(seen: dict[Cell, Rates]) -> str:
                 for known in single
             ]
             lines.append(
-                f"| {kind} | {len(own)} | {geometric(own.values()):.2f} | "
+                f"| {kind} | {len(own)} | {sum((job, kind) not in still for job in own)} | "
+                f"{geometric(own.values()):.2f} | "
                 f"{math.exp(low):.2f} … {math.exp(high):.2f} | {worst} {own[worst]:.2f} | "
                 f"{best} {own[best]:.2f} | {' | '.join(f'{value:.2f}' for value in alone)} |"
             )
     lines += [
         "",
-        "Ratios to one mode alone are not part of the protocol; they are of the same cells.",
+        "Jobs that were not moved ran under a placement of Flink's own, which the command "
+        "recommended or had found: their ratios are those of two runs of one layout. These counts "
+        "and the ratios to one mode alone are not part of the protocol; they are of the same "
+        "cells.",
     ]
     return "\n".join(lines)
 
@@ -222,6 +237,17 @@ def _small_numbers(seen: dict[Cell, Rates], rows: Sequence[Row]) -> str:
     replays = _known(seen, lambda rates: _ratio(rates, REPLAY, ("SLOTS",)))
     within, limit = noise(seen), min(LOSS, math.exp(-noise(seen)))
     lines = [f"- A/A: the 90th percentile of |ln| is {within:.3f}."]
+    twice = [
+        abs(math.log(max(FLOOR, seen[cell][STREAMPLACE] / seen[cell][mode])))
+        for cell, mode in unmoved(rows).items()
+        if seen.get(cell, {}).get(mode)
+    ]
+    if twice:
+        lines.append(
+            f"- Jobs that were not moved, {len(twice)} pairs of runs of one layout on two "
+            f"clusters: the 90th percentile of |ln| is {np.quantile(twice, 0.9):.3f}, the largest "
+            f"{max(twice):.3f}."
+        )
     if replays:
         lines.append(f"- Replay: geometric mean {geometric(map(mean, replays.values())):.3f}.")
     losses = sorted((value, key) for key, value in ratios.items() if value < limit)
