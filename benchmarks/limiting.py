@@ -6,7 +6,7 @@ limited. All that is no device has a cgroup of its own, with less weight than th
 
 import os
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -31,6 +31,14 @@ SETTINGS: dict[str, str | int | float] = {
 }
 _PLACES = np.arange(8_000_000)
 COMPILERS = ("C1 Comp", "C2 Comp")
+KINDS = (
+    *((name, "compilers") for name in COMPILERS),
+    ("Flink Netty", "network"),
+    ("flink-rate", "tasks"),
+    *((name, "Java") for name in ("GC ", "G1 ", "VM ", "Service", "Sweeper", "Signal", "JFR")),
+    *((name, "Flink") for name in ("flink-", "Flink-", "pekko", "taskmanager", "OutputFlusher")),
+)
+"""Beginnings of threads' names, and what these threads do; all others run tasks."""
 LOOKS, MOST_WARM_UP, COMPILED = 10, 60, 0.1
 """Seconds over which compilers of all TaskManagers take so few cores at the end of a warm-up."""
 
@@ -89,6 +97,35 @@ def compiling(cluster: LocalCluster) -> float:
                 if _compiles(thread):
                     seconds += int((thread / "schedstat").read_text().split()[0]) * 1e-9
     return seconds
+
+
+class CpuWatch:
+    """Cores that each device uses from now on, by what its threads do."""
+
+    def __init__(self, cluster: LocalCluster) -> None:
+        self.cluster = cluster
+        self.begun, self.first = time.monotonic(), self._seconds()
+
+    def cores(self) -> dict[str, dict[str, float]]:
+        """Device → kind → cores, until now."""
+        passed = time.monotonic() - self.begun
+        return {
+            device: {
+                kind: round((now[kind] - self.first[device][kind]) / passed, 4) for kind in now
+            }
+            for device, now in self._seconds().items()
+        }
+
+    def _seconds(self) -> dict[str, Counter[str]]:
+        found = {}
+        for device in self.cluster.devices:
+            found[device] = seconds = Counter[str]()
+            for thread in threads(self.cluster, device):
+                with suppress(OSError):  # it ended meanwhile
+                    name = (thread / "comm").read_text()
+                    kind = next((kind for start, kind in KINDS if name.startswith(start)), "tasks")
+                    seconds[kind] += int((thread / "schedstat").read_text().split()[0]) * 1e-9
+        return found
 
 
 def wait_compiled(cluster: LocalCluster) -> None:

@@ -1,7 +1,5 @@
 """Plans carried out: a real Flink carries the rate, and does not with one machine less.
 
-    python benchmarks/plan_on_flink.py -o docs
-
 Every job first runs on all TaskManagers without limits: each process compiles for itself, and anew
 when another job calls the same code in other ways. Each of sixteen jobs is then profiled on one
 TaskManager and on two, and runs on eight, where placements drawn at random are predicted from that
@@ -31,6 +29,7 @@ from flink_jobs import JOBS as PROBED
 from flink_jobs import ROOT, SOURCES, UNSEEN
 from limiting import (
     SETTINGS,
+    CpuWatch,
     limit,
     measured_devices,
     memory_ns,
@@ -49,10 +48,12 @@ from planned_runs import (
     LEVELS,
     MIPS,
     OFFERED,
+    SEED,
     JobFacts,
     Row,
     corrected_pair,
     entries_of,
+    in_random_order,
     key_groups,
     key_of,
     planned_pair,
@@ -74,15 +75,12 @@ from streamplace.errors import ProblemError
 from streamplace.io.graphs import graph_to_dict
 from streamplace.io.ledger import append_entries
 
-PARENT_FIRST = {"classloader.resolve-order": "parent-first"}
 JOBS = {**PROBED, **COMPARED, **UNSEEN}
 NAMES = (*COMPARED, *UNSEEN)
 SETTLE, SECONDS, PROFILE_SECONDS = 6.0, 6.0, 20.0
 PLACEMENTS = 3
-SEED = 20_280
 RUN_SECONDS, WARM_SECONDS, JOB_SECONDS = 28.0, 65.0, 90.0
 """Approximate duration of a run, of warming up a job, and of profiling it and making its plans."""
-WHICH = ("plan", "less")
 FILE = "plans-that-hold.jsonl"
 BEGIN, END = "<!-- plan on Flink -->\n", "<!-- /plan on Flink -->"
 
@@ -127,7 +125,9 @@ class Bench:
         started = self.start(job, rate, where["vectors"], where["cores"])
         _, tasks, edges = read_plan(self.rest, started)
         before = memory_ns()
+        cpu = CpuWatch(self.cluster)
         seen = sample(self.rest, started, [task.id for task in tasks], SECONDS)
+        cores = cpu.cores()
         after = memory_ns()
         self.stop(started)
         fed = {edge.target for edge in edges}
@@ -136,6 +136,7 @@ class Bench:
             "rates": rates_together({task.name: seen[task.id] for task in tasks}),
             "blocked": round(max(blocked), 3),
             "memory_ns": [before, after],
+            "cpu": cores,
         }
 
     def warm_up(self, jobs: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -170,10 +171,6 @@ class Bench:
         """End a job; the TaskManagers are free again."""
         release(self.cluster)
         self.rest.cancel(job)
-
-    def append(self, row: Row) -> None:
-        """Append a line to the file."""
-        append_row(self.output, row)
 
     def program(self, job: str, arguments: list[str]) -> Program:
         """Program of a job, whose operators get its key groups."""
@@ -245,13 +242,6 @@ def measure(bench: Bench, jobs: list[str], repeats: int) -> None:
                 correct(bench, facts[job], row, pair)
 
 
-def in_random_order(jobs: list[str], repeat: int) -> list[tuple[str, float, str]]:
-    """Runs of a repeat, of all jobs and rates, mixed: no job has the quiet hour for itself."""
-    runs = [(job, level, which) for job in jobs for level in LEVELS for which in WHICH]
-    order = np.random.default_rng([SEED, repeat]).permutation(len(runs))
-    return [runs[i] for i in order]
-
-
 def seconds_left(done: set[tuple[Any, ...]], jobs: list[str], repeats: int) -> float:
     """How long what is missing will take; corrections are not known beforehand."""
     seconds = WARM_SECONDS * len(jobs)
@@ -275,7 +265,7 @@ def carry_out(bench: Bench, facts: JobFacts, row: dict[str, Any], pair: Row, whe
     except FlinkError as error:
         click.echo(f"{about}: {error}", err=True)
         return
-    bench.append(row | seen)
+    append_row(bench.output, row | seen)
     share = facts.received(seen["rates"], pair["rate"])
     click.echo(f"{about}: {share:.3f} of the rate")
 
@@ -291,7 +281,7 @@ def correct(bench: Bench, facts: JobFacts, row: dict[str, Any], pair: Row) -> No
     if correction is None:
         measured = facts.throughput(first["rates"])
         correction = about | corrected_pair(facts, pair, measured)
-        bench.append(correction)
+        append_row(bench.output, correction)
     carry_out(bench, facts, row | {"which": "corrected"}, pair, correction["plan"])
 
 
@@ -303,7 +293,7 @@ def profiled(
     if known:
         return JobFacts.of(known[0])
     made = profile_row(bench, job, program)
-    bench.append(made)
+    append_row(bench.output, made)
     click.echo(f"{job}: profiled")
     return JobFacts.of(made)
 
@@ -327,7 +317,7 @@ def measure_eight(bench: Bench, facts: Mapping[str, JobFacts], done: set[tuple[A
         except FlinkError as error:
             click.echo(f"{job} on eight, {number}: {error}", err=True)
             continue
-        bench.append(row)
+        append_row(bench.output, row)
         share = facts[job].throughput(row["rates"]) / where["predicted"]
         click.echo(f"{job} on eight, {number}: {share:.3f} of what is predicted")
 
@@ -355,7 +345,7 @@ def planned(
         except ProblemError as error:
             click.echo(f"{job} {level}: {error}", err=True)
             continue
-        bench.append(row)
+        append_row(bench.output, row)
         pairs.append(row)
         click.echo(
             f"{job} {level}: {row['rate']:,.0f} tuples/s on {row['machines']}, predicted "
@@ -368,11 +358,16 @@ def planned(
 def carry_out_all(folder: Path, file: Path, jobs: list[str], repeats: int) -> None:
     """Start a cluster, and append what is missing in the file."""
     flink, large = find_flink(None), CORES["large"]
+    settings = {**SETTINGS, "classloader.resolve-order": "parent-first"}
     jar = folder / "jobs.jar"
     build_jar(flink, sorted(java for f in SOURCES for java in f.glob("*.java")), jar)
     own = with_library(flink, jar, folder / "flink")
     with measured_devices(
-        own, DEVICES, cores=large, bandwidth_bps=BANDWIDTH, settings={**SETTINGS, **PARENT_FIRST}
+        own,
+        DEVICES,
+        cores=large,
+        bandwidth_bps=BANDWIDTH,
+        settings=settings,
     ) as cluster:
         bench = Bench(cluster, own, jar, file)
         measure(bench, jobs, repeats)

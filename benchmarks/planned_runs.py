@@ -41,6 +41,7 @@ KEY_GROUPS, FEWER_GROUPS = 8, {"riot-etl": 4}
 """Largest parallelism; 80 subtasks of riot-etl on three small heaps do not start within 100 s."""
 LEVELS = (0.30, 0.42, 0.54, 0.66)
 """Rates of a job, by the cores that its operators need in all."""
+WHICH, SEED = ("plan", "less"), 20_280
 OFFERED = 1.1
 """What is offered on eight TaskManagers, as a multiple of what is predicted."""
 CARRIED = 0.98
@@ -185,6 +186,13 @@ class JobFacts:
 def key_of(row: Row) -> tuple[Any, ...]:
     """Key of a line: what it measures."""
     return tuple(row.get(k) for k in ("kind", "job", "level", "which", "repeat", "placement"))
+
+
+def in_random_order(jobs: Sequence[str], repeat: int) -> list[tuple[str, float, str]]:
+    """Runs of a repeat, of all jobs and rates, mixed: no job has the quiet hour for itself."""
+    runs = [(job, level, which) for job in jobs for level in LEVELS for which in WHICH]
+    order = np.random.default_rng([SEED, repeat]).permutation(len(runs))
+    return [runs[i] for i in order]
 
 
 def key_groups(job: str) -> int:

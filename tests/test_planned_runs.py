@@ -126,10 +126,6 @@ class FakeBench:
         """Facts of the programs; the fake needs none."""
         return {job: {} for job in jobs}
 
-    def append(self, row: dict[str, Any]) -> None:
-        """Append a line to the file."""
-        self.modules.plan_on_flink.Bench.append(self, row)
-
     def run(self, job: str, rate: float, where: dict[str, Any]) -> dict[str, Any]:
         """Rates by the true costs; a stop after some runs."""
         if not self.left:
@@ -157,7 +153,8 @@ def bench(modules: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Makes a fake cluster, on which one job is planned for one rate."""
     on_flink = modules.plan_on_flink
     monkeypatch.setattr(modules.planned_runs, "SEARCH_SECONDS", 0.3)
-    monkeypatch.setattr(on_flink, "LEVELS", (0.3,))
+    for module in (on_flink, modules.planned_runs):
+        monkeypatch.setattr(module, "LEVELS", (0.3,))
     monkeypatch.setattr(on_flink, "PLACEMENTS", 1)
     monkeypatch.setattr(modules.planned_tables, "UNSEEN", ("split",))
     monkeypatch.setattr(on_flink, "profile_row", lambda _, job, program: PROFILE | {"job": job})
