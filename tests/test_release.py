@@ -62,7 +62,7 @@ def test_the_metadata_of_the_package_is_complete() -> None:
     assert PROJECT["authors"] == [{"name": "The streamplace developers"}]
     assert {"Documentation", "Source", "Issues", "Changelog"} <= set(PROJECT["urls"])
     classifiers = "\n".join(PROJECT["classifiers"])
-    for minor in (11, 12, 13, 14):
+    for minor in (11, 12, 13):
         assert f"Programming Language :: Python :: 3.{minor}" in classifiers
     for word in ("Operating System ::", "Topic ::", "Intended Audience ::"):
         assert word in classifiers
