@@ -17,6 +17,7 @@ from streamplace.engines.flink.pin.apply import apply, check, fitted
 from streamplace.engines.flink.program import submission
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
+from streamplace.engines.flink.rest.starting import StillStarting
 from streamplace.errors import PlacementError, StreamplaceError
 
 VECTORS = {"map": ["dev-0"]}
@@ -128,6 +129,14 @@ def test_a_job_that_never_runs_is_told_with_what_it_waits_for(call: Apply) -> No
         "PATCH /jobs/new": {},
     }
     call(answers, refused=FlinkError, match="'map' is SCHEDULED", seconds=0)
+
+
+def test_a_job_that_still_restores_its_state_is_told_and_not_cancelled(call: Apply) -> None:
+    restoring = job("new", "RUNNING", {"source": "RUNNING", "map": "INITIALIZING"})
+    answers = healthy("dev-0") | {"GET /jobs/new": restoring}
+    told = "job new is still starting after 0 s: 'map' is INITIALIZING"
+    flink = call(answers, refused=StillStarting, match=told, seconds=0)
+    assert flink.requests("PATCH") == []
 
 
 def test_a_savepoint_reaches_flink_with_the_leave_to_lose_some(call: Apply) -> None:

@@ -19,6 +19,7 @@ from streamplace.engines.flink.move.copies import CopyRuns, free_id, refuse_copy
 from streamplace.engines.flink.move.endings import EndedByOthers, last_kept, refuse_ended
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.pause import START_SECONDS, expected_pause, pause_of
+from streamplace.engines.flink.move.preflight import note_slow_start
 from streamplace.engines.flink.move.queues import INPUT, OUTPUT, READ, draining_seconds
 from streamplace.engines.flink.move.resuming import resume_command, resume_words, with_job
 from streamplace.engines.flink.move.settling import Settling, settle
@@ -239,6 +240,24 @@ def test_the_pause_of_a_job_is_told_by_flinks_clock(flink: FakeFlink) -> None:
     assert pause_of(rest, OLD, NEW) == 3.9
     flink.answers[f"GET /jobs/{OLD}/checkpoints"] = NONE
     assert pause_of(rest, OLD, NEW) is None
+
+
+@pytest.mark.parametrize(("seconds", "is_noted"), [(120.0, True), (300.0, False)])
+def test_a_start_that_may_take_longer_than_its_timeout_is_noted_before(
+    flink: FakeFlink, seconds: float, *, is_noted: bool
+) -> None:
+    """By the time that the running job took; one whose times are unknown is left alone."""
+    document = job("shop", "RUNNING", {"v0": "RUNNING"})
+    told: list[str] = []
+    note_slow_start(flink.rest, OLD, document, seconds, told.append)
+    assert told == []
+    times = {"INITIALIZING": 10_000, "RUNNING": 100_000}
+    moments = {"subtasks": [{"timestamps": {"INITIALIZING": 0}}, {"timestamps": times}]}
+    flink.answers = {f"GET /jobs/{OLD}/vertices/v0/subtasktimes": moments}
+    note_slow_start(flink.rest, OLD, document, seconds, told.append)
+    assert [line.partition("; give ")[2] for line in told] == (
+        ["--timeout 180 or more"] if is_noted else []
+    )
 
 
 def queues(task: str, before: float, behind: float, read: float | str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from fake_flink import FakeFlink, InTurn, failure
-from flink_documents import DELETED, KEPT, job, jobs
+from flink_documents import DELETED, KEPT, failed_by, job, jobs
 from lazy_flink import Clock
 from moving_cases import (
     AGAIN,
@@ -31,8 +31,11 @@ from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.stopping import Saving
 from streamplace.engines.flink.move.transaction import Transaction
+from streamplace.engines.flink.pin.apply import wait_started
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.job_ids import return_trigger
+
+RESTORING = job("shop", "RUNNING", {"source": "RUNNING", "map": "INITIALIZING"})
 
 
 def test_a_job_is_started_from_its_savepoint_where_it_is_placed(
@@ -66,6 +69,60 @@ def test_where_going_back_fails_the_savepoint_is_told(move: Callable[..., Transa
     told = "no slots; the return.* failed, too: no disk.*in file:/s/savepoint-1.*: move --resume$"
     with pytest.raises(FlinkError, match=told):
         move(FlinkError("no slots"), FlinkError("no disk")).begin()
+
+
+def test_a_move_waits_for_a_job_that_restores_its_state_and_is_finished_when_it_runs(
+    move: Callable[..., Transaction],
+    fake: FakeFlink,
+    started: Started,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is neither cancelled nor started elsewhere, however short the timeout."""
+    moving = replace(move(), settings=MoveSettings(seconds=0.2, settling=Settling(0.0)))
+    monkeypatch.setattr(transaction, "wait_started", wait_started)
+    fake.answers[f"GET /jobs/{NEW}"] = RESTORING
+    with pytest.raises(
+        Undecided, match=rf"^job {NEW} is still starting after 0\.2 s: 'map' is.*: move --resume$"
+    ):
+        moving.begin()
+    assert f"spent {NEW}" not in MemoryFolder.files
+    fake.answers |= {
+        f"GET /jobs/{NEW}": job(NEW, "RUNNING", {"map": "RUNNING"}),
+        "GET /jobs": jobs({OLD: "FINISHED", NEW: "RUNNING"}),
+    }
+    assert moving.conclude().job == NEW
+    assert (len(started), fake.requests("PATCH")) == (1, [])
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        ("RUNNING", rf"job {BACK} is still starting after 0\.2 s: 'map' is INITIALIZING.*resume$"),
+        ("RESTARTING", rf"c\.D: lost\. Job {BACK} has not ended, so do not start another.*resume$"),
+    ],
+)
+def test_a_live_job_on_its_previous_devices_is_never_said_to_be_down(
+    move: Callable[..., Transaction],
+    fake: FakeFlink,
+    started: Started,
+    monkeypatch: pytest.MonkeyPatch,
+    state: str,
+    told: str,
+) -> None:
+    """Whoever started it again from the savepoint would have two copies; nobody cancels it."""
+    moving = replace(
+        move(FlinkError("no slots")), settings=MoveSettings(seconds=0.2, settling=Settling(0.0))
+    )
+    monkeypatch.setattr(transaction, "wait_started", wait_started)
+    fake.answers |= {
+        f"GET /jobs/{BACK}": RESTORING | {"state": state},
+        f"GET /jobs/{BACK}/exceptions": failed_by("c.D: lost"),
+    }
+    with pytest.raises(Undecided, match=told) as error:
+        moving.begin()
+    assert "not running" not in str(error.value)
+    assert [name for name, _, _ in started] == [NEW, BACK]
+    assert fake.requests("PATCH") == []
 
 
 def test_an_interrupted_job_goes_back(move: Callable[..., Transaction], started: Started) -> None:

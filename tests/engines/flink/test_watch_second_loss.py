@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from streamplace.engines.flink.move.copies import CopyRuns
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Refusal, Rest
+from streamplace.engines.flink.rest.starting import StillStarting
 from streamplace.engines.flink.watch import replacing
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.placed_job import PlacedJob
@@ -164,6 +166,37 @@ def test_a_start_that_flink_did_not_answer_is_looked_up_before_it_is_repeated(
     assert now.job == NEW
     assert len(tries.seen) == (1 if is_started else 2)
     assert now.devices == {"dev-2" if is_started else "dev-1"}
+
+
+@pytest.mark.parametrize("failure", [StillStarting(NEW, 0.0, "map"), NoAnswer("no answer")])
+def test_a_job_that_restores_its_state_for_long_is_waited_for(
+    flink: FakeFlink,
+    starts: Callable[..., Starts],
+    monkeypatch: pytest.MonkeyPatch,
+    failure: NoAnswer,
+) -> None:
+    """It is not cancelled, also if it was found after a start without an answer."""
+    cancelled: list[str] = []
+    monkeypatch.setattr(Rest, "cancel", lambda _, one: cancelled.append(one))
+
+    def begin() -> None:
+        restoring = job("shop", "RUNNING", {"map": "INITIALIZING"})
+        flink.answers |= {
+            "GET /jobs": jobs({OLD: "CANCELED", NEW: "RUNNING"}),
+            f"GET /jobs/{NEW}": InTurn(
+                *[restoring] * 8, job("shop", "RUNNING", {"map": "RUNNING"})
+            ),
+            f"GET /jobs/{NEW}/vertices/map": {"subtasks": [{"taskmanager-id": "dev-1"}]},
+        }
+        raise failure
+
+    tries, told = starts(begin), list[str]()
+    flink.answers["GET /taskmanagers"] = without(flink, "dev-0")
+    hurried = replace(replacing_of(flink, None, told), seconds=0.0)
+    now = hurried.replace_lost(PlacedJob(OLD, {"map": ["dev-0"]}), ["dev-0"], Notices(told.append))
+    assert (now.job, now.devices, len(tries.seen)) == (NEW, {"dev-1"}, 1)
+    assert cancelled == [OLD]
+    assert any(line.endswith("restore their state; waiting for it") for line in told)
 
 
 @pytest.mark.parametrize("refusal", [CopyRuns("it runs"), Refusal("its id is known")])

@@ -40,6 +40,14 @@ def refuse_ended(rest: Rest, job: str) -> None:
         )
 
 
+def may_live(rest: Rest, job: str) -> bool:
+    """Whether a job exists and has not ended; also if Flink does not tell."""
+    try:
+        return rest.state(job) not in (None, *ENDED)
+    except FlinkError:
+        return True
+
+
 def state_clause(rest: Rest, job: str) -> str:
     """Clause on the remaining state of a job that has ended; empty if there is none."""
     path = last_kept(rest, job)

@@ -37,7 +37,7 @@ from streamplace.engines.flink.move.outcomes import (
     remembered,
     resumable,
 )
-from streamplace.engines.flink.move.preflight import check_saving
+from streamplace.engines.flink.move.preflight import check_saving, note_slow_start
 from streamplace.engines.flink.move.resuming import await_devices, resume_command, with_job
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import SourceFlow, seconds_for, source_flow
@@ -158,6 +158,7 @@ class FlinkMove:
         self.tell("checking that the job fits the new placement and its current one")
         settings = self._checked(job, before, after)
         folder = checkpoint_folder(self.rest, job, {**settings, **self.program.settings})
+        note_slow_start(self.rest, job, document, self.settings.seconds, self.tell)
         plan = MovePlan(job, before, after, settings, name=document["name"], checkpoints=folder)
         return plan if plan.moved else replace(plan, pins=holds_whole(self.rest, job))
 

@@ -11,6 +11,7 @@ from streamplace.engines.flink.move.saved_files import last_on_files
 from streamplace.engines.flink.move.state import stopped_with
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.rest.starting import StillStarting
 from streamplace.engines.live import Moved
 from streamplace.errors import StreamplaceError
 from streamplace.model.messages import shown
@@ -85,6 +86,44 @@ def forgotten(folder: SavepointFolder, journal: Journal, resume_by: str) -> Flin
         )
     words = f"its state is in {journal.savepoint}" if state is None else state.words
     return Forgotten(f"{text}; {words}. Finish the move with: {resume_by}")
+
+
+def undecided(error: FlinkError, journal: Journal, resume_by: str) -> Undecided:
+    """Error about a move whose job still starts, or of which Flink tells nothing; with advice."""
+    if isinstance(error, StillStarting):
+        return Undecided(
+            f"{error}. It is not stopped, and nothing else is started; to wait for it again and "
+            f"finish the move, perhaps with a longer --timeout: {resume_by}"
+        )
+    return Undecided(
+        f"{error}. Whether job {journal.job} or its successor {journal.successor} runs is not "
+        f"known; when Flink answers again, finish the move by: {resume_by}"
+    )
+
+
+def not_returned(
+    why: str, failure: FlinkError, path: str, resume_by: str, live: str | None
+) -> Undecided:
+    """Error about a job that could not be started on its previous devices; with advice.
+
+    Parameters
+    ----------
+    why
+        Why the job was to return.
+    path
+        Savepoint or checkpoint with its state.
+    live
+        The job on the previous devices if it may exist and has not ended; else None.
+    """
+    words = f"{why}; the return to the previous devices failed, too: {failure}"
+    if live is not None:
+        return Undecided(
+            f"{words}. Job {live} has not ended, so do not start another one from {path}; when "
+            f"it runs or has ended, finish the move by: {resume_by}"
+        )
+    return NotRunning(
+        f"{words}. The job is not running. Its state is in {path}; start it with: {resume_by}"
+    )
 
 
 @contextmanager

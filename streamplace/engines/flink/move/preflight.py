@@ -14,7 +14,9 @@ from streamplace.engines.flink.move.folder import SavepointFolder
 from streamplace.engines.flink.move.left_savepoints import dispose, record
 from streamplace.engines.flink.move.state import last_checkpoint_size, outlives
 from streamplace.engines.flink.move.stopping import Saving, stopped_at
+from streamplace.engines.flink.rest.answer_shapes import Job
 from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
+from streamplace.engines.flink.rest.starting import restored_seconds
 
 
 def check_saving(
@@ -60,3 +62,18 @@ def _ends_for_good(rest: Rest, job: str) -> bool:
         return False
     is_final = str(config.get("restart-strategy", "")).startswith("Restart deactivated")
     return is_final and not outlives(rest, job, is_failure=True)
+
+
+def note_slow_start(
+    rest: Rest, job: str, document: Job, seconds: float, tell: Callable[[str], None]
+) -> None:
+    """Note that a job may restore its state for longer than a start may take.
+
+    It is moved with state of about that size, but on other devices; so twice the time is assumed.
+    """
+    took = restored_seconds(rest, job, document)
+    if 2 * took > seconds:
+        tell(
+            f"note: job {job} initialized for {took:.0f} s when it was started, and may take twice "
+            f"as long after the move; give --timeout {2 * took:.0f} or more"
+        )

@@ -15,6 +15,7 @@ from streamplace.engines.flink.move.copies import CopyRuns, alone
 from streamplace.engines.flink.move.endings import (
     EndedByOthers,
     last_kept,
+    may_live,
     refuse_ended,
     steady_state,
 )
@@ -30,7 +31,9 @@ from streamplace.engines.flink.move.outcomes import (
     Undecided,
     ended_before,
     forgotten,
+    not_returned,
     reason,
+    undecided,
 )
 from streamplace.engines.flink.move.pause import pause_of
 from streamplace.engines.flink.move.returning import latest_of, start_of
@@ -321,7 +324,10 @@ class Transaction:
         """Report that the job was moved back before the interruption; restart it if it failed."""
         refuse_ended(self.rest, job)
         if state not in ENDED:
-            self._await_start(job, self.journal.before)
+            try:
+                self._await_start(job, self.journal.before)
+            except NoAnswer as silence:
+                raise self._undecided(silence) from None
             raise FlinkError(f"the move failed; the job runs on its previous devices, as job {job}")
         if state == FINISHED:
             raise FlinkError(f"the move failed; the job has finished, as job {job}")
@@ -344,7 +350,7 @@ class Transaction:
         except EndedByOthers:
             raise
         except FlinkError as failure:
-            raise self._not_running(why, failure, path) from None
+            raise self._not_returned(why, failure, path, new) from None
         if not path:
             raise FlinkError(f"{why}; job {new} has finished by itself") from None
         self._start_back(successor(new), path, why)
@@ -366,7 +372,7 @@ class Transaction:
         except (CopyRuns, EndedByOthers):
             raise
         except FlinkError as failure:
-            raise self._not_running(why, failure, path) from None
+            raise self._not_returned(why, failure, path, job) from None
         self._remember(path)
 
     def _check_decided(self, error: BaseException) -> None:
@@ -385,16 +391,10 @@ class Transaction:
     def _forgotten(self) -> FlinkError:
         return forgotten(self.folder, self.journal, self.resume_by)
 
-    def _not_running(self, why: str, failure: FlinkError, path: str) -> NotRunning:
+    def _not_returned(self, why: str, failure: FlinkError, path: str, job: str) -> Undecided:
         self._save(returns=True, savepoint=path)
-        return NotRunning(
-            f"{why}; the return to the previous devices failed, too: {failure}. The job is not "
-            f"running. Its state is in {path}; start it with: {self.resume_by}"
-        )
+        live = job if may_live(self.rest, job) else None
+        return not_returned(why, failure, path, self.resume_by, live)
 
     def _undecided(self, error: FlinkError) -> Undecided:
-        return Undecided(
-            f"{error}. Whether job {self.journal.job} or its successor "
-            f"{self.journal.successor} runs is not known; when Flink answers again, finish the "
-            f"move by: {self.resume_by}"
-        )
+        return undecided(error, self.journal, self.resume_by)

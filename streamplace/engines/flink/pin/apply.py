@@ -31,6 +31,7 @@ from streamplace.engines.flink.rest.client import (
     slot_pauses,
 )
 from streamplace.engines.flink.rest.scheduler import job_fault
+from streamplace.engines.flink.rest.starting import StillStarting, refuse_restoring
 from streamplace.model.messages import listed, quoted
 
 STARTING = frozenset({"INITIALIZING", "CREATED", "RUNNING"})
@@ -61,6 +62,8 @@ def apply(
     FlinkError
         When the cluster's scheduler ignores placements, when the job is not the placed one, or
         when it does not start; the message quotes the reason, and nothing keeps running.
+    StillStarting
+        When the job still restores its state after ``seconds``; it is not cancelled.
     """
     request = program.run_request(savepoint)
     if savepoint is None:
@@ -74,6 +77,9 @@ def apply(
         job = _submitted(rest, jar, request)
     try:
         wait_started(rest, job, seconds, all_devices(vectors))
+    except StillStarting:
+        remember(job, program)
+        raise
     except BaseException:
         rest.cancel(job)
         raise
@@ -169,6 +175,11 @@ def wait_started(rest: Rest, job: str, seconds: float, needed: Collection[str] =
     ----------
     needed
         TaskManagers without which it cannot; others may join meanwhile.
+
+    Raises
+    ------
+    StillStarting
+        When it still restores its state after ``seconds``.
     """
     deadline, pauses = time.monotonic() + seconds, slot_pauses()
     while True:
@@ -178,12 +189,13 @@ def wait_started(rest: Rest, job: str, seconds: float, needed: Collection[str] =
         if document["state"] not in STARTING:
             raise FlinkError(f"job {job} is {document['state']}: {rest.failure(job)}")
         if fault := job_fault(rest, document):
-            raise FlinkError(f"{fault}; job {job} is cancelled")
+            raise FlinkError(fault)
         waiting = [v for v in document["vertices"] if v["status"] not in ("RUNNING", "FINISHED")]
         if document["vertices"] and not waiting:
             return
         refuse_lost(rest, needed)
         if time.monotonic() > deadline:
+            refuse_restoring(document, job, seconds)
             late = [f"{quoted(v['name'])} is {v['status']}" for v in waiting[:1]]
             raise FlinkError(f"job {job} does not run after {seconds:g} s; {''.join(late)}")
         time.sleep(next(pauses))

@@ -7,13 +7,14 @@ go on while a job starts: what is lost then is replaced, too.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TypeVar
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.copies import CopyRuns
 from streamplace.engines.flink.move.resuming import apply_command
 from streamplace.engines.flink.move.state import Savepoint, resumable
-from streamplace.engines.flink.pin.apply import apply
+from streamplace.engines.flink.pin.apply import apply, wait_started
 from streamplace.engines.flink.pin.fitting import check_upload
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
@@ -26,6 +27,7 @@ from streamplace.engines.flink.rest.client import (
     Refusal,
     Rest,
 )
+from streamplace.engines.flink.rest.starting import StillStarting, refuse_restoring
 from streamplace.engines.flink.watch.health import addresses_of
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.look import running_layout
@@ -61,6 +63,8 @@ def answer_of(ask: Callable[[], T], tell: Tell) -> T:
     while True:
         try:
             return ask()
+        except StillStarting as error:
+            breakdowns(f"{error}; waiting for it")
         except NoAnswer as error:
             breakdowns(f"{error}; trying again")
         time.sleep(LOOK_SECONDS)
@@ -223,25 +227,38 @@ class Replacing:
             self.tell(f"note: {why}; give it to 'flink watch', too")
         return new
 
-    def _placed(self, run: PlacedJob, path: str | None, *, is_begun: bool) -> PlacedJob:
-        """Start a job on its devices, or on others if these are lost; return it as it runs."""
+    def _applied(self, run: PlacedJob, saved: Savepoint | None) -> str:
+        """Start a job on its devices, and wait for as long as it restores its state."""
         if self.flink is None or self.program is None:
             raise ValueError("nothing was given to start the job with")
+        try:
+            return apply(
+                self.rest,
+                self.flink,
+                self.program,
+                run.vectors,
+                savepoint=saved,
+                seconds=self.seconds,
+            )
+        except StillStarting as error:
+            self.tell(f"{error}; waiting for it")
+            job = error.job
+        try:
+            self._ask(lambda: wait_started(self.rest, job, self.seconds, run.devices))
+        except FlinkError:
+            self._cancel(job)
+            raise
+        return job
+
+    def _placed(self, run: PlacedJob, path: str | None, *, is_begun: bool) -> PlacedJob:
+        """Start a job on its devices, or on others if these are lost; return it as it runs."""
         saved, notices = None if path is None else Savepoint(path), Notices(self.tell)
         is_late = False
         while True:
             try:
                 if is_begun and (found := self._begun(run, path)) is not None:
                     return found
-                job = apply(
-                    self.rest,
-                    self.flink,
-                    self.program,
-                    run.vectors,
-                    savepoint=saved,
-                    seconds=self.seconds,
-                )
-                return replace(run, job=job)
+                return replace(run, job=self._applied(run, saved))
             except NoAnswer as error:
                 if path is None:  # nothing would tell a copy that runs
                     raise self._not_started(error, path) from None
@@ -263,9 +280,7 @@ class Replacing:
             if self.program is None or not continues(self.rest, job, run.job, path):
                 continue
             try:
-                self.rest.wait_running(job, self.seconds)
-            except NoAnswer:
-                raise
+                self._ask(partial(self._await_begun, job))
             except FlinkError:
                 self._cancel(job)
                 raise
@@ -273,6 +288,16 @@ class Replacing:
             layout = running_layout(self.rest, job)
             return replace(run, job=job, vectors=dict(layout) or run.vectors)
         return None
+
+    def _await_begun(self, job: str) -> None:
+        """Wait until a job runs that was started before; raise StillStarting if it restores."""
+        try:
+            self.rest.wait_running(job, self.seconds)
+        except NoAnswer:
+            raise
+        except FlinkError:
+            refuse_restoring(self.rest.job(job), job, self.seconds)
+            self.rest.wait_running(job, 0.0)  # it may run by now
 
     def _lost(self, run: PlacedJob) -> list[str]:
         """Devices that were lost; Flink may take a while to notice it."""
