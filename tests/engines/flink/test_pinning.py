@@ -2,9 +2,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fake_flink import FakeFlink
+from flink_documents import job
 
-from streamplace.engines.flink.pin.pinning import pinning, read_vectors, vectors_of
+from streamplace.engines.flink.decide.candidates import names_of
+from streamplace.engines.flink.pin.pinning import by_operator, pinning, read_vectors, vectors_of
 from streamplace.engines.flink.pin.spread import SpreadLimits
+from streamplace.engines.flink.rest.plan import read_plan
 from streamplace.errors import PlacementError
 from streamplace.io.graphs import write_graph
 from streamplace.model import Operator, Stream, StreamGraph
@@ -82,6 +86,34 @@ def test_arrows_within_a_name_do_not_part_it() -> None:
     """Operators that were fused when they were measured are placed by their own names."""
     assignment = {"Calc(select=[id -> start, x]) -> out": "a", "in": "b"}
     assert vectors_of(assignment).keys() == {"Calc(select=[id -> start, x])", "out", "in"}
+
+
+@pytest.mark.parametrize(
+    ("name", "tree", "operators"),
+    [
+        (
+            "Source: orders -> parsed -> parsed -> scored",
+            "Source: orders -&gt; parsed<br/>+- parsed -&gt; scored<br/>",
+            ["orders -> parsed", "parsed -> scored"],
+        ),
+        ("[a -> b] -> c", "[a -&gt; b]<br/>+- c<br/>", ["[a -> b]", "c"]),
+        ("parsed -> scored", "parsed -&gt; scored<br/>", ["parsed -> scored"]),
+        ("[x] -> (y, z)", "[x]<br/>:- y<br/>+- z<br/>", ["[x]", "y", "z"]),
+    ],
+)
+def test_operators_whose_names_contain_arrows_are_found_again(
+    name: str, tree: str, operators: list[str]
+) -> None:
+    """By the name that their task has in graphs and placements."""
+    document = job("shop", "RUNNING", {"v0": "RUNNING"})
+    document["vertices"][0] |= {"name": name, "parallelism": 2}
+    plan = {"plan": {"nodes": [{"id": "v0", "description": tree}]}}
+    flink = FakeFlink({"GET /jobs/j": document, "GET /jobs/j/plan": plan})
+    _, (task,), _ = read_plan(flink.rest, "j")
+    layout = {operator: ["a", "b"] for operator in operators}
+    assert vectors_of({f"{task.name}#0": "a", f"{task.name}#1": "b"}) == layout
+    graph = StreamGraph.of("shop", [Operator(task.name, rate=1.0, parallelism=2)], [])
+    assert by_operator(names_of(graph, layout)) == layout
 
 
 def test_a_placement_file_says_how_many_subtasks_its_operators_have(

@@ -37,7 +37,7 @@ from streamplace.engines.flink.measure.key_shares import possible_orders
 from streamplace.engines.flink.pin.fitting import left_without
 from streamplace.engines.flink.pin.names import index_name
 from streamplace.engines.flink.pin.pinning import Vectors, vectors_of
-from streamplace.engines.flink.program.chains import unfused
+from streamplace.engines.flink.program.chains import operators_in
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.live import Measurement
 from streamplace.engines.names import resource
@@ -326,7 +326,7 @@ def names_of(graph: StreamGraph, vectors: Vectors) -> Layout:
     layout = {}
     numbers = zip(graph.operators.name, graph.operators.parallelism.tolist(), strict=True)
     for name, number in numbers:
-        first = next(one for one in (name, *unfused(name)) if one in vectors)
+        first = next(one for one in (name, *operators_in(name)) if one in vectors)
         vector = vectors[first]
         layout[name] = [vector] * number if isinstance(vector, str) else list(vector)
     return layout

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from streamplace.engines.flink.measure.key_shares import Shares
-from streamplace.engines.flink.program.chains import unfused
+from streamplace.engines.flink.program.chains import operators_in
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.cluster import Cluster
@@ -115,7 +115,7 @@ def placed(
     for row, name in enumerate(graph.operators.name):
         subtasks = np.flatnonzero(expansion.operator == row)
         try:
-            (first, *_) = (one for one in (name, *unfused(name)) if one in devices)
+            (first, *_) = (one for one in (name, *operators_in(name)) if one in devices)
             for subtask, device in zip(subtasks, devices[first], strict=True):
                 placement[subtask] = number[device]
         except (KeyError, ValueError):

@@ -26,7 +26,7 @@ from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.move.pause import expected_pause
 from streamplace.engines.flink.move.settling import SourceFlow, seconds_for, source_flow
-from streamplace.engines.flink.program.chains import unfused
+from streamplace.engines.flink.pin.pinning import by_operator
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.tasks import layout_of
 from streamplace.engines.live import Measurement
@@ -137,8 +137,7 @@ class JobImprover:
         rest = self.engine.rest
         if not proposal.moves and (unpinnable(rest) or not (is_whole or can_spread(rest))):
             return proposal
-        vectors = {one: devices for name, devices in target.items() for one in unfused(name)}
-        return replace(proposal, plan=self.move.plan(proposal.job, vectors))
+        return replace(proposal, plan=self.move.plan(proposal.job, by_operator(target)))
 
     def run(self, proposal: Proposal) -> FlinkMoved:
         """Move a job and measure it there; correct the move once if the rate is too low."""

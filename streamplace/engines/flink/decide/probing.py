@@ -6,7 +6,7 @@ run, and it is moved there, or back. Until then a record of the probe lies besid
 that a job can be moved back if its probe is interrupted.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -22,7 +22,8 @@ from streamplace.engines.flink.move.folder import SavepointFolder, folder_uri, s
 from streamplace.engines.flink.move.move import PATIENCE_SECONDS, FlinkMove, MovePlan
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.move.settling import SourceFlow, check_rate
-from streamplace.engines.flink.program.chains import unfused
+from streamplace.engines.flink.pin.pinning import by_operator
+from streamplace.engines.flink.program.chains import operators_in
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.job_ids import chain_of
 from streamplace.engines.flink.rest.plan import pointwise_pairs, read_plan
@@ -115,7 +116,7 @@ class Prober(JobImprover):
             self.tell("--probe is not needed: what crossing costs is known where the job runs")
             return None
         first = self._measured(job)
-        plan = self.mover.plan(job, vectors(self._spread(first.graph)))
+        plan = self.mover.plan(job, by_operator(self._spread(first.graph)))
         plan = replace(plan, varies=first.varies)
         self.tell(
             "no tuple crosses between TaskManagers, so the job is moved to an even spread to "
@@ -204,7 +205,7 @@ class Prober(JobImprover):
         """Whether tuples cross between devices in the present layout, or the job has no streams."""
         _, tasks, edges = read_plan(self.engine.rest, job)
         name_of = {
-            task.id: next(one for one in (task.name, *unfused(task.name)) if one in present)
+            task.id: next(one for one in (task.name, *operators_in(task.name)) if one in present)
             for task in tasks
         }
         streams = [
@@ -307,11 +308,6 @@ def _mean(costs: tuple[Floats, Floats], tuples: tuple[Floats, Floats]) -> Floats
     whole = tuples[0] + tuples[1]
     total = costs[0] * tuples[0] + costs[1] * tuples[1]
     return np.divide(total, whole, out=costs[0].copy(), where=whole > 0)
-
-
-def vectors(layout: Mapping[str, list[str]]) -> dict[str, list[str]]:
-    """Devices of every operator, with separate entries for operators that Flink fused."""
-    return {one: devices for name, devices in layout.items() for one in unfused(name)}
 
 
 def resumed(move: FlinkMove, job: str | None) -> FlinkMoved:

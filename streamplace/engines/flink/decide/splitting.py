@@ -24,7 +24,7 @@ from streamplace.engines.flink.measure.key_shares import Shares
 from streamplace.engines.flink.measure.local_cost import ASSUMED_PER_BYTE
 from streamplace.engines.flink.measure.sending_cost import BYTES_OF_A_TUPLE
 from streamplace.engines.flink.pin.names import FUSED
-from streamplace.engines.flink.program.chains import unfused
+from streamplace.engines.flink.program.chains import operators_in
 from streamplace.engines.live import Measurement
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted, shown
@@ -136,7 +136,7 @@ def _limiting_chain(
     operators = measured.graph.operators
     rows = zip(judge.limit(layout).cpu.tolist(), operators.name, operators.about, strict=True)
     chains = [(load, name) for load, name, about in rows if load and not about]
-    chains = [(load, name) for load, name in chains if len(unfused(name)) > 1]
+    chains = [(load, name) for load, name in chains if len(operators_in(name)) > 1]
     return max(chains)[1] if chains else None
 
 
@@ -161,7 +161,7 @@ def _work(graph: StreamGraph) -> float:
 
 def _cuts(graph: StreamGraph, chain: str) -> Iterator[_Cut]:
     """Cuts of a chain to try."""
-    names = unfused(chain)
+    names = operators_in(chain)
     shares = measured_work(graph, chain)
     if not shares:
         yield from (_Cut(tuple(names[1:]), share) for share in SHARES)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from streamplace.engines.flink.cpu.stack_samples import StackCounts
 from streamplace.engines.flink.measure.local_cost import LEAST_SAMPLES
-from streamplace.engines.flink.program.chains import is_line, unfused
+from streamplace.engines.flink.program.chains import is_line, operators_in
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.model.graph import StreamGraph
 
@@ -25,7 +25,7 @@ def work_in_chains(tasks: Iterable[FlinkTask], stacks: Mapping[str, StackCounts]
         number = len(task.operators)
         samples = stacks.get(task.id, StackCounts()).work
         is_known = (
-            1 < number == len(unfused(task.name))
+            1 < number == len(operators_in(task.name))
             and len(samples) <= number
             and is_line(task.thread_name, task.operators)
         )
@@ -41,4 +41,4 @@ def measured_work(graph: StreamGraph, chain: str) -> list[float]:
         shares = [float(word) for word in str(graph.attributes.get(WORK_IN + chain, "")).split()]
     except ValueError:
         return []
-    return shares if len(shares) == len(unfused(chain)) and sum(shares) > 0 else []
+    return shares if len(shares) == len(operators_in(chain)) and sum(shares) > 0 else []

@@ -12,7 +12,7 @@ from pathlib import Path
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.pin.names import subtask_owner
 from streamplace.engines.flink.pin.spread import SpreadLimits, pin_demand
-from streamplace.engines.flink.program.chains import unfused
+from streamplace.engines.flink.program.chains import operators_in
 from streamplace.errors import PlacementError
 from streamplace.io.files import located, read_bytes, spot
 from streamplace.io.placements import LARGEST_PLACEMENT, parse_document
@@ -136,7 +136,7 @@ def vectors_of(
         else:
             whole[name] = device if parallelism is None else [device] * parallelism.get(name, 1)
     _check_numbers(split, whole, parallelism or {})
-    return _unfused({**whole, **split})
+    return by_operator({**whole, **split})
 
 
 def _check_numbers(
@@ -163,15 +163,19 @@ def deployment_vectors(deployment: Deployment) -> dict[str, list[str] | str]:
     operators, placement = deployment.problem.graph.operators, deployment.placement
     if not deployment.is_split:
         numbers = zip(operators.name, operators.parallelism.tolist(), strict=True)
-        return _unfused({name: [placement[name]] * number for name, number in numbers})
+        return by_operator({name: [placement[name]] * number for name, number in numbers})
     subtasks = deployment.expansion.subtasks
-    return _unfused({name: [placement[s] for s in subtasks(name)] for name in operators.name})
+    return by_operator({name: [placement[s] for s in subtasks(name)] for name in operators.name})
 
 
-def _unfused(vectors: Vectors) -> dict[str, list[str] | str]:
-    """Vectors with separate entries for operators that Flink fused in the measured job."""
+def by_operator(vectors: Vectors) -> dict[str, list[str] | str]:
+    """Vectors with separate entries for operators that Flink fused in the measured job.
+
+    >>> by_operator({"src -> trim": "a", "[in -> out]": ["a", "b"]})
+    {'src': 'a', 'trim': 'a', 'in -> out': ['a', 'b']}
+    """
     return {
         one: vector if isinstance(vector, str) else list(vector)
         for name, vector in vectors.items()
-        for one in unfused(name)
+        for one in operators_in(name)
     }

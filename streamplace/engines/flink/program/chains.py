@@ -127,6 +127,43 @@ def unfused(task: str, expected: Iterable[str] = ()) -> list[str]:
     return [name for name in [*names, task[start:]] if name]
 
 
+def task_name(operators: Iterable[str]) -> str:
+    """Name of a task in graphs and placements, in which `operators_in` finds its operators.
+
+    Names that would be split are put in square brackets.
+
+    >>> task_name(["a", "b -> c"])
+    'a -> [b -> c]'
+    """
+    return FUSED.join(f"[{name}]" if _seems_fused(name) else name for name in operators)
+
+
+def operators_in(task: str) -> list[str]:
+    """Operators of a task, from its name in a graph or placement.
+
+    >>> operators_in("a -> [b -> c] -> d[x]")
+    ['a', 'b -> c', 'd[x]']
+    """
+    return [
+        name[1:-1] if _is_enclosed(name) and _seems_fused(name[1:-1]) else name
+        for name in unfused(task)
+    ]
+
+
+def _seems_fused(name: str) -> bool:
+    """Whether a name would not be found again as it is if it were joined with others."""
+    if unfused(name) != [name]:
+        return True
+    inner = name
+    while _is_enclosed(inner):
+        inner = inner[1:-1]
+    return inner not in ("", name) and unfused(inner) != [inner]
+
+
+def _is_enclosed(name: str) -> bool:
+    return len(name) > 1 and name[0] == "[" and name[-1] == "]"
+
+
 def is_line(task: str, operators: Iterable[str]) -> bool:
     """Whether the operators of a task form a chain without branches.
 

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from streamplace.engines.flink.pin.fitting import check_upload
 from streamplace.engines.flink.pin.names import FUSED
-from streamplace.engines.flink.program.chains import unfused
+from streamplace.engines.flink.program.chains import operators_in, unfused
 from streamplace.engines.flink.program.identity import operators_of
 from streamplace.engines.flink.program.jars import jar_copy
 from streamplace.engines.flink.program.program import Program
@@ -107,7 +107,8 @@ def fixed_parts(rest: Rest, program: Program, tasks: Sequence[FlinkTask]) -> Fix
     fixed = {name: number for name, number in fixed.items() if name not in free}
     found, task_of = set[str](), dict[str, str]()
     for task in tasks:
-        own = {task.name, *unfused(task.name, fixed), *map(lasting, task.texts)}
+        own = {task.name, *operators_in(task.name), *unfused(task.name, fixed)}
+        own.update(map(lasting, task.texts))
         task_of |= dict.fromkeys(own, task.name)
         for name in own & fixed.keys():
             if fixed[name] != task.parallelism:

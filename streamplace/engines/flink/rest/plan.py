@@ -7,6 +7,7 @@ from itertools import pairwise
 from urllib.parse import quote
 
 from streamplace.engines.flink.pin.names import FUSED
+from streamplace.engines.flink.program.chains import task_name
 from streamplace.engines.flink.program.identity import operators_of
 from streamplace.engines.flink.rest.answer_shapes import Job, JobVertex, PlanNode
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
@@ -27,7 +28,7 @@ class FlinkTask:
     Attributes
     ----------
     name
-        Names of its operators in placements, joined by `` -> ``.
+        Names of its operators in placements, joined by `` -> ``; see `task_name`.
     thread_name
         Its name as Flink shows it, also used for its threads.
     operators
@@ -153,7 +154,7 @@ def _tasks(vertices: Sequence[JobVertex], nodes: Sequence[PlanNode]) -> list[Fli
     return [
         FlinkTask(
             row["id"],
-            FUSED.join(dict.fromkeys(operators.names)),
+            task_name(dict.fromkeys(operators.names)),
             row["name"],
             row["parallelism"],
             operators.shown,

@@ -16,7 +16,7 @@ from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.outcomes import FlinkMoved, NotSaved, Undecided
 from streamplace.engines.flink.move.settling import source_flow
-from streamplace.engines.flink.program.chains import unfused
+from streamplace.engines.flink.pin.pinning import by_operator
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.rest.job_ids import chain_of, successor
@@ -88,9 +88,7 @@ class WatchMover:
         StreamplaceError
             When the program does not fit; nothing was done.
         """
-        layout: dict[str, list[str] | str] = {
-            one: devices for name, devices in target.layout.items() for one in unfused(name)
-        }
+        layout = by_operator(target.layout)
         plan = self.move.plan(model.job, layout)
         if not plan.is_needed:
             return model.job
