@@ -2,13 +2,13 @@
 
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_flink import FakeFlink, InTurn, failure
-from flink_documents import failed_by, healthy, job, task_manager
+from flink_documents import config, failed_by, healthy, job, task_manager
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.state import Savepoint
@@ -243,6 +243,54 @@ def test_a_check_submits_nothing(call: Apply, jar: Path) -> None:
         check(flink.rest, home, Program(jar), VECTORS, "none")
     request = next(document for _, document in flink.asked if document)
     assert request["flinkConfiguration"] == {"streamplace.check": "true"}
+
+
+MANY = ["dev-0"] * 40
+HASHED = {"src": MANY, "sum": MANY}
+SPLIT = {"src": MANY, "sum": ["dev-1"] * 40}
+
+
+@pytest.mark.usefixtures("call")
+@pytest.mark.parametrize(
+    ("vectors", "left", "settings", "told"),
+    [
+        (
+            HASHED,
+            219,
+            {},
+            "'dev-0' has 219 MiB of network memory left beside other jobs.* 22",
+        ),
+        (HASHED, 220, {}, ""),
+        (HASHED, None, {}, ""),
+        (HASHED, 439, {"taskmanager.memory.segment-size": "64 kb"}, "need 440.0 MiB or more"),
+        (HASHED, 219, {"taskmanager.network.memory.floating-buffers-per-gate": "7"}, ""),
+        (HASHED, 219, {"taskmanager.memory.segment-size": "huge"}, ""),
+        (HASHED, 219, {"shuffle-service-factory.class": "my.Service"}, ""),
+        (SPLIT, 11, {}, "need 12.5 MiB or more"),
+        (SPLIT, 12, {}, ""),
+    ],
+)
+def test_network_memory_that_surely_does_not_suffice_is_told_before_a_move(
+    jar: Path, vectors: dict[str, Any], left: int | None, settings: dict[str, str], told: str
+) -> None:
+    """Two buffers of 32 KiB per channel, and eight per input or output, for every slot."""
+    answers = healthy("dev-0", "dev-1") | {"GET /jobmanager/config": config(settings)}
+    for manager in answers["GET /taskmanagers"]["taskmanagers"]:
+        manager["totalResource"] |= {} if left is None else {"networkMemory": left}
+    rows = {"v0": "src", "v1": "sum"} if vectors is HASHED else {"v0": "src -> sum"}
+    document = job("shop", "RUNNING", dict.fromkeys(rows, "RUNNING"))
+    for row in document["vertices"]:
+        row |= {"name": rows[row["id"]], "parallelism": 40}
+    nodes = [{"id": "v0"}, {"id": "v1", "inputs": [{"id": "v0", "ship_strategy": "HASH"}]}]
+    fits = failure("java.lang.IllegalStateException: streamplace: the job fits its placement")
+    answers |= {
+        "GET /jobs/old": document,
+        "GET /jobs/old/plan": {"plan": {"nodes": nodes[: len(rows)]}},
+        "POST /jars/jar-1/run": fits,
+    }
+    rest, home = FakeFlink(answers).rest, Flink(jar.parent, "2.3.0")
+    with pytest.raises(FlinkError, match=told) if told else nullcontext():
+        check(rest, home, Program(jar), vectors, "old")
 
 
 def test_state_that_cannot_be_mapped_is_told_with_what_can_be_done(call: Apply) -> None:

@@ -30,6 +30,7 @@ from streamplace.engines.flink.rest.client import (
     Rest,
     slot_pauses,
 )
+from streamplace.engines.flink.rest.plan import plan_with_loops
 from streamplace.engines.flink.rest.scheduler import job_fault
 from streamplace.engines.flink.rest.starting import StillStarting, refuse_restoring
 from streamplace.model.messages import listed, quoted
@@ -110,7 +111,10 @@ def check(
     request = program.run_request(more=CHECK)
     check_cluster(rest, vectors)
     managers = left_without(rest, without)
-    answer, managed = fitted(rest, vectors, program.managed_mb, managers)
+    plan = None
+    with suppress(FlinkError):  # it may not run any more
+        plan = plan_with_loops(rest, without)
+    answer, managed = fitted(rest, vectors, program.managed_mb, managers, plan)
     with placed_upload(rest, flink, program, answer, managed) as jar:
         try:
             job = _run(jar, request)

@@ -8,10 +8,12 @@ from typing import Any
 
 from streamplace.engines.flink.pin.hook import CPU_CORES, HEAP_MB
 from streamplace.engines.flink.pin.names import index_name, limit_name, limited
+from streamplace.engines.flink.pin.network import MIB, buffers_of, network_bytes
 from streamplace.engines.flink.pin.pinning import Pinning, Vectors, all_devices, devices_of, pinning
 from streamplace.engines.flink.pin.spread import SpreadLimits
 from streamplace.engines.flink.rest.answer_shapes import Resources
 from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.plan import JobPlan
 from streamplace.engines.flink.rest.scheduler import cluster_fault
 from streamplace.engines.names import resource
 from streamplace.errors import PlacementError
@@ -50,6 +52,7 @@ def fitted(
     vectors: Vectors,
     most_mb: int | None = None,
     managers: Managers | None = None,
+    plan: JobPlan | None = None,
 ) -> Fitted:
     """Pinning with the free resources of a cluster, and free managed memory of TaskManagers in MB.
 
@@ -59,6 +62,8 @@ def fitted(
         Maximum managed memory to use on each TaskManager.
     managers
         The TaskManagers as they will be, if that differs from their present state.
+    plan
+        Plan of the job, whose streams need network memory; without it, that is not checked.
 
     Raises
     ------
@@ -72,6 +77,8 @@ def fitted(
         for manager in managers:
             _check_count(manager, answer.groups[group], counts.get(manager["id"], 0))
     _check_slots(managers, slots_of(vectors, answer))
+    if plan is not None and (buffers := buffers_of(rest.settings())) is not None:
+        _check_network(managers, vectors, answer, network_bytes(plan, vectors, answer, buffers))
     managed = {row["id"]: int(row[LEFT]["managedMemory"]) for row in managers}
     return answer, {
         name: mb if most_mb is None else min(mb, most_mb) for name, mb in managed.items()
@@ -102,16 +109,21 @@ def holds_whole(rest: Rest, job: str) -> bool:
 
 def slots_of(vectors: Vectors, answer: Pinning) -> dict[str, int]:
     """Device → slots that a placement needs there; operators of one group share them."""
+    needed: Counter[str] = Counter()
+    for counts in _slots_by_group(vectors, answer).values():
+        needed.update(counts)
+    return dict(needed)
+
+
+def _slots_by_group(vectors: Vectors, answer: Pinning) -> dict[str, dict[str, int]]:
+    """Group → device → its slots there."""
     groups: dict[str, dict[str, int]] = {**answer.spread}
     for operator, vector in vectors.items():
         group = answer.operators[operator]
         if group not in answer.spread:
             slots = max(len(devices_of(vector)), groups.get(group, {}).get(group, 0))
             groups[group] = {group: slots}
-    needed: Counter[str] = Counter()
-    for counts in groups.values():
-        needed.update(counts)
-    return dict(needed)
+    return groups
 
 
 def limits_of(managers: Managers, used: Collection[str]) -> SpreadLimits:
@@ -146,7 +158,11 @@ def _without(manager: Mapping[str, Any], jobs: Collection[str]) -> dict[str, Any
     """Return a TaskManager as it will be when some jobs have released their slots."""
     left, slots = manager[LEFT], manager.get("allocatedSlots", [])
     held = [slot["resource"] for slot in slots if slot["jobId"] in jobs and "resource" in slot]
-    return {**manager, LEFT: _sum_of(left, held)}
+    freed = _sum_of(left, held)
+    if (most := manager[ALL].get("networkMemory")) is not None and "networkMemory" in left:
+        parts = [left["networkMemory"], *(row.get("networkMemory", most) for row in held)]
+        freed["networkMemory"] = min(most, sum(parts) + len(held))  # Flink rounds each down
+    return {**manager, LEFT: freed}
 
 
 def _sum_of(left: Resources, held: Sequence[Resources]) -> Resources:
@@ -210,6 +226,28 @@ def _check_slots(managers: Managers, needed: Mapping[str, int]) -> None:
                 f"TaskManager {quoted(device)} has room for {room:g} slots beside those of other "
                 f"jobs, but {needed[device]} are placed on it (each asks for {HEAP_MB} MB of heap "
                 f"and {CPU_CORES:g} cores); place fewer subtasks on it, or cancel other jobs"
+            )
+
+
+def _check_network(
+    managers: Managers, vectors: Vectors, answer: Pinning, slot_bytes: Mapping[str, int]
+) -> None:
+    """Raise FlinkError if a TaskManager surely has too little network memory for its slots.
+
+    What Flink tells of it is rounded down to whole MiB.
+    """
+    needed: Counter[str] = Counter()
+    for group, counts in _slots_by_group(vectors, answer).items():
+        for device, number in counts.items():
+            needed[device] += number * slot_bytes.get(group, 0)
+    for manager in managers:
+        device, left = manager["id"], manager[LEFT].get("networkMemory")
+        if left is not None and needed[device] >= (left + 1) * MIB:
+            raise FlinkError(
+                f"TaskManager {quoted(device)} has {left} MiB of network memory left beside other "
+                f"jobs, but the slots that are placed on it need {needed[device] / MIB:.1f} MiB or "
+                "more; place fewer subtasks on it, or give it more "
+                "(taskmanager.memory.network.fraction, .min and .max)"
             )
 
 

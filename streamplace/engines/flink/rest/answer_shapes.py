@@ -45,6 +45,7 @@ class Resources(TypedDict):
     cpuCores: NotRequired[float]
     taskHeapMemory: NotRequired[int]
     managedMemory: Annotated[int, Field(ge=0, le=MOST_MEMORY)]
+    networkMemory: NotRequired[Annotated[int, Field(ge=0, le=MOST_MEMORY)]]
     extendedResources: NotRequired[Annotated[dict[str, float], PlainValidator(_amounts)]]
 
 
