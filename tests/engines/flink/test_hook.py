@@ -113,14 +113,30 @@ def _pyflink(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def executed(nodes: list[Node], vectors: Vectors, managed: dict[str, int]) -> dict[str, int]:
-    """Group → managed memory of its slots, as the environment executes it."""
+def requesting(*devices: str) -> SimpleNamespace:
+    """Resources of a slot sharing group of a program, as an optional value of Java."""
+    extended = SimpleNamespace(keySet=lambda: Set(devices))
+    profile = SimpleNamespace(getExtendedResources=lambda: extended)
+    return SimpleNamespace(isPresent=lambda: bool(devices), get=lambda: profile)
+
+
+def executed(
+    nodes: list[Node],
+    vectors: Vectors,
+    managed: dict[str, int],
+    devices: dict[str, tuple[str, ...]] | None = None,
+) -> dict[str, int]:
+    """Group → managed memory of its slots, as the environment executes it.
+
+    Groups of the program request some devices.
+    """
     resources: dict[str, Any] = {}
     graph = SimpleNamespace(
         getSourceIDs=lambda: Set(id(node) for node in nodes if not node.inputs),
         getStreamNode={id(node): node for node in nodes}.get,
         getStreamNodes=lambda: SimpleNamespace(toArray=lambda: nodes),
         setSlotSharingGroupResource=resources.update,
+        getSlotSharingGroupResource=lambda group: requesting(*(devices or {}).get(group, ())),
     )
     env = SimpleNamespace(
         _generate_stream_graph=lambda **_: graph,
@@ -140,6 +156,17 @@ def test_operators_get_as_many_subtasks_as_they_are_placed_with() -> None:
     nodes = [Node("Source: src"), Node("map", said=False)]
     executed(nodes, {"src": ["a"], "map": ["b"] * 4}, {})
     assert [node.parallelism for node in nodes] == [1, 4]
+
+
+def test_devices_that_a_program_requests_are_not_dropped_in_silence() -> None:
+    """Nothing is changed; what a placement itself has requested before is no fault."""
+    node = Node("map")
+    node.group = "vision"
+    with pytest.raises(ValueError, match="group 'vision' requests fpga, gpu, which a placement"):
+        executed([node], {"map": ["b"]}, {}, {"vision": ("gpu", "dev-a", "fpga")})
+    assert node.group == "vision"
+    executed([node], {"map": ["b"]}, {}, {"vision": ("dev-a", "lim-0")})
+    assert node.group == "b"
 
 
 def test_another_number_of_subtasks_than_placed_is_refused() -> None:

@@ -2,12 +2,13 @@
 
 import base64
 import subprocess
+import zipfile
 from pathlib import Path
 
 from streamplace.engines.flink.local.dist import Flink, find_java
-from streamplace.engines.flink.pin.pinning import pinning
+from streamplace.engines.flink.pin.pinning import Vectors, all_devices, pinning
 from streamplace.engines.flink.pin.spread import SpreadLimits
-from streamplace.engines.flink.program.jars import compile_java, placed_java
+from streamplace.engines.flink.program.jars import compile_java, placed_jar, placed_java
 
 MAIN = """
 import java.nio.charset.StandardCharsets;
@@ -48,23 +49,97 @@ NAMES = (
     '" + x + "',
     "größe 大",
 )
+REQUESTING = """
+import org.apache.flink.api.common.operators.SlotSharingGroup;
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+
+public final class Requesting {
+    public static void main(String[] arguments) throws Exception {
+        StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment();
+        env.fromSequence(1, 2).name("in").filter(number -> true).name("out").slotSharingGroup(
+            SlotSharingGroup.newBuilder("vision").setCpuCores(1).setTaskHeapMemoryMB(9)
+                .setExternalResource("gpu", 1.0).build());
+        Placed.pin(env.getStreamGraph());
+    }
+}
+"""
+LISTENING = """
+import org.apache.flink.api.common.JobExecutionResult;
+import org.apache.flink.core.execution.JobClient;
+import org.apache.flink.core.execution.JobListener;
+import org.apache.flink.streaming.api.environment.StreamExecutionEnvironment;
+
+public final class Listening {
+    public static void main(String[] arguments) throws Exception {
+        StreamExecutionEnvironment env = StreamExecutionEnvironment.getExecutionEnvironment();
+        env.setParallelism(1);
+        env.registerJobListener(new JobListener() {
+            public void onJobSubmitted(JobClient client, Throwable failure) {
+                System.out.println("told of the job");
+            }
+
+            public void onJobExecuted(JobExecutionResult result, Throwable failure) {}
+        });
+        env.fromSequence(1, 2).name("in").filter(number -> true).name("out");
+        env.executeAsync("job");
+        System.exit(0);
+    }
+}
+"""
+PROGRAMS = {MAIN: "Main", REQUESTING: "Requesting", LISTENING: "Listening"}
+
+
+def run_java(
+    flink: Flink, folder: Path, vectors: Vectors, main: str, *arguments: str
+) -> subprocess.CompletedProcess[str]:
+    """Compile a program with the classes of a placement, and run the class that is named first."""
+    devices = sorted(all_devices(vectors))
+    sources = placed_java(pinning(vectors, SpreadLimits.untouched(devices)))
+    for name, text in (sources | {f"{PROGRAMS[main]}.java": main}).items():
+        (folder / name).write_text(text, encoding="utf-8")
+    compile_java(flink, sorted(folder.glob("*.java")), folder)
+    java = [find_java("java"), *flink.java_options()]
+    return subprocess.run(
+        [*java, "-cp", ":".join(map(str, [*flink.jars, folder])), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
 
 
 def test_operators_and_devices_of_any_name_get_their_groups(flink: Flink, tmp_path: Path) -> None:
     """Those too that hold what the class separates its own cells with."""
     devices = {name: f"on {name}" for name in NAMES}
-    limits = SpreadLimits.untouched(list(devices.values()))
-    answer = pinning({name: [device] for name, device in devices.items()}, limits)
-    for name, text in (placed_java(answer) | {"Main.java": MAIN}).items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    compile_java(flink, sorted(tmp_path.glob("*.java")), tmp_path)
-    run = subprocess.run(
-        [find_java("java"), "-cp", ":".join(map(str, [*flink.jars, tmp_path])), "Main"]
-        + [base64.b64encode(name.encode()).decode() for name in NAMES],
-        capture_output=True,
-        text=True,
-    )
+    names = [base64.b64encode(name.encode()).decode() for name in NAMES]
+    vectors = {name: [device] for name, device in devices.items()}
+    run = run_java(flink, tmp_path, vectors, MAIN, "Main", *names)
     assert run.returncode == 0, run.stderr
     told = [line.split() for line in run.stdout.splitlines()]
     assert [base64.b64decode(group).decode() for group, _ in told] == list(devices.values())
     assert {known for _, known in told} == {"true"}
+
+
+def test_devices_that_a_program_requests_are_refused(flink: Flink, tmp_path: Path) -> None:
+    """A slot of the placement would not have them."""
+    vectors = {"in": ["dev-0"], "out": ["dev-0"]}
+    run = run_java(flink, tmp_path, vectors, REQUESTING, "Requesting")
+    assert run.returncode != 0
+    assert "slot sharing group 'vision' requests gpu, which a placement does not" in run.stderr
+
+
+def test_listeners_of_a_program_are_told_of_its_job(flink: Flink, tmp_path: Path) -> None:
+    """Once, although another environment executes it."""
+    vectors = {"in": ["dev-0"], "out": ["dev-0"]}
+    run = run_java(flink, tmp_path, vectors, LISTENING, "Placed", "Listening")
+    assert run.stdout.count("told of the job") == 1, run.stderr
+
+
+def test_the_pinning_classes_run_on_the_oldest_java_of_flink(flink: Flink, tmp_path: Path) -> None:
+    """Java 11, whose classes have version 55, whatever compiles them here."""
+    job = tmp_path / "job.jar"
+    with zipfile.ZipFile(job, "w") as made:
+        made.writestr("a", "")
+    answer = pinning({"in": ["dev-0"]}, SpreadLimits.untouched(["dev-0"]))
+    with placed_jar(flink, job, [], answer, {}) as jar, zipfile.ZipFile(jar) as opened:
+        content = opened.read("Placed.class")
+    assert int.from_bytes(content[6:8], "big") == 55

@@ -58,6 +58,8 @@ class PlacedEnvironment:
         self._set_parallelism()
         graph = self._env._generate_stream_graph(clear_transformations=True, job_name=job_name)
         nodes, names = list(graph.getStreamNodes().toArray()), node_names(graph)
+        if faults := device_faults(graph, nodes):
+            raise ValueError(f"streamplace: {'; '.join(faults)}")
         if faults := [fault for node in nodes if (fault := self._put(node, names[node.getId()]))]:
             raise ValueError(f"streamplace: {'; '.join(faults)}")
         for node in nodes:
@@ -124,6 +126,23 @@ class PlacedEnvironment:
             if not all(use.isEmpty() for use in uses):
                 users.add(group)
         return {group: self._spread.get(group, slots[group]) for group in users}
+
+
+def device_faults(graph: Any, nodes: Iterable[Any]) -> list[str]:
+    """Faults of groups of the program that request devices such as GPUs, which would be lost."""
+    faults = []
+    for group in sorted({str(node.getSlotSharingGroup()) for node in nodes}):
+        own = graph.getSlotSharingGroupResource(group)
+        if not own.isPresent():
+            continue
+        requested = map(str, own.get().getExtendedResources().keySet().toArray())
+        names = sorted(name for name in requested if not name.startswith(("dev-", "lim-")))
+        if names:
+            faults.append(
+                f"slot sharing group {group!r} requests {', '.join(names)}, which a placement does "
+                "not preserve; remove that from the program"
+            )
+    return faults
 
 
 def managed_shares(slots: Counts, managed: dict[str, int]) -> dict[str, int]:

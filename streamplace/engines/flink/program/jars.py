@@ -29,6 +29,8 @@ IDS = "PlacedIds"
 FILES = "MoveFiles"
 CELL = "\x1f"
 ESCAPE = "\x1e"
+JAVA = 11
+"""Version of Java on which our own classes run: the least that any supported Flink requires."""
 
 
 def placed_java(pinning: Pinning) -> dict[str, str]:
@@ -98,9 +100,18 @@ def _opened(jar: Path) -> Iterator[zipfile.ZipFile]:
         raise FormatError(f"{spot(jar)}: is damaged; rebuild it") from None
 
 
-def compile_java(flink: Flink, sources: Sequence[Path], folder: Path) -> None:
-    """Compile Java files against Flink into a folder of classes."""
+def compile_java(
+    flink: Flink, sources: Sequence[Path], folder: Path, release: int | None = None
+) -> None:
+    """Compile Java files against Flink into a folder of classes.
+
+    Parameters
+    ----------
+    release
+        Version of Java on which they have to run; that of the compiler if None.
+    """
     options = ["-J-XX:TieredStopAtLevel=1", "-nowarn", "-encoding", "UTF-8", "-d", str(folder)]
+    options += [] if release is None else ["--release", str(release)]
     classes = ["-cp", ":".join(map(str, flink.jars))]
     command = [find_java("javac"), *options, *classes, *map(str, sources)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -186,7 +197,7 @@ def _own_classes(home: Path, version: str) -> dict[str, bytes]:
         sources = [folder / f"{one}.java" for one in (MAIN, IDS, FILES)]
         for source in sources:
             source.write_text(_java(source.stem), encoding="utf-8")
-        compile_java(Flink(home, version), sources, classes)
+        compile_java(Flink(home, version), sources, classes, JAVA)
         return {path.name: path.read_bytes() for path in classes.glob("*.class")}
 
 

@@ -27,6 +27,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Set;
+import java.util.TreeSet;
 import java.util.function.Supplier;
 import org.apache.flink.api.common.JobExecutionResult;
 import org.apache.flink.api.common.resources.ExternalResource;
@@ -159,12 +160,19 @@ public final class Placed extends StreamExecutionEnvironment {
 
     @Override
     public JobExecutionResult execute(StreamGraph graph) throws Exception {
-        return cluster.execute(checked(graph));
+        return executing().execute(checked(graph));
     }
 
     @Override
     public JobClient executeAsync(StreamGraph graph) throws Exception {
-        return cluster.executeAsync(checked(graph));
+        return executing().executeAsync(checked(graph));
+    }
+
+    /** The environment that executes, with the listeners of this one. */
+    private StreamExecutionEnvironment executing() {
+        cluster.clearJobListeners();
+        getJobListeners().forEach(cluster::registerJobListener);
+        return cluster;
     }
 
     private StreamGraph checked(StreamGraph graph) throws IOException {
@@ -194,6 +202,7 @@ public final class Placed extends StreamExecutionEnvironment {
 
     /** Puts every operator of a job into the slot sharing group of its device. */
     public static StreamGraph pin(StreamGraph graph) throws IOException {
+        refuse(devices(graph));
         Map<Integer, String> names = PlacedIds.names(graph);
         Map<String, StreamNode> bearers = new HashMap<>();
         List<String> faults = new ArrayList<>(), unplaced = new ArrayList<>();
@@ -226,6 +235,25 @@ public final class Placed extends StreamExecutionEnvironment {
         PlacedIds.keep(graph);
         PlacedIds.show(graph, names);
         return graph;
+    }
+
+    /** Faults of groups of the program that ask for devices such as GPUs, which would be lost. */
+    private static List<String> devices(StreamGraph graph) {
+        Set<String> groups = new LinkedHashSet<>();
+        graph.getStreamNodes().forEach(node -> groups.add(node.getSlotSharingGroup()));
+        List<String> faults = new ArrayList<>();
+        for (String group : groups) {
+            Optional<ResourceProfile> own = graph.getSlotSharingGroupResource(group);
+            Set<String> names = new TreeSet<>();
+            own.filter(profile -> !profile.equals(ResourceProfile.UNKNOWN))
+                    .ifPresent(profile -> names.addAll(profile.getExtendedResources().keySet()));
+            names.removeIf(name -> name.startsWith("dev-") || name.startsWith("lim-"));
+            if (!names.isEmpty()) {
+                faults.add("slot sharing group '" + group + "' requests " + String.join(", ", names)
+                        + ", which a placement does not preserve; remove that from the program");
+            }
+        }
+        return faults;
     }
 
     /** Gives operators whose parallelism the job leaves open the one that they are placed with. */
