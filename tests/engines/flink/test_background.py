@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fake_flink import FakeFlink
 from flink_documents import TASK_MANAGER, jobs
-from lazy_flink import Clock, LazyFlink, Vertex
+from lazy_flink import START, Clock, LazyFlink, Vertex, rates
 
 from streamplace.engines.flink.cpu import background, limits
 from streamplace.engines.flink.cpu import threads as cpu
@@ -16,7 +16,7 @@ from streamplace.engines.flink.cpu.limits import CpuPool
 from streamplace.engines.flink.cpu.threads import JavaThread, listening_ports, processes_of
 from streamplace.engines.flink.measure import cluster
 from streamplace.engines.flink.measure.cluster import HEADROOM, measured_cluster
-from streamplace.engines.flink.measure.sampling import Activity
+from streamplace.engines.flink.measure.sampling import PATIENCE_SECONDS, Activity
 from streamplace.engines.flink.measure.sending_cost import RemoteFlow, SendingCost, sending_cost
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.plan import read_plan
@@ -98,6 +98,28 @@ def test_task_managers_elsewhere_are_not_measured(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(background, "time", None)
     found, sending = background.background(flink(MANAGER), None, 60.0)
     assert (found.network, sending) == ({}, None)
+
+
+def test_a_task_that_has_ended_is_not_waited_for(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It counts nothing any more, so the measurement would last until its patience is over."""
+    source = rates(0, 100, 0, 4000, busy=0.1) | {"Source__src.numRecordsOut": 100}
+    vertices = {
+        "v0": Vertex("Source: file", {}),
+        "v1": Vertex("Source: src", source),
+        "v2": Vertex("out", rates(100, 0, 4000, 0, busy=0.2), [("v0", "HASH"), ("v1", "HASH")]),
+    }
+    flink = LazyFlink(clock, vertices, devices=("dev-0", "dev-1"))
+    usual = flink._vertex
+    ended = {"v0": {"status": "FINISHED"}}
+    monkeypatch.setattr(flink, "_vertex", lambda v: usual(v) | ended.get(v, {}))
+    monkeypatch.setattr(background, "processes_of", lambda _: {"dev-0": 0, "dev-1": 1})
+    threads = lambda _: [JavaThread(1, "pekko", 0.01 * clock.now, clock.now)]  # noqa: E731
+    monkeypatch.setattr(background, "java_threads", threads)
+    seen, _ = background.background(flink.rest, "job", 10.0)
+    assert clock.now - START < 10 + PATIENCE_SECONDS
+    assert seen.java == pytest.approx(0.01)
 
 
 def test_what_java_takes_is_reserved_in_the_cluster_file() -> None:

@@ -3,8 +3,10 @@
 from typing import Any
 
 import pytest
-from flink_documents import failed_by, jobs
+from fake_flink import failure
+from flink_documents import failed_by, job, jobs
 from lazy_flink import Clock, LazyFlink, Vertex, rates
+from moving_cases import UNKNOWN
 
 from streamplace.engines.flink.cpu import limits, task_cpu
 from streamplace.engines.flink.cpu.limits import CpuPool
@@ -12,7 +14,7 @@ from streamplace.engines.flink.cpu.threads import JavaThread
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cluster, job_watch, profile
 from streamplace.engines.flink.measure.cores_taken import cores_taken
-from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.model.trust import trust_of
 
 
@@ -65,6 +67,33 @@ def test_a_job_that_cannot_be_measured_is_left_out_with_a_note(
     assert told.startswith("CPU of job other beside this one: counted as 0, because job other is")
     with pytest.raises(FlinkError, match="other is RESTARTING"):
         cores_taken(flink.rest, ["other"], 10)
+
+
+def test_a_job_that_has_just_ended_is_left_out_with_a_note(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was still in the list of jobs when it was forgotten."""
+    flink = beside(clock, monkeypatch)
+    flink.answers["GET /jobs/other"] = UNKNOWN
+    seen = FlinkEngine(flink.rest).measure("job", 5.0)
+    assert seen.graph.source_rate == pytest.approx(100)
+    assert any("job other could not be read, so CPU of it may" in doubt for doubt in seen.notes)
+    flink.answers["GET /jobs/other"] = failure("a.B: busy", status=503)
+    with pytest.raises(NoAnswer):
+        FlinkEngine(flink.rest).measure("job", 5.0)
+
+
+def test_a_batch_job_whose_parallelism_flink_has_not_chosen_is_no_error(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flink = beside(clock, monkeypatch)
+    batch = job("batch", "RUNNING", {"v0": "RUNNING", "v1": "CREATED"})
+    batch["vertices"][1]["parallelism"] = -1
+    flink.answers["GET /jobs/other"] = batch
+    seen = FlinkEngine(flink.rest).measure("job", 5.0)
+    assert seen.graph.source_rate == pytest.approx(100)
+    assert not any("could not be read" in doubt for doubt in seen.notes)
+    assert any("job other beside this one: counted as 0" in doubt for doubt in seen.notes)
 
 
 @pytest.fixture

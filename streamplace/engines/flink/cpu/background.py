@@ -13,7 +13,7 @@ from streamplace.engines.flink.cpu.threads import (
     spent_between,
 )
 from streamplace.engines.flink.measure.carried_tuples import carried_by_streams
-from streamplace.engines.flink.measure.sampling import Activity, sample
+from streamplace.engines.flink.measure.sampling import IDLE, Activity, sample
 from streamplace.engines.flink.measure.sending_cost import RemoteFlow, SendingCost, sending_cost
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, pointwise_pairs, read_plan
@@ -116,7 +116,9 @@ def remote_flows(
 def _remote_flows(rest: Rest, job: str, seconds: float) -> dict[str, RemoteFlow]:
     """Watch a job for a while and return the traffic between its TaskManagers."""
     _, tasks, edges = read_plan(rest, job)
-    seen = sample(rest, job, [task.id for task in tasks], seconds)
+    running = [task.id for task in tasks if not task.has_ended]
+    idle = {task.id: IDLE for task in tasks if task.has_ended}
+    seen = sample(rest, job, running, seconds) | idle
     devices = {task.id: subtask_devices(rest, job, task.id) for task in tasks}
     return remote_flows(tasks, edges, seen, devices)
 

@@ -21,8 +21,7 @@ from streamplace.engines.flink.cpu.threads import (
     threads_again,
 )
 from streamplace.engines.flink.measure.sampling import Activity
-from streamplace.engines.flink.rest.answer_shapes import Job
-from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
 
 PROCESS_CPU = "Status.JVM.CPU.Time"
 """Metric of a TaskManager: nanoseconds of CPU of all its threads."""
@@ -95,6 +94,7 @@ class ClusterSnapshot:
 
     subtasks: Sequence[RunningSubtask]
     threads: Mapping[str, list[JavaThread]]
+    unread: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +111,15 @@ class ClusterInterval:
         TaskManager on this machine → its tasks, by its log.
     sources
         Threads of the tasks without input from others.
+    unread
+        Other jobs that are left out, because they could not be read.
     """
 
     subtasks: Sequence[RunningSubtask]
     loads: Mapping[str, list[ThreadLoad]]
     received: Mapping[str, list[ReceivedTask]]
     sources: frozenset[str] = frozenset()
+    unread: frozenset[str] = frozenset()
 
 
 def snapshot(
@@ -135,7 +138,14 @@ def snapshot(
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not all(one.device for one in _subtasks(rest, job)) and time.monotonic() < deadline:
         time.sleep(POLL_SECONDS)
-    subtasks = [one for other in rest.live_jobs() for one in _subtasks(rest, other)]
+    subtasks, unread = list[RunningSubtask](), set[str]()
+    for other in rest.live_jobs():
+        try:
+            subtasks += _subtasks(rest, other)
+        except FlinkError as error:
+            if other == job or isinstance(error, NoAnswer):
+                raise
+            unread.add(other)
     earlier = {} if before is None else before.threads
 
     def threads(device: str) -> list[JavaThread]:
@@ -144,7 +154,9 @@ def snapshot(
 
     with ThreadPoolExecutor(max(1, len(processes))) as pool:  # Java may take seconds to answer
         return ClusterSnapshot(
-            subtasks, dict(zip(processes, pool.map(threads, processes), strict=True))
+            subtasks,
+            dict(zip(processes, pool.map(threads, processes), strict=True)),
+            frozenset(unread),
         )
 
 
@@ -181,13 +193,13 @@ def between(
         loads,
         {device: received_tasks(pid) for device, pid in processes.items()},
         frozenset(one.thread for one in subtasks if one.vertex in sources),
+        first.unread | second.unread,
     )
 
 
 def _subtasks(rest: Rest, job: str) -> list[RunningSubtask]:
-    document: Job = rest.job(job)
     subtasks = []
-    for vertex in document["vertices"]:
+    for vertex in rest.job(job)["vertices"]:
         path = f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex['id'], safe='')}"
         for i, row in enumerate(rest.get(path)["subtasks"]):
             index = row.get("subtask", i)
@@ -334,7 +346,8 @@ def _of_one_name(
         return {}
     if len(threads) == 1:
         return {bearers[0].key: TaskCpu(threads[0].cores)}
-    loads = {_identity(runs[load.number]): load for load in threads if load.number in runs}
+    known = [(runs[load.number], load) for load in threads if load.number in runs]
+    loads = {(run.job, run.vertex): load for run, load in known}
     own = [loads.get((one.job, one.vertex), loads.get(("", one.vertex))) for one in bearers]
     if len(loads) == len(threads) and None not in own:
         return {
@@ -347,10 +360,6 @@ def _of_one_name(
         one.key: TaskCpu(whole * share, SHARED)
         for one, share in zip(bearers, _parts(bearers), strict=True)
     }
-
-
-def _identity(run: ReceivedTask) -> tuple[str, str]:
-    return run.job, run.vertex
 
 
 def _parts(subtasks: Sequence[RunningSubtask]) -> list[float]:

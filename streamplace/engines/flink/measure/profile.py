@@ -29,6 +29,7 @@ from streamplace.engines.flink.measure.processed_tuples import processed_tuples
 from streamplace.engines.flink.measure.profile_quality import (
     UNMEASURED_PYTHON,
     doubts_of_cpu,
+    doubts_of_jobs,
     doubts_of_names,
     doubts_of_threads,
     spread_facts,
@@ -348,7 +349,7 @@ def profile_of(watch: JobWatch, windows: int = 1) -> JobProfile:
     cpu = watch.cpu(seen)
     doubts = [*uncounted(tasks, watch.edges, seen.activity), *doubts_of_cpu(tasks, cpu)]
     tuples = processed_tuples(watch, seen.activity, doubts)
-    doubts.extend(doubts_of_names(tasks))
+    doubts.extend([*doubts_of_names(tasks), *doubts_of_jobs(seen.interval.unread)])
     if python_workers(watch.processes[one] for one in watch.devices & watch.processes.keys()):
         doubts.append(UNMEASURED_PYTHON)
     present = present_of(

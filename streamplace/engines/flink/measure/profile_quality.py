@@ -4,7 +4,7 @@ The facts about windows, subtasks and processes are attributes of the graph. The
 measured, and how well.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import mean, stdev
 
 from streamplace.engines.flink.cpu.helpers import share_of_others
@@ -18,6 +18,7 @@ from streamplace.model.graph import (
     PROFILE_SUBTASKS,
     PROFILE_WINDOWS,
 )
+from streamplace.model.messages import shown
 
 MUCH = 0.2
 """Least part of the CPU of operators in threads that name no task that is a doubt."""
@@ -98,4 +99,13 @@ def doubts_of_names(tasks: Sequence[FlinkTask]) -> Iterator[str]:
         "placement may swap the two; to place them apart, give both names of their own"
         for task in tasks
         for name in task.unsure
+    )
+
+
+def doubts_of_jobs(unread: Iterable[str]) -> Iterator[str]:
+    """Doubts about the CPU of jobs that could not be read while another one was measured."""
+    return (
+        f"ipt of all operators: job {shown(job)} could not be read, so CPU of it may be counted "
+        "for this job"
+        for job in sorted(unread)
     )

@@ -138,11 +138,11 @@ class Overview(TypedDict):
 
 @with_config(CHECKED)
 class JobVertex(TypedDict):
-    """Task of a job."""
+    """Task of a job; the parallelism of a task of a batch job is -1 until Flink has chosen it."""
 
     id: str
     name: str
-    parallelism: Annotated[int, Field(ge=1, le=MOST_SUBTASKS)]
+    parallelism: Annotated[int, Field(ge=-1, le=MOST_SUBTASKS)]
     maxParallelism: NotRequired[int]
     slotSharingGroupId: NotRequired[str | None]
     status: str

@@ -182,7 +182,7 @@ class Rest:
                 f"{advice or 'wait for it or start it again'}{': ' if why else ''}{why}"
             )
         for vertex in document["vertices"]:
-            if vertex["status"] not in AT_WORK:
+            if vertex["status"] not in AT_WORK or vertex["parallelism"] < 1:
                 raise FlinkError(
                     f"job {shown(job)} is not running (yet, or any more): its task "
                     f"{quoted(vertex['name'])} is {shown(vertex['status'])}; "
