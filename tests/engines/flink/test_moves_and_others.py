@@ -22,7 +22,9 @@ from streamplace.engines.flink.move.pause import START_SECONDS, expected_pause, 
 from streamplace.engines.flink.move.preflight import note_slow_start
 from streamplace.engines.flink.move.queues import INPUT, OUTPUT, READ, draining_seconds
 from streamplace.engines.flink.move.resuming import resume_command, resume_words, with_job
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling, settle
+from streamplace.engines.flink.move.stopping import Saving
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.uploads import left_jars, own_name, uploaded
 from streamplace.engines.flink.rest.client import FlinkError
@@ -328,7 +330,11 @@ def test_the_command_that_resumes_is_whole(tmp_path: Path, monkeypatch: pytest.M
         f"--entry-class a.B --resume --job {OLD} -- p.json"
     )
     program = Program(Path("job.jar"), "a.B", ("x y",), settings={"k": "v"}, parallelism=2)
-    assert resume_command(program, "http://h:1", "/s") == (
-        f"streamplace flink move {tmp_path}/job.jar --rest http://h:1 "
-        "--entry-class a.B -D k=v -p 2 --savepoints /s --resume -- 'x y'"
+    begun = f"streamplace flink move {tmp_path}/job.jar --rest http://h:1 --entry-class a.B"
+    assert resume_command(program, "http://h:1", MoveSettings("/s")) == (
+        f"{begun} -D k=v -p 2 --savepoints /s --resume -- 'x y'"
+    )
+    native = MoveSettings("/s", seconds=300.0, saving=Saving(native=True))
+    assert resume_command(program, "http://h:1", native) == (
+        f"{begun} -D k=v -p 2 --savepoints /s --native --timeout 300 --resume -- 'x y'"
     )

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -125,6 +126,26 @@ def test_a_task_manager_that_is_lost_in_a_move_is_not_waited_for(
     assert {given["savepointPath"] for given in starts} == {PATH}
     assert len(starts) == (1 if when == "stop" else 2)
     assert site.clock.now < 110
+
+
+def test_a_move_that_is_finished_later_tells_that_it_compares_no_rates(
+    scene: Callable[[str], Scene], tmp_path: Path
+) -> None:
+    """The rate before it was measured by the command that was killed."""
+    whole = scene("abc")
+    whole.moves(FEWER)
+    whole.store.close()
+    (tmp_path / "watch.sqlite").unlink()
+    site = scene("abc")
+    asked = [request for request, _ in whole.flink.asked]
+    site.flink.kill_at = asked.index(f"POST /jobs/{OLD}/stop") + 1
+    with pytest.raises(Killed):
+        site.moves(FEWER)
+    site.flink.is_dead, site.flink.kill_at = False, -1
+    settings = MoveSettings("file:///s", settling=Settling(1.0))
+    assert replace(site.mover.move, settings=settings).resume(OLD).job == NEW
+    told = "the rate before the interruption is not known, so the rates before and after the move"
+    assert sum(told in line for line in site.told) == 1
 
 
 def test_one_copy_runs_whenever_a_watch_is_killed_that_loses_a_task_manager(

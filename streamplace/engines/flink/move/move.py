@@ -61,6 +61,7 @@ DevicesOf = dict[str, list[str]]
 """Operator → device of each of its subtasks."""
 PATIENCE_SECONDS = 60.0
 """Seconds for which requests are repeated while a job is moved and Flink does not answer."""
+UNCOMPARED = "the rates before and after the move are not compared"
 RETENTION = f"{CHECKPOINTING}.externalized-checkpoint-retention"
 """The moved job keeps its checkpoints when it ends, so that it can return to the last of them."""
 
@@ -207,10 +208,7 @@ class FlinkMove:
             with suppress(Refusal):
                 flow = source_flow(self.rest, plan.job, seconds_for(varies=plan.varies))
                 if flow is None:
-                    self.tell(
-                        "note: Flink reports no rate of the sources, so the rates before and "
-                        "after the move are not compared"
-                    )
+                    self.tell(f"note: Flink reports no rate of the sources, so {UNCOMPARED}")
                 return flow
         return None
 
@@ -259,6 +257,8 @@ class FlinkMove:
                     f"note: {self.program.jar} differs from {journal.jar}, with which the move "
                     "was begun"
                 )
+            if self.settings.settling.compares_rates:
+                self.tell(f"note: the rate before the interruption is not known, so {UNCOMPARED}")
             with resumable(self.resume_line(journal.job)), ExitStack() as stack:
                 with renewing(lock):
                     places = journal.after, journal.before
@@ -273,8 +273,7 @@ class FlinkMove:
 
     def resume_line(self, job: str) -> str:
         """Command that finishes a move of a job."""
-        savepoints = self.settings.savepoints
-        made = self.resume_by or resume_command(self.program, self.rest.url, savepoints)
+        made = self.resume_by or resume_command(self.program, self.rest.url, self.settings)
         return with_job(made, job)
 
     def running_job(self, given: str | None) -> str:

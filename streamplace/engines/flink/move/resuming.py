@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
+from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.model.messages import listed
@@ -64,9 +65,12 @@ def _whole(options: Sequence[str], jar: str) -> Iterator[str]:
             yield word
 
 
-def resume_command(program: Program, url: str, folder: str | None) -> str:
+def resume_command(program: Program, url: str, settings: MoveSettings) -> str:
     """Return the command that resumes a move that was begun from Python."""
+    folder, usual = settings.savepoints, MoveSettings()
     more = ["--savepoints", folder] if folder is not None else []
+    more += ["--native"] if settings.saving.native else []
+    more += ["--timeout", f"{settings.seconds:g}"] if settings.seconds != usual.seconds else []
     return _command("move", program, url, [*more, "--resume"])
 
 
