@@ -106,6 +106,17 @@ class Moves:
     tell: Callable[[str], None] = lambda _: None
     rate = FlinkMove.rate
 
+    @contextmanager
+    def folder(self) -> Iterator[Any]:
+        """Files beside the savepoints."""
+        files = self.world.files
+        yield SimpleNamespace(
+            write=files.__setitem__,
+            read=files.__getitem__,
+            delete=lambda name: files.pop(name, None),
+            entries=lambda _: [FileEntry(name, 1.0) for name in files],
+        )
+
     def plan(self, job: str, vectors: dict[str, list[str]]) -> MovePlan:
         """How it moves."""
         assert job == self.world.job
@@ -152,18 +163,8 @@ def move(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[FlinkMove]:
         target = world.target or present
         return Proposal(job, measured, decision, 2.0, self.move.plan(job, target))
 
-    @contextmanager
-    def folder(_: object) -> Iterator[Any]:
-        yield SimpleNamespace(
-            write=world.files.__setitem__,
-            read=world.files.__getitem__,
-            delete=lambda name: world.files.pop(name, None),
-            entries=lambda _: [FileEntry(name, 1.0) for name in world.files],
-        )
-
     tasks = [FlinkTask(name, name, name, 2, (name,)) for name in TOGETHER]
     edges = [Edge("src", "map", "hash")]
-    monkeypatch.setattr(probing, "_folder", folder)
     monkeypatch.setattr(probing, "read_plan", lambda *_: ("job", tasks, edges))
     monkeypatch.setattr(probing, "can_spread", lambda _: True)
     monkeypatch.setattr(probing, "processes_of", lambda _: {"a": 1, "b": 2})

@@ -6,8 +6,7 @@ run, and it is moved there, or back. Until then a record of the probe lies besid
 that a job can be moved back if its probe is interrupted.
 """
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,8 +17,7 @@ from streamplace.engines.flink.decide.candidates import Question, can_spread, ch
 from streamplace.engines.flink.decide.improving import JobImprover
 from streamplace.engines.flink.decide.layouts import Layout, even_layout
 from streamplace.engines.flink.decide.proposal import Proposal
-from streamplace.engines.flink.move.folder import SavepointFolder, folder_uri, savepoint_folder
-from streamplace.engines.flink.move.move import PATIENCE_SECONDS, FlinkMove, MovePlan
+from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.move.settling import SourceFlow, check_rate
 from streamplace.engines.flink.pin.pinning import by_operator
@@ -125,7 +123,7 @@ class Prober(JobImprover):
         )
         record = ProbeRecord(job=job, before=plan.before, spread=plan.after)
         flow = self.mover.rate(plan)
-        with _folder(self.mover) as folder:
+        with self.mover.folder() as folder:
             folder.write(f"{PREFIX}{job}{SUFFIX}", record.model_dump_json())
         try:
             moved = unwatched(self.mover).run(plan)
@@ -352,7 +350,7 @@ def check_probes(move: FlinkMove, job: str) -> None:
 
 def left_probe(move: FlinkMove, job: str | None) -> ProbeRecord | None:
     """Record of an interrupted probe of a job, or of the only one; None if there is none."""
-    with _folder(move) as folder:
+    with move.folder() as folder:
         names = [entry.name for entry in folder.entries(PREFIX)]
         texts = [folder.read(name) for name in names if name.endswith(SUFFIX)]
     records = []
@@ -367,13 +365,5 @@ def left_probe(move: FlinkMove, job: str | None) -> ProbeRecord | None:
 
 def forget(move: FlinkMove, record: ProbeRecord) -> None:
     """Delete the record of a probe."""
-    with _folder(move) as folder:
+    with move.folder() as folder:
         folder.delete(f"{PREFIX}{record.job}{SUFFIX}")
-
-
-@contextmanager
-def _folder(move: FlinkMove) -> Iterator[SavepointFolder]:
-    rest = move.rest.patient(PATIENCE_SECONDS, move.tell)
-    uri = folder_uri(rest, move.settings.savepoints, move.program.settings)
-    with savepoint_folder(rest, move.flink, uri) as folder:
-        yield folder

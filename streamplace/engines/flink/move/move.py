@@ -187,7 +187,7 @@ class FlinkMove:
         with leaving_untouched(), ExitStack() as stack:
             journal = self._journal(plan)
             rate = self.rate(plan)
-            folder = stack.enter_context(self._folder(jar_name(journal)))
+            folder = stack.enter_context(self.folder(jar_name(journal)))
             locks = JobLocks.listed(folder, journal.job)
             self._check_earlier(folder, journal, locks)
             check_saving(self.rest, folder, journal.job, self.settings.saving, self.tell)
@@ -246,7 +246,7 @@ class FlinkMove:
         SettingError
             When no move was interrupted.
         """
-        with self._folder() as folder:
+        with self.folder() as folder:
             journal = broken_off(folder, job)
             journal = journal.model_copy(update={"holder": Holder.current()})
             lock = acquire(folder, journal, JobLocks.listed(folder, journal.job))
@@ -302,7 +302,7 @@ class FlinkMove:
 
     def unfinished_moves(self) -> list[Journal]:
         """Moves in the folder of savepoints that are in progress or were interrupted."""
-        with self._folder() as folder:
+        with self.folder() as folder:
             return unfinished(folder)
 
     def _checked(self, job: str, before: DevicesOf, after: DevicesOf) -> Settings:
@@ -327,7 +327,8 @@ class FlinkMove:
         return carried
 
     @contextmanager
-    def _folder(self, jar_name: str | None = None) -> Iterator[SavepointFolder]:
+    def folder(self, jar_name: str | None = None) -> Iterator[SavepointFolder]:
+        """Provide the folder of savepoints, while the block runs."""
         rest = self.rest.patient(PATIENCE_SECONDS, self.tell)
         uri = folder_uri(rest, self.settings.savepoints, self.program.settings)
         with savepoint_folder(rest, self.flink, uri, jar_name) as folder:

@@ -4,7 +4,7 @@ from contextlib import suppress
 from urllib.parse import quote
 
 from streamplace.engines.flink.move.queues import draining_seconds
-from streamplace.engines.flink.move.state import last_checkpoint_seconds
+from streamplace.engines.flink.move.state import last_checkpoint_seconds, latest_checkpoints
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import JobPlan
 
@@ -33,9 +33,8 @@ def pause_of(rest: Rest, old: str, new: str) -> float | None:
 
 def _saved(rest: Rest, job: str) -> float:
     """Time at which the sources of a job were stopped, in ms; 0 if unknown."""
-    latest = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints").get("latest") or {}
-    row = latest.get("savepoint") or {}
-    return float(row.get("trigger_timestamp", 0))
+    row = latest_checkpoints(rest, job).get("savepoint")
+    return 0.0 if row is None else float(row.get("trigger_timestamp", 0))
 
 
 def _ran(rest: Rest, job: str) -> float:

@@ -20,7 +20,7 @@ from streamplace.engines.flink.measure.key_shares import WAITS
 from streamplace.engines.flink.measure.sampling import Activity, pending_of, sample, sent_by
 from streamplace.engines.flink.move.carried import PERIODIC_LIMIT_MS
 from streamplace.engines.flink.move.queues import draining_seconds
-from streamplace.engines.flink.move.state import CheckpointTotals, checkpoint_counts
+from streamplace.engines.flink.move.state import checkpoint_totals
 from streamplace.engines.flink.rest.answer_shapes import Job
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Refusal, Rest
 from streamplace.engines.flink.rest.tasks import job_operators, source_names
@@ -263,7 +263,7 @@ def settle(
     FlinkError
         When it stops running, completes no checkpoint that was due, or is slower than before.
     """
-    failed = _checkpoints_of(rest, job).failed
+    failed = checkpoint_totals(rest, job).failed
     deadline = time.monotonic() + settling.seconds
     while True:
         document = rest.job(job)
@@ -332,7 +332,7 @@ def _check_checkpoint(
     except Refusal:  # it takes none, or has ended
         return
     interval = settings.get("interval", PERIODIC_LIMIT_MS) / 1000
-    counts = _checkpoints_of(rest, job)
+    counts = checkpoint_totals(rest, job)
     if counts.completed:
         return
     failed = counts.failed - failed_before
@@ -348,14 +348,6 @@ def _check_checkpoint(
             f"job {job} has completed no checkpoint {seconds:g} s after its start, though one was "
             f"due every {interval:g} s" + (f" and takes {duration:.2g} s" if duration else "")
         )
-
-
-def _checkpoints_of(rest: Rest, job: str) -> CheckpointTotals:
-    """Numbers of completed and failed checkpoints of a job; 0 if it takes none."""
-    try:
-        return checkpoint_counts(rest, job)
-    except Refusal:
-        return CheckpointTotals(0, 0)
 
 
 def _sources(document: Job) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """State: checkpoints and savepoints of a job, from which another job can continue."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -80,13 +80,26 @@ def saved_by(rest: Rest, job: str) -> Saved | None:
     completed = int(answer["counts"]["completed"])
     if not completed:
         return None
-    latest: dict[str, CheckpointAnswer | None] = answer.get("latest") or {}
-    latest_of = ((kind, latest.get(kind)) for kind in ("savepoint", "completed"))
-    rows = [(kind, row) for kind, row in latest_of if row is not None and _path(row)]
+    latest: Mapping[str, CheckpointAnswer | None] = answer.get("latest") or {}
+    kinds = ((kind, latest.get(kind)) for kind in ("savepoint", "completed"))
+    rows = [(kind, row) for kind, row in kinds if row is not None and _path(row)]
     nothing: tuple[str, CheckpointAnswer] = ("", {})
     kind, row = max(rows, key=lambda pair: pair[1].get("id", 0), default=nothing)
     name, state = str(document["name"]), str(document["state"])
     return Saved(job, name, state, completed, _path(row), kind == "savepoint")
+
+
+def latest_checkpoints(rest: Rest, job: str) -> Mapping[str, CheckpointAnswer | None]:
+    """Last completed checkpoint, savepoint and restored state of a job, by these kinds.
+
+    Raises
+    ------
+    Refusal
+        When the job takes no checkpoints.
+    """
+    answer = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints")
+    latest: Mapping[str, CheckpointAnswer | None] = answer.get("latest") or {}
+    return latest
 
 
 def resumable(rest: Rest, job: str) -> str | None:
@@ -101,40 +114,37 @@ def resumable(rest: Rest, job: str) -> str | None:
 
 def completed_path(rest: Rest, job: str) -> str | None:
     """Path of the last checkpoint of a job that is in a file."""
-    latest = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints").get("latest") or {}
-    row: CheckpointAnswer | None = latest.get("completed")
+    row = latest_checkpoints(rest, job).get("completed")
     return None if row is None else _path(row)
 
 
 def last_checkpoint_seconds(rest: Rest, job: str) -> float:
     """Duration of the last checkpoint of a job in seconds; 0 if there is none."""
     try:
-        latest = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints").get("latest") or {}
+        row = latest_checkpoints(rest, job).get("completed")
     except Refusal:  # it takes none
         return 0.0
-    row: CheckpointAnswer | None = latest.get("completed")
     return 0.0 if row is None else row.get("end_to_end_duration", 0) / 1000
 
 
 def restored_path(rest: Rest, job: str) -> str | None:
     """Path of the savepoint or checkpoint that a job was started from."""
-    latest = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints").get("latest") or {}
-    row: CheckpointAnswer | None = latest.get("restored")
+    row = latest_checkpoints(rest, job).get("restored")
     return None if row is None else _path(row)
 
 
 def stopped_with(rest: Rest, job: str) -> str | None:
     """Path of the savepoint with which a job was stopped; None if it was not stopped."""
     try:
-        latest = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints").get("latest") or {}
+        latest = latest_checkpoints(rest, job)
     except Refusal:  # it takes none
         return None
-    row: CheckpointAnswer | None = latest.get("savepoint")
+    row = latest.get("savepoint")
     if row is None:
         return None
     if "checkpoint_type" in row:
         return _path(row) if row["checkpoint_type"] == STOPPING else None
-    last: CheckpointAnswer | None = latest.get("completed")
+    last = latest.get("completed")
     return _path(row) if last is None or row.get("id", 0) > last.get("id", -1) else None
 
 
@@ -151,10 +161,9 @@ def outlives(rest: Rest, job: str, *, is_failure: bool = False) -> bool:
 def last_checkpoint_size(rest: Rest, job: str) -> int:
     """Size of the last checkpoint of a job in bytes; 0 if there is none."""
     try:
-        latest = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints").get("latest") or {}
+        row = latest_checkpoints(rest, job).get("completed")
     except Refusal:  # it takes none
         return 0
-    row: CheckpointAnswer | None = latest.get("completed")
     return 0 if row is None else row.get("state_size", 0)
 
 
@@ -169,6 +178,14 @@ def checkpoint_counts(rest: Rest, job: str) -> CheckpointTotals:
     """Read the numbers of completed and failed checkpoints of a job."""
     counts = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints")["counts"]
     return CheckpointTotals(counts["completed"], counts.get("failed", 0))
+
+
+def checkpoint_totals(rest: Rest, job: str) -> CheckpointTotals:
+    """Numbers of completed and failed checkpoints of a job; 0 if it takes none."""
+    try:
+        return checkpoint_counts(rest, job)
+    except Refusal:
+        return CheckpointTotals(0, 0)
 
 
 def _path(row: CheckpointAnswer) -> str | None:

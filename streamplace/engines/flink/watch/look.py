@@ -8,9 +8,9 @@ from urllib.parse import quote
 from streamplace.engines.flink.decide.layouts import Layout
 from streamplace.engines.flink.measure.sampling import pending_of
 from streamplace.engines.flink.move.settling import source_flow
-from streamplace.engines.flink.move.state import CheckpointTotals, checkpoint_counts
+from streamplace.engines.flink.move.state import CheckpointTotals, checkpoint_totals
 from streamplace.engines.flink.rest.answer_shapes import Job, Metric
-from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Refusal, Rest
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.rest.tasks import layout_of, source_names
 from streamplace.model.messages import listed, quoted
 
@@ -74,7 +74,7 @@ def look_at(rest: Rest, job: str) -> JobLook:
         _backlog(rest, job, document),
         layout_of(rest, job, document),
         shape_of(document),
-        _checkpoints(rest, job),
+        checkpoint_totals(rest, job),
         frozenset(row["id"] for row in rest.task_managers()),
         flow.knows_backlog,
     )
@@ -134,13 +134,6 @@ def changed_shape(before: Mapping[str, int], now: Mapping[str, int]) -> str:
         if now[name] != number
     ]
     return "; ".join(changes)
-
-
-def _checkpoints(rest: Rest, job: str) -> CheckpointTotals:
-    try:
-        return checkpoint_counts(rest, job)
-    except Refusal:  # it takes none
-        return CheckpointTotals(0, 0)
 
 
 def _backlog(rest: Rest, job: str, document: Job) -> float | None:

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.copies import CopyRuns
+from streamplace.engines.flink.move.move import Tell
 from streamplace.engines.flink.move.resuming import apply_command
 from streamplace.engines.flink.move.state import Savepoint, resumable
 from streamplace.engines.flink.pin.apply import apply, wait_started
@@ -40,7 +41,6 @@ from streamplace.model.messages import listed, quoted
 LOOK_SECONDS = 1.0
 """Seconds between two looks at what is waited for."""
 CANCELLING = "CANCELLING"
-Tell = Callable[[str], None]
 T = TypeVar("T")
 
 

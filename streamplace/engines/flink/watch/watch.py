@@ -15,6 +15,7 @@ from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import (
     ENDED,
     FINISHED,
+    NOT_FOUND,
     FlinkError,
     NoAnswer,
     Refusal,
@@ -32,7 +33,6 @@ from streamplace.model.messages import listed
 LOOK_SECONDS, FAULT_SECONDS = 1.0, 120.0
 """Seconds between two looks, and for which answers that tell of an error are tried again."""
 RUNNING = "RUNNING"
-NOT_FOUND = "Could not find Flink job"
 T = TypeVar("T")
 
 
