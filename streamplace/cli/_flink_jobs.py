@@ -222,7 +222,7 @@ def jar_(
 
 def _pinning(vectors: "Vectors", cluster_file: Path | None, room: int) -> "Pinning":
     """Pinning on an empty cluster."""
-    from streamplace.engines.flink.pin.names import unborn
+    from streamplace.engines.flink.pin.names import future_devices
     from streamplace.engines.flink.pin.pinning import all_devices, devices_of, pinning
     from streamplace.engines.flink.pin.spread import SpreadLimits
     from streamplace.io.clusters import read_cluster
@@ -236,4 +236,4 @@ def _pinning(vectors: "Vectors", cluster_file: Path | None, room: int) -> "Pinni
         )
     else:
         devices = sorted(all_devices(vectors))
-    return pinning(vectors, SpreadLimits.untouched([*devices, *unborn(devices, room)]))
+    return pinning(vectors, SpreadLimits.untouched([*devices, *future_devices(devices, room)]))

@@ -11,7 +11,6 @@ from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.measure.assumed_network import fast_enough
 from streamplace.engines.flink.measure.cluster import MeasuredCluster, measured_cluster
 from streamplace.engines.flink.measure.cores_taken import cores_of_others, cores_taken
-from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.engines.flink.measure.steady import rates_vary
 from streamplace.engines.flink.measure.warm import PATIENCE_SECONDS, Warmth, warm_profile
 from streamplace.engines.flink.move.beside_savepoints import refuse_moved
@@ -114,7 +113,16 @@ class FlinkEngine:
         if cluster is None:
             java, sending = seen.background(len(self.rest.task_managers()))
             taken = cores_of_others(self.rest, job, seconds, seen.doubts)
-            measured = self._cluster(java, sending, taken, seen.used)
+            measured = measured_cluster(
+                self.rest,
+                self.mips,
+                self.bandwidth,
+                java,
+                sending,
+                taken,
+                self.cards,
+                seen.used,
+            )
             seen.doubts.extend(measured.notes)
             if seen.present is not None:
                 devices, shares = seen.present.devices, seen.shares
@@ -149,7 +157,10 @@ class FlinkEngine:
         """
         seen, sending = background(self.rest, job, seconds)
         java = seen.java if seen.network else None
-        return self._cluster(java, sending, cores_taken(self.rest, beside, seconds))
+        taken = cores_taken(self.rest, beside, seconds)
+        return measured_cluster(
+            self.rest, self.mips, self.bandwidth, java, sending, taken, self.cards
+        )
 
     def advise(
         self,
@@ -242,17 +253,6 @@ class FlinkEngine:
     def cancel(self, job: str) -> None:
         """End a job and wait until its slots are free."""
         self.rest.cancel(job)
-
-    def _cluster(
-        self,
-        java: float | None,
-        sending: SendingCost | None,
-        taken: Mapping[str, float],
-        used: Mapping[str, float] | None = None,
-    ) -> MeasuredCluster:
-        return measured_cluster(
-            self.rest, self.mips, self.bandwidth, java, sending, taken, self.cards, used
-        )
 
 
 def _vectors(placement: Vectors) -> Vectors:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace.engines.flink.local.config import cluster_settings
-from streamplace.engines.flink.pin.names import GROUPS, unborn
+from streamplace.engines.flink.pin.names import GROUPS, future_devices
 from streamplace.engines.flink.pin.spread import MOST_SLOTS, SpreadLimits, offers
 from streamplace.errors import PlacementError
 
@@ -60,7 +60,7 @@ def test_any_order_of_slots_ends_with_the_counts(
     """
     size = len(vectors[0]) if vectors else 2
     devices = [f"dev-{d}" for d in range(size)]
-    every = [*devices, *unborn(devices, room)]
+    every = [*devices, *future_devices(devices, room)]
     limits = SpreadLimits.untouched(every, layers=len(vectors))
     managers = {d: TaskManager(offers(d, every, len(vectors))) for d in every}
     managers["bare"] = TaskManager({"dev-bare": 10_000})

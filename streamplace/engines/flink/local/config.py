@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from streamplace.engines.flink.pin.names import (
     GROUPS,
     PIN_UNITS,
+    future_devices,
     index_name,
     layers_offered,
     limit_name,
-    unborn,
 )
 from streamplace.engines.flink.pin.spread import OFFER, PLENTY, offers
 from streamplace.engines.names import resource, resources, slug
@@ -91,7 +91,7 @@ def cluster_settings(
         Maximum number of operators that are spread unevenly over the same device at a time, if not
         the default; 0 if every operator stays on one device.
     """
-    every = [*devices, *unborn(devices, room)]
+    every = [*devices, *future_devices(devices, room)]
     resources(every)  # raises an error if two devices would share a resource
     return {f"{slug(d)}.yaml": as_yaml(device_settings(d, every, layers)) for d in every}
 

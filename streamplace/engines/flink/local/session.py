@@ -16,7 +16,7 @@ from pathlib import Path
 from streamplace.engines.flink.cpu.flight_recorder import EXACT
 from streamplace.engines.flink.local.config import Settings, as_yaml, device_settings
 from streamplace.engines.flink.local.dist import Flink, find_java
-from streamplace.engines.flink.pin.names import unborn
+from streamplace.engines.flink.pin.names import future_devices
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.names import resource, resources
 from streamplace.errors import SettingError, StreamplaceError
@@ -232,7 +232,7 @@ def local_cluster(
         (folder / "log4j.properties").write_text(_LOG4J)
         _configure(folder / JOB_MANAGER, shared)
         cluster.start(JOB_MANAGER)
-        every = [*devices, *unborn(devices, room)]
+        every = [*devices, *future_devices(devices, room)]
         for device in every:
             own = device_settings(device, every, layers)
             own.update(_address(cluster.hosts.get(device)))

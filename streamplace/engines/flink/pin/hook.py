@@ -64,7 +64,7 @@ class PlacedEnvironment:
             raise ValueError(f"streamplace: {'; '.join(faults)}")
         for node in nodes:
             description, name = str(node.getOperatorDescription()), names[node.getId()]
-            stem, _ = _stem(str(node.getOperatorName()), description)
+            stem, _ = stem_of(str(node.getOperatorName()), description)
             if name != stem:  # the plan that Flink shows tells namesakes apart, too
                 number = name.removeprefix(f"{stem} (").removesuffix(")")
                 node.setOperatorDescription(f"{description} [namesake {number}]")
@@ -93,7 +93,7 @@ class PlacedEnvironment:
             return
         draft = node_names(self._env._generate_stream_graph(clear_transformations=False))
         for operation in operations:
-            name = draft.get(operation.getId()) or plain(operation.getName())
+            name = draft.get(operation.getId()) or operator_name(operation.getName())
             names = _names(operation.getUid(), name)
             wanted = next((self._parallelism[n] for n in names if n in self._parallelism), None)
             if wanted is not None:
@@ -146,7 +146,10 @@ def device_faults(graph: Any, nodes: Iterable[Any]) -> list[str]:
 
 
 def managed_shares(slots: Counts, managed: dict[str, int]) -> dict[str, int]:
-    """Group → managed memory of each of its slots in MB; the slots on a TaskManager share alike."""
+    """Group → managed memory of each of its slots in MB.
+
+    The slots of a TaskManager get equal shares.
+    """
     crowd: Counter[str] = Counter()
     for counts in slots.values():
         crowd.update(counts)
@@ -162,22 +165,26 @@ def node_names(graph: Any) -> dict[int, str]:
     Without the numbers that the SQL planner gives, for they differ with every submission; those of
     one name are numbered, in the order of the planner, else as they follow one another.
     """
-    bearers: dict[str, list[tuple[int, int, int]]] = {}
+    operators_by_name: dict[str, list[tuple[int, int, int]]] = {}
     for place, node in enumerate(_in_order(graph)):
-        stem, planned = _stem(str(node.getOperatorName()), str(node.getOperatorDescription()))
-        bearers.setdefault(stem, []).append((planned, place, node.getId()))
+        stem, planned = stem_of(str(node.getOperatorName()), str(node.getOperatorDescription()))
+        operators_by_name.setdefault(stem, []).append((planned, place, node.getId()))
     return {
         own: stem if i == 1 else f"{stem} ({i})"
-        for stem, group in bearers.items()
+        for stem, group in operators_by_name.items()
         for i, (_, _, own) in enumerate(sorted(group), 1)
     }
 
 
-def _stem(name: str, description: str) -> tuple[str, int]:
-    """Name without the planner's number, and the number; 0 where the planner gave none."""
-    match = _PLANNED.fullmatch(plain(name))
+def stem_of(name: str, description: str) -> tuple[str, int]:
+    """Name of an operator without the number of the SQL planner, and the number; 0 without one.
+
+    >>> stem_of("totals[6]: Committer", "[6]:Sink(table=[totals])"), stem_of("part[6]", "part[6]")
+    (('totals: Committer', 6), ('part[6]', 0))
+    """
+    match = _PLANNED.fullmatch(operator_name(name))
     if match is None or f"[{match[2]}]:" not in description:
-        return plain(name), 0
+        return operator_name(name), 0
     return match[1] + (match[3] or ""), int(match[2])
 
 
@@ -204,8 +211,12 @@ def _names(uid: str | None, name: str) -> list[str]:
     return [*([uid] if uid else []), name, _HELPER.sub("", name)]
 
 
-def plain(name: str) -> str:
-    """Name as the job's author gave it."""
+def operator_name(name: str) -> str:
+    """Name of an operator as the job's author gave it, without Flink's additions.
+
+    >>> operator_name("Source: lines"), operator_name("out: Writer"), operator_name("count")
+    ('lines', 'out', 'count')
+    """
     for prefix in ("Source: ", "Sink: "):
         name = name.removeprefix(prefix)
     return name.removesuffix(": Writer")

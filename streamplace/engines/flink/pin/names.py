@@ -20,7 +20,7 @@ GROUPS = 32
 """Number of indexes that a TaskManager offers, and so of spread groups on it at a time."""
 MOST_LIMITS = 256
 """Maximum number of limits of all layers that a TaskManager offers; one layer is always offered."""
-UNBORN = "new-"
+FUTURE = "new-"
 """Prefix of the names of devices that can be added later."""
 FUSED = " -> "
 """Separator of the names of operators that Flink fused into one task."""
@@ -64,31 +64,20 @@ def layers_offered(devices: int) -> int:
     return max(1, min(GROUPS, MOST_LIMITS // max(1, devices)))
 
 
-def unborn(devices: Iterable[str], number: int) -> list[str]:
+def future_devices(devices: Iterable[str], number: int) -> list[str]:
     """Return names for devices that may join later.
 
-    >>> unborn(["dev-0", "new-1"], 2)
+    >>> future_devices(["dev-0", "new-1"], 2)
     ['new-2', 'new-3']
     """
     taken = {resource(device) for device in devices}
     names: list[str] = []
     i = 1
     while len(names) < number:
-        if resource(f"{UNBORN}{i}") not in taken:
-            names.append(f"{UNBORN}{i}")
+        if resource(f"{FUTURE}{i}") not in taken:
+            names.append(f"{FUTURE}{i}")
         i += 1
     return names
-
-
-def operator_name(task: str) -> str:
-    """Name of an operator as the job's author gave it, without Flink's additions.
-
-    >>> operator_name("Source: lines"), operator_name("out: Writer"), operator_name("count")
-    ('lines', 'out', 'count')
-    """
-    for prefix in ("Source: ", "Sink: "):
-        task = task.removeprefix(prefix)
-    return task.removesuffix(": Writer")
 
 
 def subtask_owner(name: str, names: Iterable[str]) -> str | None:

@@ -5,6 +5,7 @@ processing element. A parallel operator whose subtasks are placed on several dev
 group, with a number of slots on each device; operators with equal placements share it.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -104,10 +105,7 @@ def counts(vector: Sequence[str]) -> dict[str, int]:
     >>> counts(["a", "b", "a"])
     {'a': 2, 'b': 1}
     """
-    numbers: dict[str, int] = {}
-    for device in vector:
-        numbers[device] = numbers.get(device, 0) + 1
-    return numbers
+    return dict(Counter(vector))
 
 
 def vectors_of(

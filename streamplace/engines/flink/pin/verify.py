@@ -1,5 +1,6 @@
 """Verify a running job: compare the device of every subtask with the placement."""
 
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -14,12 +15,13 @@ from streamplace.model.messages import listed
 def verify(rest: Rest, job: str, vectors: Vectors) -> Verification:
     """Compare a running job with a placement, by counts of subtasks per operator and device."""
     document = rest.job(job)
-    actual: dict[str, dict[str, int]] = {}
+    subtasks: dict[str, Counter[str]] = defaultdict(Counter)
     unsure: list[str] = []
     for vertex in read_vertices(rest, job, document, vectors):
         for name in dict.fromkeys(vertex.operators):
-            actual[name] = _sum(actual.get(name, {}), vertex.devices)
+            subtasks[name].update(vertex.devices)
         unsure.extend(vertex.unsure)
+    actual = {name: dict(sorted(devices.items())) for name, devices in subtasks.items()}
     names = dict.fromkeys((*actual, *vectors))
     checks = (
         OperatorCheck(
@@ -35,10 +37,6 @@ def verify(rest: Rest, job: str, vectors: Vectors) -> Verification:
 def _expected(vector: Sequence[str] | str, actual: Mapping[str, int]) -> dict[str, int]:
     """Expected subtasks by device; a single device runs any number of them."""
     return {vector: max(1, sum(actual.values()))} if isinstance(vector, str) else counts(vector)
-
-
-def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    return {name: one.get(name, 0) + other.get(name, 0) for name in sorted({*one, *other})}
 
 
 def _problems(rest: Rest, document: Mapping[str, Any]) -> Iterator[str]:

@@ -8,19 +8,17 @@ stream graph follow from Flink's ids, because an operator's id is a hash of its 
 """
 
 import html
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import permutations, product
 from typing import NamedTuple
 
-from streamplace.engines.flink.pin.names import operator_name
+from streamplace.engines.flink.pin.hook import stem_of
 from streamplace.engines.flink.program.chains import Fused, fused_operators
 from streamplace.engines.flink.program.hashes import id_bytes, place_hash, unmixed
 from streamplace.engines.flink.rest.answer_shapes import JobVertex, PlanNode
 
 MOST_OUTPUTS, MOST_INPUTS = 8, 4
 """Limits of the search for the position of an operator."""
-_PLANNED = re.compile(r"(.*)\[(\d{1,8})\](: [A-Za-z -]+)?", re.DOTALL)
 
 
 class TaskOperators(NamedTuple):
@@ -78,7 +76,7 @@ def operators_of(
     for i, operators in enumerate(fused):
         text = html.unescape(texts[i])
         for k, (shown, numbered, *_) in enumerate(operators):
-            stem, planned = _stem(operator_name(shown), text)
+            stem, planned = stem_of(shown, text)
             bearers.setdefault(stem, []).append(_Bearer(i, k, planned, numbered))
     has_namesakes = any(len(group) > 1 for group in bearers.values())
     return _named(bearers, fused, _places(vertices, plan, fused) if has_namesakes else {})
@@ -123,18 +121,6 @@ def _number(group: list[_Bearer], places: Mapping[int, int]) -> bool:
     else:
         return False
     return True
-
-
-def _stem(name: str, description: str) -> tuple[str, int]:
-    """Name without the planner's number, and the number; 0 if there is none.
-
-    >>> _stem("totals[6]: Committer", "[6]:Sink(table=[totals])"), _stem("part[6]", "part[6]")
-    (('totals: Committer', 6), ('part[6]', 0))
-    """
-    match = _PLANNED.fullmatch(name)
-    if match is None or f"[{match[2]}]:" not in description:
-        return name, 0
-    return match[1] + (match[3] or ""), int(match[2])
 
 
 def _places(
