@@ -126,8 +126,9 @@ def _within(
 
 def _keeps_parallelism(task: FlinkTask, vectors: Vectors) -> bool:
     """Whether all operators of a task are placed with the parallelism that they have."""
-    return all(
+    names = operators_in(task.name)
+    return bool(names) and all(
         name in vectors
         and (isinstance(vectors[name], str) or len(devices_of(vectors[name])) == task.parallelism)
-        for name in operators_in(task.name)
+        for name in names
     )
