@@ -18,8 +18,8 @@ from streamsim.loads import (
     add_stream,
     core_constant,
     core_load,
-    handles,
     n_constants,
+    stream_handling,
     stream_loads,
 )
 
@@ -239,7 +239,8 @@ def _meets_full(instance: Instance, e: int, a: int, b: int, full: Bools) -> bool
         (full[link_at(d, a, b)] and link > 0)
         or (full[egress_at(d, a)] and egress > 0)
         or (full[ingress_at(d, b)] and ingress > 0)
-        or (handles(instance) and (full[a] or full[b]))
+        or (full[a] and stream_handling(instance, e, a, 1.0) > 0)
+        or (full[b] and stream_handling(instance, e, b, 1.0) > 0)
     )
 
 

@@ -75,3 +75,18 @@ def test_many_sources_freeze_one_after_another() -> None:
     expected = [1 / (i + 2) for i in range(n)]
     assert source_rates(instance, np.arange(n)).tolist() == pytest.approx(expected)
     assert throughput(instance, [np.arange(n)])[0] == pytest.approx(np.mean(expected))
+
+
+def test_a_stream_that_costs_no_handling_goes_on_beside_a_full_device() -> None:
+    """Handling is paid by the byte, and the streams carry none; source 2 fills device 1."""
+    instance = build_instance(
+        rate=[100, 0, 100, 0],
+        seconds=[[1e-3], [0], [2e-2], [0]],
+        source=[0, 2],
+        target=[1, 3],
+        payload=[0, 0],
+        device_type=[0, 0],
+        seconds_per_byte=[[0, 1e-6], [1e-6, 0]],
+        overhead_per_byte=1e-9,
+    )
+    assert source_rates(instance, [0, 1, 1, 1]).tolist() == pytest.approx([1, 0, 0.5, 0])
