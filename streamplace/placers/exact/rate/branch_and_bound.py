@@ -25,7 +25,7 @@ from streamsim.jit import borrowing_kernel
 
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.devices import SLACK
-from streamplace.placers.exact.rate.device_patterns import Patterns
+from streamplace.placers.exact.rate.device_patterns import MARGIN, Patterns
 from streamplace.placers.exact.rate.units import Units, unit_handling
 
 EXHAUSTED, IMPROVED, PAUSED = 0, 1, 2
@@ -148,7 +148,7 @@ def _branch(units: Units, limits: Limits, search: Search, t: int) -> None:
     chosen, fewest, rank, need = -1, n_devices + 1, 0.0, 0.0
     search.left[t] = 0
     search.unit[t] = _first_free(search)
-    if not _match(limits.patterns, search):
+    if not _match(limits.patterns, search, MARGIN * limits.cut):
         return
     for u in range(n):
         if search.place[u] >= 0:
@@ -165,7 +165,7 @@ def _branch(units: Units, limits: Limits, search: Search, t: int) -> None:
         if count == 0:
             break
     search.unit[t] = chosen
-    if fewest > 0 and _supply(limits, search, t) >= need - 1e-9:
+    if fewest > 0 and _supply(limits, search, t) >= need - MARGIN * limits.cut:
         _order(units, limits, search, t, chosen)
 
 
@@ -179,8 +179,11 @@ def _first_free(search: Search) -> int:
 
 
 @borrowing_kernel
-def _match(patterns: Patterns, search: Search) -> bool:
-    """Find the patterns still open to every device; return whether they can hold all the work."""
+def _match(patterns: Patterns, search: Search, margin: float) -> bool:
+    """Find the patterns still open to every device.
+
+    Return whether they can hold all the work, less a margin for rounding.
+    """
     held, lead, guards = search.held, search.lead, patterns.guards
     if len(patterns.word) == 0:
         return True
@@ -205,7 +208,7 @@ def _match(patterns: Patterns, search: Search) -> bool:
             if search.most[d] < 0:
                 return False
         whole += search.most[lead[d]]
-    return whole >= patterns.total - 1e-9
+    return whole >= patterns.total - margin
 
 
 @borrowing_kernel

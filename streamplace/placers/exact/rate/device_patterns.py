@@ -18,6 +18,7 @@ from streamplace.placers.exact.rate.hub_relaxation import Hub, advance, hubs_of
 from streamplace.placers.exact.rate.units import Units
 
 MARGIN = 1e-9
+"""Margin of sums of work for rounding, as a share of the cut."""
 MOST_BITS = 62
 MOST_PATTERNS = 4_000
 MOST_STEPS = 200_000
@@ -50,7 +51,7 @@ def patterns_below(units: Units, cut: float) -> Patterns:
     if sum(bits) > MOST_BITS:
         return no_patterns(units)
     shift = np.concatenate(([0], np.cumsum(bits)[:-1])).astype(np.int64)
-    least = float(hub.work @ hub.counts) - (units.n_devices - 1) * cut - MARGIN
+    least = float(hub.work @ hub.counts) - (units.n_devices - 1) * cut - MARGIN * cut
     word, work = _enumerate(hub, shift, least, cut)
     if len(word) > MOST_PATTERNS:
         return no_patterns(units)
