@@ -72,7 +72,7 @@ class Stages(NamedTuple):
         work = tasks.work.min(axis=1)
         for leeway in LEEWAYS[: 1 if slack is None else None]:
             inside, streams = (np.asarray(part <= leeway) for part in slack or everything)
-            if work[~inside].sum() > MOST_LEFT_OUT * work.sum():
+            if not inside.any() or work[~inside].sum() > MOST_LEFT_OUT * work.sum():
                 break
             streams &= inside[tasks.source] & inside[tasks.target]
             order = tasks.order[inside[tasks.order]]

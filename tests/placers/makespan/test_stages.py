@@ -163,3 +163,10 @@ def test_memory_and_who_may_not_meet_hold(room: float, apart: list, is_free: boo
     assert result.bound is not None
     assert result.value >= result.bound >= free.value * (1 - 1e-6)
     assert (result.value <= free.value * (1 + 1e-6)) == is_free
+
+
+def test_a_pass_without_any_work_takes_no_time() -> None:
+    streams = [Stream("a", "b"), Stream("a", "c")]
+    graph = StreamGraph.of("free", [Operator(name) for name in "abc"], streams, fires="all")
+    result = PLACERS["exact"].place(Problem(graph, Cluster.uniform(2)), MAKESPAN)
+    assert result.value == result.bound == 0
