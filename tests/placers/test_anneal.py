@@ -116,6 +116,20 @@ def test_the_answer_is_never_worse_than_the_placements_to_begin_with() -> None:
         assert placed(problem, 1, start=(bad, good.placement)).value >= good.value
 
 
+def test_several_sources_end_at_the_full_rate_up_to_rounding() -> None:
+    """The searches reach it and propose no more, while the value is a little less."""
+    names = {s: [f"{s}{i}" for i in range(10)] for s in "ab"}
+    operators = [
+        Operator(name, ipt=5e4, rate=float(i == 0))
+        for row in names.values()
+        for i, name in enumerate(row)
+    ]
+    streams = [Stream(*pair) for row in names.values() for pair in itertools.pairwise(row)]
+    graph = StreamGraph.of("two chains", operators, streams)
+    result = placed(Problem(graph, Cluster.uniform(1, mips=1)), 1000)
+    assert result.value == pytest.approx(1.0, abs=1e-12)
+
+
 def test_a_placement_to_begin_with_must_be_of_this_problem() -> None:
     """A start that breaks the rules is refused, not repaired."""
     problem = PROBLEMS["constrained"]

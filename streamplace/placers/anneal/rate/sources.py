@@ -63,15 +63,19 @@ class UnitIncumbent(Incumbent[Ints]):
 def _alternate(
     problem: Problem, level: Level, place: Ints, seed: int, meter: Meter, best: UnitIncumbent
 ) -> None:
+    """Take turns until the budget ends or neither search proposes anything.
+
+    Sums in another order may round to the full rate in a search, and to just less in its judge.
+    """
     instance = problem.instance
     by_peak, by_value = new_walk(level, place, seed), new_walk(level, best.solution, seed)
     state = incremental.start(instance, best.solution[best.unit])
     first, member = group_by(writable(best.unit), level.n_units)
     search.begin(level, by_peak, search.FIRST_ROUND)
     max_min.begin_fair(instance, level, by_value, state)
-    turn = LEAST_TURN
-    while best.value < 1.0 and not meter.over:
-        left = turn
+    turn, before = LEAST_TURN, -1
+    while best.value < 1.0 and not meter.over and meter.spent > before:
+        left, before = turn, meter.spent
         while by_peak.numbers[BEST_PEAK] > ENOUGH and (chunk := meter.chunk(min(left, 4096))):
             meter.spend(search.search(level, by_peak, chunk, ENOUGH))
             left -= chunk
