@@ -367,8 +367,8 @@ def _subtask_streams(
     copy = np.arange(len(stream)) - np.repeat(np.cumsum(copies) - copies, copies)
     straight, receivers = forward[stream], p[streams.target][stream]
     sender = np.where(straight, copy, copy // receivers)
-    receiver = np.where(straight, copy, copy % receivers)
-    to = first[streams.target][stream] + receiver
+    to = first[streams.target][stream] + np.where(straight, copy, copy % receivers)
+    whole = straight | (receivers == 1)  # else the receivers get different tuples, not one message
     dealt = np.array([kind == "rebalance" for kind in streams.partitioning], np.bool_)
     known = np.isin(streams.target, [graph.operators.index(name) for name in uneven])
     divisor = np.where((dealt & ~known)[stream], receivers, parts[to])
@@ -377,7 +377,7 @@ def _subtask_streams(
         first[streams.source][stream] + sender,
         to,
         selectivity=streams.selectivity[stream] / np.where(straight, 1, divisor),
-        payload=streams.payload[stream],
+        payload=np.where(whole, streams.payload[stream], streams.bytes_per_tuple()[stream]),
         partitioning=[streams.partitioning[e] for e in stream.tolist()],
         input=_inputs(graph, stream.tolist()),
         ipt=streams.ipt[stream],

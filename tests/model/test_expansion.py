@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import graphs
 from streamsim import throughput
+from streamsim.passes import Rules, makespans
 
 from streamplace.errors import GraphError, PlacementError, ProblemError
 from streamplace.model import (
@@ -258,3 +259,15 @@ def test_subtasks_of_a_join_take_sets_of_what_all_subtasks_send(partitioning: st
     ]
     assert expanded.input_rate[-5:-1].tolist() == pytest.approx([15] * 4)
     assert expanded.input_rate[-1] == pytest.approx(60)
+
+
+@pytest.mark.parametrize("partitioning", ["rebalance", "hash"])
+def test_subtasks_are_sent_tuples_of_their_own(partitioning: str) -> None:
+    """On a link, the halves of two subtasks take as long as the whole of their operator."""
+    streams = [Stream("a", "b", partitioning=partitioning)]
+    operators = [Operator("a", payload=1e6), Operator("b", parallelism=2)]
+    graph = StreamGraph.of("two", operators, streams, fires="all")
+    cluster, link = Cluster.uniform(2, bandwidth=8e6), Rules(network="link")
+    for whole, place in ((graph, [0, 1]), (expand(graph).graph, [0, 1, 1])):
+        seconds = makespans(Problem(whole, cluster).one_pass, [place], link)
+        assert seconds.tolist() == pytest.approx([1.0])
