@@ -10,7 +10,7 @@ thousands. If the budget is a time, search is as good within a millisecond.
 from typing import Any
 
 import numpy as np
-from streamsim import throughput
+from streamsim import Instance, throughput
 
 from streamplace.errors import StreamplaceError
 from streamplace.model.arrays import Floats, Ints
@@ -38,8 +38,11 @@ REBUILT = 1000
 """Most schedules to rebuild if evaluations are limited; beyond these, search is more efficient."""
 TIE_WORK, TIE_ROUNDS = 3_000_000, 100
 """Operators and streams to examine between ties in total, which takes some milliseconds; moves."""
-OVERLOAD = 1e6
-"""Multiple of the rate at which no placement keeps up, so that throughput gives the peak load."""
+OVERLOAD = 2.0**20
+"""Multiple of the rate at which no placement keeps up, so that throughput gives the peak load; a
+power of two, so that loads are multiplied without rounding."""
+FLOWS = ("rate", "input_rate", "output_rate", "load", "core_load", "tuples", "intake", "traffic")
+"""Fields of an instance that are proportional to the rate of the sources."""
 
 
 @placer("auto")
@@ -229,18 +232,15 @@ def with_least_peak(problem: Problem, placement: Placement) -> Placement:
     rounds = min(TIE_ROUNDS, TIE_WORK // (moves * (problem.n_operators + problem.graph.n_streams)))
     if not rounds:
         return placement
-    try:
-        overloaded = problem.at_rate(OVERLOAD * problem.graph.source_rate)
-    except StreamplaceError:  # the rate is too large to compute with
-        return placement
+    overloaded = _overloaded(problem.instance)
     place = np.array(placement.index, np.int32)
-    peak, traffic = _cost(problem, overloaded, place[None])
+    peak, traffic = _cost(overloaded, place[None])
     best = peak[0], traffic[0]
     for _ in range(rounds):
         near = _neighbours(problem, unit, place)
         if not len(near):
             break
-        peak, traffic = _cost(problem, overloaded, near)
+        peak, traffic = _cost(overloaded, near)
         first = np.lexsort((traffic, peak))[0]
         if not (peak[first], traffic[first]) < best:
             break
@@ -257,9 +257,13 @@ def _neighbours(problem: Problem, unit: Ints, place: Ints) -> Ints:
     return near[problem.legal(near)]
 
 
-def _cost(problem: Problem, overloaded: Problem, placements: Ints) -> tuple[Floats, Floats]:
+def _overloaded(instance: Instance) -> Instance:
+    """Multiply all flows by `OVERLOAD`; windows emit in proportion, unlike at a higher rate."""
+    return instance._replace(**{name: OVERLOAD * getattr(instance, name) for name in FLOWS})
+
+
+def _cost(overloaded: Instance, placements: Ints) -> tuple[Floats, Floats]:
     """Peak load and traffic between devices of each placement."""
-    instance = problem.instance
-    peak = 1 / np.maximum(throughput(overloaded.instance, placements), 1e-300)
-    remote = placements[:, instance.source] != placements[:, instance.target]
-    return peak / OVERLOAD, remote @ instance.traffic
+    peak = 1 / np.maximum(throughput(overloaded, placements), 1e-300)
+    remote = placements[:, overloaded.source] != placements[:, overloaded.target]
+    return peak / OVERLOAD, remote @ overloaded.traffic / OVERLOAD

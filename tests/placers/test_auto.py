@@ -10,7 +10,16 @@ from strategies import problems
 
 from streamplace.errors import PlacementError
 from streamplace.families.registry import FAMILIES
-from streamplace.model import Cluster, Operators, Problem, StreamGraph, Streams
+from streamplace.model import (
+    Cluster,
+    Operator,
+    Operators,
+    Problem,
+    Stream,
+    StreamGraph,
+    Streams,
+    Window,
+)
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.papers.families.nmt import Nmt
 from streamplace.placers.registry import PLACERS, Budget
@@ -107,6 +116,21 @@ def test_a_graph_that_fits_one_device_needs_no_search() -> None:
     result = placed(Problem(chain(6, ipt=1e4, payload=1e6), Cluster.uniform(4)))
     assert result.value == result.bound == 1.0
     assert len(result.placement.pes()) == 1
+
+
+def test_operators_behind_a_window_count_in_the_peak_load() -> None:
+    """Their rate is the same whatever arrives at the window; alone, they need half a device."""
+    operators = [
+        Operator("src", ipt=1e6, payload=100, rate=1000),
+        Operator("win", payload=100, window=Window(1, 1, base=100)),
+        Operator("h1", ipt=1.25e7, payload=1000),
+        Operator("h2", ipt=1.225e7),
+    ]
+    pairs = [("src", "win"), ("win", "h1"), ("h1", "h2")]
+    graph = StreamGraph.of("behind", operators, [Stream(*pair) for pair in pairs])
+    result = placed(Problem(graph, Cluster.uniform(3)))
+    assert result.bottleneck is not None
+    assert result.bottleneck.load < 0.6
 
 
 def test_the_trace_tells_who_improved_what_when() -> None:
