@@ -6,6 +6,7 @@ from numpy.typing import ArrayLike
 from streamsim.arrays import Floats, Ints
 from streamsim.instance import Instance, writable
 from streamsim.jit import kernel
+from streamsim.loads import wire_between
 from streamsim.passes.sending import sending_seconds
 
 
@@ -13,8 +14,8 @@ def latencies(instance: Instance, placements: ArrayLike) -> Floats:
     """Seconds from a source to the sink that is reached last, for each placement [B, N].
 
     T(v) = c(v) + max over streams (u, v) of T(u) + L + g + 2·o + payload · (G + 2·o'), where the
-    network terms are 0 within a device, and o' is the overhead per byte. Windows are assumed to
-    emit at once.
+    network terms are 0 within a device, G is that of the slowest of link and network cards, and o'
+    is the overhead per byte. Windows are assumed to emit at once.
 
     Examples
     --------
@@ -47,7 +48,7 @@ def _latencies(instance: Instance, placements: Ints, out: Floats) -> None:
                 a, b = place[v], place[instance.target[e]]
                 at = done
                 if a != b:
-                    latency, wire = instance.latency[a, b], instance.seconds_per_byte[a, b]
+                    latency, wire = instance.latency[a, b], wire_between(instance, a, b)
                     size = instance.payload[e]
                     fixed_s = per_tuple + size * per_byte
                     at += sending_seconds(latency, size, wire, fixed_s)

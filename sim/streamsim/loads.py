@@ -23,6 +23,14 @@ def stream_loads(instance: Instance, e: int, a: int, b: int) -> tuple[float, flo
 
 
 @inlined_kernel
+def wire_between(instance: Instance, a: int, b: int) -> float:
+    """Seconds per byte from device a to b: those of the slowest of the link and the two NICs."""
+    nics = max(instance.egress[a], instance.ingress[b])
+    wire: float = max(instance.seconds_per_byte[a, b], nics)
+    return wire
+
+
+@inlined_kernel
 def stream_handling(instance: Instance, e: int, d: int, share: float) -> float:
     """Load of device d by sending or receiving a share of stream e."""
     tuples, traffic = share * instance.tuples[e], share * instance.traffic[e]

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from streamsim.arrays import Floats, Ints
 from streamsim.instance import Instance, writable
 from streamsim.jit import kernel
+from streamsim.loads import wire_between
 
 
 class Spent(NamedTuple):
@@ -27,8 +28,8 @@ def spent(instance: Instance, placements: ArrayLike) -> Spent:
     """Compute the resource use of one pass under each placement [B, N].
 
     Every stream between two devices is one transfer: the latency, the gap of each tuple and the
-    time of all bytes. Overhead counts as core seconds, at both ends. Constant loads count for the
-    length of a pass at the full rate.
+    time of all bytes on the slowest of the link and the two network cards. Overhead counts as core
+    seconds, at both ends. Constant loads count for the length of a pass at the full rate.
 
     Examples
     --------
@@ -66,5 +67,5 @@ def _spend(
                 core[i, a] += handling
                 core[i, b] += handling
                 link[i] += instance.latency[a, b] + tuples * instance.gap
-                link[i] += size * instance.seconds_per_byte[a, b]
+                link[i] += size * wire_between(instance, a, b)
                 sent[i] += size

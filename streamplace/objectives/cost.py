@@ -12,8 +12,8 @@ def cost(problem: Problem, placements: Ints) -> Floats:
     """Sum of core seconds and transfer seconds of one pass, regardless of overlap (GiPH's total).
 
     A pass is one tuple of the fastest source. Every stream between two devices is a transfer of
-    its own, with the link's latency. Constant loads take core seconds as long as a pass lasts at
-    the full rate.
+    its own, with the link's latency, at the speed of the slowest of the link and the two network
+    cards. Constant loads take core seconds as long as a pass lasts at the full rate.
     """
     from streamsim.spending import spent
 

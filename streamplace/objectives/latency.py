@@ -12,7 +12,8 @@ def latency(problem: Problem, placements: Ints) -> Floats:
     """Seconds that a tuple takes on the longest path from a source to a sink, without load.
 
     Per operator, the core seconds of one tuple; per stream between devices, its latency, the time
-    of its bytes on the link and of its overhead at both ends.
+    of its bytes on the slowest of the link and the two network cards, and of its overhead at both
+    ends.
     """
     from streamsim.latency import latencies
 

@@ -44,6 +44,21 @@ def test_cost_is_all_seconds_one_after_the_other() -> None:
     assert value("cost", 0, 1) == pytest.approx(0.001 + 1.1 + 0.002)
 
 
+@pytest.mark.parametrize(
+    "devices",
+    [[Device("a", egress=8e6), Device("b")], [Device("a"), Device("b", ingress=8e6)]],
+    ids=["egress", "ingress"],
+)
+def test_bytes_take_as_long_as_on_the_slowest_card(devices: list[Device]) -> None:
+    """1 MB through a card of 1 MB/s takes 1 s in one pass, in a latency and in a cost."""
+    streams = [Stream("src", "sink")]
+    operators = [Operator("src", payload=1e6, rate=1), Operator("sink")]
+    problem = Problem(StreamGraph.of("one", operators, streams), Cluster.of(devices))
+    for name in ("latency", "cost", "makespan"):
+        seconds = OBJECTIVES[name].value(problem, problem.placement([0, 1]))
+        assert seconds == pytest.approx(1.0), name
+
+
 def test_a_sentence_says_what_a_value_is_a_sum_of() -> None:
     """A cost in seconds is no money, nor a latency."""
     told = [OBJECTIVES[name].explained(PROBLEM, PROBLEM.placement([1, 1])) for name in SUMS]
@@ -106,7 +121,9 @@ def test_latency_is_that_of_the_longest_path(case: tuple[Description, Ints]) -> 
                 hop = 0.0
                 if a != b:
                     hop = problem.gap + 2 * problem.overhead
-                    per_byte = problem.seconds_per_byte[a][b] + 2 * problem.overhead_per_byte
+                    cards = max(problem.egress[a], problem.ingress[b])
+                    wire = max(problem.seconds_per_byte[a][b], cards)
+                    per_byte = wire + 2 * problem.overhead_per_byte
                     hop += problem.payload[e] * per_byte
                 ways.append(hop + longest(w))
         return own + max(ways)
