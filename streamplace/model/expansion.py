@@ -19,7 +19,7 @@ from streamplace.model.moving import Moving
 from streamplace.model.operators import Operators, Window
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.streams import CHAINED, Streams
+from streamplace.model.streams import Streams
 
 MOST_SUBTASKS = 10_000_000
 MOST_STREAMS = 50_000_000
@@ -249,19 +249,15 @@ def _attributes(graph: StreamGraph) -> dict[str, Attribute]:
 def _forward(graph: StreamGraph, p: Longs) -> Bools:
     """Whether each stream joins subtask i to subtask i."""
     streams = graph.streams
-    kind = np.array(streams.partitioning, dtype="U9")
-    equal = p[streams.source] == p[streams.target]
-    dealt = graph.operators.max_parallelism[streams.target] > 0
-    straight = (kind == "forward") | (kind == CHAINED)
-    wrong = straight & ~equal
+    wrong = streams.straight() & (p[streams.source] != p[streams.target])
     if wrong.any():
         e = int(np.argmax(wrong))
         raise GraphError(
-            f"stream {streams.label(e)} is partitioned '{kind[e]}' from "
+            f"stream {streams.label(e)} is partitioned '{streams.partitioning[e]}' from "
             f"{p[streams.source[e]]} to {p[streams.target[e]]} subtasks; "
             "use equal parallelisms or 'rebalance'"
         )
-    return np.asarray(equal & (straight | ((kind == "") & ~dealt)))
+    return streams.forward()
 
 
 def _parts(graph: StreamGraph, shares: Mapping[str, Sequence[float]] | None = None) -> Floats:

@@ -15,6 +15,7 @@ from streamplace.model.buffers import MessageLoads, check_messages
 from streamplace.model.caching import Caching
 from streamplace.model.columns import frozen, is_text, same_fields
 from streamplace.model.display import Pictured, data_frame
+from streamplace.model.key_groups import balanced_parallelism
 from streamplace.model.messages import counted, quoted, shown
 from streamplace.model.operators import ALL, EACH, Operator, Operators
 from streamplace.model.report import Report
@@ -289,19 +290,24 @@ class StreamGraph(Caching, Pictured):
 
         operators, streams = self.operators, self.streams
         try:
-            return flow_of(
+            flow = flow_of(
                 operators.rate,
                 streams.source,
                 streams.target,
                 selectivity=streams.selectivity,
-                windows=self.window_rows(),
+                windows=operators.window_rows(),
                 joins=operators.fires_all,
                 inputs=streams.inputs(),
-                parallelism=operators.balanced_parallelism,
+                parallelism=operators.parallelism,
                 payload=streams.bytes_per_tuple(),
             )
         except CycleError as error:
             raise self._cyclic(error.order) from None
+        groups, subtasks = operators.max_parallelism, operators.parallelism
+        if not groups.any():
+            return flow
+        forward = streams.forward()[flow.stream_index]
+        return flow._replace(parallelism=balanced_parallelism(groups, subtasks, forward, flow))
 
     def _check_rates(self) -> None:
         from streamsim.flow import unequal_inputs
@@ -325,33 +331,13 @@ class StreamGraph(Caching, Pictured):
             )
 
     def _cyclic(self, order: Ints) -> GraphError:
-        cycle = [shown(self.operators.name[v]) for v in self._cycle(order)]
+        cycle = [shown(self.operators.name[v]) for v in self.streams.cycle(order)]
         if len(cycle) > LONGEST_CYCLE:
             cycle[LONGEST_CYCLE // 2 : -LONGEST_CYCLE // 2] = ["…"]
         return GraphError(
             f"graph {quoted(self.name)} has the cycle {' → '.join(cycle)}; a stream graph must "
             "not have cycles, remove one of these streams"
         )
-
-    def _cycle(self, order: Ints) -> list[int]:
-        """Walk back along streams between operators outside any topological order."""
-        left = np.ones(self.n_operators, bool)
-        left[order] = False
-        inside = left[self.streams.source] & left[self.streams.target]
-        feeder = dict(
-            zip(
-                self.streams.target[inside].tolist(),
-                self.streams.source[inside].tolist(),
-                strict=True,
-            )
-        )
-        seen: dict[int, int] = {}
-        v = next(iter(feeder))
-        while v not in seen:
-            seen[v] = len(seen)
-            v = feeder[v]
-        backwards = [u for u, at in seen.items() if at >= seen[v]]
-        return [v, *reversed(backwards)]
 
     def _check_sources(self) -> None:
         fed = self._degree(self.streams.target) > 0
@@ -370,14 +356,6 @@ class StreamGraph(Caching, Pictured):
             f"operator {name} has neither input streams nor a rate above 0, so no tuples "
             "reach it; give it a rate if it is a source, else connect or remove it"
         )
-
-    def window_rows(self) -> Floats:
-        """Windows as rows of (operator, size, advance, base, factor, limit)."""
-        rows = [
-            (v, w.size, w.advance, w.base, w.factor, w.limit)
-            for v, w in sorted(self.operators.window.items())
-        ]
-        return np.array(rows, np.float64).reshape(-1, 6)
 
 
 def _rows(given: Iterable[R], kind: type[R]) -> list[R]:

@@ -6,10 +6,15 @@ splits of a source are distributed in the same numbers. M = 0 stands for tuples 
 freely, so that each subtask has 1/p of them.
 """
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from streamplace.model.arrays import Floats, Longs
+from streamplace.model.arrays import Bools, Floats, Ints, Longs
+
+if TYPE_CHECKING:
+    from streamsim.flow import Flow
 
 
 def subtask_parts(groups: ArrayLike, parallelism: ArrayLike) -> Floats:
@@ -37,6 +42,32 @@ def busiest_parts(groups: ArrayLike, parallelism: ArrayLike) -> Floats:
     if not m.any():
         return p.astype(np.float64)
     return np.where(m > 0, m / np.maximum(-(-m // p), 1), p)
+
+
+def balanced_parallelism(groups: Ints, parallelism: Ints, forward: Bools, flow: "Flow") -> Floats:
+    """Number of equal subtasks with the load of the busiest subtask of each operator, [N].
+
+    It is the parallelism if that divides the key groups, and less otherwise. An operator whose
+    inputs are all ``forward`` [M] gets the parts of its senders' subtasks, whatever its own groups.
+    """
+    parts = busiest_parts(groups, parallelism)
+    if (parts == parallelism).all():
+        return parts
+    uneven: dict[int, Floats] = {}  # parts of the subtasks, of operators where these differ
+    for v in flow.order.tolist():
+        p, into = int(parallelism[v]), flow.in_streams[flow.in_start[v] : flow.in_start[v + 1]]
+        senders = flow.source[into].tolist()
+        if not senders or not forward[into].all():
+            if parts[v] < p:
+                uneven[v] = 1 / subtask_parts([groups[v]], [p])
+        elif uneven.keys().isdisjoint(senders):
+            parts[v] = p
+        else:
+            ways = [uneven.get(u, np.full(p, 1 / p)) for u in senders]
+            weights = np.maximum(flow.tuples[into], np.finfo(np.float64).tiny)
+            uneven[v] = np.average(ways, axis=0, weights=weights)
+            parts[v] = 1 / uneven[v].max()
+    return parts
 
 
 def useful_parallelisms(groups: int, most: int) -> Longs:

@@ -27,7 +27,6 @@ from streamplace.model.columns import (
     tag_column,
     text_column,
 )
-from streamplace.model.key_groups import busiest_parts
 from streamplace.model.messages import quoted
 from streamplace.model.units import LARGEST, Quantity, size_bytes, tuple_rate
 
@@ -288,13 +287,13 @@ class Operators:
         rows = (self.max_parallelism > 0).nonzero()[0].tolist()
         return {self.name[i]: int(self.max_parallelism[i]) for i in rows}
 
-    @property
-    def balanced_parallelism(self) -> Floats:
-        """Number of equal subtasks with the load of the busiest subtask, [N].
-
-        It is the parallelism if that divides the key groups, and less otherwise.
-        """
-        return busiest_parts(self.max_parallelism, self.parallelism)
+    def window_rows(self) -> Floats:
+        """Windows as rows of (operator, size, advance, base, factor, limit)."""
+        rows = [
+            (v, w.size, w.advance, w.base, w.factor, w.limit)
+            for v, w in sorted(self.window.items())
+        ]
+        return np.array(rows, np.float64).reshape(-1, 6)
 
     def rows(self, names: Sequence[str]) -> Ints:
         """Rows of the operators with these names."""

@@ -25,6 +25,8 @@ from streamplace.model.units import LARGEST, size_bytes
 
 CHAINED = "chained"
 PARTITIONINGS = ("", "forward", "rebalance", "hash", CHAINED)
+STRAIGHT = ("forward", CHAINED)
+"""Partitionings that join subtask i to subtask i, and so need equal parallelisms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +207,17 @@ class Streams:
         """Whether the ends of each stream run in one thread."""
         return np.array([kind == CHAINED for kind in self.partitioning], np.bool_)
 
+    def straight(self) -> Bools:
+        """Whether each stream is said to join subtask i to subtask i."""
+        return np.array([kind in STRAIGHT for kind in self.partitioning], np.bool_)
+
+    def forward(self) -> Bools:
+        """Whether each stream joins subtask i to subtask i, by its partitioning or by default."""
+        operators = self.operators
+        p, dealt = operators.parallelism, operators.max_parallelism[self.target] > 0
+        free = np.array([not kind for kind in self.partitioning], np.bool_) & ~dealt
+        return np.asarray((p[self.source] == p[self.target]) & (self.straight() | free))
+
     def messages(self) -> Longs:
         """Number of the message that each stream carries, equal for those with the same output.
 
@@ -216,6 +229,24 @@ class Streams:
             shared = distinct_rows(self.source[inherits], self.selectivity[inherits])[1]
             message[inherits] = len(self) + shared
         return message
+
+    def cycle(self, order: Ints) -> list[int]:
+        """Operators of a cycle; ``order`` has those that depend on none.
+
+        It is found by walking back along streams between the others.
+        """
+        left = np.ones(len(self.operators), bool)
+        left[order] = False
+        inside = left[self.source] & left[self.target]
+        ends = self.target[inside].tolist(), self.source[inside].tolist()
+        feeder = dict(zip(*ends, strict=True))
+        seen: dict[int, int] = {}
+        v = next(iter(feeder))
+        while v not in seen:
+            seen[v] = len(seen)
+            v = feeder[v]
+        backwards = [u for u, at in seen.items() if at >= seen[v]]
+        return [v, *reversed(backwards)]
 
     def inputs(self) -> Ints | None:
         """Number of each stream's input, equal for equal names; None if no stream names one."""

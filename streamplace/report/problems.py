@@ -108,7 +108,7 @@ def operators_part(graph: StreamGraph) -> OperatorsPart:
         kind=texts(operators.kind),
         ipt=column(graph.charged_ipt),
         rate=column(operators.rate),
-        parallelism=column(operators.balanced_parallelism),
+        parallelism=column(graph.flow.parallelism),
         joins=column(operators.fires_all.astype(np.int32)),
         memory=column(operators.memory),
     )

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from streamsim import throughput
 
 from streamplace.errors import GraphError
 from streamplace.io.graphs import graph_from_dict, graph_to_dict
-from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
+from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.model.expansion import expand
 from streamplace.model.key_groups import busiest_parts, subtask_parts, useful_parallelisms
 
@@ -100,6 +101,25 @@ def test_an_operator_is_limited_by_its_busiest_subtask(
     whole, parts = Problem(graph, cluster).instance, Problem(expand(graph).graph, cluster).instance
     assert whole.core_load[1].max() == pytest.approx(parts.core_load[senders:].max())
     assert whole.load.sum() == pytest.approx(parts.load.sum())
+
+
+@pytest.mark.parametrize(
+    ("more", "partitioning"), [(0, ""), (0, "chained"), (128, "forward"), (3, "rebalance")]
+)
+def test_forward_streams_keep_the_parts_of_their_senders(more: int, partitioning: str) -> None:
+    """Two of five groups go to a subtask of agg, and on to one of map, unless tuples are dealt."""
+    operators = [
+        Operator("s", rate=300),
+        Operator("agg", parallelism=3, max_parallelism=5),
+        Operator("map", ipt=2.25e7, parallelism=3, max_parallelism=more),
+    ]
+    streams = [Stream("s", "agg"), Stream("agg", "map", partitioning=partitioning)]
+    graph = StreamGraph.of("uneven", operators, streams)
+    cluster = Cluster.of([Device("d", cores=4)])
+    whole, parts = Problem(graph, cluster).instance, Problem(expand(graph).graph, cluster).instance
+    reached = throughput(whole, [[0] * 3])[0]
+    assert reached == pytest.approx(throughput(parts, [[0] * 7])[0])
+    assert reached == pytest.approx(1.0 if partitioning == "rebalance" else 2.5 / 2.7)
 
 
 def test_more_subtasks_than_key_groups_are_refused() -> None:

@@ -19,7 +19,6 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.key_groups import busiest_parts
 from streamplace.model.problem import Problem
 from streamplace.model.report import percent
-from streamplace.model.streams import CHAINED
 from streamplace.objectives.throughput.loads import FILLS
 
 if TYPE_CHECKING:
@@ -34,8 +33,6 @@ MOST_MOVES = 4096
 """and most moves that are tried."""
 HELPS = 1e-9
 """Smallest relative gain in throughput."""
-STRAIGHT = ("forward", CHAINED)
-"""Partitionings that join subtask i to subtask i, and so need equal parallelisms."""
 _SUBTASK = re.compile(r"(.+#)\d+")
 
 
@@ -83,7 +80,7 @@ def _to_split(problem: Problem, place: Ints, top: "Bottleneck") -> Ints:
     instance, streams = problem.instance, problem.graph.streams
     core = instance.core_pressure[:, instance.device_type[top.device]]
     chosen = (place == top.device) & (core >= FILLS * top.load)
-    straight = np.isin(np.array(streams.partitioning, "U9"), STRAIGHT)
+    straight = streams.straight()
     source, target = streams.source[straight], streams.target[straight]
     size = 0
     while size < chosen.sum():
