@@ -18,7 +18,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.conditions import BEYOND
 from streamplace.objectives.registry import Objective
-from streamplace.placers.incumbent import continued
+from streamplace.placers.incumbent import SearchInterrupt, continued, is_interrupt
 from streamplace.placers.partition import unit_of
 from streamplace.placers.portfolio import CHEAP, Member
 from streamplace.placers.registry import PLACERS, Budget, Found, placer
@@ -54,8 +54,8 @@ def auto(problem: Problem, objective: Objective, *, seed: int, budget: Budget) -
     team = Team(problem, objective, seed, budget)
     try:
         _work(team, problem, objective, budget)
-    except KeyboardInterrupt:
-        if not team.placements:
+    except (KeyboardInterrupt, SystemError) as error:
+        if not (is_interrupt(error) and team.placements):
             raise
     return team.answer()
 
@@ -152,13 +152,21 @@ class Team:
         return best is not None and abs(best.value) < BEYOND and left is not None and left <= 0
 
     def ask(self, name: str, budget: Budget | None, **options: Any) -> None:
-        """Run a placer, unless its budget is None or the best result is proven."""
+        """Run a placer, unless its budget is None or the best result is proven.
+
+        Of an interrupted search, the best answer is kept.
+        """
         if name not in PLACERS or budget is None or self._proven():
             return
         began = now() - self._start
+        case = self._problem, self._objective
         try:
             member = PLACERS[name].with_options(**options) if options else PLACERS[name]
-            result = member.attempt(self._problem, self._objective, seed=self._seed, budget=budget)
+            result = member.attempt(*case, seed=self._seed, budget=budget)
+        except SearchInterrupt as stop:
+            seconds = now() - self._start - began
+            self._take(member.believed(*case, self._seed, seconds, stop.best), began)
+            raise
         except StreamplaceError as error:
             self._error = error
             return

@@ -1,6 +1,10 @@
-"""Incumbent: the best solution of a search so far; each change is recorded by its meter."""
+"""Incumbent: the best solution of a search so far; each change is recorded by its meter.
 
-from collections.abc import Callable, Iterable
+A search that Ctrl-C interrupts hands its best answer on in the interrupt (`handing_on`).
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from streamplace.model.placement import Placement
@@ -43,6 +47,30 @@ class Incumbent(Generic[S]):
     def answer(self, placement: Placement, bound: float | None = None) -> Found:
         """Result of the search, with the placement of the best solution and the trace."""
         return Found(placement, bound, tuple(self.meter.trace))
+
+
+class SearchInterrupt(KeyboardInterrupt):
+    """Ctrl-C during a search, with its best answer so far."""
+
+    def __init__(self, best: Found) -> None:
+        super().__init__()
+        self.best = best
+
+
+@contextmanager
+def handing_on(best: Callable[[], Found]) -> Iterator[None]:
+    """Let Ctrl-C in this block raise a `SearchInterrupt` with the best answer so far."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemError) as error:
+        if not is_interrupt(error):
+            raise
+        raise SearchInterrupt(best()) from error
+
+
+def is_interrupt(error: BaseException) -> bool:
+    """Whether an error is Ctrl-C; numba raises a SystemError for one while it loads a kernel."""
+    return isinstance(error, KeyboardInterrupt) or isinstance(error.__cause__, KeyboardInterrupt)
 
 
 def continued(

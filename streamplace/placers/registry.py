@@ -131,6 +131,12 @@ class Placer:
     ) -> Result:
         """Place without the independent evaluation, as part of a larger search."""
         answer, seconds = self._answer(problem, objective, seed, budget)
+        return self.believed(problem, objective, seed, seconds, answer)
+
+    def believed(
+        self, problem: Problem, objective: Objective, seed: int, seconds: float, answer: Found
+    ) -> Result:
+        """Result of an answer with the value that its search says, if it says one."""
         value = answer.value
         if value is None:
             value = objective.value(problem, answer.placement)

@@ -22,6 +22,8 @@ from streamplace.model import (
 )
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.papers.families.nmt import Nmt
+from streamplace.placers.meter import Meter
+from streamplace.placers.portfolio import CHEAP
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.placers.result import Result
 
@@ -167,6 +169,28 @@ def test_interrupted_it_answers_with_the_best_so_far() -> None:
     assert result.seconds < 30
     assert result.value >= PLACERS["metis"].place(problem, THROUGHPUT).value
     assert len(calls) == 41
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemError])
+def test_interrupted_it_keeps_what_the_running_search_has_found(
+    monkeypatch: pytest.MonkeyPatch, error: type[BaseException]
+) -> None:
+    """Nothing but all on one device was found before; numba turns Ctrl-C into a SystemError."""
+    spend = Meter.spend
+    spent = []
+
+    def interrupted(meter: Meter, evaluations: int) -> None:
+        spend(meter, evaluations)
+        if meter.spent > 20_000:
+            spent.append(meter.spent)
+            raise error from KeyboardInterrupt()
+
+    monkeypatch.setattr(Meter, "spend", interrupted)
+    monkeypatch.setattr("streamplace.placers.auto.CHEAP", CHEAP[:1])
+    problem = Problem(fork_join(8), Cluster.uniform(6, bandwidth="300 Mbps"))
+    result = AUTO.place(problem, THROUGHPUT, budget=Budget(seconds=60))
+    assert len(spent) == 1
+    assert result.value > PLACERS["single"].place(problem, THROUGHPUT).value
 
 
 @pytest.mark.parametrize("scheduler", ["foresight", "heft", "etf"])

@@ -1,28 +1,17 @@
 import itertools
-import signal
-import threading
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from exact_cases import EXACT, THROUGHPUT, branched, solved
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamplace.errors import SettingError
 from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
-from streamplace.objectives.registry import OBJECTIVES, Objective
+from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import PLACERS, Budget
-from streamplace.placers.result import Result
-
-THROUGHPUT = OBJECTIVES["throughput"]
-EXACT = PLACERS["exact"]
-PLENTY = Budget(seconds=20)
-
-
-def solved(problem: Problem, budget: Budget = PLENTY, seed: int = 0, **options: Any) -> Result:
-    """Place by exact."""
-    return EXACT.with_options(**options).place(problem, THROUGHPUT, seed=seed, budget=budget)
 
 
 def best_by_hand(problem: Problem) -> float:
@@ -44,25 +33,6 @@ def chain(
     graph = StreamGraph.of("chain", operators, [Stream(f"o{i}", f"o{i + 1}") for i in range(n - 1)])
     cluster = cluster or Cluster.uniform(2, mips=1, bandwidth="8 kbps")
     return Problem(graph, cluster, constraints or Constraints())
-
-
-def branched(k: int, depth: int, seed: int, rate: float = 2e4) -> Problem:
-    """A graph of the benchmark's kind: source, k branches of equal stages, sink, for 5 devices."""
-    rng = np.random.default_rng(seed)
-    shares = rng.random(depth)
-    ipt = shares / shares.sum() * 1.2e6
-    operators = [Operator("src", ipt=1e4, payload=rng.uniform(1, 62500), rate=rate)]
-    streams = []
-    for b in range(k):
-        names = [f"b{b}s{s}" for s in range(depth)]
-        payloads = rng.uniform(1, 62500, depth)
-        operators += [
-            Operator(v, ipt=i, payload=p) for v, i, p in zip(names, ipt, payloads, strict=True)
-        ]
-        streams.append(Stream("src", names[0], selectivity=1 / k))
-        streams += [Stream(u, v) for u, v in itertools.pairwise([*names, "sink"])]
-    operators.append(Operator("sink", ipt=1e4))
-    return Problem(StreamGraph.of("branched", operators, streams), Cluster.uniform(5))
 
 
 numbers = st.sampled_from([0.0, 0.1, 0.3, 0.5, 0.7, 1.0, 1.3, 2.0])
@@ -337,31 +307,6 @@ def test_no_other_placer_beats_the_bound(seed: Any) -> None:
         assert PLACERS[name].place(problem, THROUGHPUT).value <= bound + 1e-9
 
 
-def test_the_same_seed_and_evaluations_give_the_same_answer() -> None:
-    """Neither time nor threads decide when evaluations end the search."""
-    problem, budget = branched(5, 5, seed=3), Budget(seconds=None, evaluations=30_000)
-    one = solved(problem, budget, seed=7)
-    other = solved(problem, budget, seed=7, workers=2)
-    assert one.placement == other.placement
-    assert one.bound == other.bound
-
-
-def test_the_trace_rises_to_the_value() -> None:
-    """Improvements are recorded as they come."""
-    result = solved(branched(5, 4, seed=2), Budget(seconds=None, evaluations=20_000))
-    values = [step.value for step in result.trace]
-    assert values == sorted(values)
-    assert values[-1] == pytest.approx(result.value)
-
-
-def test_the_time_limit_is_kept() -> None:
-    """A search that would go on for hours ends with an answer and an honest bound."""
-    problem = branched(9, 9, seed=0)
-    result = solved(problem, Budget(seconds=0.5))
-    assert result.seconds < 60
-    assert result.value <= result.bound <= 1
-
-
 def test_many_sources_get_an_honest_bound() -> None:
     """Beyond what can be tried, the bound is from shared capacity and never below the value."""
     operators = [Operator(f"s{i}", ipt=1e6, payload=10, rate=1.0 + i) for i in range(6)]
@@ -371,29 +316,8 @@ def test_many_sources_get_an_honest_bound() -> None:
     assert 0 < result.value <= result.bound < 1
 
 
-@pytest.mark.parametrize("after", [0.3, 3.0])
-def test_an_interrupt_leaves_at_once(after: Any) -> None:
-    """Ctrl-C ends the compiled search and the solver alike."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background ignore it
-    problem = branched(9, 9, seed=0)
-    solved(problem, Budget(seconds=0.5))  # what is being imported, or compiled, swallows signals
-    timer = threading.Timer(after, lambda: signal.raise_signal(signal.SIGINT))
-    timer.start()
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            solved(problem, Budget(seconds=100))
-    finally:
-        timer.cancel()
-
-
 def test_other_objectives_are_refused() -> None:
     """The proofs are for throughput and makespan."""
     other = Objective("something", "min", "Something else.", THROUGHPUT.evaluate)
     with pytest.raises(SettingError, match="throughput, makespan, not for 'something'"):
         EXACT.place(chain(1.0), other)
-
-
-def test_a_thousand_operators_get_a_placement_and_a_bound() -> None:
-    """Too large to prove, still answered within the budget's order of magnitude."""
-    result = solved(branched(50, 20, seed=0), Budget(seconds=1))
-    assert result.value <= result.bound <= 1

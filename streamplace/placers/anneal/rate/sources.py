@@ -16,7 +16,7 @@ from streamplace.placers.anneal.rate import max_min, search
 from streamplace.placers.anneal.rate.chunks import ENOUGH, FLAT, placement_of
 from streamplace.placers.anneal.rate.multilevel import cycles
 from streamplace.placers.anneal.rate.walk import BEST_PEAK, new_walk
-from streamplace.placers.incumbent import Incumbent
+from streamplace.placers.incumbent import Incumbent, handing_on
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
 
@@ -34,13 +34,13 @@ def maximise_fair(
     for placement in start:
         best.judge(placement.index[best.first_operator])
     best.judge(place)
-    if level.n_units > FLAT:
-        for improved in cycles(level, place, seed, meter, ENOUGH):
-            best.judge(improved)
-    else:
-        _alternate(problem, level, place, seed, meter, best)
-    bound = 1.0 if best.value >= 1.0 else None
-    return best.answer(placement_of(problem, best.solution), bound)
+    with handing_on(best.found):
+        if level.n_units > FLAT:
+            for improved in cycles(level, place, seed, meter, ENOUGH):
+                best.judge(improved)
+        else:
+            _alternate(problem, level, place, seed, meter, best)
+    return best.found()
 
 
 class UnitIncumbent(Incumbent[Ints]):
@@ -52,7 +52,12 @@ class UnitIncumbent(Incumbent[Ints]):
         alone = np.arange(problem.n_operators, dtype=np.int32)
         self.unit = alone if rules is None else rules.unit
         self.first_operator = np.unique(self.unit, return_index=True)[1]
-        self._instance = problem.instance
+        self._problem, self._instance = problem, problem.instance
+
+    def found(self) -> Found:
+        """Answer of a search that ends now."""
+        bound = 1.0 if self.value >= 1.0 else None
+        return self.answer(placement_of(self._problem, self.solution), bound)
 
     def judge(self, place: Ints) -> None:
         """Keep a placement if it is better."""

@@ -1,6 +1,6 @@
 """Maximising the throughput: choice of the search, its start and its length."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from streamsim import throughput
 
@@ -12,6 +12,7 @@ from streamplace.placers.anneal.rate import search
 from streamplace.placers.anneal.rate.chunks import FLAT, placement_of, proceed, value_of
 from streamplace.placers.anneal.rate.first_places import first_place
 from streamplace.placers.anneal.rate.walk import SLACK, TIGHTEN, new_walk, peak_of
+from streamplace.placers.incumbent import handing_on
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Found
 
@@ -41,13 +42,18 @@ def maximise(problem: Problem, start: Sequence[Placement], seed: int, meter: Met
         return maximise_fair(problem, level, place, start, seed, meter)
     if len(problem.instance.constant):
         return _beside_constants(problem, place, seed, meter)
-    bound = least_peak(problem, level)
-    place = least(level, place, seed, meter, max(1.0, bound) * (1 + ROUNDING))
-    placement = placement_of(problem, place)
-    value = throughput(problem.instance, placement.index[None])[0]
-    proven = 1 / max(bound, 1.0)
-    proven = value if proven <= value * (1 + ROUNDING) else proven
-    return Found(placement, float(proven), tuple(meter.trace))
+    bound = max(1.0, least_peak(problem, level))
+
+    def best() -> Found:
+        placement = placement_of(problem, place)
+        value, proven = _value(problem, placement), 1 / bound
+        proven = value if proven <= value * (1 + ROUNDING) else proven
+        return Found(placement, proven, tuple(meter.trace))
+
+    with handing_on(best):
+        for lower in _falling(level, place, seed, meter, bound * (1 + ROUNDING)):
+            place = lower
+    return best()
 
 
 def _beside_constants(problem: Problem, place: Ints, seed: int, meter: Meter) -> Found:
@@ -61,20 +67,25 @@ def _beside_constants(problem: Problem, place: Ints, seed: int, meter: Meter) ->
     value = _value(problem, placement)
     meter.note(value)
     times, size = bound, FIRST_PART if len(place) <= FLAT else FIRST_PART_OF_MANY
-    while True:
-        part = Meter(meter.up_to(size), min(LEAST, size) if meter.spent == 0 else 1)
-        lower = least(finest_level(problem, times), place, seed, part, bound * (1 + ROUNDING))
-        meter.spend(part.spent)
-        tried = placement_of(problem, lower)
-        if (reached := _value(problem, tried)) > value:
-            place, placement, value = lower, tried, reached
-        meter.note(value)
-        if value * bound >= 1 - ROUNDING or meter.over or part.spent == 0:
-            break
-        times = max(bound, min(1 / value, MOST_TIMES) if value else MOST_TIMES)
-        size, seed = 2 * size, seed + 1
-    proven = value if value * bound >= 1 - ROUNDING else 1 / bound
-    return Found(placement, proven, tuple(meter.trace))
+
+    def best() -> Found:
+        proven = value if value * bound >= 1 - ROUNDING else 1 / bound
+        return Found(placement, proven, tuple(meter.trace))
+
+    with handing_on(best):
+        while True:
+            part = Meter(meter.up_to(size), min(LEAST, size) if meter.spent == 0 else 1)
+            lower = least(finest_level(problem, times), place, seed, part, bound * (1 + ROUNDING))
+            meter.spend(part.spent)
+            tried = placement_of(problem, lower)
+            if (reached := _value(problem, tried)) > value:
+                place, placement, value = lower, tried, reached
+            meter.note(value)
+            if value * bound >= 1 - ROUNDING or meter.over or part.spent == 0:
+                break
+            times = max(bound, min(1 / value, MOST_TIMES) if value else MOST_TIMES)
+            size, seed = 2 * size, seed + 1
+    return best()
 
 
 def _value(problem: Problem, placement: Placement) -> float:
@@ -88,15 +99,22 @@ def least_work(problem: Problem) -> int:
 
 def least(level: Level, place: Ints, seed: int, meter: Meter, enough: float) -> Ints:
     """Device of every unit with the least peak found."""
+    for best in _falling(level, place, seed, meter, enough):
+        place = best
+    return place
+
+
+def _falling(level: Level, place: Ints, seed: int, meter: Meter, enough: float) -> Iterator[Ints]:
+    """Yield the device of every unit with falling peak; an array still improves after that."""
     if level.n_units > FLAT:
         from streamplace.placers.anneal.rate.multilevel import cycles
 
         meter.note(value_of(peak_of(level, place)))
-        *_, place = place, *cycles(level, place, seed, meter, enough)
-        return place
+        yield from cycles(level, place, seed, meter, enough)
+        return
     walk = new_walk(level, place, seed)
     search.begin(level, walk, search.FIRST_ROUND)
     if level.n_units > NARROW:
         walk.numbers[SLACK], walk.numbers[TIGHTEN] = WIDE_SLACK, TIGHTEN_BY
+    yield walk.best
     proceed(level, walk, search.ENDLESS, meter, enough)
-    return walk.best

@@ -43,12 +43,16 @@ class BatchIncumbent(Incumbent[Ints]):
         return places[i], float(values[i])
 
 
-def try_all(units: Units, best: BatchIncumbent) -> None:
-    """Evaluate every legal placement."""
+def try_all(units: Units, best: BatchIncumbent) -> bool:
+    """Evaluate every legal placement within the budget; return whether that was all of them."""
     for batch in _all_placements(units):
         legal = batch[_legal(units, batch)]
-        if len(legal):
-            best.judge(legal)
+        tried = legal[: best.meter.at_most(len(legal))]
+        if len(tried):
+            best.judge(tried)
+        if len(tried) < len(legal):
+            return False
+    return True
 
 
 def few(units: Units) -> bool:

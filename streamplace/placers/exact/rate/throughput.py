@@ -14,11 +14,14 @@ from streamplace.objectives.registry import Objective
 from streamplace.placers.exact.rate import sources
 from streamplace.placers.exact.rate.prover import MOVES, TOLERANCE, Prover
 from streamplace.placers.exact.rate.units import units_of
+from streamplace.placers.incumbent import handing_on
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found
 
 SMALL, LARGE = 200, 2_000
 """Operators up to which any first placement is good enough, and beyond which proofs are skipped."""
+FIRST_SHARE = 0.5
+"""Share of the remaining budget for each placer that finds a first placement of a large graph."""
 MOST_CELLS = 20_000_000
 MOST_PROOFS = 50
 """Most provers in sequence, each with a better placement than the one before."""
@@ -41,17 +44,17 @@ def prove_throughput(
     first_operator = np.unique(unit, return_index=True)[1]
     first = _best_of(problem, objective, start)
     if first is None:
-        first = _first(problem, objective, seed, budget)
+        first = _first(problem, objective, seed, meter)
     prover = Prover(units, first[first_operator], meter, seed, workers)
     tractable = problem.n_operators <= LARGE
     tractable &= problem.n_operators * problem.n_devices**2 <= MOST_CELLS
-    if problem.instance.n_groups > 1:
-        if tractable:
-            prover.try_full_rate()
-        if prover.peak > 1:
-            return _prove_sources(problem, objective, unit, prover, meter, seed)
-    elif tractable:
-        prover.prove()
+    several = problem.instance.n_groups > 1
+    prove = prover.try_full_rate if several else prover.prove
+    if tractable:
+        with handing_on(lambda: _interrupted(problem, unit, prover.place, prover.least)):
+            prove()
+    if several and prover.peak > 1:
+        return _prove_sources(problem, objective, unit, prover, meter, seed)
     best, least = prover.place, prover.least
     if len(problem.instance.constant):
         provers = partial(Prover, meter=meter, seed=seed, workers=workers)
@@ -60,6 +63,12 @@ def prove_throughput(
         meter.note(float(throughput(problem.instance, best[unit][None])[0]))
     place = problem.canonical(best[unit])
     return Found(problem.placement(place), min(1.0, 1 / least), tuple(meter.trace))
+
+
+def _interrupted(problem: Problem, unit: Ints, place: Ints, least: float) -> Found:
+    """Answer of an interrupted search; the peak bounds the throughput of one group of sources."""
+    bound = min(1.0, 1 / least) if problem.instance.n_groups == 1 else None
+    return Found(problem.placement(problem.canonical(place[unit])), bound)
 
 
 def _prove_constants(
@@ -74,19 +83,20 @@ def _prove_constants(
     best, least = prover.place, max(prover.least, least_times(problem))
     if provers is None:
         return best, least
-    for _ in range(MOST_PROOFS):
-        value = float(throughput(problem.instance, best[unit][None])[0])
-        times = 1 / max(value, 1 / MOST_TIMES)
-        if times <= least * (1 + CLOSE):
-            break
-        units, _ = units_of(problem, times)
-        prover = provers(units, best)
-        prover.prove()
-        if prover.least >= times * (1 - CLOSE):
-            least = prover.least
-        if prover.peak >= times * (1 - TOLERANCE):
-            break
-        best = prover.place
+    with handing_on(lambda: _interrupted(problem, unit, best, least)):
+        for _ in range(MOST_PROOFS):
+            value = float(throughput(problem.instance, best[unit][None])[0])
+            times = 1 / max(value, 1 / MOST_TIMES)
+            if times <= least * (1 + CLOSE):
+                break
+            units, _ = units_of(problem, times)
+            prover = provers(units, best)
+            prover.prove()
+            if prover.least >= times * (1 - CLOSE):
+                least = prover.least
+            if prover.peak >= times * (1 - TOLERANCE):
+                break
+            best = prover.place
     return best, least
 
 
@@ -98,14 +108,17 @@ def _prove_sources(
     meter.trace.clear()
     best = sources.BatchIncumbent(problem, objective, unit, meter)
     best.judge(prover.place[None, :])
-    if sources.few(units):
-        sources.try_all(units, best)
-        bound = best.value
-    else:
-        sources.climb(units, best, np.random.default_rng(seed))
-        bound = max(sources.bound(problem, units, unit), best.value)
-    place = problem.canonical(best.solution[unit])
-    return best.answer(problem.placement(place), bound)
+
+    def answer(bound: float | None = None) -> Found:
+        return best.answer(problem.placement(problem.canonical(best.solution[unit])), bound)
+
+    with handing_on(answer):
+        if sources.few(units):
+            whole = sources.try_all(units, best)
+        else:
+            whole = False
+            sources.climb(units, best, np.random.default_rng(seed))
+    return answer(best.value if whole else max(sources.bound(problem, units, unit), best.value))
 
 
 def _best_of(problem: Problem, objective: Objective, start: tuple[Placement, ...]) -> Ints | None:
@@ -118,14 +131,17 @@ def _best_of(problem: Problem, objective: Objective, start: tuple[Placement, ...
     return np.asarray(batch[objective.best(objective.evaluate(problem, batch))])
 
 
-def _first(problem: Problem, objective: Objective, seed: int, budget: Budget) -> Ints:
+def _first(problem: Problem, objective: Objective, seed: int, meter: Meter) -> Ints:
     """Legal placement to start from; for large graphs, the result of other placers."""
-    if problem.n_operators <= SMALL:
+    tries = []
+    for name, most in (("metis-oracle", problem.n_devices), ("anneal", None)):
+        part = meter.part(FIRST_SHARE)
+        if problem.n_operators <= SMALL or name not in PLACERS or part is None:
+            continue
+        if part.evaluations is not None:
+            part = Budget(part.seconds, min(part.evaluations, most or part.evaluations))
+        tries.append(PLACERS[name].place(problem, objective, seed=seed, budget=part))
+        meter.spend(part.evaluations or 0)
+    if not tries:
         return problem.repaired(np.zeros(problem.n_operators, np.int32))
-    half = Budget(None if budget.seconds is None else budget.seconds / 2, budget.evaluations)
-    tries = [
-        PLACERS[name].place(problem, objective, seed=seed, budget=half)
-        for name in ("metis-oracle", "anneal")
-        if name in PLACERS
-    ]
     return max(tries, key=lambda result: result.value).placement.index
