@@ -16,7 +16,8 @@ from streamplace.model import (
     Stream,
     StreamGraph,
 )
-from streamplace.objectives.registry import OBJECTIVES, Objective
+from streamplace.objectives.conditions import subject_to
+from streamplace.objectives.registry import OBJECTIVES, Condition, Objective
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.placers.result import Result
 
@@ -114,6 +115,14 @@ def test_the_answer_is_never_worse_than_the_placements_to_begin_with() -> None:
         good = placed(problem, 30_000)
         bad = problem.placement(problem.repaired(np.zeros(problem.n_operators, np.int32)))
         assert placed(problem, 1, start=(bad, good.placement)).value >= good.value
+
+
+def test_too_few_devices_are_no_error_of_a_budget_that_is_used_up() -> None:
+    """The one device has been tried in all the time there was, and one evaluation."""
+    judge = subject_to(OBJECTIVES["devices"], [Condition.of("throughput>=1")])
+    problem = Problem(fork_join(), Cluster.uniform(1))
+    with pytest.raises(PlacementError, match="throughput"):
+        ANNEAL.place(problem, judge, budget=Budget(1e-6, 1))
 
 
 def test_several_sources_end_at_the_full_rate_up_to_rounding() -> None:

@@ -55,7 +55,7 @@ def min_devices(
     for k in range(least_devices(problem, condition.limit), problem.n_devices + (whole is None)):
         if whole is not None and meter.late:
             break
-        few = sustaining(strongest[:k], meter.part(SHARE) or Budget(meter.seconds, 1))
+        few = sustaining(strongest[:k], meter.part(SHARE) or meter.up_to(1))
         if few is not None or meter.late:
             return few or whole
     return whole
