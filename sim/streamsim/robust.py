@@ -52,6 +52,7 @@ def robust_throughput(
     order = np.argsort(unit, kind="stable")
     out = throughput(instance, batch)
     constants = np.empty(n_constants(instance))
+    number = min(number, len(np.unique(unit)))
     largest = np.empty((instance.n_devices, max(1, number)))
     per_core = has_several_cores(instance)
     _worst_cases(instance, batch, number, error, order, unit, largest, constants, per_core, out)
