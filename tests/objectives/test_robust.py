@@ -14,6 +14,7 @@ import streamplace as sp
 from streamplace.errors import SettingError
 from streamplace.model.expansion import expand
 from streamplace.objectives.registry import named_objective
+from streamplace.placers.registry import PLACERS, Budget
 
 ERROR = 0.4
 
@@ -71,6 +72,25 @@ def test_sources_of_their_own_are_never_promised_too_much(seed: int) -> None:
         dearer(problem, (0, 1, 2, 3, 4, 5)), placements
     )
     assert (worst <= all_dearer + 1e-9).all()
+
+
+def test_more_than_all_operators_are_all_of_them() -> None:
+    """However large the number is."""
+    problem, placements = drawn(0)
+    every, more = (
+        named_objective(f"throughput:robust={number}:error={ERROR}").values(problem, placements)
+        for number in (5, 10**15)
+    )
+    assert every.tolist() == more.tolist()
+
+
+def test_exact_notes_values_of_the_worst_case_only() -> None:
+    """Its search is by the costs as they are, of which the worst case reaches less."""
+    problem, _ = drawn(1)
+    robust = named_objective("throughput:robust=2:error=5")
+    result = PLACERS["exact"].place(problem, robust, budget=Budget(evaluations=20_000))
+    assert [step.value for step in result.trace] == [result.value]
+    assert result.value < named_objective("throughput").value(problem, result.placement)
 
 
 def test_subtasks_of_an_operator_cost_more_together() -> None:

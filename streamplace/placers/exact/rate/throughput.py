@@ -59,10 +59,11 @@ def prove_throughput(
     if len(problem.instance.constant):
         provers = partial(Prover, meter=meter, seed=seed, workers=workers)
         best, least = _prove_constants(problem, unit, prover, provers if tractable else None)
+    placement = problem.placement(problem.canonical(best[unit]))
+    if len(problem.instance.constant) or not objective.usual:  # the search noted other values
         meter.trace.clear()
-        meter.note(float(throughput(problem.instance, best[unit][None])[0]))
-    place = problem.canonical(best[unit])
-    return Found(problem.placement(place), min(1.0, 1 / least), tuple(meter.trace))
+        meter.note(objective.value(problem, placement))
+    return Found(placement, min(1.0, 1 / least), tuple(meter.trace))
 
 
 def _interrupted(problem: Problem, unit: Ints, place: Ints, least: float) -> Found:
