@@ -1,11 +1,12 @@
 """Constraints compiled to arrays: units that move together, and the devices of each.
 
-A *unit* is a set of colocated operators; without colocation every operator is its own.
+A *unit* is a set of colocated operators; without colocation every operator is its own. Devices must
+offer the tags that operators require.
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,40 @@ from streamplace.model.keep_apart import keep_apart, rivals_of
 from streamplace.model.memory import left_over, made_room, most, needed, packed, used
 from streamplace.model.messages import listed, quoted
 from streamplace.model.streams import CHAINED
-from streamplace.model.tags import RequiredTags, required_tags
 from streamplace.model.units import format_bytes
+
+
+class RequiredTags(NamedTuple):
+    """K different sets of tags, and the T operators that require one of them."""
+
+    sets: tuple[frozenset[str], ...]  # [K]
+    operator: Longs  # [T]
+    kind: Longs  # [T] set of each operator
+
+    def offers(self, graph: StreamGraph, cluster: Cluster) -> Bools:
+        """Whether each device has the tags that each of the operators requires, [T, D]."""
+        offered = [cluster.offering(tags) for tags in self.sets]
+        for k, devices in enumerate(offered):
+            if not np.count_nonzero(devices):
+                name = graph.operators.name[self.operator[np.argmax(self.kind == k)]]
+                raise ProblemError(
+                    f"operator {quoted(name)} requires {listed(sorted(self.sets[k]))}, "
+                    "which no device offers; add the tag to a device"
+                )
+        return np.array(offered)[self.kind]
+
+
+def required_tags(graph: StreamGraph) -> RequiredTags:
+    """Tags that the operators of a graph require, compiled once and cached."""
+    return graph.cached("required tags", _required_tags)
+
+
+def _required_tags(graph: StreamGraph) -> RequiredTags:
+    number: dict[frozenset[str], int] = {}
+    tagged = [(v, tags) for v, tags in enumerate(graph.operators.requires) if tags]
+    kind = [number.setdefault(tags, len(number)) for _, tags in tagged]
+    rows = np.array([v for v, _ in tagged], np.int64)
+    return RequiredTags(tuple(number), rows, np.array(kind, np.int64))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from streamplace.model import Cluster, Device, Operator, Problem, Stream, Stream
 from streamplace.model.level import finest_level, least_peak, least_times
 from streamplace.objectives.conditions import subject_to
 from streamplace.objectives.registry import OBJECTIVES, Condition
-from streamplace.placers.anneal.min_devices import least_devices
+from streamplace.placers.anneal.generic import least_devices
 from streamplace.placers.registry import PLACERS, Budget
 
 THROUGHPUT = OBJECTIVES["throughput"]

@@ -7,7 +7,7 @@ from problems import constrained, fork_join
 from strategies import problems
 
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.constructive.replay import canonical_along, neighbours
+from streamplace.learn.constructive.learner import canonical_along, neighbours
 from streamplace.model import Cluster, Problem
 from streamplace.model.sampling import random_placements
 

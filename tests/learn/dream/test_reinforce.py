@@ -11,8 +11,7 @@ from problems import chain, constrained, diamond, fork_join
 
 from streamplace.learn.algorithms.baselines import advantages, mean
 from streamplace.learn.algorithms.memory import PlacementMemory
-from streamplace.learn.constructive.learner import ConstructiveLearner
-from streamplace.learn.constructive.replay import MemoryReplay
+from streamplace.learn.constructive.learner import ConstructiveLearner, MemoryReplay
 from streamplace.learn.models.dream.graphs import FeatureScale
 from streamplace.learn.models.dream.module import built_module
 from streamplace.learn.models.dream.options import UPSTREAM

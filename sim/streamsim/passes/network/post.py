@@ -4,15 +4,23 @@ A channel of ``sender`` or ``link`` carries one transfer at a time, in the order
 begin of a transfer is known when it is posted. With ``port``, every device sends one transfer and
 receives one at a time: transfers wait in one line, in the order of posting, which is scanned at the
 end of every instant with a change.
+
+With ``shared``, the speeds of all transfers in progress rise together, as fractions of the speed
+that each would have alone, until a link or card is full; the transfers that use it stop there and
+the others rise further (max–min fairness). Shares change only when a transfer begins or completes.
 """
+
+import numpy as np
 
 from streamsim.jit import borrowing_kernel, inlined_kernel
 from streamsim.passes.compiled import Pass
 from streamsim.passes.events import push
-from streamsim.passes.network.shared import join, share_out
 from streamsim.passes.network.transfers import (
+    ACTIVE,
+    DUE,
     FREED,
     HEAD,
+    LAST,
     PORT,
     RUN,
     SENDER,
@@ -23,8 +31,165 @@ from streamsim.passes.network.transfers import (
     depart,
     ends,
     gather,
+    transfer_seconds,
 )
-from streamsim.passes.state import CLEARED, Case, State
+from streamsim.passes.sending import channel_seconds
+from streamsim.passes.state import CLEARED, Case, State, arrive
+
+#: Remaining fraction below which a transfer is complete, and relative tolerance within which
+#: resources fill up at the same level.
+TIE = 1e-12
+
+#: Marks, in place of shares, of transfers that still rise and of those that have just stopped.
+GAINS, STAYS = -1.0, -2.0
+
+
+@borrowing_kernel
+def join(
+    one_pass: Pass, case: Case, state: State, net: Transfers, now: float, transfer: int
+) -> None:
+    """Begin a transfer; one that occupies no channel completes at once."""
+    e = transfer
+    while e >= 0:
+        state.streams[e].departure = now
+        e = net.streams[e].together
+    flow = net.flows[transfer]
+    if net.streams[transfer].held == 0:
+        _deliver(one_pass, case, state, net, now, transfer)
+        return
+    flow.left, flow.share, flow.due = 1.0, 0.0, np.inf
+    _note_uses(one_pass, state, net, transfer)
+    net.flows[net.counters[ACTIVE]].active = transfer
+    net.counters[ACTIVE] += 1
+    net.counters[UNSETTLED] = 1
+
+
+@borrowing_kernel
+def share_out(one_pass: Pass, case: Case, state: State, net: Transfers, now: float) -> None:
+    """Deliver completed transfers and share the network among the others."""
+    passed = now - net.clock[LAST]
+    net.clock[LAST] = now
+    active = 0
+    for k in range(net.counters[ACTIVE]):
+        i = net.flows[k].active
+        flow = net.flows[i]
+        flow.left -= flow.share * passed / net.streams[i].held
+        if flow.due <= now or flow.left <= TIE:
+            _deliver(one_pass, case, state, net, now, i)
+        else:
+            net.flows[active].active = i
+            active += 1
+    net.counters[ACTIVE] = active
+    _fill(net)
+    net.clock[DUE] = np.inf
+    for k in range(active):
+        i = net.flows[k].active
+        flow = net.flows[i]
+        flow.due = now + flow.left * net.streams[i].held / flow.share
+        net.clock[DUE] = min(net.clock[DUE], flow.due)
+
+
+@inlined_kernel
+def _deliver(
+    one_pass: Pass, case: Case, state: State, net: Transfers, now: float, transfer: int
+) -> None:
+    """Let all streams of a transfer arrive, after the seconds that occupy no channel."""
+    e = transfer
+    while e >= 0:
+        a, b = ends(one_pass, state, e)
+        arrive(one_pass, state, e, now, now + transfer_seconds(one_pass, case, e, a, b)[1])
+        e = net.streams[e].together
+
+
+@inlined_kernel
+def _fill(net: Transfers) -> None:
+    """Raise all shares together; transfers stop at full links and cards."""
+    for k in range(net.counters[ACTIVE]):
+        e = net.flows[k].active
+        net.flows[e].share = GAINS
+        for r in range(3):
+            net.channels[_use(net, e, r)[0]].used = 0.0
+    gaining = net.counters[ACTIVE]
+    while gaining > 0:
+        _add_up(net)
+        gaining -= _stop(net, _level(net))
+
+
+@inlined_kernel
+def _add_up(net: Transfers) -> None:
+    """Sum the use of links and cards by rising transfers at full speed."""
+    for k in range(net.counters[ACTIVE]):
+        for r in range(3):
+            net.channels[_use(net, net.flows[k].active, r)[0]].rising = 0.0
+    for k in range(net.counters[ACTIVE]):
+        e = net.flows[k].active
+        if net.flows[e].share == GAINS:
+            for r in range(3):
+                at, use = _use(net, e, r)
+                net.channels[at].rising += use
+
+
+@inlined_kernel
+def _level(net: Transfers) -> float:
+    """Share, at most 1, at which the next link or card becomes full."""
+    level = 1.0
+    for k in range(net.counters[ACTIVE]):
+        e = net.flows[k].active
+        if net.flows[e].share == GAINS:
+            for r in range(3):
+                channel = net.channels[_use(net, e, r)[0]]
+                if channel.rising > 0:
+                    level = min(level, max(0.0, 1.0 - channel.used) / channel.rising)
+    return level
+
+
+@inlined_kernel
+def _stop(net: Transfers, level: float) -> int:
+    """Stop the transfers that use a full link or card at this level; return their number."""
+    stopped = 0
+    for k in range(net.counters[ACTIVE]):
+        e = net.flows[k].active
+        stays = net.flows[e].share == GAINS and level >= 1.0
+        if net.flows[e].share == GAINS:
+            for r in range(3):
+                at, use = _use(net, e, r)
+                room = max(0.0, 1.0 - net.channels[at].used)
+                stays |= use > 0 and room <= level * (1 + TIE) * net.channels[at].rising
+        if stays:
+            net.flows[e].share = STAYS
+            stopped += 1
+    for k in range(net.counters[ACTIVE]):
+        e = net.flows[k].active
+        if net.flows[e].share == STAYS:
+            net.flows[e].share = level
+            for r in range(3):
+                at, use = _use(net, e, r)
+                net.channels[at].used += use * level
+    return stopped
+
+
+@inlined_kernel
+def _note_uses(one_pass: Pass, state: State, net: Transfers, e: int) -> None:
+    """Store the use of link and cards by a transfer at full speed."""
+    a, b = ends(one_pass, state, e)
+    stream, link, transfer = one_pass.streams[e], one_pass.links[a, b], net.flows[e]
+    alone = channel_seconds(stream.size, link.seconds_per_byte, stream.tuples, one_pass.gap)
+    transfer.sender, transfer.receiver = a, b
+    on_link = channel_seconds(stream.size, link.link, stream.tuples, one_pass.gap)
+    transfer.on_link = on_link / alone
+    transfer.on_egress = stream.size * one_pass.devices[a].egress / alone
+    transfer.on_ingress = stream.size * one_pass.devices[b].ingress / alone
+
+
+@inlined_kernel
+def _use(net: Transfers, e: int, r: int) -> tuple[int, float]:
+    """Index and use at full speed of the link (0), sender's card (1) or receiver's card (2)."""
+    d, transfer = len(net.receivers), net.flows[e]
+    if r == 1:
+        return d * d + transfer.sender, transfer.on_egress
+    if r == 2:
+        return d * d + d + transfer.receiver, transfer.on_ingress
+    return transfer.sender * d + transfer.receiver, transfer.on_link
 
 
 @inlined_kernel
