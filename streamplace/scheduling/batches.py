@@ -14,7 +14,8 @@ from streamsim.rows import copy_row
 
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.scheduling.insertion import NOWHERE, ListSchedule, find_open, ready_on
-from streamplace.scheduling.tasks import Tasks
+from streamplace.scheduling.ranks import comes_before
+from streamplace.scheduling.tasks import Tasks, free_core
 
 #: Task of a batch that comes next: with the least or the greatest earliest finish, or with the
 #: largest loss on its second-best device.
@@ -104,7 +105,7 @@ def _look(tasks: Tasks, batch: Batch, v: int) -> None:
     for a in range(len(batch.may)):
         if not batch.may[a]:
             continue
-        c = _free_core(tasks, batch, a)
+        c = free_core(tasks, batch.free, a)
         end = max(batch.ready[v, a], batch.free[c]) + tasks.work[v, a]
         if end < first:
             first, second, device, other = end, first, a, device
@@ -112,16 +113,6 @@ def _look(tasks: Tasks, batch: Batch, v: int) -> None:
             second, other = end, a
     batch.first[v], batch.second[v] = first, second
     batch.device[v], batch.other[v] = device, other
-
-
-@borrowing_kernel
-def _free_core(tasks: Tasks, batch: Batch, a: int) -> int:
-    """Core of a device that is free first."""
-    c = tasks.core_start[a]
-    for other in range(c + 1, tasks.core_start[a + 1]):
-        if batch.free[other] < batch.free[c]:
-            c = other
-    return c
 
 
 @borrowing_kernel
@@ -138,21 +129,16 @@ def _next(batch: Batch, size: int, rule: int, rank: Floats) -> int:
             cost -= batch.second[v]
         if cost < least or i == 0:
             best, least = i, cost
-        elif cost == least and _sooner(rank, v, batch.tasks[best]):
+        elif cost == least and comes_before(rank, v, batch.tasks[best]):
             best = i
     return best
-
-
-@borrowing_kernel
-def _sooner(rank: Floats, v: int, u: int) -> bool:
-    return rank[v] > rank[u] or (rank[v] == rank[u] and v < u)
 
 
 @borrowing_kernel
 def _settle(tasks: Tasks, batch: Batch, size: int, v: int, a: int) -> None:
     """Map a task to a device, and update the tasks of the batch that this affects."""
     unit = tasks.unit[v]
-    batch.free[_free_core(tasks, batch, a)] = batch.first[v]
+    batch.free[free_core(tasks, batch.free, a)] = batch.first[v]
     if batch.home[unit] < 0:
         batch.home[unit] = a
         if len(tasks.memory):

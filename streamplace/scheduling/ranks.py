@@ -1,7 +1,7 @@
 """Ranks: time before and after every task in a pass, by mean work and transfers."""
 
 import numpy as np
-from streamsim.jit import kernel, patient
+from streamsim.jit import borrowing_kernel, kernel, patient
 
 from streamplace.model.arrays import Floats, Ints
 from streamplace.scheduling.tasks import Tasks, mean_sending, mean_transfer, mean_work, transfer
@@ -105,15 +105,16 @@ def by_rank(tasks: Tasks, rank: Floats) -> Ints:
     return order
 
 
-@kernel
-def _before(rank: Floats, u: int, v: int) -> bool:
+@borrowing_kernel
+def comes_before(rank: Floats, u: int, v: int) -> bool:
+    """Whether u has the higher rank, or the same and the lower number."""
     return rank[u] > rank[v] or (rank[u] == rank[v] and u < v)
 
 
 @kernel
 def _push(heap: Ints, size: int, rank: Floats, v: int) -> int:
     i = size
-    while i > 0 and _before(rank, v, heap[(i - 1) // 2]):
+    while i > 0 and comes_before(rank, v, heap[(i - 1) // 2]):
         heap[i] = heap[(i - 1) // 2]
         i = (i - 1) // 2
     heap[i] = v
@@ -127,9 +128,9 @@ def _pop(heap: Ints, size: int, rank: Floats) -> tuple[int, int]:
     i = 0
     while 2 * i + 1 < size:
         child = 2 * i + 1
-        if child + 1 < size and _before(rank, heap[child + 1], heap[child]):
+        if child + 1 < size and comes_before(rank, heap[child + 1], heap[child]):
             child += 1
-        if not _before(rank, heap[child], last):
+        if not comes_before(rank, heap[child], last):
             break
         heap[i] = heap[child]
         i = child

@@ -114,6 +114,16 @@ def transfer(tasks: Tasks, e: int, a: int, b: int) -> float:
 
 
 @inlined_kernel
+def free_core(tasks: Tasks, free: Floats, a: int) -> int:
+    """Core of device a that is free first; ``free`` [K] is when each core is free."""
+    c = tasks.core_start[a]
+    for other in range(c + 1, tasks.core_start[a + 1]):
+        if free[other] < free[c]:
+            c = other
+    return c
+
+
+@inlined_kernel
 def mean_sending(tasks: Tasks, e: int, latency: float, wire: float) -> float:
     """Transfer time of stream e over a link of mean latency and mean seconds per byte."""
     return sending_seconds(latency, tasks.size[e], wire, tasks.fixed_s[e])

@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamsim.arrays import Floats, Ints
+from streamsim.equation import link_loads
 from streamsim.instance import writable
 from streamsim.pass_rules import GIPH, Rules
 from streamsim.passes.chain import Chain, critical_chain
 from streamsim.passes.compiled import Pass
 from streamsim.passes.makespans import held_lines, new_buffers, new_case, ranks, rows, stream_rows
 from streamsim.passes.run import run
-from streamsim.passes.sending import channel_times
 
 
 class Schedule(NamedTuple):
@@ -85,7 +85,7 @@ def _held(one_pass: Pass, place: Ints, factor: Floats) -> Floats:
     streams = one_pass.streams
     a, b = place[streams["source"]], place[streams["target"]]
     wire = one_pass.links["seconds_per_byte"][a, b]
-    held = channel_times(streams["size"], wire, streams["tuples"], one_pass.gap) * factor
+    held = link_loads(streams["size"], streams["tuples"], wire, one_pass.gap) * factor
     return np.where(a == b, 0.0, held)
 
 

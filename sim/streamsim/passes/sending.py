@@ -6,8 +6,8 @@ A stream of ``size`` bytes in ``tuples`` tuples takes, from device a to another 
     fixed_s = tuples · (gap + 2 · overhead) + size · 2 · overhead per byte
 
 seconds, and none within a device (LogGP's L + G·k + g + 2·o). In networks with contention, only
-size · seconds per byte(a, b) + tuples · gap occupies the channel. All code that times transfers, in
-simulators and searches, uses this module.
+size · seconds per byte(a, b) + tuples · gap occupies the channel, which is the link's load in
+`streamsim.equation`. All code that times transfers, in simulators and searches, uses this module.
 """
 
 from typing import Any
@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamsim.arrays import Floats
-from streamsim.equation import link_load, link_loads
 from streamsim.jit import inlined_kernel
 from streamsim.passes.compiled import Pass
 
@@ -34,12 +33,6 @@ def fixed_seconds(one_pass: Pass, e: int) -> float:
     per_tuple = one_pass.gap + 2.0 * one_pass.overhead
     seconds: float = stream.tuples * per_tuple + stream.size * (2.0 * one_pass.overhead_per_byte)
     return seconds
-
-
-@inlined_kernel
-def channel_seconds(size: float, seconds_per_byte: float, tuples: float, gap: float) -> float:
-    """Seconds for which a transfer occupies its channel."""
-    return link_load(size, tuples, seconds_per_byte, gap)
 
 
 @inlined_kernel
@@ -64,8 +57,3 @@ def fixed_times(one_pass: Pass) -> Floats:
     tuples, size = one_pass.streams["tuples"], one_pass.streams["size"]
     per_tuple = one_pass.gap + 2.0 * one_pass.overhead
     return np.asarray(tuples * per_tuple + size * (2.0 * one_pass.overhead_per_byte), np.float64)
-
-
-def channel_times(size: Floats, seconds_per_byte: ArrayLike, tuples: Floats, gap: float) -> Floats:
-    """`channel_seconds` of many transfers at once."""
-    return link_loads(size, tuples, seconds_per_byte, gap)

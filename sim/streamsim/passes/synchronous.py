@@ -4,10 +4,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamsim.arrays import Floats, Ints
+from streamsim.equation import link_load
 from streamsim.instance import writable
 from streamsim.jit import inlined_kernel, kernel
 from streamsim.passes.compiled import Pass
-from streamsim.passes.sending import channel_seconds, unoccupied_seconds
+from streamsim.passes.sending import unoccupied_seconds
 from streamsim.topology import group_by
 
 
@@ -129,7 +130,7 @@ def _communicate(one_pass: Pass, place: Ints, members: Ints, sent: Floats) -> fl
                 continue
             link = one_pass.links[a, b]
             apart = max(apart, unoccupied_seconds(one_pass, link.latency, e))
-            sent[a * d + b] += channel_seconds(stream.size, link.link, stream.tuples, one_pass.gap)
+            sent[a * d + b] += link_load(stream.size, stream.tuples, link.link, one_pass.gap)
             sent[d * d + a] += stream.size * one_pass.devices[a].egress
             sent[d * d + d + b] += stream.size * one_pass.devices[b].ingress
     for r in range(len(sent)):

@@ -20,6 +20,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from streamsim.jit import kernel
 
+from streamplace.learn.algorithms.rows import product
 from streamplace.model.arrays import Singles
 from streamplace.papers.giph.features import N_EDGE, N_NODE
 from streamplace.papers.walks.direction import (
@@ -28,7 +29,6 @@ from streamplace.papers.walks.direction import (
     bias_of,
     direction_of,
     matrix_of,
-    product,
     summaries,
 )
 from streamplace.papers.walks.graph import NodeFeatures, NodeGraph

@@ -5,14 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from streamplace.learn.config import Config
 from streamplace.learn.constructive.learner import ConstructiveLearner
-from streamplace.learn.constructive.policy import PreparedProblems, TrainedConstructor
+from streamplace.learn.constructive.policy import Placements, PreparedProblems, TrainedConstructor
+from streamplace.learn.learner import Selection
 from streamplace.learn.loading import loaded, read_model
 from streamplace.learn.parameters import fill
 from streamplace.learn.registry import LearningTask
+from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.papers.groups.traits import Traits
 
@@ -32,6 +35,25 @@ class TraitPolicy:
     def features(self) -> dict[str, Any]:
         """Names and scale of the features."""
         return self.traits.document()
+
+
+def placed_in_batches(
+    problems: Sequence[Problem],
+    rows: Selection,
+    size: int,
+    drawn: Callable[[Sequence[int]], Sequence[Placements]],
+) -> list[Ints]:
+    """Place ``size`` problems at once: the last legal placement of those that are drawn of each."""
+    numbers = np.arange(len(problems))[rows].tolist()
+    placements: list[Ints] = []
+    with torch.no_grad():
+        for start in range(0, len(numbers), size):
+            some = numbers[start : start + size]
+            placements += [
+                problems[i].repaired(devices[-1].astype(np.int32))
+                for i, devices in zip(some, drawn(some), strict=True)
+            ]
+    return placements
 
 
 Build = Callable[[Traits, Any], TraitPolicy]

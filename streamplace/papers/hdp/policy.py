@@ -16,7 +16,7 @@ from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.problem import Problem
 from streamplace.papers.groups.nodes import Nodes
 from streamplace.papers.groups.options import Trait
-from streamplace.papers.groups.placing import TraitPolicy
+from streamplace.papers.groups.placing import TraitPolicy, placed_in_batches
 from streamplace.papers.groups.traits import Traits
 from streamplace.papers.hdp.module import HdpModule, ReadSequences, Sequences
 from streamplace.papers.hdp.options import HdpConfig
@@ -108,17 +108,11 @@ class PreparedSequences:
 
     def greedy(self, rows: Selection = ALL) -> list[Ints]:
         """Likeliest device, node by node."""
-        placements: list[Ints] = []
-        numbers = np.arange(len(self._parts))[rows].tolist()
-        with torch.no_grad():
-            for start in range(0, len(numbers), BATCH):
-                some = numbers[start : start + BATCH]
-                drawn = self._encoded([self._parts[i] for i in some]).drawn(1, None)
-                placements += [
-                    self._problems[i].repaired(devices[0].astype(np.int32))
-                    for i, devices in zip(some, drawn, strict=True)
-                ]
-        return placements
+
+        def drawn(some: Sequence[int]) -> list[Placements]:
+            return self._encoded([self._parts[i] for i in some]).drawn(1, None)
+
+        return placed_in_batches(self._problems, rows, BATCH, drawn)
 
     def _encoded(self, parts: Sequence[NodeSequence]) -> EncodedSequences:
         most = max(len(part.order) for part in parts)

@@ -11,7 +11,7 @@ from streamplace.learn.learner import ALL, Selection
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.problem import Problem
 from streamplace.papers.groups.nodes import Nodes
-from streamplace.papers.groups.placing import TraitPolicy
+from streamplace.papers.groups.placing import TraitPolicy, placed_in_batches
 from streamplace.papers.groups.traits import Traits
 from streamplace.papers.hsdag.module import GraphsSideBySide, GroupingRound, HsdagModule
 from streamplace.papers.hsdag.options import HsdagConfig
@@ -108,19 +108,13 @@ class PreparedGraphs:
 
     def greedy(self, rows: Selection = ALL) -> list[Ints]:
         """Likeliest device of every group of the last round."""
-        placements: list[Ints] = []
-        numbers = np.arange(len(self._parts))[rows].tolist()
-        with torch.no_grad():
-            for start in range(0, len(numbers), BATCH):
-                some = numbers[start : start + BATCH]
-                parts = [self._parts[i] for i in some]
-                size = self._module.config.rounds, sum(p.nodes.edges.shape[1] for p in parts)
-                drawn = self._rounds(parts, np.ones(size, bool)).drawn(size[0], None)
-                placements += [
-                    self._problems[i].repaired(devices[-1].astype(np.int32))
-                    for i, devices in zip(some, drawn, strict=True)
-                ]
-        return placements
+
+        def drawn(some: Sequence[int]) -> list[Placements]:
+            parts = [self._parts[i] for i in some]
+            size = self._module.config.rounds, sum(p.nodes.edges.shape[1] for p in parts)
+            return self._rounds(parts, np.ones(size, bool)).drawn(size[0], None)
+
+        return placed_in_batches(self._problems, rows, BATCH, drawn)
 
     def _rounds(self, parts: Sequence[DescribedNodes], present: Bools) -> GroupingRounds:
         """Rounds in which edges of the parts side by side are present [T, E]."""

@@ -14,6 +14,7 @@ import numpy as np
 from streamsim.jit import kernel
 from streamsim.rows import copy_row
 
+from streamplace.learn.algorithms.rows import product
 from streamplace.model.arrays import Bools, Longs, Singles
 from streamplace.papers.walks.direction import (
     WIDTH,
@@ -21,7 +22,6 @@ from streamplace.papers.walks.direction import (
     bias_of,
     direction_of,
     matrix_of,
-    product,
     summaries,
 )
 from streamplace.papers.walks.graph import NodeFeatures, NodeGraph

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from streamsim.jit import borrowing_kernel, kernel
 
+from streamplace.learn.algorithms.rows import product
 from streamplace.model.arrays import Ints, Longs, Singles
 from streamplace.papers.walks.graph import NodeFeatures, NodeGraph
 
@@ -59,17 +60,6 @@ def matrix_of(tensors: Mapping[str, Singles], name: str) -> Singles:
 def bias_of(tensors: Mapping[str, Singles], name: str) -> Singles:
     """Return a bias, empty where there is none."""
     return np.array(tensors.get(f"{name}.bias", np.zeros(0)), np.float32)
-
-
-@kernel
-def product(x: Singles, matrix: Singles) -> Singles:
-    """Product of two small matrices, in one order whatever the machine."""
-    out = np.zeros((len(x), matrix.shape[1]), np.float32)
-    for i in range(len(x)):
-        for j in range(len(matrix)):
-            for k in range(matrix.shape[1]):
-                out[i, k] += x[i, j] * matrix[j, k]
-    return out
 
 
 @kernel

@@ -12,6 +12,7 @@ the others rise further (max–min fairness). Shares change only when a transfer
 
 import numpy as np
 
+from streamsim.equation import link_load
 from streamsim.jit import borrowing_kernel, inlined_kernel
 from streamsim.passes.compiled import Pass
 from streamsim.passes.events import push
@@ -33,7 +34,6 @@ from streamsim.passes.network.transfers import (
     gather,
     transfer_seconds,
 )
-from streamsim.passes.sending import channel_seconds
 from streamsim.passes.state import CLEARED, Case, State, arrive
 
 #: Remaining fraction below which a transfer is complete, and relative tolerance within which
@@ -173,9 +173,9 @@ def _note_uses(one_pass: Pass, state: State, net: Transfers, e: int) -> None:
     """Store the use of link and cards by a transfer at full speed."""
     a, b = ends(one_pass, state, e)
     stream, link, transfer = one_pass.streams[e], one_pass.links[a, b], net.flows[e]
-    alone = channel_seconds(stream.size, link.seconds_per_byte, stream.tuples, one_pass.gap)
+    alone = link_load(stream.size, stream.tuples, link.seconds_per_byte, one_pass.gap)
     transfer.sender, transfer.receiver = a, b
-    on_link = channel_seconds(stream.size, link.link, stream.tuples, one_pass.gap)
+    on_link = link_load(stream.size, stream.tuples, link.link, one_pass.gap)
     transfer.on_link = on_link / alone
     transfer.on_egress = stream.size * one_pass.devices[a].egress / alone
     transfer.on_ingress = stream.size * one_pass.devices[b].ingress / alone

@@ -5,9 +5,10 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from streamsim.arrays import Floats, Longs, Records
+from streamsim.equation import link_load
 from streamsim.jit import inlined_kernel
 from streamsim.passes.compiled import Pass
-from streamsim.passes.sending import channel_seconds, unoccupied_seconds
+from streamsim.passes.sending import unoccupied_seconds
 from streamsim.passes.state import Case, State, arrive
 
 #: Networks as encoded for the kernels.
@@ -105,7 +106,7 @@ def ends(one_pass: Pass, state: State, e: int) -> tuple[int, int]:
 def transfer_seconds(one_pass: Pass, case: Case, e: int, a: int, b: int) -> tuple[float, float]:
     """Transfer time of stream e from a to b: seconds on the channel, and apart from it."""
     stream, link, factor = one_pass.streams[e], one_pass.links[a, b], case.send_factor[e]
-    held = channel_seconds(stream.size, link.seconds_per_byte, stream.tuples, one_pass.gap)
+    held = link_load(stream.size, stream.tuples, link.seconds_per_byte, one_pass.gap)
     apart = unoccupied_seconds(one_pass, link.latency, e)
     return held * factor, apart * factor
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from streamsim.jit import kernel
 
+from streamplace.learn.algorithms.rows import product
 from streamplace.learn.models.pilot.features import PAIR_FEATURES, UNIT_FEATURES, PilotFeatures
 from streamplace.learn.models.pilot.measures import N_DEVICE, N_STEP
 from streamplace.learn.models.pilot.rollout import PilotHeads
@@ -126,23 +127,6 @@ def heads_of(network: PilotNetwork, features: PilotFeatures) -> PilotHeads:
 
 def _relu(x: Singles) -> Singles:
     return np.maximum(x, np.float32(0))
-
-
-@kernel
-def product(x: Singles, matrix: Singles) -> Singles:
-    """Product of a matrix with zeros in it and another.
-
-    These are small, and BLAS would spread them over threads: slow on a busy machine, and with
-    results that depend on the number of threads.
-    """
-    out = np.zeros((len(x), matrix.shape[1]), np.float32)
-    for i in range(len(x)):
-        for j in range(len(matrix)):
-            factor = x[i, j]
-            if factor != 0:
-                for k in range(matrix.shape[1]):
-                    out[i, k] += factor * matrix[j, k]
-    return out
 
 
 @kernel

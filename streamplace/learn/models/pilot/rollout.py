@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from streamsim.jit import inlined_kernel, kernel
+from streamsim.jit import kernel
 from streamsim.rows import copy_row, copy_rows
 
 from streamplace.learn.algorithms.drawing import drawn, likeliest
+from streamplace.learn.algorithms.rows import add_multiple
 from streamplace.learn.models.pilot.features import PilotFeatures
 from streamplace.learn.models.pilot.measures import N_DEVICE, N_STEP, begin, look, put
 from streamplace.model.arrays import Bools, Floats, Ints, Singles
@@ -91,7 +92,7 @@ def rollouts(
             was = state.place[unit]
             if was >= 0:
                 put(features, state, unit, was, -1)
-                _add(contents[was], heads.content[unit], np.float32(-1))
+                add_multiple(contents[was], heads.content[unit], np.float32(-1))
             to = given[i, t]
             if to < 0 or keep:
                 if not look(features, state, unit, t, devices, steps, is_open):
@@ -106,7 +107,7 @@ def rollouts(
                     to = drawn(logits, uniform[i, t])
                 likelihood[i] += _log_probability(logits, to)
             put(features, state, unit, to, 1)
-            _add(contents[to], heads.content[unit], np.float32(1))
+            add_multiple(contents[to], heads.content[unit], np.float32(1))
             chosen[i, t] = to
     return chosen, likelihood
 
@@ -133,21 +134,21 @@ def _logits(
     """Preference for every device, -inf where it is not open."""
     base, common, n = heads.unit[u].copy(), heads.bias.copy(), np.float32(is_open.sum())
     for f in range(N_STEP):
-        _add(base, heads.step[f], steps[f])
+        add_multiple(base, heads.step[f], steps[f])
     mean = np.zeros_like(base)
     for a in range(len(first)):
         if is_open[a]:
             _first_layer(heads, base, devices[a], contents[a], first[a])
-            _add(mean, first[a], np.float32(1))
+            add_multiple(mean, first[a], np.float32(1))
     for j in range(len(mean)):
-        _add(common, heads.mean[j], mean[j] / n)
+        add_multiple(common, heads.mean[j], mean[j] / n)
     logits = np.full(len(first), -np.inf)
     for a in range(len(first)):
         if is_open[a]:
             row, total = second[a], np.float32(0)
             copy_row(row, common)
             for j in range(len(mean)):
-                _add(row, heads.own[j], first[a, j])
+                add_multiple(row, heads.own[j], first[a, j])
             for k in range(len(row)):
                 total += max(row[k], np.float32(0)) * heads.out[k]
             logits[a] = total
@@ -162,17 +163,9 @@ def _first_layer(
     for k in range(len(row)):
         row[k] = base[k] + content[k]
     for f in range(N_DEVICE):
-        _add(row, heads.device[f], device[f])
+        add_multiple(row, heads.device[f], device[f])
     for k in range(len(row)):
         row[k] = max(row[k], np.float32(0))
-
-
-@inlined_kernel
-def _add(row: Singles, other: Singles, factor: np.float32) -> None:
-    """Add a multiple of another row."""
-    if factor != 0:
-        for k in range(len(row)):
-            row[k] += factor * other[k]
 
 
 @kernel

@@ -15,6 +15,7 @@ import numpy as np
 from streamsim.jit import inlined_kernel, kernel
 from streamsim.rows import copy_row
 
+from streamplace.learn.algorithms.rows import add_multiple
 from streamplace.learn.models.pilot_makespan.measures import N_DEVICE, N_STEP
 from streamplace.model.arrays import Bools, Floats, Singles
 
@@ -79,18 +80,18 @@ def preferences(
     """
     base, mean = net.bias.copy(), np.zeros(len(net.out), np.float32)
     for f in range(N_STEP):
-        _add(base, net.step[f], row[f])
+        add_multiple(base, net.step[f], row[f])
     count = np.float32(may.sum())
     for a in range(len(may)):
         if may[a]:
             copy_row(first[a], base)
             for f in range(N_DEVICE):
-                _add(first[a], net.device[f], rows[a, f])
+                add_multiple(first[a], net.device[f], rows[a, f])
             _rectify(first[a])
-            _add(mean, first[a], 1 / count)
+            add_multiple(mean, first[a], 1 / count)
     copy_row(base, net.second)
     for j in range(len(mean)):
-        _add(base, net.mean[j], mean[j])
+        add_multiple(base, net.mean[j], mean[j])
     for a in range(len(may)):
         logits[a] = _preference(net, rows[a], first[a], base) if may[a] else -np.inf
 
@@ -99,7 +100,7 @@ def preferences(
 def _preference(net: PilotMakespanNetwork, device: Singles, first: Singles, base: Singles) -> float:
     second, total = base.copy(), np.float32(0)
     for j in range(len(first)):
-        _add(second, net.own[j], first[j])
+        add_multiple(second, net.own[j], first[j])
     _rectify(second)
     for k in range(len(second)):
         total += second[k] * net.out[k]
@@ -112,11 +113,3 @@ def _preference(net: PilotMakespanNetwork, device: Singles, first: Singles, base
 def _rectify(row: Singles) -> None:
     for k in range(len(row)):
         row[k] = max(row[k], np.float32(0))
-
-
-@inlined_kernel
-def _add(row: Singles, other: Singles, factor: np.float32) -> None:
-    """Add a multiple of another row."""
-    if factor != 0:
-        for k in range(len(row)):
-            row[k] += factor * other[k]

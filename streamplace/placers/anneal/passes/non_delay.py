@@ -12,7 +12,7 @@ from streamsim.jit import borrowing_kernel
 
 from streamplace.model.arrays import Floats, Ints
 from streamplace.placers.anneal.passes.sequence import Sequence
-from streamplace.scheduling.tasks import Tasks, transfer
+from streamplace.scheduling.tasks import Tasks, free_core, transfer
 
 NONE = -1
 
@@ -64,7 +64,7 @@ def non_delay_makespan(
             if non_delay.soonest[b] < non_delay.soonest[a]:
                 a = b
         v = _first(sequence, non_delay, a)
-        c = _free_core(tasks, non_delay, a)
+        c = free_core(tasks, non_delay.free, a)
         end = non_delay.soonest[a] + tasks.work[v, a]
         if end + sequence.tail[v] >= limit:
             return np.inf
@@ -88,18 +88,8 @@ def _enter(tasks: Tasks, sequence: Sequence, non_delay: NonDelay, v: int) -> Non
     a = sequence.place[v]
     non_delay.following[v] = non_delay.head[a]
     non_delay.head[a] = v
-    free = non_delay.free[_free_core(tasks, non_delay, a)]
+    free = non_delay.free[free_core(tasks, non_delay.free, a)]
     non_delay.soonest[a] = min(non_delay.soonest[a], max(free, non_delay.ready[v]))
-
-
-@borrowing_kernel
-def _free_core(tasks: Tasks, non_delay: NonDelay, a: int) -> int:
-    """Core of a device that is free first."""
-    c = tasks.core_start[a]
-    for other in range(c + 1, tasks.core_start[a + 1]):
-        if non_delay.free[other] < non_delay.free[c]:
-            c = other
-    return c
 
 
 @borrowing_kernel
@@ -123,7 +113,7 @@ def _first(sequence: Sequence, non_delay: NonDelay, a: int) -> int:
 @borrowing_kernel
 def _update(tasks: Tasks, non_delay: NonDelay, a: int) -> None:
     """Compute the next time at which device a can start a waiting task."""
-    free = non_delay.free[_free_core(tasks, non_delay, a)]
+    free = non_delay.free[free_core(tasks, non_delay.free, a)]
     soonest = np.inf
     v = non_delay.head[a]
     while v != NONE:

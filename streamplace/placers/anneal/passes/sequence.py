@@ -13,7 +13,7 @@ from streamsim.jit import borrowing_kernel, inlined_kernel, kernel
 
 from streamplace.model.arrays import Floats, Ints
 from streamplace.scheduling.insertion import ready_at
-from streamplace.scheduling.tasks import Tasks, transfer
+from streamplace.scheduling.tasks import Tasks, free_core, transfer
 
 NOTHING = -1
 
@@ -90,10 +90,7 @@ def follow(
             arrival = finish[u] + transfer(tasks, e, sequence.place[u], a)
             if arrival > begin:
                 begin, cause = arrival, u
-        c = tasks.core_start[a]
-        for other in range(c + 1, tasks.core_start[a + 1]):
-            if free[other] < free[c]:
-                c = other
+        c = free_core(tasks, free, a)
         if free[c] > begin:
             begin, cause = free[c], ~last[c] - 1
         end = begin + tasks.work[v, a]
