@@ -47,6 +47,8 @@ class _AnswerJson(TypedDict):
 
 
 Document = dict[str, Any]
+START = b'{"graph":'
+"""Beginning of every line."""
 _ANSWER = TypeAdapter(_AnswerJson)
 
 
@@ -151,7 +153,7 @@ def place_all(
         If the file has results of other settings, or another process writes it.
     """
     with claim(path) as file:
-        repair(file, path)
+        repair(file, path, START, lambda line: _parsed(line) is not None)
         lines = data.lines()
         yield from _saved(placing, lines, path)
 

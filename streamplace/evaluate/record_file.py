@@ -23,6 +23,8 @@ from streamplace.io.parsing import parse_as
 
 SHARD = 64 * 2**20
 """Bytes of a full shard."""
+START = b'{"problem":'
+"""Beginning of every line."""
 
 
 class RecordFile:
@@ -104,9 +106,10 @@ class RecordFile:
     def _adding(self) -> Iterator[Callable[[Iterable[Record]], None]]:
         """Append records to the last shard, or to a new one if it is full."""
         last = max(1, len(self.shards)) - 1
-        file = open_to_append(self._named(last))
+        path = self._named(last)
+        file = open_to_append(path)
         try:
-            repair(file, self._named(last))
+            repair(file, path, START, lambda line: _holds_record(line, path))
 
             def add(records: Iterable[Record]) -> None:
                 nonlocal last, file

@@ -33,11 +33,13 @@ from streamplace.families.parameters import Parameters
 from streamplace.families.registry import FAMILIES, graph_of
 from streamplace.io.appending import append_lines, claim, repair
 from streamplace.io.files import is_file, read_lines, spot, write_bytes
-from streamplace.io.lines import LINES, shard_path
+from streamplace.io.lines import LINES, shard_path, shards_of_any_number
 from streamplace.io.parsing import parse_as
 from streamplace.io.problems import known_line
 
 MOST_SHARDS = 99_999
+START = b'{"family":'
+"""Beginning of the log, which is its plan."""
 Mapped = Callable[[Callable[[int], Any], Iterable[int]], Iterator[Any]]
 """Results of a function for every number, in their order."""
 
@@ -112,7 +114,7 @@ def write_shards(
     plan = {**facts, "shards": shards, "streamplace": running_version()}
     log = manifest_path(path).with_suffix(".jsonl")
     with claim(log) as file:
-        repair(file, log)
+        repair(file, log, START, _holds_plan)
         done = _done(log, plan, path, shards)
         if not done:
             file.truncate(0)
@@ -143,7 +145,7 @@ def _check(path: Path, shards: int) -> None:
         raise SettingError(
             f"{spot(path)}: exists already as a single file; remove it or name another"
         )
-    beside = {shard.name for shard in _present(path)}
+    beside = {shard.name for shard in shards_of_any_number(path)}
     ours = {shard_path(path, number, shards).name for number in range(shards)}
     if foreign := sorted(beside - ours):
         raise SettingError(
@@ -152,17 +154,13 @@ def _check(path: Path, shards: int) -> None:
         )
 
 
-def _present(path: Path) -> list[Path]:
-    """Existing shards of a data set, also of another number of shards."""
-    stem = path.name.removesuffix(".gz").removesuffix(".jsonl")
-    return [shard for shard in path.parent.glob("*-of-*") if shard.name.startswith(f"{stem}-")]
-
-
 def _done(
     log: Path, plan: dict[str, Any], path: Path, shards: int
 ) -> dict[int, tuple[Shard, dict[str, int]]]:
     """Unchanged shards of an earlier run of the same plan, by number."""
     lines = [line for _, line in read_lines(log)]
+    if lines and not _holds_plan(lines[0]):
+        raise FormatError(f"{spot(log)}: is not the log of a data set; remove it or rename it")
     if not lines or lines[0].rstrip() != _line(plan).rstrip():
         return {}
     done = {}
@@ -177,6 +175,10 @@ def _done(
         if is_ours and is_file(target) and packed_sha256(target) == shard.packed_sha256:
             done[row.number] = shard, row.splits
     return done
+
+
+def _holds_plan(line: bytes) -> bool:
+    return line.startswith(START)
 
 
 def _manifest(maker: _Maker, path: Path, shards: list[tuple[Shard, dict[str, int]]]) -> Manifest:

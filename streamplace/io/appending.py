@@ -1,7 +1,7 @@
 """Line files that one process appends to: locked, and repaired after an interrupted write."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import FileIO
 from mmap import ACCESS_READ, mmap
@@ -64,16 +64,24 @@ def append_lines(file: FileIO, lines: bytes, path: Path) -> None:
         raise unwritable(path, error) from None
 
 
-def repair(file: FileIO, path: Path) -> None:
-    """Remove an incomplete last line."""
+def repair(file: FileIO, path: Path, start: bytes, is_ours: Callable[[bytes], bool]) -> None:
+    """Remove an incomplete last line from a file of results; refuse any other file.
+
+    A file has results if its first line ``is_ours``. If no line is complete, its beginning must
+    agree with ``start``, with which all lines begin.
+    """
     try:
         size = file.seek(0, os.SEEK_END)
         if not size:
             return
         with mmap(file.fileno(), 0, access=ACCESS_READ) as content:
             whole = content.rfind(b"\n") + 1
-        if whole < size:
-            file.truncate(whole)
+            first = content[: content.find(b"\n") + 1 if whole else len(start)]
+        if whole == size:
+            return
+        if not (is_ours(first) if whole else start.startswith(first)):
+            raise FormatError(f"{spot(path)}: does not contain such results; name another file")
+        file.truncate(whole)
     except OSError as error:
         raise unwritable(path, error) from None
 

@@ -62,6 +62,13 @@ def shards_of(path: Path) -> list[Path]:
     )
 
 
+def shards_of_any_number(path: Path) -> list[Path]:
+    """Shards of a data set of this name, whatever their number and suffix."""
+    base, _ = _split(path.name)
+    found = ((one, _SHARD.fullmatch(one.name)) for one in path.parent.glob("*-of-*"))
+    return [one for one, match in found if match and match["name"] == base]
+
+
 def shard_path(path: Path, number: int, count: int) -> Path:
     """Path of a shard of a data set.
 

@@ -34,6 +34,8 @@ COMPILING = 600.0
 """Time limit of a placer's unmeasured first run, which compiles its kernels, in seconds."""
 ERRORS = 4096
 """Bytes at the end of a program's stderr that are read."""
+START = b'{"instance": '
+"""Beginning of every line of results."""
 RunStatus = Literal["answered", "time", "memory", "failed", "illegal"]
 
 
@@ -190,7 +192,7 @@ def runs(library: Library, plan: RunPlan, out: Path | None = None) -> Iterator[L
         yield from (record for _, record in _planned(library, plan, {}))
         return
     with claim(out) as file:
-        repair(file, out)
+        repair(file, out, START, _holds_run)
         for is_new, record in _planned(library, plan, {r.key: r for r in read_runs(out)}):
             if is_new:
                 line = json.dumps(asdict(record), ensure_ascii=False) + "\n"
@@ -203,6 +205,14 @@ def read_runs(path: Path) -> list[LibraryRun]:
     return [
         parse_as(LibraryRun, line, f"{spot(path)}:{number}") for number, line in read_lines(path)
     ]
+
+
+def _holds_run(line: bytes) -> bool:
+    try:
+        parse_as(LibraryRun, line, "")
+    except FormatError:
+        return False
+    return True
 
 
 def _planned(

@@ -92,6 +92,22 @@ def test_what_a_damaged_log_does_not_tell_is_made_again(tmp_path: Path, line: by
     assert [shard.graphs for shard in manifest.shards] == [3, 3, 4]
 
 
+@pytest.mark.parametrize("content", ['{"mine": 1}', '{"mine": 1}\n'])
+def test_a_file_of_others_in_place_of_the_log_is_refused(tmp_path: Path, content: str) -> None:
+    log = manifest_path(tmp_path / "s.jsonl").with_suffix(".jsonl")
+    log.write_text(content)
+    with pytest.raises(FormatError, match=r"s\.manifest\.jsonl: "):
+        write_shards("branched", SMALL, 7, tmp_path / "s.jsonl", 2)
+    assert log.read_text() == content
+
+
+def test_shards_beside_those_of_a_longer_name_are_written(tmp_path: Path) -> None:
+    """Shards of ``s-large`` are not those of ``s``."""
+    write_shards("branched", SMALL, 7, tmp_path / "s-large.jsonl", 2)
+    write_shards("branched", SMALL, 7, tmp_path / "s.jsonl", 3)
+    assert verify(tmp_path / "s-large.jsonl").graphs == verify(tmp_path / "s.jsonl").graphs == 10
+
+
 def test_a_spoiled_shard_is_named(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     write_shards("branched", SMALL, 7, path, 2)
