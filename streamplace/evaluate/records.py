@@ -2,13 +2,15 @@
 
 from dataclasses import dataclass, field
 from hashlib import blake2b, sha256
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from pydantic import ConfigDict, Field
 
 from streamplace.io.field_types import STRICT, Finite
+from streamplace.model.arrays import Ints, Longs
 from streamplace.model.cluster import MOST_DEVICES
+from streamplace.model.columns import distinct_rows
 from streamplace.model.placement import Discipline, Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import DEFAULT
@@ -98,10 +100,33 @@ def problem_hash(problem: Problem) -> str:
         arrays += [
             limit for limit in (problem.rules.memory, problem.rules.room) if limit is not None
         ]
+    arrays += _energy(problem) + _unshared(problem)
     for array in arrays:
         digest.update(f"{array.dtype.str}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
+
+
+def _energy(problem: Problem) -> list[Any]:
+    """Power of devices and energy of links, if there is any."""
+    watts, joules = problem.cluster.devices.watts, problem.cluster.joules_per_byte
+    return [watts, np.float64(joules)] if watts.any() or joules else []
+
+
+def _unshared(problem: Problem) -> list[Any]:
+    """Messages of the streams, if equal outputs of an operator are not sent as one."""
+    streams, order = problem.graph.streams, problem.instance.stream_index
+    columns = streams.source, streams.selectivity, streams.bytes_per_tuple()
+    message, usual = (
+        _numbered(numbers[order]) for numbers in (streams.messages(), distinct_rows(*columns)[1])
+    )
+    return [] if (message == usual).all() else [message]
+
+
+def _numbered(groups: Longs | Ints) -> Longs:
+    """Number groups by the first member of each."""
+    _, first, group = np.unique(groups, return_index=True, return_inverse=True)
+    return np.asarray(first[group], np.int64)
 
 
 def key_number(*texts: str) -> int:

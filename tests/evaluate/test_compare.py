@@ -17,10 +17,10 @@ from streamplace.evaluate.objective_results import ResultsByObjective
 from streamplace.evaluate.optima import cache_path
 from streamplace.evaluate.parallel import FEW
 from streamplace.evaluate.record_file import RecordFile
-from streamplace.evaluate.records import Record
+from streamplace.evaluate.records import Record, problem_hash
 from streamplace.evaluate.results import ResultsTable
 from streamplace.evaluate.rows import rows_by_rate
-from streamplace.model import Cluster, Problem
+from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import Budget, Placer
 from streamplace.placers.result import Result
@@ -260,6 +260,34 @@ def test_a_second_comparison_into_the_same_file_is_refused(file: RecordFile) -> 
         played(comparison("round-robin"), file, PROBLEMS)
     assert len([*first]) == 3
     assert len(played(comparison("round-robin"), file, PROBLEMS)) == 8
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"watts": 20.0}, {"joules_per_byte": 1e-6}],
+    ids=["power of devices", "energy of links"],
+)
+def test_another_energy_is_another_problem(file: RecordFile, change: dict[str, float]) -> None:
+    """Values of one cluster are not taken for those of another."""
+    asked = ComparisonRun(("round-robin",), objectives=("energy",))
+
+    def energy_on(watts: float = 5.0, joules_per_byte: float = 0.0) -> float | None:
+        devices = [Device(f"d{i}", watts=watts) for i in range(5)]
+        cluster = Cluster.of(devices, joules_per_byte=joules_per_byte)
+        return played(asked, file, [Problem(chain(), cluster)])[0].value
+
+    assert energy_on() != energy_on(**change)
+
+
+def test_outputs_that_are_sent_apart_are_another_problem() -> None:
+    """Streams that state the payload of their operator are sent one by one."""
+    operators = [Operator("a", ipt=1e4, payload=1e4, rate=1e4), *map(Operator, ("b", "c"))]
+
+    def hash_of(payload: float | None) -> str:
+        streams = [Stream("a", name, payload=payload) for name in ("b", "c")]
+        return problem_hash(Problem(StreamGraph.of("g", operators, streams), DEVICES))
+
+    assert hash_of(None) != hash_of(1e4)
 
 
 def test_an_unfinished_line_costs_no_record(file: RecordFile) -> None:
