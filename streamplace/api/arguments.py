@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard, TypeVar, cast, runti
 from streamplace.errors import SettingError
 from streamplace.io.clusters import cluster_from_tables, read_cluster, read_constraints
 from streamplace.io.files import located, read_bytes, spot
+from streamplace.io.graphs import documents, graph_from_dict, only, read_graph
 from streamplace.io.parsing import parse_tables
 from streamplace.io.placements import LARGEST_PLACEMENT, order_given, parse_document
-from streamplace.io.problems import read_problem, usual_cluster
+from streamplace.io.problems import problem_to_dict, read_problem, usual_cluster
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.expansion import named_problem
@@ -99,8 +100,6 @@ def problem_of(
 
 def graph_of(graph: GraphLike, rate: Quantity | None = None) -> StreamGraph:
     """Graph itself, of a problem, or of a file."""
-    from streamplace.io.graphs import read_graph
-
     graph = converted(graph)
     if isinstance(graph, Problem):
         chosen = graph.graph
@@ -113,6 +112,24 @@ def graph_of(graph: GraphLike, rate: Quantity | None = None) -> StreamGraph:
     return chosen if rate is None else chosen.at_rate(tuple_rate(rate))
 
 
+def planned_graph(graph: GraphLike) -> StreamGraph:
+    """Graph itself, or of a file; raise SettingError for other parts of a problem."""
+    graph = converted(graph)
+    if isinstance(graph, Problem):
+        parts = problem_to_dict(graph)
+    elif is_path(graph):
+        document = only(documents(Path(graph)), Path(graph), "graph")
+        graph, parts = document.graph(), document.parts
+    else:
+        parts = {}
+    if unused := [name for name in parts if name != "graph"]:
+        raise SettingError(
+            f"a plan does not use {', '.join(unused)} of a problem; give its graph alone, and the "
+            "machines as offers or as a cluster"
+        )
+    return graph_of(graph)
+
+
 def converted(graph: T) -> T | StreamGraph:
     """Convert a networkx graph or a dictionary to a `StreamGraph`; return anything else as it is.
 
@@ -122,8 +139,6 @@ def converted(graph: T) -> T | StreamGraph:
     if isinstance(graph, Problem | StreamGraph | str):  # the rest takes longer than HEFT
         return graph
     if isinstance(graph, Mapping) and not isinstance(graph, Placement):
-        from streamplace.io.graphs import graph_from_dict
-
         return graph_from_dict(parse_tables("graph", dict(graph), "graph"))
     if isinstance(graph, NetworkxGraph):
         from streamplace.io.networkx import from_networkx

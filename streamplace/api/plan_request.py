@@ -12,8 +12,8 @@ from streamplace.api.arguments import (
     GraphLike,
     budget_of,
     cluster_of,
-    graph_of,
     is_path,
+    planned_graph,
     seed_of,
     wrong,
 )
@@ -97,7 +97,7 @@ class PlanRequest:
             budget=budget_of(options.get("budget")) or USUAL_BUDGET,
             seed=seed_of(options.get("seed", 0)),
         )
-        read, ledger = graph_of(graph), options.get("ledger")
+        read, ledger = planned_graph(graph), options.get("ledger")
         check_trust(read, trusts=options.get("trust_profile", False))
         file = None if ledger is None else Path(ledger)
         errors = errors_for(read, options.get("confidence"), file)

@@ -210,8 +210,8 @@ def command(
     --robust gives the price of robustness. A graph that 'flink profile' has measured carries the
     rate even at the lower end of its prediction, with --confidence.
     """
+    from streamplace.api.arguments import planned_graph
     from streamplace.api.plan_request import PlanOptions, PlanRequest
-    from streamplace.io.graphs import read_graph
     from streamplace.model.units import seconds as seconds_of
     from streamplace.model.what_if import what_if as changed
     from streamplace.placers.registry import Budget
@@ -234,7 +234,7 @@ def command(
         budget=None if seconds is None and evaluations is None else Budget(seconds, evaluations),
         jobs=jobs,
     )
-    whole = changed(read_graph(graph), **what_if.arguments())
+    whole = changed(planned_graph(graph), **what_if.arguments())
     say_trust(whole, trusts=trust_profile)
     request = PlanRequest.of(whole, protected[0], options)
     trace = None if trace_file is None else read_trace(trace_file)

@@ -75,6 +75,28 @@ def test_given_machines_are_used_sparingly(folder: Path, run: Callable) -> None:
     assert "need 1 machine. No plan costs less." in run("plan", "graph.json", *asked[:-1]).out
 
 
+@pytest.mark.parametrize(
+    ("parts", "complaint"),
+    [
+        ({"constraints": {"exlocate": [["a", "b"]]}}, "a plan does not use constraints of"),
+        ({"cluster": {"devices": [{"name": "d"}]}}, "a plan does not use cluster of"),
+        (
+            {"cluster": {"devices": [{"name": "d"}]}, "seconds": [[1e-6]] * 3},
+            "a plan does not use cluster, seconds of",
+        ),
+    ],
+)
+def test_parts_of_a_problem_that_plans_do_not_use_are_refused(
+    folder: Path, run: Callable, parts: dict[str, Any], complaint: str
+) -> None:
+    """The cheapest plan of the graph alone is not that of the problem."""
+    graph = json.loads((folder / "graph.json").read_text())
+    (folder / "problem.json").write_text(json.dumps({"graph": graph, **parts}))
+    answer = run("plan", "problem.json", "--rate", "2000", "--offers", "offers.toml")
+    assert answer.status == 2
+    assert complaint in answer.err
+
+
 def test_a_trace_is_planned_for_its_peak_and_hour_by_hour(folder: Path, run: Callable) -> None:
     """The table, the document and the picture have a line for each hour."""
     (folder / "rates.csv").write_text("time,rate\n0,500\n1800,900\n3600,2000\n7200,500\n")
