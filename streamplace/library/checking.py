@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.io.files import is_file, spot
+from streamplace.io.files import is_file, read_bytes, spot
 from streamplace.library.confined import ResourceUsage, RunLimits, confined
 from streamplace.library.entries import LibraryEntry
 from streamplace.library.folder import Library, checker_file
@@ -21,6 +21,8 @@ ACCEPTED = "accepted: "
 MOST_PRINTED = 4096
 SAME = 2e-10
 """Relative difference allowed for a stated value, which has at least ten digits."""
+CLOSED = 1e-8
+"""Gap up to which a solution is optimal except for rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +83,10 @@ def check_files(
     for path in paths:
         if not is_file(path):
             raise FormatError(f"{spot(path)}: is not a file; correct the path")
-    words = ["-E", "-s", str(checker_file().resolve()), *(str(path.resolve()) for path in paths)]
+    words = ["-E", "-s", str(checker_file().resolve())]
     chosen = limits or RunLimits(SECONDS, MEMORY)
     with tempfile.TemporaryFile() as output, tempfile.TemporaryDirectory() as folder:
+        words += [str(_unpacked(path, Path(folder) / f"{i}.json")) for i, path in enumerate(paths)]
         usage = confined(
             [sys.executable, *words], chosen, folder=Path(folder), stdout=output, stderr=output
         )
@@ -92,8 +95,18 @@ def check_files(
     return result_of(printed.strip(), usage)
 
 
+def _unpacked(path: Path, target: Path) -> Path:
+    """Path of a file, unpacked to ``target`` if it is packed: the checker reads plain JSON."""
+    if path.suffix != ".gz":
+        return path.resolve()
+    target.write_bytes(read_bytes(path))
+    return target
+
+
 def check_entry(library: Library, entry: LibraryEntry) -> CheckResult:
-    """Check the files of an entry, and compare the results with its line in ``best.jsonl``."""
+    """Check the files of an entry, and compare them with ``best.jsonl`` and their checksums."""
+    if changed := library.changed_file(entry):
+        return CheckResult(False, f"{changed} does not have the checksum that manifest.json states")
     result = check_files(*library.files(entry))
     if not result.accepted:
         return result
@@ -101,6 +114,8 @@ def check_entry(library: Library, entry: LibraryEntry) -> CheckResult:
         stated = getattr(entry, name)
         if derived is None or abs(derived - stated) > SAME * abs(stated):
             return CheckResult(False, f"best.jsonl states the {name} {stated!r}, not {derived!r}")
+    if entry.closed and entry.gap > CLOSED:
+        return CheckResult(False, f"best.jsonl calls it closed, but the gap is {entry.gap:.3%}")
     if result.objective != entry.objective:
         return CheckResult(False, f"the files are for {result.objective}")
     return result

@@ -83,10 +83,16 @@ def library_problem(document: dict[str, Any]) -> Problem:
 
     Operator ``v3`` and device ``d1`` have these numbers in the document. The graph is a task graph
     at one set of tuples per second, with the costs of the document.
+
+    Raises
+    ------
+    ProblemError
+        For plans, and for slots that limit a throughput.
     """
     if document["objective"] == "plan":
         raise ProblemError(f"instance {quoted(document['name'])} asks for a plan, not a placement")
     second, operators, kinds = document["second"], document["operators"], document["kinds"]
+    capacity = _capacities(document)
     devices = np.array(document["devices"], np.int32)
     names = [f"d{d}" for d in range(len(devices))]
     rows = [_device(name, kinds[k]) for name, k in zip(names, devices.tolist(), strict=True)]
@@ -102,7 +108,6 @@ def library_problem(document: dict[str, Any]) -> Problem:
         latency=latency[np.ix_(devices, devices)] * ~np.eye(len(devices), dtype=bool),
     )
     graph = _task_graph(document)
-    capacity = np.array([kind.get("cpu", second) for kind in kinds], np.float64)
     work = np.array([[x or 0 for x in row["work"]] for row in operators], np.float64)
     allowed = {
         f"v{v}": [name for name, k in zip(names, devices.tolist(), strict=True) if may[k]]
@@ -110,6 +115,18 @@ def library_problem(document: dict[str, Any]) -> Problem:
         if not all(may)
     }
     return Problem(graph, cluster, Constraints(allowed=allowed), (work / capacity)[:, devices])
+
+
+def _capacities(document: dict[str, Any]) -> Floats:
+    """Units of work per second of each kind; in a pass, an operator takes its work on any kind."""
+    second, kinds, n = document["second"], document["kinds"], len(document["operators"])
+    if document["objective"] == "makespan":
+        return np.full(len(kinds), float(second))
+    if any(kind.get("slots", n) < n for kind in kinds):
+        raise ProblemError(
+            f"instance {quoted(document['name'])} limits slots, which placers do not support"
+        )
+    return np.array([kind.get("cpu", np.inf) for kind in kinds], np.float64)
 
 
 def solution_document(

@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamplace.errors import FormatError, SettingError
-from streamplace.io.files import is_file, is_folder, read_bytes, read_lines, spot, write_text
+from streamplace.io.files import (
+    is_file,
+    is_folder,
+    read_bytes,
+    read_lines,
+    reading,
+    spot,
+    write_text,
+)
 from streamplace.io.parsing import parse_as
 from streamplace.library.entries import SIZES, LibraryEntry, LibraryInstance, LibraryManifest
 from streamplace.model.messages import quoted, suggestion
@@ -149,6 +157,19 @@ class Library:
             self.certificate_file(entry),
         ]
 
+    def changed_file(self, entry: LibraryEntry) -> str | None:
+        """Name of a file of an entry that has not its checksum in the manifest, if there is one."""
+        for file in (*self.files(entry), self.folder / BEST):
+            name = file.relative_to(self.folder).as_posix()
+            stated = self.manifest.sha256.get(name)
+            if stated is not None and is_file(file) and stated != _checksum(file):
+                return name
+        return None
+
+    def digest(self, name: str) -> str:
+        """SHA-256 of the content of an instance."""
+        return sha256(read_bytes(self.instance_file(name))).hexdigest()
+
     def problem(self, name: str) -> "Problem":
         """Problem of a throughput or makespan instance, for placers.
 
@@ -190,8 +211,13 @@ def write_checksums(folder: Path, files: Iterable[Path]) -> None:
     document = json.loads(read_bytes(path))
     sums = document.setdefault("sha256", {})
     for file in files:
-        sums[file.relative_to(folder).as_posix()] = sha256(file.read_bytes()).hexdigest()
+        sums[file.relative_to(folder).as_posix()] = _checksum(file)
     write_text(path, json.dumps(document, indent=1) + "\n")
+
+
+def _checksum(file: Path) -> str:
+    with reading(file):
+        return sha256(file.read_bytes()).hexdigest()
 
 
 def checker_file() -> Path:

@@ -4,7 +4,6 @@ import json
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from hashlib import sha256
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -25,7 +24,7 @@ from streamplace.library.folder import Library, open_library
 from streamplace.library.methods import Method, MethodCall, PlacerMethod, named_program
 from streamplace.model.messages import shown
 from streamplace.model.problem import Problem
-from streamplace.objectives.registry import OBJECTIVES
+from streamplace.objectives.registry import OBJECTIVES, Objective
 
 GRACE = 10.0
 """Seconds that a run may take in addition to its search, to start and to read and write files."""
@@ -139,7 +138,7 @@ def run(
     out
         File of JSON lines. Runs that it has are not repeated; new ones are appended.
     solutions
-        Folder for the answers, which ``submit`` accepts.
+        Folder for the answers, which ``submit`` accepts; the best one of each method and entry.
     library
         Folder of the library.
 
@@ -221,8 +220,7 @@ def _planned(
     """Runs of a plan, instance by instance, with whether each is new."""
     compiled = set[tuple[str, str]]()
     for entry in plan.placed:
-        content, problem = read_bytes(library.instance_file(entry.instance)), None
-        digest = sha256(content).hexdigest()
+        digest, problem = library.digest(entry.instance), None
         for method in plan.methods:
             for seconds in plan.seconds:
                 key = entry.instance, entry.objective, digest, method.name, seconds, plan.seed
@@ -313,15 +311,24 @@ def _outcome(
             document = solution_document(problem, placement, judge)
             document |= {"objective": judge.name, "value": value, "placer": method.name}
             plain = "".join(c if c.isalnum() or c in "-_" else "-" for c in method.name)
-            file = f"{entry.instance}.{entry.objective}.{plain}.json"
-            text = json.dumps({**document, "graph": entry.instance}, ensure_ascii=False)
-            write_text(plan.solutions / file, text + "\n")
+            file = plan.solutions / f"{entry.instance}.{entry.objective}.{plain}.json"
+            _keep_better(file, {**document, "graph": entry.instance}, judge)
     except StreamplaceError as error:
         if isinstance(error, FormatError) and usage.reason:
             return "time", None, None  # it was ended while it wrote the file
         reason = str(error).replace(str(call.answer), "the answer")
         return "illegal", None, shown(reason, 300)
     return "answered", value, None
+
+
+def _keep_better(file: Path, document: dict[str, Any], judge: Objective) -> None:
+    """Write an answer, unless the file has one with a value at least as good."""
+    try:
+        present = json.loads(read_bytes(file))["value"] if is_file(file) else None
+    except (FormatError, ValueError, KeyError, TypeError):
+        present = None
+    if not isinstance(present, float) or judge.better(document["value"], present):
+        write_text(file, json.dumps(document, ensure_ascii=False) + "\n")
 
 
 def _last_line(errors: Any) -> str:

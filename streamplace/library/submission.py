@@ -7,6 +7,7 @@ is valid: the next submission completes it, so that solution, line and checksum 
 import json
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from math import isfinite
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,18 +21,16 @@ from streamplace.io.appending import claim_folder
 from streamplace.io.field_types import STRICT
 from streamplace.io.files import encoded, is_file, read_bytes, spot, write_text, writing
 from streamplace.io.parsing import parse_as, utf8, valid
-from streamplace.library.checking import check_files
+from streamplace.library.checking import CLOSED, check_files
 from streamplace.library.entries import LibraryEntry, ObjectiveName
 from streamplace.library.folder import BEST, Library, open_library, write_checksums
 from streamplace.model.messages import quoted, shown
 
 JOURNAL = "pending.json"
 LARGEST = 64 * 2**20
-"""Most bytes of a submitted file, as in the checker."""
+"""Most bytes of a submitted file, which the journal contains; the checker takes larger ones."""
 LEAST_GAIN = 1e-9
 """Least relative improvement of a value; values are stated with at least ten digits."""
-CLOSED = 1e-8
-"""Gap up to which a solution is optimal except for rounding."""
 
 
 class SubmittedJson(TypedDict):
@@ -100,6 +99,8 @@ def submit(
     FormatError
         If the checker refuses the file; the message has the reason.
     """
+    if seconds is not None and not (isfinite(seconds) and seconds >= 0):
+        raise SettingError(f"the time of the search is {seconds} s; it must be a number from 0 on")
     path = Path(file)
     content = read_bytes(path, LARGEST)
     document = valid(SubmittedJson, utf8(content, spot(path)), spot(path))
@@ -120,7 +121,7 @@ def submit(
         kind = "certificate" if "proof" in document else "solution"
         text = utf8(content, spot(path)).decode()
         pending = {"kind": kind, "content": text, "line": better.document()}
-        write_text(opened.folder / JOURNAL, json.dumps(pending))
+        write_text(opened.folder / JOURNAL, json.dumps(pending, allow_nan=False))
         complete_pending(opened.folder)
     return Submission(better, entry, True)
 
@@ -211,5 +212,5 @@ def _is_worse(line: LibraryEntry, entry: LibraryEntry) -> bool:
 def _write_best(library: Library, line: LibraryEntry) -> None:
     """Replace one line of ``best.jsonl``."""
     lines = [line if entry.name == line.name else entry for entry in library.entries]
-    text = "".join(json.dumps(entry.document()) + "\n" for entry in lines)
+    text = "".join(json.dumps(entry.document(), allow_nan=False) + "\n" for entry in lines)
     write_text(library.folder / BEST, text)

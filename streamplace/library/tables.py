@@ -12,6 +12,7 @@ from streamplace.errors import SettingError
 from streamplace.library.entries import LibraryEntry
 from streamplace.library.folder import Library, open_library
 from streamplace.library.runs import LibraryRun, read_runs
+from streamplace.model.messages import counted
 from streamplace.model.report import Report, Sheet, percent
 
 SHIFT = 0.01
@@ -75,15 +76,32 @@ def gap_between(entry: LibraryEntry, value: float | None, reference: float) -> f
 
 
 def summarise(library: Library, runs: Iterable[LibraryRun]) -> list[MethodSummary]:
-    """Summaries of methods and time limits, best first."""
-    entries = {(entry.instance, entry.objective): entry for entry in library.entries}
-    groups: dict[tuple[str, float], list[tuple[LibraryEntry, LibraryRun]]] = defaultdict(list)
+    """Summaries of methods and time limits, best first, of the runs that `current_runs` leaves."""
+    return _summaries(library, current_runs(library, runs))
+
+
+def current_runs(library: Library, runs: Iterable[LibraryRun]) -> list[LibraryRun]:
+    """Runs on the instances of the library, without those on other versions of them."""
+    entries = {(entry.instance, entry.objective) for entry in library.entries}
+    digests = dict[str, str]()
+    chosen = []
     for run in runs:
         if (run.instance, run.objective) not in entries:
             raise SettingError(
                 f"the results are for {run.instance}/{run.objective}, which the library does not "
                 "have; name its folder with --library"
             )
+        if run.instance not in digests:
+            digests[run.instance] = library.digest(run.instance)
+        if run.digest == digests[run.instance]:
+            chosen.append(run)
+    return chosen
+
+
+def _summaries(library: Library, runs: Iterable[LibraryRun]) -> list[MethodSummary]:
+    entries = {(entry.instance, entry.objective): entry for entry in library.entries}
+    groups: dict[tuple[str, float], list[tuple[LibraryEntry, LibraryRun]]] = defaultdict(list)
+    for run in runs:
         entry = entries[run.instance, run.objective]
         groups[run.method, run.limit].append((entry, run))
     rows = [_summary(method, limit, pairs) for (method, limit), pairs in groups.items()]
@@ -112,9 +130,15 @@ def table_report(library: Library, runs: Sequence[LibraryRun]) -> Report:
     """Report that compares methods, by objective."""
     if not runs:
         raise SettingError("there are no results; make some with: streamplace library run")
+    current = current_runs(library, runs)
+    if not current:
+        raise SettingError(
+            "all results are for other versions of the instances; make new ones with: streamplace "
+            "library run"
+        )
     parts: list[str | Sheet] = []
-    for objective in sorted({run.objective for run in runs}, reverse=True):
-        chosen = [run for run in runs if run.objective == objective]
+    for objective in sorted({run.objective for run in current}, reverse=True):
+        chosen = [run for run in current if run.objective == objective]
         instances = {run.instance for run in chosen}
         entries = [e for e in library.select(instances, objective=objective)]
         closed = sum(entry.closed for entry in entries)
@@ -123,8 +147,10 @@ def table_report(library: Library, runs: Sequence[LibraryRun]) -> Report:
             f"{objective.capitalize()}: {len(entries)} {noun}; the best known value is proven to "
             f"be the best possible for {closed}."
         )
-        rows = tuple(_row(row) for row in summarise(library, chosen))
+        rows = tuple(_row(row) for row in _summaries(library, chosen))
         parts.append(Sheet(HEAD, rows, names=0))
+    if left_out := len(runs) - len(current):
+        parts.append(f"Left out: {counted(left_out, 'run')} on other versions of the instances.")
     return Report((*parts, LEGEND))
 
 
@@ -206,9 +232,10 @@ def summaries_document(library: Library, runs: Sequence[LibraryRun]) -> list[dic
     """Summaries as a JSON document, by objective."""
     from dataclasses import asdict
 
-    objectives = sorted({run.objective for run in runs}, reverse=True)
+    current = current_runs(library, runs)
+    objectives = sorted({run.objective for run in current}, reverse=True)
     return [
         {"objective": objective, **asdict(row)}
         for objective in objectives
-        for row in summarise(library, [run for run in runs if run.objective == objective])
+        for row in _summaries(library, [run for run in current if run.objective == objective])
     ]

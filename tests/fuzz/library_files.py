@@ -6,6 +6,7 @@ import shutil
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
+from dataclasses import asdict
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from streamplace.library.checking import CheckResult, result_of
 from streamplace.library.confined import ResourceUsage
 from streamplace.library.entries import LibraryEntry
 from streamplace.library.folder import Library, checker_file, open_library
-from streamplace.library.runs import read_runs
+from streamplace.library.runs import LibraryRun, read_runs
 from streamplace.library.submission import submit
 from streamplace.library.tables import table_report
 
@@ -48,22 +49,20 @@ def library_readers() -> dict[str, tuple[Reader, Seeds]]:
         _read_library,
         lambda: [(_library().folder / "best.jsonl").read_bytes()],
     )
-    readers["library runs"] = _read_results, lambda: [RUN]
+    readers["library runs"] = _read_results, _results
     return readers
-
-
-RUN = json.dumps(
-    {
-        "instance": "random-00", "objective": "throughput", "digest": "0" * 64, "method": "m",
-        "limit": 1.0, "seed": 0, "status": "answered", "value": 0.5, "seconds": 0.5,
-        "elapsed": 0.5, "memory": 1000, "error": None,
-    }
-).encode() + b"\n"  # fmt: skip
 
 
 @cache
 def _library() -> Library:
     return open_library()
+
+
+@cache
+def _results() -> Sequence[bytes]:
+    name, digest = "random-00", _library().digest("random-00")
+    run = LibraryRun(name, "throughput", digest, "m", 1.0, 0, "answered", 0.5, 0.5, 0.5, 1000)
+    return [json.dumps(asdict(run)).encode() + b"\n"]
 
 
 @cache

@@ -134,6 +134,39 @@ def test_schedules_take_as_long_as_in_streamplace(data: st.DataObject) -> None:
     assert exact <= fifo * (1 + SAME)
 
 
+def two_kinds(objective: str, **limits: int) -> dict[str, Any]:
+    """Instance of two operators on two devices of different kinds."""
+    kind = {"memory": 10} | limits
+    return {
+        "name": "two",
+        "objective": objective,
+        "second": 1000,
+        "kinds": [kind, kind | {"cpu": 3000}],
+        "devices": [0, 1],
+        "links": [[[1, 0]] * 2] * 2,
+        "operators": [{"pieces": 1, "memory": 1, "work": [2000, 4000]}] * 2,
+        "streams": [[0, 1, 8]],
+    }
+
+
+def test_limits_that_a_kind_does_not_state_are_none() -> None:
+    """A kind without cpu carries any work; a pass takes its work whatever the cpu."""
+    for place in itertools.product(range(2), repeat=2):
+        document = two_kinds("throughput")
+        exact = judged(document, {"place": list(place)})
+        assert value(library_problem(document), "throughput", place) == pytest.approx(float(exact))
+        document = two_kinds("makespan")
+        exact = judged(document, {"place": list(place), "order": [0, 1]})
+        assert value(library_problem(document), "makespan", place) == pytest.approx(float(exact))
+
+
+def test_slots_that_placers_do_not_know_are_refused() -> None:
+    with pytest.raises(ProblemError, match="limits slots"):
+        library_problem(two_kinds("throughput", slots=1))
+    library_problem(two_kinds("throughput", slots=2))
+    library_problem(two_kinds("makespan", slots=1))
+
+
 def every_placement(problem: Problem) -> Iterator[tuple[int, ...]]:
     every = itertools.product(range(problem.n_devices), repeat=problem.n_operators)
     return (place for place in every if problem.legal(place)[0])

@@ -1,5 +1,6 @@
 """``streamplace library``: what it lists, shows and checks, and what it refuses."""
 
+import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -59,6 +60,34 @@ def test_check_verifies_the_library_and_says_what_it_refuses(run: Callable, fold
     assert answer.status == 1
     (refused,) = [row for row in json.loads(answer.out) if not row["accepted"]]
     assert "best.jsonl states the value 0.828" in refused["text"]
+
+
+def test_check_refuses_an_open_entry_that_is_called_closed(run: Callable, folder: Path) -> None:
+    best = folder / "best.jsonl"
+    best.write_text(best.read_text().replace('"closed": false', '"closed": true'))
+    answer = run("library", "check", "giph-11", "--library", str(folder))
+    assert answer.status == 1
+    assert "best.jsonl calls it closed, but the gap is 2" in answer.out
+
+
+def test_check_refuses_a_file_that_has_not_its_checksum(run: Callable, folder: Path) -> None:
+    file = folder / "random-00/throughput.solution.json"
+    file.write_text(file.read_text() + "\n")
+    answer = run("library", "check", "random-00", "--library", str(folder))
+    assert answer.status == 1
+    assert "random-00/throughput.solution.json does not have the checksum" in answer.out
+
+
+def test_check_reads_packed_files(run: Callable, folder: Path) -> None:
+    """By their names, and as the files of a library."""
+    files = open_library(folder).files(open_library(folder).entry("random-00", "throughput"))
+    for file in files:
+        packed = file.with_name(f"{file.name}.gz")
+        packed.write_bytes(gzip.compress(file.read_bytes()))
+        file.unlink()
+    packed = [f"{file}.gz" for file in files]
+    assert run("library", "check", *packed).status == 0
+    assert run("library", "check", "random-00", "--library", str(folder)).status == 0
 
 
 def test_check_takes_files(run: Callable, folder: Path) -> None:

@@ -3,14 +3,17 @@
 import json
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.library import LibraryRun, open_library, submit, table
 from streamplace.library import run as run_methods
+from streamplace.library.entries import ObjectiveName
+from streamplace.library.folder import Library
 from streamplace.library.runs import read_runs
 from streamplace.library.tables import as_markdown, as_page, gap_between, summarise
 
@@ -121,6 +124,29 @@ def test_results_are_resumed_and_answers_can_be_submitted(
     assert result.improved == (value < result.before.value * (1 - 1e-9))
 
 
+def test_the_better_answer_of_several_time_limits_is_kept(folder: Path, tmp_path: Path) -> None:
+    """Even if a method finds a worse one in more time."""
+    library = open_library(folder)
+    best = library.solution_file(library.entry("random-00", "throughput"))
+    program = tmp_path / "forgets.py"
+    program.write_text(
+        "import json, sys\n"
+        "problem, best, answer, seconds = sys.argv[1:]\n"
+        "place = json.load(open(best))['place']\n"
+        "place = place if float(seconds) == 1 else [0] * len(place)\n"
+        "assignment = {f'v{v}': f'd{d}' for v, d in enumerate(place)}\n"
+        "json.dump({'assignment': assignment}, open(answer, 'w'))\n"
+    )
+    command = f"forgets={sys.executable} -S {program} {{problem}} {best} {{answer}} {{seconds}}"
+    first, second = run_methods(
+        commands=[command], instances=["random-00"], seconds=[1, 2], library=folder,
+        solutions=tmp_path / "answers",
+    )  # fmt: skip
+    (file,) = (tmp_path / "answers").iterdir()
+    assert json.loads(file.read_text())["value"] == first.value
+    assert second.value != first.value
+
+
 @pytest.mark.slow
 def test_every_placer_is_measured_within_its_time(folder: Path) -> None:
     (record,) = run_methods(
@@ -152,7 +178,11 @@ def test_two_methods_need_two_names(folder: Path) -> None:
         run_methods(commands=["a=x {problem} {answer}", "a=y {problem} {answer}"], library=folder)
 
 
-RUN = LibraryRun("random-00", "throughput", "", "mine", 1.0, 0, "answered", 0.0, 0.5, 0.5, 1)
+def a_run(library: Library, instance: str, objective: ObjectiveName, **change: Any) -> LibraryRun:
+    """A run of a method on an instance of the library."""
+    digest = library.digest(instance)
+    run = LibraryRun(instance, objective, digest, "mine", 1.0, 0, "answered", 0.0, 0.5, 0.5, 1)
+    return replace(run, **change)
 
 
 def test_means_are_those_of_the_definition(folder: Path) -> None:
@@ -163,9 +193,9 @@ def test_means_are_those_of_the_definition(folder: Path) -> None:
         library.entry("random-pass-00", "makespan"),
     )
     runs = [
-        replace(RUN, value=rate.value / 2),
-        replace(RUN, instance="random-pass-00", objective="makespan", value=time.value),
-        replace(RUN, instance="giph-11", objective="makespan", status="failed", value=None),
+        a_run(library, "random-00", "throughput", value=rate.value / 2),
+        a_run(library, "random-pass-00", "makespan", value=time.value),
+        a_run(library, "giph-11", "makespan", status="failed", value=None),
     ]
     (row,) = summarise(library, runs)
     assert (row.entries, row.answers) == (3, 2)
@@ -173,6 +203,24 @@ def test_means_are_those_of_the_definition(folder: Path) -> None:
     assert row.ratio_to_best == pytest.approx(2**0.5)
     assert row.gap_to_best == pytest.approx((0.51 * 0.01 * 1.01) ** (1 / 3) - 0.01)
     assert row.ratio_to_bound == pytest.approx(2**0.5)
+
+
+def test_runs_on_other_versions_of_an_instance_are_left_out(
+    folder: Path, tmp_path: Path, run: Callable
+) -> None:
+    """Their values are those of another problem; the table says how many there are."""
+    library = open_library(folder)
+    now = a_run(library, "random-00", "throughput", value=0.5)
+    old = replace(now, digest="0" * 64, value=1.0)
+    (row,) = summarise(library, [old, now])
+    assert (row.entries, row.solved) == (1, 0.0)
+    (tmp_path / "r.jsonl").write_text("".join(json.dumps(asdict(r)) + "\n" for r in (old, now)))
+    (tmp_path / "old.jsonl").write_text(json.dumps(asdict(old)) + "\n")
+    words = ("library", "table", "--library", str(folder))
+    assert "Left out: 1 run on other versions of the instances." in run(*words, "r.jsonl").out
+    refused = run(*words, "old.jsonl")
+    assert refused.status == 2
+    assert "all results are for other versions" in refused.err
 
 
 def test_a_better_value_than_the_best_has_no_gap(folder: Path) -> None:

@@ -120,6 +120,18 @@ def test_a_wrong_solution_is_refused(folder: Path, change: dict[str, Any], messa
     assert files_of(folder) == before
 
 
+@pytest.mark.parametrize("seconds", ["nan", "inf"])
+def test_a_time_that_is_no_number_is_refused(folder: Path, run: Callable, seconds: str) -> None:
+    """Nothing is written that later commands cannot read."""
+    best = weaker_library(folder)
+    before = files_of(folder)
+    words = ("--instance", "random-00", "--seconds", seconds, "--library", str(folder))
+    answer = run("library", "submit", str(best), *words)
+    assert answer.status == 2
+    assert f"the time of the search is {seconds} s" in answer.err
+    assert files_of(folder) == before
+
+
 def test_only_one_process_submits_at_a_time(folder: Path) -> None:
     from streamplace.io.appending import claim_folder
 
