@@ -28,6 +28,7 @@ from streamplace import (
     train,
 )
 from streamplace.cli.main import main
+from streamplace.io.problems import Draft, write_problem
 
 PIPE = StreamGraph.of(
     "pipe",
@@ -165,6 +166,16 @@ def test_a_comparison_is_the_same_from_a_file_and_from_graphs(folder: Path) -> N
     ]
     assert values[0] == values[1]
     assert Path("results/results.jsonl").read_text().count("\n") == 6
+
+
+def test_a_comparison_of_files_keeps_the_constraints_of_their_documents(folder: Path) -> None:
+    """Even if they have no cluster."""
+    write_problem(Draft(PIPE, Constraints(colocate=[("a", "b")])), "draft.json")
+    graphs = compare([Path("draft.json")], "single", 2).graphs
+    assert graphs is not None
+    kept = graphs.problems[0].constraints
+    assert kept == streamplace.read_problem("draft.json").constraints
+    assert kept.colocate
 
 
 def test_queues_are_simulated_with_durations_as_texts() -> None:

@@ -13,12 +13,11 @@ from streamplace.api.arguments import (
     constraints_of,
     is_path,
     path_of,
-    problem_of,
     rates_of,
     seed_of,
     texts_of,
 )
-from streamplace.api.data_sets import GraphsLike, graphs_of
+from streamplace.api.data_sets import GraphsLike, problems_of
 from streamplace.errors import SettingError
 from streamplace.io.datasets import DataSet, Reader
 from streamplace.io.files import make_folder
@@ -156,10 +155,7 @@ def _problems(
         if not facts.total:
             raise no_graph(path, stored)
         return facts, problems
-    given = tuple(
-        problem_of(graph, reader.cluster, reader.constraints)
-        for graph in graphs_of(data, split, limit)
-    )
+    given = tuple(problems_of(data, reader, split, limit))
     if not given:
         raise SettingError("data holds no graph; give at least one, or another split")
     return scan_of(given), given

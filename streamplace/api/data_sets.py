@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from streamplace.api.arguments import (
     ClusterLike,
@@ -12,10 +12,11 @@ from streamplace.api.arguments import (
     converted,
     is_path,
     path_of,
+    problem_of,
     wrong,
 )
 from streamplace.errors import SettingError
-from streamplace.io.datasets import DataSet
+from streamplace.io.datasets import DataSet, Reader
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from streamplace.evaluate.profile import Profile
     from streamplace.io.problems import Draft
 
+T = TypeVar("T")
 MIPS, BANDWIDTH = 2500.0, 1e9
 """Default units of CPU and traffic."""
 GraphsLike = GraphLike | DataSet | Iterable[GraphLike]
@@ -131,23 +133,45 @@ def graphs_of(
     data: GraphsLike, split: str | None = None, limit: int | None = None
 ) -> Iterator[StreamGraph | Problem]:
     """Graphs of a split, or problems if their documents have a cluster."""
+
+    def every() -> Iterator[StreamGraph | Problem]:
+        for item in _items(data):
+            graphs = _stored(item) if is_path(item) else (item,)
+            yield from (graph for graph in graphs if _is_of(graph, split))
+
+    return _first(every(), limit)
+
+
+def problems_of(
+    data: GraphsLike, reader: Reader, split: str | None = None, limit: int | None = None
+) -> Iterator[Problem]:
+    """Problems of a split; the reader's cluster and constraints are for those without any."""
+
+    def every() -> Iterator[Problem]:
+        for item in _items(data):
+            if is_path(item):
+                yield from DataSet(path_of("data", item), split, reader=reader)
+            elif _is_of(item, split):
+                yield problem_of(item, reader.cluster, reader.constraints)
+
+    return _first(every(), limit)
+
+
+def _first(items: Iterator[T], limit: int | None) -> Iterator[T]:
     if limit is not None and limit < 1:
         raise SettingError(f"limit is {quoted(limit)}; it must be at least 1")
-    return islice((item for item in _every(data) if _is_of(item, split)), limit)
+    return islice(items, limit)
 
 
-def _every(data: GraphsLike) -> Iterator[StreamGraph | Problem]:
+def _items(data: GraphsLike) -> Iterator[StreamGraph | Problem | FilePath]:
+    """Graphs, problems and paths of files with more of them."""
     data = converted(data)
-    if isinstance(data, StreamGraph | Problem):
+    if isinstance(data, StreamGraph | Problem) or is_path(data):
         yield data
-    elif is_path(data):
-        yield from _stored(data)
     elif isinstance(data, Iterable):
         for item in map(converted, data):
-            if isinstance(item, StreamGraph | Problem):
+            if isinstance(item, StreamGraph | Problem) or is_path(item):
                 yield item
-            elif is_path(item):
-                yield from _stored(item)
             else:
                 raise wrong("data", item, WANTED)
     else:
@@ -157,11 +181,11 @@ def _every(data: GraphsLike) -> Iterator[StreamGraph | Problem]:
 def _stored(path: FilePath) -> Iterator[StreamGraph | Problem]:
     """Problems of a file if its documents have a cluster, else graphs."""
     from streamplace.io.graphs import documents
-    from streamplace.io.problems import problem_of
+    from streamplace.io.problems import problem_of as problem_of_document
 
     for document in documents(path_of("data", path)):
         own = "cluster" in document.parts
-        yield problem_of(document, None, None) if own else document.graph()
+        yield problem_of_document(document, None, None) if own else document.graph()
 
 
 def _is_of(item: StreamGraph | Problem, split: str | None) -> bool:

@@ -8,12 +8,12 @@ from streamplace.api.arguments import (
     FilePath,
     cluster_of,
     path_of,
-    problem_of,
     rates_of,
     seed_of,
     wrong,
 )
-from streamplace.api.data_sets import GraphsLike, graphs_of
+from streamplace.api.data_sets import GraphsLike, problems_of
+from streamplace.io.datasets import Reader
 from streamplace.model.units import Quantity
 from streamplace.objectives.registry import suggested_by_all
 from streamplace.progress import tracked
@@ -110,7 +110,7 @@ def train(
     with workers_on(on) as workers:
         if not resume:
             check_no_run(folder)
-        problems = tuple(problem_of(graph, devices) for graph in graphs_of(graphs, split, limit))
+        problems = tuple(problems_of(graphs, Reader(devices), split, limit))
         request = TrainRequest(
             model=model,
             problems=problems,
