@@ -29,6 +29,8 @@ FINEST_ONE, FINEST_SEVERAL = 1024, 8
 MOST_BOUNDS = 128
 """Levels of the rate of the only source that are bounded; others have the bound of a lower one."""
 MOST_SLOTS = 20_000
+UNLIMITED = 1e9
+"""Part of any rate that a plan carries which uses no resource: policies calculate with it."""
 REGULAR_ROWS, REGULAR, MOST_MISSED = 20, 0.9, 3.0
 """Rows, part of equal steps from which a trace is regular, and steps that a gap in it may take."""
 WINDOWS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32, 48)
@@ -230,6 +232,7 @@ def control_day(
         for each in (slots.mean, slots.peak)
     )
     carried = _carried(graph, trace, slots, peak, plans)
+    carried[np.isinf(carried)] = UNLIMITED
     windows = tuple(length for length in WINDOWS if length <= len(slots))
     rates = np.stack([due_rates(slots, windows, terms.lag, head) for head in (0.0, terms.delay)])
     flat, top = rates.reshape(-1, rates.shape[-1]), slots.peak.max(axis=0)

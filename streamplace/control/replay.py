@@ -6,12 +6,16 @@ cost while a move is under way.
 """
 
 from dataclasses import dataclass
+from numbers import Integral
 
 import numpy as np
 
 from streamplace.control.day import HOUR, ControlDay
 from streamplace.control.policy import MakePolicy, PlanChoice, SlotObservation
+from streamplace.errors import SettingError
 from streamplace.model.arrays import Bools, Floats, Ints
+from streamplace.model.columns import frozen
+from streamplace.model.messages import quoted
 
 STEP = 1.0
 """Seconds between two looks at the queue, at most."""
@@ -38,9 +42,8 @@ class PolicyReplay:
 def replay(day: ControlDay, name: str, make: MakePolicy) -> PolicyReplay:
     """Let a policy decide at the end of every slot, from the plan that carries the first one on."""
     terms = day.terms
-    choice = PlanChoice(
-        day.cost, day.price, day.slots.seconds, terms.delay, terms.outage, terms.lag
-    )
+    cost, price = frozen(day.cost.copy()), frozen(day.price.copy())
+    choice = PlanChoice(cost, price, day.slots.seconds, terms.delay, terms.outage, terms.lag)
     policy, run = make(choice), _Run(day)
     for slot in range(len(day.slots)):
         run.pass_slot(slot)
@@ -51,10 +54,13 @@ def replay(day: ControlDay, name: str, make: MakePolicy) -> PolicyReplay:
             run.level,
             day.rated[slot] * day.peak_rate[slot],
         )
-        target = int(policy.choose(seen))
-        if not 0 <= target < len(day.plans):
-            raise ValueError(f"policy {name!r} chose plan {target} of {len(day.plans)}")
-        run.begin_move(target)
+        target = policy.choose(seen)
+        if not isinstance(target, Integral) or not 0 <= target < len(day.plans):
+            raise SettingError(
+                f"policy {quoted(name)} chose {quoted(target)}; it must choose a plan from 0 to "
+                f"{len(day.plans) - 1}"
+            )
+        run.begin_move(int(target))
     return run.result(name)
 
 

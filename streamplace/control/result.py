@@ -3,6 +3,7 @@
 import itertools
 import json
 from dataclasses import dataclass
+from math import isfinite
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -177,7 +178,7 @@ class PlanSchedule(Pictured):
                 {
                     "machines": dict(plan.machines),
                     "cost": plain(plan.cost),
-                    "carries": plain(plan.carries),
+                    "carries": plain(plan.carries) if isfinite(plan.carries) else None,
                 }
                 for plan in self.plans
             ],

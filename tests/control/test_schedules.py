@@ -1,6 +1,7 @@
 """The cheapest schedule of a known day, and the bound of every controller."""
 
 import itertools
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from streamplace.control.policies.work_function import FACTOR, MOVES
 from streamplace.control.policy import POLICIES, PlanChoice, SlotObservation
 from streamplace.control.replay import lateness, replay
 from streamplace.control.schedule import cheapest_levels, lower_bound
+from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.planning.traces import RateTrace
 
@@ -131,6 +133,35 @@ def test_costs_and_lateness_of_a_replay_are_those_of_a_queue() -> None:
     # 300 tuples wait after 30 s, and 10 more tuples/s are processed than arrive: late for 29 s
     assert found.latest == pytest.approx(30.0, abs=1.0)
     assert found.punctual == pytest.approx(1 - 40 / 1200, abs=2 / 1200)
+
+
+@pytest.mark.parametrize("chosen", [None, 99, -1, 0.5])
+def test_a_policy_that_chooses_no_plan_is_named(chosen: Any) -> None:
+    with pytest.raises(SettingError, match=r"policy 'mine' chose .*; it must choose a plan"):
+        replay(day_of(np.full(4, 10.0), MoveTerms()), "mine", lambda _: Always(chosen))
+
+
+def test_a_policy_cannot_change_what_plans_cost() -> None:
+    """Neither of its own replay nor of the next one."""
+    day = day_of(np.full(4, 10.0), MoveTerms())
+
+    def cheat(choice: PlanChoice) -> Always:
+        for prices in (choice.cost, choice.price):
+            with pytest.raises(ValueError, match="read-only"):
+                prices[:] = 0.0
+        return Always(1)
+
+    assert replay(day, "cheat", cheat).cost == replay(day, "up", lambda _: Always(1)).cost
+
+
+def test_plans_that_use_no_resource_have_no_limit_in_json() -> None:
+    """And policies are replayed with them."""
+    graph = StreamGraph.of("free", [Operator("one", ipt=0, rate=1)], [])
+    trace = RateTrace(300.0 * np.arange(3), ("rate",), np.array([[1.0], [2.0], [1.0]]))
+    found = plan_schedule(graph, trace, policies=["all"], offers=[Offer("m", 1.0, mips=100)])
+    document = json.loads(json.dumps(found.to_json(), allow_nan=False))
+    assert [plan["carries"] for plan in document["plans"]] == [None]
+    assert all(policy["punctual"] == 1.0 for policy in document["policies"])
 
 
 def test_until_its_machines_are_ready_the_plan_before_works() -> None:
