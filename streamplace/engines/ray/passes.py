@@ -40,6 +40,8 @@ PERIOD_S = 0.005
 FOR_TASKS = 0.5
 """Maximum share of the machine's cores for tasks; Ray itself needs the rest."""
 WARM_S = 0.3
+UNITS = 10_000
+"""Parts of a resource that Ray tells apart."""
 
 
 class RayPasses:
@@ -138,7 +140,7 @@ class RayPasses:
     def _run(
         self, tasks: "StretchedPass", v: int, device: int, fetched: list[Any], flags: list[Any]
     ) -> Any:
-        core = {f"device-{device}": 1.0 / tasks.cores[device]}
+        core = {f"device-{device}": part_of_device(int(tasks.cores[device]))}
         task = self._compute.options(resources=core)
         seconds = float(tasks.work[v, device])
         return task.remote(seconds, self._share, int(tasks.bytes_out[v]), fetched, *flags)
@@ -217,6 +219,15 @@ class StretchedPass:
         """Seconds that a stream takes from one device to another."""
         latency, wire = self.latency[a, b], self.wire[a, b]
         return float(sending_times(latency, self.size[e], wire, self.fixed_s[e]))
+
+
+def part_of_device(cores: int) -> float:
+    """Part of a device's resource for a core; Ray rounds others up to a ten thousandth.
+
+    >>> part_of_device(6)
+    0.1666
+    """
+    return UNITS // cores / UNITS
 
 
 def compute(seconds: float, share: float, size: int, fetched: list[Any], *flags: Any) -> Any:

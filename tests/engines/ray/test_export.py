@@ -1,6 +1,7 @@
 import importlib.util
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from types import ModuleType
 import pytest
 from engine_deployments import DEPLOYMENTS
 
+from streamplace import Cluster, Device, Operator, StreamGraph, export
 from streamplace.engines.names import resource
 
 CLUSTER = """
@@ -138,6 +140,18 @@ def test_a_task_asks_for_a_core_of_its_device(module: Callable[..., ModuleType])
     asked = {name: options["resources"] for name, options in module("ray", "tasks").OPTIONS.items()}
     assert asked["load"] == asked["right"] == {"dev-cpu": 333}
     assert asked["left"] == {"dev-gpu": 1000, "tag-gpu": 0.001}
+
+
+def test_as_many_tasks_run_on_a_device_as_it_has_cores() -> None:
+    """Whatever their number: the units that a node offers are a multiple of it."""
+    graph = StreamGraph.of("one", [Operator("a", ipt=1e6)], [], fires="all")
+    for cores in range(1, 257):
+        files = export(graph, {"a": "d"}, "ray", Cluster.of([Device("d", cores=cores)]))
+        asked = re.search(r"'dev-d': (\d+)", files["placement.py"])
+        offered = re.search(r'"dev-d": (\d+)', files["ray_start.sh"])
+        assert asked is not None
+        assert offered is not None
+        assert int(offered[1]) // int(asked[1]) == cores
 
 
 def test_tasks_take_in_what_feeds_them(module: Callable[..., ModuleType]) -> None:
