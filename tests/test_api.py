@@ -118,6 +118,16 @@ def test_export_writes_files_and_takes_results(folder: Path) -> None:
     assert any((folder / "flink").iterdir())
 
 
+def test_a_document_is_exported_with_the_order_of_its_schedule() -> None:
+    document = {
+        "assignment": {"load": "d0", "add": "d0"},
+        "queue": "order",
+        "priority": {"load": 2.0, "add": 1.0},
+    }
+    exported = json.loads(export(TASKS, document, "json")["placement.json"])
+    assert {name: exported[name] for name in document} == document
+
+
 def test_a_graph_is_drawn_alone_or_under_placements(folder: Path) -> None:
     alone = draw("graph.json", out="alone.svg")
     assert Path("alone.svg").read_text() == alone.svg()

@@ -26,8 +26,10 @@ from streamplace.engines.reading import implied_cluster, read_assignment
 from streamplace.engines.registry import EXPORTS
 from streamplace.io.files import make_folder, write_texts
 from streamplace.io.graphs import documents, only
+from streamplace.io.placements import order_given
 from streamplace.io.problems import problem_of as problem_of_document
 from streamplace.model.graph import StreamGraph
+from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.placers.result import Result
 
@@ -87,13 +89,17 @@ def export(
 
 
 def _assignment(placement: PlacementLike) -> Mapping[str, str]:
-    """Operator or subtask → device, from a placement."""
+    """Operator or subtask → device, with the order of the placement if it has one."""
     if isinstance(placement, Result):
         return placement.placement
     if isinstance(placement, PandasSeries):
         return assignment_of(placement.to_dict())
     if isinstance(placement, Mapping):
-        return assignment_of(placement)
+        assignment = assignment_of(placement)
+        if assignment is placement:
+            return assignment
+        devices = sorted(set(assignment.values()))
+        return Placement.of(tuple(assignment), devices, assignment, *order_given(placement))
     return read_assignment(path_of("placement", placement))
 
 
