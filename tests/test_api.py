@@ -178,6 +178,14 @@ def test_a_comparison_is_the_same_from_a_file_and_from_graphs(folder: Path) -> N
     assert Path("results/results.jsonl").read_text().count("\n") == 6
 
 
+def test_rates_that_differ_in_the_seventh_digit_have_tables_of_their_own() -> None:
+    """In the document, and in the report, which reads it."""
+    rates = [10_000.001, 10_000.002, 2_000_000.25, 2_000_000.5]
+    comparison = compare(PIPE, "single", 2, rates=rates)
+    assert [float(key) for key in comparison.document()["rates"]] == rates
+    assert "single" in comparison.report().html()
+
+
 def test_a_comparison_of_files_keeps_the_constraints_of_their_documents(folder: Path) -> None:
     """Even if they have no cluster."""
     write_problem(Draft(PIPE, Constraints(colocate=[("a", "b")])), "draft.json")

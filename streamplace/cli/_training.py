@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamplace.cli._output import console, counted, print_table, say
 from streamplace.model.report import duration
+from streamplace.model.units import exact_digits
 from streamplace.training.progress import TrainingProgress, step_line
 
 if TYPE_CHECKING:
@@ -78,7 +79,9 @@ def as_document(trained: "Trained", answers: "Answers | None") -> dict[str, Any]
         "seconds": trained.seconds,
         "reward": last.reward,
         "best_known": last.best,
-        "validation": {f"{rate:g}": held._asdict() for rate, held in trained.by_rate().items()},
+        "validation": {
+            exact_digits(rate): held._asdict() for rate, held in trained.by_rate().items()
+        },
         "answers": None if answers is None else _answers_document(answers),
     }
 

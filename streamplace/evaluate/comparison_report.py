@@ -12,6 +12,7 @@ from streamplace.evaluate.pareto import Front
 from streamplace.evaluate.rows import Row, heading
 from streamplace.model.messages import counted
 from streamplace.model.report import Heading, Part, Report, Sheet, percent
+from streamplace.model.units import exact_digits
 from streamplace.objectives.registry import Objective
 
 OF_OPTIMUM = {"max": "of optimum", "min": "× optimum"}
@@ -56,7 +57,7 @@ def _row_document(row: Row, rivals: dict[str, Paired]) -> dict[str, Any]:
 def _key(rate: float | None) -> str:
     if rate is None:
         return "own"
-    return f"{rate:g}" if rate < 1e6 else str(int(rate))
+    return str(int(rate)) if rate >= 1e6 and rate.is_integer() else exact_digits(rate)
 
 
 def _finite(row: dict[str, Any]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ _BIT_RATES = (
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9, "min": 60.0, "h": 3600.0}
 _SPEEDS = {"MIPS": 1.0, "GIPS": 1e3, "kIPS": 1e-3, "IPS": 1e-6}
 _RATES = {f"{p}/s": f for p, f in _DECIMAL.items()} | {
-    f"{p} tuples/s": f for p, f in _DECIMAL.items()
+    f"{p} tuples/s".strip(): f for p, f in _DECIMAL.items()
 }
 _COUNTS = {"k": 1e3, "M": 1e6, "G": 1e9}
 
@@ -137,6 +137,16 @@ def digits(value: float, significant: int = 4) -> str:
     """
     rounded = float(f"{value:.{significant}g}")
     return f"{rounded:.0f}" if abs(rounded) >= 10**significant else f"{rounded:.{significant}g}"
+
+
+def exact_digits(value: float) -> str:
+    """Number of at most six digits if these are all that it has, else of all.
+
+    >>> exact_digits(10_000.0), exact_digits(10_000.25)
+    ('10000', '10000.25')
+    """
+    text = f"{value:g}"
+    return text if float(text) == value else repr(float(value))
 
 
 def format_bytes(size: float) -> str:

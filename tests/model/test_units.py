@@ -31,6 +31,7 @@ from streamplace.model import units
         (units.mips, "2.5 GIPS", 2500),
         (units.tuple_rate, "10 k/s", 10_000),
         (units.tuple_rate, "10 k tuples/s", 10_000),
+        (units.tuple_rate, "100 tuples/s", 100),
         (units.tuple_rate, "2 M", 2e6),
         (units.tuple_rate, np.int64(7), 7),
     ],
