@@ -67,11 +67,21 @@ def _tasks(words: list[Word]) -> list[StgTask]:
     for costs in (False, True):
         tasks = _split(words[1:], costs)
         if isinstance(tasks, list):
+            _check_number(words[0].value, len(tasks))
             return tasks
     raise FormatError(
         f"line {tasks}: must be a task number, a time, the number of predecessors and the "
         "predecessors"
     )
+
+
+def _check_number(stated: float, found: int) -> None:
+    """Raise FormatError if tasks are missing; some files count the first and the last one, too."""
+    if found not in (stated, stated + 2):
+        raise FormatError(
+            f"has {found} tasks; by its first number it must have {stated:g}, or {stated + 2:g} "
+            "with the first and the last one; download or generate it again"
+        )
 
 
 def _split(words: list[Word], costs: bool) -> list[StgTask] | int:

@@ -47,14 +47,14 @@ def _conv_transpose(call: Call) -> float:
     return 2 * call.taken[0].elements * math.prod(call.taken[1].shape[1:])
 
 
-def _gemm(call: Call) -> float:
-    left = call.taken[0].shape
-    inner = left[0] if call.attributes.get("transA") else left[-1]
-    return 2 * call.results * inner
+def _group_conv_transpose(call: Call) -> float:
+    return 2 * call.taken[0].elements * math.prod(call.taken[1].shape[2:])
 
 
 def _matmul(call: Call) -> float:
-    return 2 * call.results * call.taken[0].shape[-1]
+    left = call.taken[0].shape
+    is_turned = call.attributes.get("transA") and len(left) > 1
+    return 2 * call.results * left[-2 if is_turned else -1]
 
 
 def _attention(call: Call) -> float:
@@ -63,10 +63,18 @@ def _attention(call: Call) -> float:
     return 2 * keys * (query.elements + call.results)
 
 
-def _recurrent(call: Call) -> float:
-    """Product with all weights at every step of every sequence."""
-    steps, batch = call.taken[0].shape[:2]
-    return 2.0 * steps * batch * (call.taken[1].elements + call.taken[2].elements)
+def _recurrent(weights: int, lengths: int = 2) -> Callable[[Call], float]:
+    """Product with both weights at every step of every sequence.
+
+    ``weights`` is the first of both among the inputs. The first ``lengths`` lengths of the first
+    input are those of the batch and, except in a cell, of the sequence.
+    """
+
+    def work(call: Call) -> float:
+        steps = math.prod(call.taken[0].shape[:lengths])
+        return 2.0 * steps * (call.taken[weights].elements + call.taken[weights + 1].elements)
+
+    return work
 
 
 def _pool(call: Call) -> float:
@@ -94,11 +102,16 @@ WORK: dict[str, Callable[[Call], float]] = {
     "ConvTranspose": _conv_transpose,
     "ConvolutionBackpropData": _conv_transpose,
     "ScaledDotProductAttention": _attention,
-    "Gemm": _gemm,
+    "GroupConvolutionBackpropData": _group_conv_transpose,
+    "Gemm": _matmul,
     "MatMul": _matmul,
     "MatMulInteger": _matmul,
     "QLinearMatMul": _matmul,
-    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent),
+    **dict.fromkeys(("LSTM", "GRU", "RNN"), _recurrent(1)),
+    "LSTMSequence": _recurrent(4),
+    **dict.fromkeys(("GRUSequence", "RNNSequence"), _recurrent(3)),
+    "LSTMCell": _recurrent(3, lengths=1),
+    **dict.fromkeys(("GRUCell", "RNNCell"), _recurrent(2, lengths=1)),
     **dict.fromkeys(("MaxPool", "AveragePool", "AvgPool", "LpPool"), _pool),
     "BatchNormalization": SCALED,
     **dict.fromkeys(

@@ -67,7 +67,8 @@ def test_a_folder_is_a_data_set(tmp_path: Path) -> None:
     [
         ("", "contains no number; name an STG file"),
         ("# nothing", "contains no number; name an STG file"),
-        ("4", "the graph has no operators"),
+        ("4", "has 0 tasks; by its first number it must have 4, or 6"),
+        (PLAIN[: PLAIN.index("          5          0")], "has 5 tasks; by its first number"),
         (PLAIN.replace("5", "five"), ":5: five is not a number; correct it"),
         (PLAIN.replace("3          5", "7          5"), "line 5: must be a task number"),
         (PLAIN.replace("3          4", "3          9"), "unknown operator '9'"),

@@ -1,0 +1,60 @@
+"""Work of operators of ONNX and OpenVINO."""
+
+import math
+from typing import Any
+
+import pytest
+
+from streamplace.io.tensor_work import Tensor, work_of
+
+Shape = tuple[int, ...]
+TURNED = {"transA": True}
+STATE, LENGTHS = (2, 1, 7), (2,)
+"""States and lengths of two sequences, of seven hidden values."""
+
+
+def work(kind: str, taken: list[Shape], made: Shape, **attributes: Any) -> float:
+    """Work of an operator on tensors of these shapes, of which none is a weight."""
+    tensors = [Tensor(shape, 4) for shape in taken]
+    return work_of(kind, attributes, tensors, [False] * len(taken), [Tensor(made, 4)])
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "made", "attributes", "inner"),
+    [
+        ((8, 3, 5), (5, 4), (8, 3, 4), {}, 5),
+        ((8, 5, 3), (5, 4), (8, 3, 4), TURNED, 5),
+        ((5,), (5, 4), (4,), TURNED, 5),
+    ],
+    ids=["plain", "turned", "vector"],
+)
+def test_a_product_of_matrices_sums_over_its_inner_length(
+    left: Shape, right: Shape, made: Shape, attributes: dict[str, Any], inner: int
+) -> None:
+    """The last length of the left matrix, or the one before if the matrix is transposed."""
+    assert work("MatMul", [left, right], made, **attributes) == 2 * math.prod(made) * inner
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "gates", "steps"),
+    [
+        ("LSTM", [(9, 2, 3)], 4, 18),
+        ("LSTMSequence", [(2, 9, 3), STATE, STATE, LENGTHS], 4, 18),
+        ("GRUSequence", [(2, 9, 3), STATE, LENGTHS], 3, 18),
+        ("RNNSequence", [(2, 9, 3), STATE, LENGTHS], 1, 18),
+        ("LSTMCell", [(2, 3), (2, 7), (2, 7)], 4, 2),
+        ("GRUCell", [(2, 3), (2, 7)], 3, 2),
+        ("RNNCell", [(2, 3), (2, 7)], 1, 2),
+    ],
+)
+def test_recurrent_operators_multiply_with_all_weights_at_every_step(
+    kind: str, before: list[Shape], gates: int, steps: int
+) -> None:
+    """Of three inputs and seven hidden values."""
+    weights = [(1, gates * 7, 3), (1, gates * 7, 7)]
+    assert work(kind, [*before, *weights], (2, 7)) == 2 * steps * gates * 7 * (3 + 7)
+
+
+def test_a_transposed_convolution_in_groups_counts_the_channels_of_a_group() -> None:
+    taken = [(1, 6, 8, 8), (2, 3, 5, 3, 3)]
+    assert work("GroupConvolutionBackpropData", taken, (1, 10, 10, 10)) == 2 * 6 * 64 * 5 * 9
