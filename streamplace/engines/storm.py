@@ -18,6 +18,13 @@ SPARE = 2
 SCHEDULER = "org.apache.storm.scheduler.resource.ResourceAwareScheduler"
 STRATEGY = "org.apache.storm.scheduler.resource.strategies.scheduling.GenericResourceAwareStrategy"
 
+NAMED = 1000
+"""Resources that a method names at most; Java allows it 64 KiB of code."""
+METHOD = """\
+    private static void add{number}() {{
+{entries}    }}
+
+"""
 CLASS = """\
 {notes}
 import java.util.HashMap;
@@ -31,7 +38,7 @@ public final class Placement {{
     static {{
 {entries}    }}
 
-    private Placement() {{}}
+{methods}    private Placement() {{}}
 
     /** Have a component run on its device: pin("join", builder.setBolt("join", new Join())). */
     public static <T extends ResourceDeclarer<T>> T pin(String component, T declarer) {{
@@ -95,9 +102,15 @@ def _supervisor(device: Device) -> str:
 def _java(deployment: Deployment) -> str:
     parallelism = deployment.placed.graph.operators.parallelism
     executors = np.bincount(deployment.placement.index, weights=parallelism).max()
+    first, *others = _parts(deployment)
+    calls = [f"        add{number}();\n" for number in range(1, len(others) + 1)]
+    methods = [
+        METHOD.format(number=number, entries="".join(part)) for number, part in enumerate(others, 1)
+    ]
     return CLASS.format(
         notes=comment(_notes(deployment), "//").rstrip("\n"),
-        entries="".join(_entries(deployment)),
+        entries="".join([*first, *calls]),
+        methods="".join(methods),
         strategy=STRATEGY,
         heap=HEAP_MB * max(int(executors) + SPARE, 6),
     )
@@ -113,6 +126,13 @@ def _notes(deployment: Deployment) -> Iterator[str]:
     if deployment.is_split:
         yield "Subtasks are placed one by one: each is a component of its own, of parallelism 1."
     yield from group_notes(deployment)
+
+
+def _parts(deployment: Deployment) -> list[list[str]]:
+    """Entries of all components, in parts that are small enough for a method each."""
+    most = 1 + max(map(len, deployment.placed.graph.operators.requires))
+    size, entries = max(1, NAMED // most), list(_entries(deployment))
+    return [entries[begin : begin + size] for begin in range(0, len(entries), size)]
 
 
 def _entries(deployment: Deployment) -> Iterator[str]:

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from engine_deployments import DEPLOYMENTS
 
+from streamplace.engines.deployment import Deployment
 from streamplace.engines.names import resource, tag_resource
 from streamplace.engines.storm import as_storm
+from streamplace.model import Cluster, Operator, Problem, StreamGraph
 
 STUBS = {
     "org/apache/storm/Config.java": """
@@ -90,3 +92,18 @@ def test_components_ask_for_their_device(written: Callable[..., Path], deploymen
         expected += name + "\n" + "".join(f"  {r} 1.0\n" for r in wanted)
     assert run.stdout.decode().startswith(expected)
     assert "topology.scheduler.strategy" in run.stdout.decode()
+
+
+@pytest.mark.skipif(shutil.which("javac") is None, reason="no Java compiler")
+def test_a_class_of_thousands_of_components_compiles(tmp_path: Path) -> None:
+    """A method of Java has at most 64 KiB."""
+    operators = [Operator(f"v{i}", rate=1.0) for i in range(3500)]
+    problem = Problem(StreamGraph.of("large", operators, []), Cluster.uniform(2))
+    deployment = Deployment(problem, problem.placement([v % 2 for v in range(3500)]))
+    java = as_storm(deployment)["Placement.java"]
+    assert java.count("RESOURCES.put(") == 3500
+    for name, text in {**STUBS, "Placement.java": java}.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    sources = [str(tmp_path / name) for name in (*STUBS, "Placement.java")]
+    subprocess.run(["javac", "-encoding", "UTF-8", "-d", str(tmp_path), *sources], check=True)
