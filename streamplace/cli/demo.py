@@ -150,7 +150,7 @@ def _tell(
     )
     print_line("The cluster: five devices of 2500 MIPS, a link of 1 Gbps from each to each.")
     rows = ((result.placer, percent(result.value), DOES[result.placer]) for result in results)
-    print_table(("placer", "sustains", "which"), rows)
+    print_table(("placer", "sustains", "what it does"), rows)
     for result, answer in zip(results, answers, strict=True):
         print_line(_sentence(result, answer))
     print_line("")

@@ -169,7 +169,7 @@ def command(
         for name, given in alone.items():
             if given is not None:
                 raise SettingError(f"--{name} is for a single graph; drop it")
-        data = _options.data_set(graph, split, limit, cluster, constraints_file)
+        data = _options.data_set(graph, split, limit, cluster, constraints_file).rereadable()
         total = _counted(graph, data)
         if dry_run:
             return _estimate(request, data, total, as_json)

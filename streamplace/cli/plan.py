@@ -103,7 +103,12 @@ NEEDED = {
     show_default=True,
     help="Share of every resource that stays free.",
 )
-@click.option("--restart", default="0 s", help="Time for which a restart stops the job: '30 s'.")
+@click.option(
+    "--restart",
+    default="0 s",
+    help="Time for which a restart stops the job, as in '30 s'. Needs --catch-up.  [default: 0 s; "
+    "5 s with --schedule]",
+)
 @click.option(
     "--catch-up",
     help="Time within which the job must process the tuples that have arrived during a restart, "

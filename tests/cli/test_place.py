@@ -1,6 +1,8 @@
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -11,6 +13,18 @@ def test_the_placement_file_can_be_simulated(run: Callable, graph: str) -> None:
     simulated = json.loads(run("simulate", graph, "p.json", "--json").out)
     assert simulated["relative_throughput"] == placed["relative_throughput"]
     assert simulated["bottleneck"]["name"] == placed["bottleneck"]["name"]
+
+
+def test_a_data_set_may_come_from_a_pipe(run: Callable, graph: str, tmp_path: Path) -> None:
+    """Which can be read only once."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = Thread(target=lambda: pipe.write_bytes(Path(graph).read_bytes()), daemon=True)
+    writer.start()
+    answer = run("place", str(pipe), "--placer", "round-robin", "-o", "out.jsonl")
+    writer.join(10)
+    assert answer.status == 0, answer.err
+    assert len(Path("out.jsonl").read_text().splitlines()) == 1
 
 
 def test_people_read_the_mapping_by_device_and_a_verdict(run: Callable, graph: str) -> None:
