@@ -25,7 +25,7 @@ HOUR = 3600.0
 PLANS, FINEST_PLANS = 24, 768
 """Parts of the peaks for whose multiples there are plans; finer ones where rates vary little."""
 FINEST_ONE, FINEST_SEVERAL = 1024, 8
-"""Levels of the rate of the only source, and of each of several, that bounds tell apart."""
+"""Rate levels in the bounds: for a single source, and for each of several."""
 MOST_BOUNDS = 128
 """Levels of the rate of the only source that are bounded; others have the bound of a lower one."""
 MOST_SLOTS = 20_000

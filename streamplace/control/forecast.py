@@ -19,7 +19,7 @@ import numpy as np
 from streamplace.model.arrays import Bools, Floats, Ints
 
 DAY, REACH, RECENT = 86_400.0, 43_200.0, 900.0
-"""Seconds of a season, of the future that is looked at, and of the rates that demand is made of."""
+"""Length of a season, of the horizon, and of the window for demand, in seconds."""
 ENDS = np.array([2, 3, 4, 6, 8, *(part * 2**power for power in range(9) for part in (12, 18))])
 """Intervals from now at which periods of the future end, those within reach."""
 MISSED, STEP = 0.35, 0.01

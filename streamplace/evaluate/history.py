@@ -40,7 +40,7 @@ class PredictionHistory(Displayed):
     confidence
         Confidence of the next predictions' intervals.
     job
-        Name of the only job that is shown, and whose next interval is told; None for all.
+        Name of the only job that is shown, and whose next interval is reported; None for all.
     """
 
     entries: Sequence[LedgerEntry]
@@ -92,7 +92,7 @@ class PredictionHistory(Displayed):
         if judged:
             held = sum(entry.held is True for entry in judged)
             aims = [entry.confidence for entry in judged if entry.confidence is not None]
-            aim = f", which were told with {percent(median(aims))} in the median" if aims else ""
+            aim = f", whose median confidence was {percent(median(aims))}" if aims else ""
             yield f"{held} of {counted(len(judged), 'interval')} held{aim}."
         errors, whose = self.errors, "a new job" if self.job is None else quoted(self.job)
         yield (

@@ -33,9 +33,8 @@ def write_dataset(
 ) -> Manifest:
     """Generate a data set into a ``.jsonl`` or ``.jsonl.gz`` file and write its manifest beside it.
 
-    A name that ends in ``.json`` takes the only graph of parameters that make one, of any size, and
-    no manifest, so that a folder of such files stays a folder of graphs. What is said of graphs is
-    true of problems.
+    If the name ends in ``.json``, the parameters must make a single graph. It has no manifest, so
+    that a folder of such files contains only graphs. The same holds for problems.
 
     Parameters
     ----------

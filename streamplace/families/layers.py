@@ -1,4 +1,4 @@
-"""Random layered topologies: who feeds whom, in linear time for millions of streams."""
+"""Random layered topologies: the streams between operators, in linear time for millions of them."""
 
 from typing import NamedTuple
 
@@ -39,7 +39,7 @@ def layers_of(n_operators: int, n_sources: int, n_layers: int, reach: int) -> La
 
 
 def fewest_streams(n_operators: int, n_sources: int, n_layers: int) -> int:
-    """Streams that it takes to feed every operator and to let every layer feed the next."""
+    """Least number of streams with which every layer feeds the next and every operator is fed."""
     if n_layers == 1:
         return 0
     others = n_operators - n_sources

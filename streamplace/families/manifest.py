@@ -44,12 +44,12 @@ class Manifest:
     splits
         Number of graphs of each split; empty where the family has none.
     packed_sha256
-        Of the file as it is; packers of different machines may differ.
+        Checksum of the file itself, which differs if machines pack in different ways.
     content_sha256
-        Of the unpacked content: equal content is what reproducible means.
+        Checksum of the unpacked content, which is the same on every machine.
     shards
-        Where the data set is in several files, each of them; the checksums above are then of all
-        of them, one after the other.
+        The files of a data set in several files. The checksums above are then those of all files,
+        one after the other.
     """
 
     __pydantic_config__: ClassVar[ConfigDict] = STRICT
@@ -66,7 +66,7 @@ class Manifest:
 
 
 def manifest_path(path: Path) -> Path:
-    """Where the manifest of a data set stands.
+    """Path of the manifest of a data set.
 
     >>> manifest_path(Path("datasets/branched.jsonl.gz")).as_posix()
     'datasets/branched.manifest.json'

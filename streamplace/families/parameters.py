@@ -16,7 +16,7 @@ class Parameters(Protocol):
 
     @property
     def n_graphs(self) -> int:
-        """How many graphs they make."""
+        """Number of graphs that they make."""
         ...
 
 
@@ -26,7 +26,7 @@ class Option:
 
     name: str
     type: type  # int, float, str or bool
-    default: int | float | str | bool | None  # none where the family works the value out itself
+    default: int | float | str | bool | None  # None if the family computes the value
     help: str
 
 

@@ -1,9 +1,9 @@
-"""Random layered graphs of any size, with the total CPU and traffic that one asks for.
+"""Random layered graphs of any size, with a given total CPU and traffic.
 
-Rates stay sane at any depth. Every operator v has a flow f(v), which its outgoing streams divide
-among themselves and which therefore neither grows nor fades, and a level g(v) in [1, r]. Stream u→v
-with share s of the flow of u gets the selectivity s · g(v)/g(u), so λ(v) = f(v) · g(v), and what an
-operator emits per tuple lies between 1/r and r.
+Rates neither grow nor fade with the depth. Every operator v has a flow f(v), which its outgoing
+streams divide among themselves, and a level g(v) in [1, r]. Stream u→v with share s of the flow of
+u gets the selectivity s · g(v)/g(u), so λ(v) = f(v) · g(v), and what an operator emits per tuple
+lies between 1/r and r.
 """
 
 import math

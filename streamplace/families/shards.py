@@ -104,9 +104,9 @@ def write_shards(
     path
         Name of the whole, such as ``set.jsonl.gz``; its shards are ``set-00000-of-00016.jsonl.gz``.
     mapped
-        What has the shards made, perhaps on other machines; they are written here.
+        Function that makes the shards, perhaps on other machines; this process writes them.
     on_shard
-        Called whenever one is there.
+        Function that is called after each shard.
     """
     _check(path, shards)
     maker = _Maker(family, parameters, seed, shards, path.name.endswith(".gz"))

@@ -21,9 +21,9 @@ EXPORTED = (".csv", ".dot", ".graphml")
 """Suffixes of placements in other formats, which ``export`` reads."""
 LARGEST_PLACEMENT = 256 * 2**20
 PRINTED = frozenset({"assignment", "verdict", "placer"})
-"""Fields that identify the output of ``place --json``;"""
+"""Fields that identify the output of ``place --json``."""
 READ = frozenset({"graph", "assignment", "priority", "queue", "parallelism"})
-"""and those that are read from it."""
+"""Fields of that output that are read."""
 
 
 def read_placement(name: str | PathLike[str], problem: Problem | None = None) -> Placement:

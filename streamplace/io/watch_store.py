@@ -127,7 +127,7 @@ class WatchDecision:
 
     @property
     def model(self) -> RateInterval | None:
-        """What the model predicted, before only a part of it was believed."""
+        """Prediction of the model, before it was scaled by the part of it that is believed."""
         if self.low is None or self.value is None or self.high is None:
             return None
         sure = self.kept if self.low > self.kept else 0.0
@@ -190,7 +190,7 @@ class WatchStore:
     def __init__(self, path: Path) -> None:
         self._path = path
         make_folder(path.parent)
-        with self._told():
+        with self._store_errors():
             self._database = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
             (version,) = self._database.execute("PRAGMA user_version").fetchone()
             if version not in (0, VERSION):
@@ -232,7 +232,7 @@ class WatchStore:
         JobWatched
             When another process that may run watches the job.
         """
-        with self._told(), self._transaction():
+        with self._store_errors(), self._transaction():
             rows = self._database.execute("SELECT id, job, holder, since, seen FROM watches")
             for number, known, other, since, seen in rows.fetchall():
                 if not is_same(known, job):
@@ -265,7 +265,7 @@ class WatchStore:
 
     def add_round(self, watch: int, seen: WatchRound) -> None:
         """Append a round, which is also a sign of life; the oldest ones are forgotten."""
-        with self._told(), self._transaction():
+        with self._store_errors(), self._transaction():
             self._database.execute(
                 "INSERT INTO rounds (watch, document) VALUES (?, ?)", (watch, _text(seen))
             )
@@ -319,11 +319,11 @@ class WatchStore:
         ]
 
     def _read(self, query: str, values: Sequence[Any]) -> list[Any]:
-        with self._told():
+        with self._store_errors():
             return self._database.execute(query, values).fetchall()
 
     def _write(self, query: str, values: Sequence[Any]) -> int:
-        with self._told():
+        with self._store_errors():
             return int(self._database.execute(query, values).lastrowid or 0)
 
     @contextmanager
@@ -339,7 +339,7 @@ class WatchStore:
         self._database.execute("COMMIT")
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _store_errors(self) -> Iterator[None]:
         """Raise StoreError for errors of SQLite in the block."""
         try:
             yield

@@ -47,7 +47,7 @@ def check_offers(problem: PlanProblem) -> None:
 
 
 def refusal(problem: PlanProblem, bound: CostBound | None) -> str:
-    """Say why no machines carry a rate, and which rate they do carry."""
+    """Reason why no machines carry a rate, and the largest rate that they carry."""
     demand, catalogue = problem.demand, problem.with_useful_offers().catalogue
     asked = f"{digits(problem.rate, 6)} tuples/s{_large_reserve(problem)}"
     promised = promised_rate(problem)
@@ -83,7 +83,7 @@ def refusal(problem: PlanProblem, bound: CostBound | None) -> str:
 
 
 def _large_reserve(problem: PlanProblem) -> str:
-    """Say which reserve, rather than the rate, makes the plan large; an empty text if none does."""
+    """Clause about the reserve that makes the plan large; empty if no reserve does."""
     reason, factor = max(problem.reserves.items(), key=itemgetter(1), default=("", 1.0))
     if factor < LARGE_RESERVE:
         return ""
@@ -92,7 +92,7 @@ def _large_reserve(problem: PlanProblem) -> str:
 
 
 def slow_operator(problem: PlanProblem) -> str:
-    """Say which operator no core is fast enough for; an empty text if there is none."""
+    """Clause about an operator for which no core is fast enough; empty if there is none."""
     demand, catalogue = problem.demand, problem.catalogue
     runs = allowed(demand, catalogue)
     for v, name in enumerate(demand.name):
@@ -112,12 +112,12 @@ def slow_operator(problem: PlanProblem) -> str:
 
 
 def _mips(instructions: float) -> str:
-    """Instructions per second as a speed."""
+    """Format instructions per second as a speed in MIPS."""
     return f"{digits(instructions / 1e6, 6)} MIPS"
 
 
 def _short_resource(demand: Demand, catalogue: Catalogue) -> str:
-    """Say which resource is too small on all machines together."""
+    """Clause about a resource of which all machines together have too little."""
     offers = catalogue.offers
     for word, told, need, rooms in (
         ("CPU", _mips, demand.instructions.sum(), [o.instructions for o in offers]),

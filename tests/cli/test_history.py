@@ -47,7 +47,7 @@ def test_history_shows_predicted_and_measured_and_what_held(run: Callable, ledge
     ]
     assert rows[1][-1] == "no"
     assert "20 or more" in answer.out
-    assert "1 of 2 intervals held, which were told with 90.0 % in the median." in answer.out
+    assert "1 of 2 intervals held, whose median confidence was 90.0 %." in answer.out
     assert answer.err.count("warning: ") == 1
     assert "1 line skipped (1 of another version)" in answer.err
 

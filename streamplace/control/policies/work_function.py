@@ -7,15 +7,15 @@ from streamplace.control.policy import PlanChoice, SlotObservation, policy
 from streamplace.model.arrays import Bools, Floats
 
 OVERLOAD = 1e4
-"""A plan that does not carry what is needed counts as so many times the dearest plan."""
+"""A plan that does not carry what is needed costs this many times the most expensive plan."""
 CATCH_UP = 300.0
 """Seconds in which a backlog is to be worked off."""
 PATIENCE = 4.0
-"""Factor of the prices of moves where the forecast counts them, because it is often wrong."""
+"""The forecast multiplies move prices by this, since it is often wrong."""
 HORIZON = 24.0
-"""The future is looked at for so many times as long as the dearest move is worth, or longer."""
+"""Horizon, as a multiple of the time that the most expensive move pays for."""
 FACTOR, MOVES = 1.5, 4.0
-"""The forecast may cost so many times the rule, and so many of the dearest moves in addition."""
+"""The forecast may cost at most FACTOR times the rule plus MOVES times the largest move price."""
 
 
 @policy("work-function")

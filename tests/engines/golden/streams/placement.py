@@ -53,7 +53,7 @@ def place(logic):
 
 
 def job_config():
-    """Job configuration: the number of PEs; where they run is told by the tags."""
+    """Job configuration: the number of PEs; the tags decide where they run."""
     overlay = Path(__file__).with_name("job_config.json")
     return JobConfig.from_overlays(json.loads(overlay.read_text(encoding="utf-8")))
 
