@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Annotated, Any, NotRequired
 
 import numpy as np
-from pydantic import Field, with_config
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, GraphError, StreamplaceError
+from streamplace.io.field_types import Amount
 from streamplace.io.files import read_bytes, spot
-from streamplace.io.foreign import FOREIGN, Amount, files_of, name_of, parse_foreign
+from streamplace.io.foreign import files_of, name_of, parse_foreign
 from streamplace.io.registry import reader
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.messages import quoted
@@ -32,7 +33,6 @@ WEIGHT_TOLERANCE = 0.02
 """Largest relative difference between a weight and the rate that the selectivities give."""
 
 
-@with_config(FOREIGN)
 class DreamOperator(TypedDict):
     """An operator; connections refer to its ``idx``."""
 
@@ -45,7 +45,6 @@ class DreamOperator(TypedDict):
     weight: NotRequired[Amount]
 
 
-@with_config(FOREIGN)
 class DreamConnection(TypedDict):
     """A stream between the operators with these two ``idx``; its weight is ignored."""
 
@@ -54,7 +53,6 @@ class DreamConnection(TypedDict):
     selectivity: NotRequired[Amount]
 
 
-@with_config(FOREIGN)
 class DreamJson(TypedDict):
     """A graph whose sources generate ``event_rate`` tuples/s each."""
 

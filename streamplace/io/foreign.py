@@ -2,9 +2,7 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, TypeVar
-
-from pydantic import ConfigDict, Field
+from typing import TypeVar
 
 from streamplace.errors import FormatError
 from streamplace.io.fields import unrepeated
@@ -12,10 +10,6 @@ from streamplace.io.files import is_folder, read_bytes, spot
 from streamplace.io.parsing import utf8, valid
 
 T = TypeVar("T")
-
-FOREIGN = ConfigDict(extra="ignore")
-"""Unknown fields of foreign files are ignored."""
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 INSTRUCTIONS_PER_SECOND = 2500e6
 """Speed of an unknown device; work in seconds takes as long there."""

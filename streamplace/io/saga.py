@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import NotRequired
 
 import numpy as np
-from pydantic import with_config
 from typing_extensions import TypedDict
 
 from streamplace.errors import ClusterError
+from streamplace.io.field_types import Amount
 from streamplace.io.files import located, spot
-from streamplace.io.foreign import FOREIGN, Amount, files_of, name_of, read_foreign
+from streamplace.io.foreign import files_of, name_of, read_foreign
 from streamplace.io.registry import reader
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster, check_size
@@ -28,7 +28,6 @@ from streamplace.model.streams import Stream
 from streamplace.model.units import LARGEST
 
 
-@with_config(FOREIGN)
 class SagaTask(TypedDict):
     """A task."""
 
@@ -36,7 +35,6 @@ class SagaTask(TypedDict):
     cost: Amount
 
 
-@with_config(FOREIGN)
 class Dependency(TypedDict):
     """Data that one task sends to another."""
 
@@ -45,7 +43,6 @@ class Dependency(TypedDict):
     size: NotRequired[Amount]
 
 
-@with_config(FOREIGN)
 class TaskGraph(TypedDict):
     """Tasks and their dependencies."""
 
@@ -53,7 +50,6 @@ class TaskGraph(TypedDict):
     dependencies: list[Dependency]
 
 
-@with_config(FOREIGN)
 class SagaNode(TypedDict):
     """A machine."""
 
@@ -61,7 +57,6 @@ class SagaNode(TypedDict):
     speed: Amount
 
 
-@with_config(FOREIGN)
 class SagaLink(TypedDict):
     """A link, equal in both directions; a speed of null is unlimited."""
 
@@ -70,7 +65,6 @@ class SagaLink(TypedDict):
     speed: Amount | None
 
 
-@with_config(FOREIGN)
 class SagaNetwork(TypedDict):
     """Machines and links."""
 
@@ -78,7 +72,6 @@ class SagaNetwork(TypedDict):
     edges: list[SagaLink]
 
 
-@with_config(FOREIGN)
 class SagaInstance(TypedDict):
     """Content of a file of SAGA's data sets."""
 

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, NotRequired
 
-from pydantic import Field, with_config
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from streamplace.errors import GraphError
+from streamplace.io.field_types import Amount
 from streamplace.io.files import located, spot
 from streamplace.io.foreign import (
-    FOREIGN,
     INSTRUCTIONS_PER_SECOND,
-    Amount,
     files_of,
     name_of,
     read_foreign,
@@ -36,7 +35,6 @@ MHZ = 1e6
 """Instructions per second of one MHz."""
 
 
-@with_config(FOREIGN)
 class Cpu(TypedDict):
     """Processors of a machine, with the fields of version 1.5 or of version 1.4."""
 
@@ -46,7 +44,6 @@ class Cpu(TypedDict):
     speed: NotRequired[Amount]
 
 
-@with_config(FOREIGN)
 class Machine(TypedDict):
     """A machine that ran tasks."""
 
@@ -54,14 +51,12 @@ class Machine(TypedDict):
     cpu: NotRequired[Cpu]
 
 
-@with_config(FOREIGN)
 class Command(TypedDict):
     """Program that a task runs."""
 
     program: NotRequired[str]
 
 
-@with_config(FOREIGN)
 class LinkedFile(TypedDict):
     """A file that a task reads or writes (1.4)."""
 
@@ -70,7 +65,6 @@ class LinkedFile(TypedDict):
     sizeInBytes: NotRequired[Amount]
 
 
-@with_config(FOREIGN)
 class WholeTask(TypedDict):
     """A task with all of its fields (1.4); others refer to it by its name or its id."""
 
@@ -84,7 +78,6 @@ class WholeTask(TypedDict):
     machine: NotRequired[str]
 
 
-@with_config(FOREIGN)
 class PlannedTask(TypedDict):
     """Specification of a task (1.5)."""
 
@@ -96,7 +89,6 @@ class PlannedTask(TypedDict):
     outputFiles: NotRequired[list[str]]
 
 
-@with_config(FOREIGN)
 class SizedFile(TypedDict):
     """A file (1.5)."""
 
@@ -104,7 +96,6 @@ class SizedFile(TypedDict):
     sizeInBytes: Amount
 
 
-@with_config(FOREIGN)
 class DoneTask(TypedDict):
     """Execution of a task (1.5)."""
 
@@ -114,7 +105,6 @@ class DoneTask(TypedDict):
     machines: NotRequired[list[str]]
 
 
-@with_config(FOREIGN)
 class Specification(TypedDict):
     """Specification of a workflow (1.5)."""
 
@@ -122,7 +112,6 @@ class Specification(TypedDict):
     files: NotRequired[list[SizedFile]]
 
 
-@with_config(FOREIGN)
 class Execution(TypedDict):
     """Execution of a workflow (1.5)."""
 
@@ -130,7 +119,6 @@ class Execution(TypedDict):
     machines: NotRequired[list[Machine]]
 
 
-@with_config(FOREIGN)
 class Workflow(TypedDict):
     """A workflow: its specification and execution, or up to version 1.4 its tasks."""
 
@@ -140,7 +128,6 @@ class Workflow(TypedDict):
     machines: NotRequired[list[Machine]]
 
 
-@with_config(FOREIGN)
 class WfFormat(TypedDict):
     """An instance."""
 
