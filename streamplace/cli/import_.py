@@ -40,7 +40,7 @@ def command(
 
     A PyTorch model (torch) is named as package.module:function instead.
     """
-    from streamplace.io.problems import write_all_known, write_known
+    from streamplace.io.problems import write_known, write_problems
     from streamplace.io.registry import FORMATS
 
     if output is None:
@@ -49,7 +49,7 @@ def command(
     graphs = FORMATS[format_name].with_options(wanted).read(source)
     if output.name.endswith((".jsonl", ".jsonl.gz")):
         with progress(f"importing {source}") as tick:
-            count = write_all_known(tick.over(graphs), output)
+            count = write_problems(tick.over(graphs), output)
     else:
         first = next(graphs)
         if next(graphs, None) is not None:

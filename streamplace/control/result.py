@@ -1,7 +1,6 @@
 """The answer of ``plan --schedule``: the best schedule of a known day, its bound, and policies."""
 
 import itertools
-import json
 from dataclasses import dataclass
 from math import isfinite
 from os import PathLike
@@ -13,7 +12,7 @@ import numpy as np
 from streamplace.control.day import HOUR, ControlDay
 from streamplace.control.replay import PolicyReplay
 from streamplace.io.fields import plain
-from streamplace.io.files import make_folder, write_texts
+from streamplace.io.files import json_text, make_folder, write_texts
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.display import Pictured
 from streamplace.model.messages import counted
@@ -208,8 +207,7 @@ class PlanSchedule(Pictured):
             self.report().save(folder)
             return
         home = Path(folder)
-        text = json.dumps(self.to_json(), indent=1, ensure_ascii=False) + "\n"
-        contents = (text, svg_text(self.figure()), self.report().html())
+        contents = (json_text(self.to_json()), svg_text(self.figure()), self.report().html())
         texts = {home / name: part for name, part in zip(FILES, contents, strict=True)}
         for number, plan in enumerate(self.plans):
             own = home / f"plan-{number}"

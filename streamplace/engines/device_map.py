@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.registry import export
 from streamplace.errors import FormatError
+from streamplace.io.files import json_text
 from streamplace.io.modules import LOOSE, SOURCE, Modules, around
 from streamplace.model.messages import quoted
 
@@ -31,7 +32,7 @@ def as_device_map(deployment: Deployment) -> str:
     device_of = {**dict.fromkeys(loose, main), **whole}
     ordered = sorted(device_of.items(), key=lambda entry: entry[1] != main)
     plain = {name: int(on) if on.isdecimal() else on for name, on in ordered}
-    return json.dumps(plain, indent=1, ensure_ascii=False) + "\n"
+    return json_text(plain)
 
 
 def _whole(modules: Modules, device: list[str]) -> Iterator[tuple[str, str]]:

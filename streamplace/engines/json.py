@@ -1,10 +1,10 @@
 """JSON: the native placement, with its processing elements listed explicitly."""
 
-import json
 from typing import Any
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.registry import export
+from streamplace.io.files import json_text
 from streamplace.io.placements import order_facts, parse_given
 
 
@@ -33,4 +33,4 @@ def as_json(deployment: Deployment) -> str:
         "assignment": deployment.placement.as_dict(),
         **order_facts(deployment.placement),
     }
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    return json_text(document)

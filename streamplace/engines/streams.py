@@ -1,12 +1,11 @@
 """IBM Streams from Python: a module for streamsx topologies, and a job configuration overlay."""
 
-import json
-
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.names import identifier
 from streamplace.engines.registry import export
 from streamplace.engines.spl import host_tag, host_tags, tagging
 from streamplace.engines.text import indented, python_docstring, python_table
+from streamplace.io.files import json_text
 
 MODULE = '''\
 """{title}
@@ -117,4 +116,4 @@ def _overlay(deployment: Deployment) -> str:
             }
         ],
     }
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+    return json_text(document)

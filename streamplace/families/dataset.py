@@ -17,7 +17,7 @@ from streamplace.families.manifest import (
 from streamplace.families.parameters import Parameters
 from streamplace.families.registry import FAMILIES, Family, graph_of
 from streamplace.io.files import spot
-from streamplace.io.problems import write_all_known, write_known
+from streamplace.io.problems import write_known, write_problems
 from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
 
@@ -53,7 +53,7 @@ def write_dataset(
         _write_only_graph(graphs, parameters.n_graphs, path)
         count = 1
     else:
-        count = write_all_known(graphs, path)
+        count = write_problems(graphs, path)
     manifest = Manifest(
         family=chosen.name,
         parameters=values_of(parameters),

@@ -1,7 +1,6 @@
 """Manifests: the recipe and the version of a data set, and checksums that verify its files."""
 
 import hashlib
-import json
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -11,7 +10,7 @@ from pydantic import ConfigDict, Field
 
 from streamplace.errors import FormatError
 from streamplace.io.field_types import STRICT
-from streamplace.io.files import CHUNK, read_bytes, read_lines, reading, spot, write_text
+from streamplace.io.files import CHUNK, json_text, read_bytes, read_lines, reading, spot, write_text
 from streamplace.io.lines import files_of
 from streamplace.io.parsing import parse_as
 
@@ -85,7 +84,7 @@ def write_manifest(manifest: Manifest, path: Path) -> None:
     document = asdict(manifest)
     if not manifest.shards:
         del document["shards"]
-    write_text(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    write_text(path, json_text(document))
 
 
 def verify(path: Path) -> Manifest:

@@ -1,6 +1,7 @@
 """Files: read with clear errors, and written completely or not at all."""
 
 import gzip
+import json
 import math
 import os
 import secrets
@@ -100,6 +101,11 @@ def write_text(path: Path, text: str) -> None:
     content = encoded(text, spot(path))
     with writing(path) as file:
         file.write(content)
+
+
+def json_text(document: object) -> str:
+    """Text of a JSON file that people may read."""
+    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
 def write_texts(texts: Mapping[Path, str]) -> None:

@@ -1,6 +1,5 @@
 """Placement files (JSON)."""
 
-import json
 from collections.abc import Iterator, Mapping
 from os import PathLike
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any, NamedTuple
 from pydantic_core import from_json
 
 from streamplace.errors import FormatError, PlacementError
-from streamplace.io.files import located, read_bytes, read_lines, spot, write_text
+from streamplace.io.files import json_text, located, read_bytes, read_lines, spot, write_text
 from streamplace.io.parsing import parse_json, parse_tables
 from streamplace.model.expansion import named_problem
 from streamplace.model.intervals import RateInterval
@@ -170,4 +169,4 @@ def order_facts(placement: Placement) -> dict[str, Any]:
 def write_placement(placement: Placement, path: str | PathLike[str], **facts: Any) -> None:
     """Write a placement, with other fields such as ``graph`` and ``placer``."""
     document = {**facts, "assignment": placement.as_dict(), **order_facts(placement)}
-    write_text(Path(path), json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    write_text(Path(path), json_text(document))

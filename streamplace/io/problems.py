@@ -16,7 +16,7 @@ import numpy as np
 from streamplace.errors import FormatError
 from streamplace.io.clusters import cluster_from_tables, cluster_to_tables, constraints_to_tables
 from streamplace.io.fields import plain
-from streamplace.io.files import encoded, located, write_text
+from streamplace.io.files import encoded, json_text, located, write_text
 from streamplace.io.graphs import (
     Document,
     documents,
@@ -83,8 +83,7 @@ def problem_beside(
 
 def write_problem(problem: Draft | Problem, path: str | Path) -> None:
     """Write one problem as readable JSON."""
-    text = json.dumps(problem_to_dict(problem), indent=1, ensure_ascii=False)
-    write_text(Path(path), text + "\n")
+    write_text(Path(path), json_text(problem_to_dict(problem)))
 
 
 def write_problems(problems: Iterable[Known], path: str | Path) -> int:
@@ -98,11 +97,6 @@ def write_known(draft: Known, path: Path) -> None:
         write_graph(draft, path)
     else:
         write_problem(draft, path)
-
-
-def write_all_known(drafts: Iterable[Known], path: Path) -> int:
-    """Write a data set of graphs and problems, one per line, and return their number."""
-    return write_lines(map(known_line, drafts), path, "graph")
 
 
 def known_line(draft: Known) -> tuple[str, bytes]:

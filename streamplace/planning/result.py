@@ -1,6 +1,5 @@
 """Result of ``plan``: machines, parallelism, placement, cost, bound, and the limiting resource."""
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamplace.io.clusters import cluster_text
 from streamplace.io.fields import plain
-from streamplace.io.files import make_folder, write_texts
+from streamplace.io.files import json_text, make_folder, write_texts
 from streamplace.io.graphs import graph_to_dict
 from streamplace.io.placements import prediction_facts
 from streamplace.model.cluster import Cluster
@@ -248,10 +247,10 @@ class PlanResult(Pictured):
             "assignment": self.placement.as_dict(),
         }
         texts = (
-            _json(self.to_json()),
-            _json(graph_to_dict(self.graph)),
+            json_text(self.to_json()),
+            json_text(graph_to_dict(self.graph)),
             cluster_text(self.cluster),
-            _json(placement),
+            json_text(placement),
             svg_text(self.figure()),
             replace(self.report(), command=SIMULATE).html(),
         )
@@ -299,10 +298,6 @@ class PlanResult(Pictured):
 
 def _step(step: PlanStep) -> dict[str, Any]:
     return {"machines": dict(step.machines), "cost": plain(step.cost), "rate": step.rate}
-
-
-def _json(document: object) -> str:
-    return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
 
 
 def contents_of(result: PlanResult, offer: str) -> str:
