@@ -20,7 +20,6 @@ from streamplace.api.arguments import (
 from streamplace.api.data_sets import GraphsLike, problems_of
 from streamplace.errors import SettingError
 from streamplace.io.datasets import DataSet, Reader
-from streamplace.io.files import make_folder
 from streamplace.model.problem import Problem
 from streamplace.model.units import Quantity
 from streamplace.placers.registry import USUAL_BUDGET
@@ -28,7 +27,6 @@ from streamplace.progress import tracked
 
 if TYPE_CHECKING:
     from streamplace.evaluate.comparison import Comparison
-    from streamplace.evaluate.record_file import RecordFile
     from streamplace.evaluate.scan import Scan
 
 DEFAULT_PLACERS = "metis,metis-oracle,fuser,fuser-oracle,anneal,exact"
@@ -101,10 +99,11 @@ def compare(
     from streamplace.evaluate.graph_results import GraphResults
     from streamplace.evaluate.objective_results import ResultsByObjective
     from streamplace.evaluate.parallel import ray_connection
+    from streamplace.evaluate.record_file import results_file
 
     names = _placers(placers)
     reader = Reader(cluster_of(cluster), constraints_of(constraints))
-    file = None if out is None else _results_file(out)
+    file = None if out is None else results_file(path_of("out", out))
     with ray_connection(on):
         facts, problems = _problems(data, reader, split, limit, jobs, on)
         run = ComparisonRun(
@@ -159,11 +158,3 @@ def _problems(
     if not given:
         raise SettingError("data holds no graph; give at least one, or another split")
     return scan_of(given), given
-
-
-def _results_file(folder: FilePath) -> "RecordFile":
-    from streamplace.evaluate.record_file import RecordFile
-
-    path = path_of("out", folder)
-    make_folder(path)
-    return RecordFile(path / "results.jsonl")

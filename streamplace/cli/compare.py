@@ -12,7 +12,7 @@ from streamplace.cli import _options
 from streamplace.cli._options import FILE, ClusterChoice
 from streamplace.cli._output import counted, print_json, print_report, progress, save_json, say
 from streamplace.cli._sweeps import FailedGraphs, dry_run, print_estimate, resumable, spread
-from streamplace.errors import FormatError, SettingError
+from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from streamplace.evaluate.estimate import Estimate
     from streamplace.evaluate.objective_results import ObjectiveResults
     from streamplace.evaluate.pareto import Front
-    from streamplace.evaluate.record_file import RecordFile
     from streamplace.io.datasets import DataSet
     from streamplace.placers.registry import Budget
 
@@ -101,6 +100,7 @@ def command(
     from streamplace.evaluate.graph_results import GraphResults
     from streamplace.evaluate.objective_results import ResultsByObjective
     from streamplace.evaluate.parallel import ray_connection
+    from streamplace.evaluate.record_file import results_file
     from streamplace.evaluate.scan import scan
     from streamplace.io.datasets import no_graph
     from streamplace.model.units import total_rate
@@ -129,7 +129,8 @@ def command(
             print_estimate(_estimate(comparison, dataset, facts.total), as_json)
             return 0
         collected, graphs = ResultsByObjective(comparison.judges), GraphResults()
-        run = partial(compare, comparison, problems, _results_file(output), jobs=jobs, on=on)
+        file = None if output is None else results_file(output)
+        run = partial(compare, comparison, problems, file, jobs=jobs, on=on)
         with progress("comparing", facts.total) as tick:
             for records in tick.over(run(on_failure=failures, on_saved=collected.add_saved)):
                 collected.add(records)
@@ -148,19 +149,6 @@ def _estimate(comparison: "ComparisonRun", dataset: "DataSet", total: int) -> "E
     from streamplace.evaluate.runner import Runner
 
     return estimate(Runner(comparison, dataset.reader), dataset, total, comparison.per_problem)
-
-
-def _results_file(folder: Path | None) -> "RecordFile | None":
-    """File of the results in a folder, which is created if it is missing; None without one."""
-    from streamplace.evaluate.record_file import RecordFile
-
-    if folder is None:
-        return None
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise FormatError(f"{folder}: cannot create the folder: {error.strerror}") from None
-    return RecordFile(folder / "results.jsonl")
 
 
 def _report(comparison: "Comparison", title: str, output: Path | None, as_json: bool) -> None:

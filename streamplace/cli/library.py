@@ -17,11 +17,10 @@ from streamplace.cli._library_runs import (
 from streamplace.cli._options import FILE, common, reads, spare_inputs
 from streamplace.cli._output import (
     counted,
-    print_json,
+    deliver,
     print_line,
     print_report,
     progress,
-    save_document,
     say,
 )
 
@@ -72,11 +71,7 @@ def list_(
     library = open_library(folder)
     entries = library.select(families=families, sizes=sizes, objective=objective, closed=closed)
     document = [entry_document(library, entry) for entry in entries]
-    if output is not None:
-        save_document(document, output)
-    if as_json:
-        print_json(document)
-    else:
+    if not deliver(document, output, as_json):
         print_report(entries_report(library, entries))
 
 
@@ -101,12 +96,8 @@ def show_(instance: str, folder: Path | None, as_json: bool, output: Path | None
         "file": str(library.instance_file(instance)),
         "entries": [entry_document(library, entry) for entry in library.select([instance])],
     }
-    if output is not None:
-        save_document(document, output)
-    if as_json:
-        print_json(document)
-        return
-    print_report(instance_report(library, instance))
+    if not deliver(document, output, as_json):
+        print_report(instance_report(library, instance))
 
 
 @command.command(
@@ -150,10 +141,7 @@ def check_(
         with progress("checking", len(entries)) as tick:
             results = {e.name: check_entry(library, e) for e in tick.over(entries)}
     document = [{"entry": name, **result.document()} for name, result in results.items()]
-    if output is not None:
-        save_document(document, output)
-    if as_json:
-        print_json(document)
+    deliver(document, output, as_json)
     refused = sum(not result.accepted for result in results.values())
     for name, result in results.items() if not as_json else ():
         text = result.text
@@ -220,10 +208,7 @@ def submit_(
                 f"{entry.name}: {verdict}: value {value} (was {old}), "
                 f"bound {bound} (was {old_bound})"
             )
-    if output is not None:
-        save_document(documents, output)
-    if as_json:
-        print_json(documents)
+    deliver(documents, output, as_json)
 
 
 for _part in (run_, table_):

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from streamplace.cli._options import common
-from streamplace.cli._output import print_json, print_table, save_document
+from streamplace.cli._output import deliver, print_table
 
 
 @click.command(
@@ -21,10 +21,7 @@ def command(as_json: bool, output: Path | None) -> None:
         {"name": row.name, "sense": row.sense, "unit": row.unit, "summary": row.summary}
         for row in rows
     ]
-    if output is not None:
-        save_document(document, output)
-    if as_json:
-        print_json(document)
+    if deliver(document, output, as_json):
         return
     head = ("objective", "best", "unit", "what it is")
     print_table(head, ((row.name, row.sense, row.unit, row.summary) for row in rows))

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from streamplace.cli._options import common
-from streamplace.cli._output import print_json, print_table, save_document
+from streamplace.cli._output import deliver, print_table
 
 
 @click.command("placers", epilog="Example: streamplace placers --json")
@@ -16,10 +16,7 @@ def command(as_json: bool, output: Path | None) -> None:
 
     rows = [PLACERS[name] for name in PLACERS]
     document = [{"name": row.name, "summary": row.summary, "options": row.texts()} for row in rows]
-    if output is not None:
-        save_document(document, output)
-    if as_json:
-        print_json(document)
+    if deliver(document, output, as_json):
         return
     options = (", ".join(f"{name}={value}" for name, value in row.texts().items()) for row in rows)
     table = ((row.name, row.summary, text) for row, text in zip(rows, options, strict=True))

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from itertools import accumulate, count, takewhile
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from streamplace.errors import FormatError
 from streamplace.evaluate.records import Key, Record, key_number
 from streamplace.io.appending import append_lines, claim, open_to_append, repair, unwritable
-from streamplace.io.files import spot
+from streamplace.io.files import make_folder, reading, spot
 from streamplace.io.locks import wait_for_lock
 from streamplace.io.parsing import parse_as
 
@@ -57,7 +56,7 @@ class RecordFile:
         """Records with the position of each; an incomplete last line is ignored."""
         at = 0
         for path in self.shards:
-            with _reading(path) as file:
+            with reading(path), path.open("rb") as file:
                 for line in file:
                     if line.endswith(b"\n"):
                         yield at, _parsed(line, path)
@@ -68,9 +67,10 @@ class RecordFile:
         shards = self.shards
         starts = list(accumulate((path.stat().st_size for path in shards), initial=0))
         number = min(bisect_right(starts, byte), max(1, len(shards))) - 1
-        with _reading(self._named(number)) as file:
+        path = self._named(number)
+        with reading(path), path.open("rb") as file:
             file.seek(byte - starts[number])
-            return _parsed(file.readline(), self._named(number))
+            return _parsed(file.readline(), path)
 
     def append(self, records: Iterable[Record]) -> None:
         """Append records, once no other process does."""
@@ -124,18 +124,15 @@ class RecordFile:
             file.close()
 
 
+def results_file(folder: Path) -> RecordFile:
+    """File of the results of a comparison in a folder, which is created if it is missing."""
+    make_folder(folder)
+    return RecordFile(folder / "results.jsonl")
+
+
 def _rows(records: Iterable[Record]) -> bytes:
     rows = [json.dumps(asdict(r), ensure_ascii=False, separators=(",", ":")) for r in records]
     return "".join(f"{row}\n" for row in rows).encode()
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[BinaryIO]:
-    try:
-        with path.open("rb") as file:
-            yield file
-    except OSError as error:
-        raise FormatError(f"{spot(path)}: cannot be read: {error.strerror}") from None
 
 
 def _holds_record(line: bytes, path: Path) -> bool:

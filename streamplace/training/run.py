@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamplace.errors import FormatError, SettingError
+from streamplace.errors import SettingError
 from streamplace.evaluate.records import problem_hash
 from streamplace.io.appending import claim_folder
 from streamplace.io.extras import importing_torch
-from streamplace.io.files import is_file, read_bytes, spot
+from streamplace.io.files import is_file, make_folder, read_bytes, spot
 from streamplace.model.arrays import Floats
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import named_objective
@@ -188,12 +188,7 @@ class TrainingRun:
             checkpoint = read_checkpoint(folder)
             check_settings(checkpoint, self.settings, folder)
             return checkpoint
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except (OSError, ValueError) as error:
-            raise FormatError(
-                f"{spot(folder)}: cannot create the folder: {getattr(error, 'strerror', error)}"
-            ) from None
+        make_folder(folder)
         files.enter_context(claim_folder(folder))
         check_no_run(folder)
         return None
