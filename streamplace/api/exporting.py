@@ -22,12 +22,10 @@ from streamplace.api.arguments import (
     wrong,
 )
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.reading import implied_cluster, read_assignment
+from streamplace.engines.reading import implied_cluster, read_assignment, read_placed_problem
 from streamplace.engines.registry import EXPORTS
 from streamplace.io.files import make_folder, write_texts
-from streamplace.io.graphs import documents, only
 from streamplace.io.placements import order_given
-from streamplace.io.problems import problem_of as problem_of_document
 from streamplace.model.graph import StreamGraph
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -118,11 +116,7 @@ def _problem(
         return Problem(graph, devices or implied_cluster(graph, assignment), rules)
     if not is_path(graph):
         raise wrong("graph", graph, GRAPH_WANTED)
-    path = Path(graph)
-    document = only(documents(path), path, "graph")
-    if devices is None and "cluster" not in document.parts:
-        devices = implied_cluster(document.graph(), assignment)
-    return problem_of_document(document, devices, rules)
+    return read_placed_problem(Path(graph), assignment, devices, rules)
 
 
 def _write(files: Mapping[str, str], target: Path, *, single: bool) -> None:

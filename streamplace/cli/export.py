@@ -1,13 +1,14 @@
 """``streamplace export``: a placement in the format of an engine or another tool."""
 
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from streamplace.cli import _options
-from streamplace.cli._options import FILE, NO_CHOICE, ClusterChoice
+from streamplace.cli._options import FILE, NO_CHOICE, ClusterChoice, OneOf
 from streamplace.cli._output import print_file, print_json, say
 from streamplace.errors import SettingError
 
@@ -18,24 +19,10 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 
-class Form(click.ParamType):  # type: ignore[type-arg]  # generic in some versions of click only
-    """Name of a registered export."""
+def _exports() -> Iterable[str]:
+    from streamplace.engines.registry import EXPORTS
 
-    name = "form"
-
-    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """Names of all exports, loaded when the help is shown."""
-        from streamplace.engines.registry import EXPORTS
-
-        return "|".join(EXPORTS)
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> "Export":
-        """Find an export by its name."""
-        from streamplace.engines.registry import EXPORTS
-
-        return EXPORTS[str(value)]
+    return EXPORTS
 
 
 @click.command(
@@ -44,7 +31,7 @@ class Form(click.ParamType):  # type: ignore[type-arg]  # generic in some versio
     epilog="Example: streamplace export placement.json --graph graph.json --to ray -o ray/",
 )
 @click.argument("placement", type=FILE)
-@click.option("--to", "export", type=Form(), required=True, help="Export to write.")
+@click.option("--to", type=OneOf("form", _exports), required=True, help="Export to write.")
 @click.option(
     "--graph",
     "graph_file",
@@ -61,7 +48,7 @@ class Form(click.ParamType):  # type: ignore[type-arg]  # generic in some versio
 @_options.common("File to write, or folder if the export consists of several files.", folder=None)
 def command(
     placement: Path,
-    export: "Export",
+    to: str,
     graph_file: Path | None,
     constraints_file: Path | None,
     devices: int | None,
@@ -75,7 +62,9 @@ def command(
     Without --cluster and --devices the devices are those that the placement names.
     """
     from streamplace.engines.reading import read_deployment
+    from streamplace.engines.registry import EXPORTS
 
+    export = EXPORTS[to]
     if not (export.suffix or output or as_json):
         raise SettingError(f"{export.name} has several files; give -o FOLDER")
     _options.check_output(is_folder=not export.suffix)
@@ -107,17 +96,11 @@ def _problem(
     placement: Path, graph_file: Path | None, choice: ClusterChoice, constraints_file: Path | None
 ) -> "Problem":
     """Graph, cluster and constraints of the placement."""
-    from streamplace.engines.reading import implied_cluster, read_assignment
-    from streamplace.io.graphs import documents, only
-    from streamplace.io.problems import problem_of
+    from streamplace.engines.reading import read_assignment, read_placed_problem
 
-    path = graph_file or _graph_beside(placement)
-    document = only(documents(path), path, "graph")
-    cluster = choice.build_if_given()
-    if cluster is None and "cluster" not in document.parts:
-        cluster = implied_cluster(document.graph(), read_assignment(placement))
+    path, cluster = graph_file or _graph_beside(placement), choice.build_if_given()
     constraints = None if constraints_file is None else _options.constraints_of(constraints_file)
-    return problem_of(document, cluster, constraints)
+    return read_placed_problem(path, read_assignment(placement), cluster, constraints)
 
 
 def _graph_beside(placement: Path) -> Path:

@@ -7,8 +7,11 @@ from streamplace.engines.deployment import Deployment
 from streamplace.engines.registry import READERS
 from streamplace.errors import FormatError
 from streamplace.io.files import located, read_bytes, spot
+from streamplace.io.graphs import documents, only
 from streamplace.io.placements import LARGEST_PLACEMENT
+from streamplace.io.problems import problem_of
 from streamplace.model.cluster import Cluster
+from streamplace.model.constraints import Constraints
 from streamplace.model.devices import Device
 from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
@@ -30,6 +33,19 @@ def read_deployment(path: Path, problem: Problem) -> Deployment:
     assignment = read_assignment(path)
     with located(spot(path)):
         return Deployment.of(problem, assignment)
+
+
+def read_placed_problem(
+    path: Path,
+    assignment: Mapping[str, str],
+    cluster: Cluster | None,
+    constraints: Constraints | None,
+) -> Problem:
+    """Problem of a file with one graph, by default on the devices that a placement names."""
+    document = only(documents(path), path, "graph")
+    if cluster is None and "cluster" not in document.parts:
+        cluster = implied_cluster(document.graph(), assignment)
+    return problem_of(document, cluster, constraints)
 
 
 def implied_cluster(graph: StreamGraph, assignment: Mapping[str, str]) -> Cluster:
