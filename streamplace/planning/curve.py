@@ -70,22 +70,21 @@ class PlanCurve(Pictured):
         return (percent(result.cost / self.results[0].cost - 1),)
 
     def figure(self) -> "Figure":
-        """Return a plot of cost and bound."""
-        from streamplace.drawing.charts import legend_text
-        from streamplace.planning.pictures import CurvePicture, draw_curve
+        """Return a plot of cost and proven bound against the rate or the protected operators."""
+        from streamplace.drawing.charts import PALETTE, finish, legend_text, panels
 
-        first = self.results[0]
-        title, label = TITLES[self.along]
-        return draw_curve(
-            CurvePicture(
-                f"{title}\n{legend_text(first.graph.name)}",
-                label,
-                self.values,
-                [result.cost for result in self.results],
-                [float(result.bound) for result in self.results],
-                "cost per hour" if first.priced else "machines",
-            )
-        )
+        first, (title, label) = self.results[0], TITLES[self.along]
+        costs = [result.cost for result in self.results]
+        bounds = [float(result.bound) for result in self.results]
+        unit = "cost per hour" if first.priced else "machines"
+        figure, (axis,) = panels([""])
+        axis.fill_between(self.values, bounds, costs, color=PALETTE[0], alpha=0.15, linewidth=0)
+        axis.plot(self.values, costs, color=PALETTE[0], marker="o", markersize=4, label="plan")
+        axis.plot(self.values, bounds, color=PALETTE[1], linestyle="--", label="proven bound")
+        axis.set(xlabel=label, ylabel=unit, ylim=(0, 1.08 * max(costs)))
+        axis.locator_params("x", nbins=6, integer=all(v.is_integer() for v in self.values))
+        axis.xaxis.set_major_formatter("{x:g}")
+        return finish(figure, f"{title}\n{legend_text(first.graph.name)}")
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write the plot (.svg, .png or .pdf) or the report (.html)."""

@@ -1,11 +1,11 @@
-"""Pictures of plans: machines and their subtasks, hours, and curves of cost and bound."""
+"""Pictures of plans: machines with their subtasks, and hours."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from streamplace.drawing.charts import PALETTE, bar_style, finish, legend_text, panels
+from streamplace.drawing.charts import PALETTE, bar_style, finish, legend_text
 from streamplace.drawing.figures import GREY, new_figure
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
@@ -46,27 +46,6 @@ class PlanPicture(NamedTuple):
     title: str
     hours: Sequence[PlanHour]
     cost: float
-    unit: str
-
-
-class CurvePicture(NamedTuple):
-    """Contents of a picture of a curve.
-
-    Attributes
-    ----------
-    title, label
-        Title of two lines, and label of the x-axis.
-    values, costs, bounds
-        Values on the x-axis, and the cost and bound of the plan for each.
-    unit
-        Unit of the costs.
-    """
-
-    title: str
-    label: str
-    values: Sequence[float]
-    costs: Sequence[float]
-    bounds: Sequence[float]
     unit: str
 
 
@@ -119,15 +98,3 @@ def _draw_hours(axis: "Axes", plan: PlanPicture) -> None:
     axis.hlines(bound, at, at + 1, color=BOUND, linewidth=1.4, label="its proven bound")
     axis.axhline(plan.cost, color=PLAN, linewidth=1.6, label="the plan")
     axis.set(xlabel="hours", ylabel=plan.unit, ylim=(0, 1.08 * max(plan.cost, *cost)))
-
-
-def draw_curve(curve: CurvePicture) -> "Figure":
-    """Draw cost and proven bound against the rate or the number of protected operators."""
-    figure, (axis,) = panels([""])
-    axis.fill_between(curve.values, curve.bounds, curve.costs, color=PLAN, alpha=0.15, linewidth=0)
-    axis.plot(curve.values, curve.costs, color=PLAN, marker="o", markersize=4, label="plan")
-    axis.plot(curve.values, curve.bounds, color=BOUND, linestyle="--", label="proven bound")
-    axis.set(xlabel=curve.label, ylabel=curve.unit, ylim=(0, 1.08 * max(curve.costs)))
-    axis.locator_params("x", nbins=6, integer=all(v.is_integer() for v in curve.values))
-    axis.xaxis.set_major_formatter("{x:g}")
-    return finish(figure, curve.title)
