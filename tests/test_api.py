@@ -188,7 +188,7 @@ def test_rates_that_differ_in_the_seventh_digit_have_tables_of_their_own() -> No
 
 def test_a_comparison_of_files_keeps_the_constraints_of_their_documents(folder: Path) -> None:
     """Even if they have no cluster."""
-    write_problem(Draft(PIPE, Constraints(colocate=[("a", "b")])), "draft.json")
+    write_problem(Draft(PIPE, Constraints(colocate=[{"a", "b"}])), "draft.json")
     graphs = compare([Path("draft.json")], "single", 2).graphs
     assert graphs is not None
     kept = graphs.problems[0].constraints

@@ -136,8 +136,10 @@ def graphs_of(
 
     def every() -> Iterator[StreamGraph | Problem]:
         for item in _items(data):
-            graphs = _stored(item) if is_path(item) else (item,)
-            yield from (graph for graph in graphs if _is_of(graph, split))
+            if not isinstance(item, StreamGraph | Problem):
+                yield from (graph for graph in _stored(item) if _is_of(graph, split))
+            elif _is_of(item, split):
+                yield item
 
     return _first(every(), limit)
 
@@ -149,7 +151,7 @@ def problems_of(
 
     def every() -> Iterator[Problem]:
         for item in _items(data):
-            if is_path(item):
+            if not isinstance(item, StreamGraph | Problem):
                 yield from DataSet(path_of("data", item), split, reader=reader)
             elif _is_of(item, split):
                 yield problem_of(item, reader.cluster, reader.constraints)

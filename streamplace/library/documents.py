@@ -16,7 +16,7 @@ from streamplace.model.operators import Operator
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.streams import Stream
-from streamplace.objectives.registry import Objective
+from streamplace.objectives.registry import OBJECTIVES, Objective
 
 SECOND = 10**15
 """Units of time in a second."""
@@ -120,7 +120,7 @@ def library_problem(document: dict[str, Any]) -> Problem:
 def _capacities(document: dict[str, Any]) -> Floats:
     """Units of work per second of each kind; in a pass, an operator takes its work on any kind."""
     second, kinds, n = document["second"], document["kinds"], len(document["operators"])
-    if document["objective"] == "makespan":
+    if OBJECTIVES[document["objective"]].kind == "pass":
         return np.full(len(kinds), float(second))
     if any(kind.get("slots", n) < n for kind in kinds):
         raise ProblemError(
