@@ -113,7 +113,11 @@ def graph_of(graph: GraphLike, rate: Quantity | None = None) -> StreamGraph:
 
 
 def planned_graph(graph: GraphLike) -> StreamGraph:
-    """Graph itself, or of a file; raise SettingError for other parts of a problem."""
+    """Graph itself, of a problem, or of a file.
+
+    Raises SettingError for constraints or costs of a problem: the cheapest plan of its graph alone
+    is not that of the problem. Its cluster does not matter, because a plan has machines of its own.
+    """
     graph = converted(graph)
     if isinstance(graph, Problem):
         parts = problem_to_dict(graph)
@@ -122,10 +126,9 @@ def planned_graph(graph: GraphLike) -> StreamGraph:
         graph, parts = document.graph(), document.parts
     else:
         parts = {}
-    if unused := [name for name in parts if name != "graph"]:
+    if unused := [name for name in parts if name in ("constraints", "seconds")]:
         raise SettingError(
-            f"a plan does not use {', '.join(unused)} of a problem; give its graph alone, and the "
-            "machines as offers or as a cluster"
+            f"a plan cannot use the {' and '.join(unused)} of a problem; give its graph alone"
         )
     return graph_of(graph)
 

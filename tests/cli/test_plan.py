@@ -78,11 +78,10 @@ def test_given_machines_are_used_sparingly(folder: Path, run: Callable) -> None:
 @pytest.mark.parametrize(
     ("parts", "complaint"),
     [
-        ({"constraints": {"exlocate": [["a", "b"]]}}, "a plan does not use constraints of"),
-        ({"cluster": {"devices": [{"name": "d"}]}}, "a plan does not use cluster of"),
+        ({"constraints": {"exlocate": [["a", "b"]]}}, "a plan cannot use the constraints of"),
         (
             {"cluster": {"devices": [{"name": "d"}]}, "seconds": [[1e-6]] * 3},
-            "a plan does not use cluster, seconds of",
+            "a plan cannot use the seconds of",
         ),
     ],
 )
@@ -95,6 +94,15 @@ def test_parts_of_a_problem_that_plans_do_not_use_are_refused(
     answer = run("plan", "problem.json", "--rate", "2000", "--offers", "offers.toml")
     assert answer.status == 2
     assert complaint in answer.err
+
+
+def test_the_cluster_of_a_problem_does_not_matter(folder: Path, run: Callable) -> None:
+    """A plan has machines of its own."""
+    graph = json.loads((folder / "graph.json").read_text())
+    problem = {"graph": graph, "cluster": {"devices": [{"name": "d"}]}}
+    (folder / "problem.json").write_text(json.dumps(problem))
+    asked = ("--rate", "2000", "--offers", "offers.toml")
+    assert run("plan", "problem.json", *asked).out == run("plan", "graph.json", *asked).out
 
 
 def test_a_trace_is_planned_for_its_peak_and_hour_by_hour(folder: Path, run: Callable) -> None:
