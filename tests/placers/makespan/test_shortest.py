@@ -15,6 +15,8 @@ from streamplace.objectives.registry import named_objective
 from streamplace.placers.anneal.passes.forward_backward import reschedule
 from streamplace.placers.anneal.passes.non_delay import new_non_delay, non_delay_makespan
 from streamplace.placers.anneal.passes.sequence import follow, new_sequence, settle
+from streamplace.placers.exact.passes.shortest import Proof
+from streamplace.placers.incumbent import SearchInterrupt
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.scheduling.ranks import by_rank, least_after
@@ -54,6 +56,17 @@ def test_what_the_search_believes_is_what_the_simulator_says(problem: Problem) -
         MAKESPAN.value(problem, problem.placement(place_of, priority)), rel=1e-12
     )
     assert waiting >= MAKESPAN.bound(problem) * (1 - 1e-9)  # type: ignore[operator]
+
+
+def test_an_interrupted_proof_carries_the_schedule_so_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Proof, "by_stages", interrupted)
+    problem = giph(1)[0]
+    with pytest.raises(SearchInterrupt) as stop:
+        PLACERS["exact"].place(problem, MAKESPAN, budget=Budget(None, 10_000))
+    assert MAKESPAN.value(problem, stop.value.best.placement) <= value("heft", problem)
 
 
 def test_search_is_never_above_heft_and_mostly_proven_on_the_benchmark() -> None:

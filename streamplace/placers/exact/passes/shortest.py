@@ -25,7 +25,7 @@ from streamplace.placers.exact.passes.timetable import (
 )
 from streamplace.placers.exact.passes.windows import windows_below
 from streamplace.placers.exact.solver import effort_of, solve_model
-from streamplace.placers.incumbent import Incumbent
+from streamplace.placers.incumbent import Incumbent, handing_on
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found
 from streamplace.placers.scheduled import planned_order
@@ -54,12 +54,12 @@ def prove_shortest(
     """Return the best schedule found, and a lower bound of the makespan."""
     proof = Proof(problem, objective, start, seed, Meter(budget, QUICK_EVALUATIONS))
     proof.search(Budget(QUICK_SECONDS, QUICK_EVALUATIONS), 1.0)
-    if not (proof.by_stages(workers) or proof.by_windows()):
-        proof.search(Budget(LONG_SECONDS, LONG_EVALUATIONS), LONG_SHARE)
-        if not proof.by_windows():
-            proof.by_solver(workers)
-    best = proof.best
-    return best.answer(best.solution, min(proof.least, best.value))
+    with handing_on(proof.found):
+        if not (proof.by_stages(workers) or proof.by_windows()):
+            proof.search(Budget(LONG_SECONDS, LONG_EVALUATIONS), LONG_SHARE)
+            if not proof.by_windows():
+                proof.by_solver(workers)
+    return proof.found()
 
 
 class Proof:
@@ -78,6 +78,10 @@ class Proof:
         self._start = tuple(start)
         self.best = Incumbent[Placement](objective.better, meter)
         self.meter, self.least = meter, 0.0
+
+    def found(self) -> Found:
+        """Answer of a proof that ends now."""
+        return self.best.answer(self.best.solution, min(self.least, self.best.value))
 
     def search(self, most: Budget, share: float) -> None:
         """Anneal for a share of the remaining budget, at most ``most``."""
