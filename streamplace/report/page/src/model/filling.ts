@@ -148,7 +148,8 @@ export class Filling {
       (full[d + a * d + b] > 0 && link > 0) ||
       (full[d + d * d + a] > 0 && traffic[e] * egress[a] > 0) ||
       (full[d + d * d + d + b] > 0 && traffic[e] * ingress[b] > 0) ||
-      ((overhead > 0 || overheadPerByte > 0) && (full[a] > 0 || full[b] > 0))
+      ((flow.tuples[e] * overhead > 0 || traffic[e] * overheadPerByte > 0) &&
+        (full[a] > 0 || full[b] > 0))
     );
   }
 
