@@ -77,6 +77,8 @@ class LazyFlink(FakeFlink):
         Milliseconds since the job's start.
     settings
         Configuration of the JobManager, by key.
+    facts
+        What else the job's document says.
     """
 
     clock: Clock
@@ -88,6 +90,7 @@ class LazyFlink(FakeFlink):
     counted: dict[str, dict[str, float]] = field(default_factory=dict)
     duration: int = 0
     settings: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         super().__init__(
@@ -123,7 +126,7 @@ class LazyFlink(FakeFlink):
         state = self.states.pop(0) if len(self.states) > 1 else self.states[0]
         facts = {"name": "shop", "state": state, "duration": self.duration}
         vertices, nodes = map(self._vertex, self.vertices), map(self._node, self.vertices)
-        return facts | {"vertices": [*vertices], "plan": {"nodes": [*nodes]}}
+        return facts | {"vertices": [*vertices], "plan": {"nodes": [*nodes]}} | self.facts
 
     def _subtasks(self, vertex: Vertex) -> list[dict[str, Any]]:
         """Subtasks, dealt out in turn; each is as busy as its vertex in the mean."""

@@ -31,8 +31,6 @@ class ShopFlink(LazyFlink):
         Whether the TaskManagers are configured for placements.
     garbage
         TaskManager → share of its time that garbage collection takes.
-    facts
-        What else the job's document says.
     bend
         Second from which sources emit twice as much.
     """
@@ -40,7 +38,6 @@ class ShopFlink(LazyFlink):
     groups: tuple[str, ...] = ()
     pinnable: bool = True
     garbage: dict[str, float] = field(default_factory=dict)
-    facts: dict[str, Any] = field(default_factory=dict)
     bend: float = 1e9
     reads: int = 0
 
@@ -58,7 +55,7 @@ class ShopFlink(LazyFlink):
         if path == "/taskmanagers" and not self.pinnable:
             for manager in answer["taskmanagers"]:
                 manager["totalResource"] = {"managedMemory": 100}
-        return answer | self.facts if path == "/jobs/job" else answer
+        return answer
 
     def _vertex(self, v: str) -> dict[str, Any]:
         group = dict(zip(self.vertices, self.groups, strict=False)).get(v)

@@ -7,7 +7,8 @@ import pytest
 from lazy_flink import Clock
 from shop_flink import ShopFlink, advised
 
-from streamplace.engines.flink.measure.steady import UnsteadyJob, agree, seconds_running
+from streamplace.engines.flink.measure.job_watch import seconds_running
+from streamplace.engines.flink.measure.steady import UnsteadyJob, agree
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.planning.offers import Catalogue, Offer
 

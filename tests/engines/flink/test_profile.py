@@ -290,13 +290,20 @@ def test_a_silent_source_is_refused(clock: Clock) -> None:
 
 
 def test_a_source_that_is_silent_now_has_its_mean_since_the_start(clock: Clock) -> None:
-    """Watermark alignment may hold it back for longer than it is watched."""
+    """Watermark alignment may hold it back for longer than it is watched.
+
+    A restart sets its counters back, whatever the age of the job.
+    """
     flink = shop(clock)
     flink.vertices["v0"].rates = {**rates(), "Source__src.numRecordsOut": 0.0}
     flink.counted["v0"] = {"Source__src.numRecordsOut": 600.0}
     flink.duration = 20_000
     graph = profile(flink.rest, "job", 10).graph(MIPS)
     assert graph.source_rate == pytest.approx(30)
+    month = 30 * 86_400_000
+    flink.facts = {"duration": month, "now": month, "timestamps": {"RUNNING": month - 20_000}}
+    restarted = profile(flink.rest, "job", 10).graph(MIPS)
+    assert restarted.source_rate == pytest.approx(30)
     assert "rate of src: it sent nothing during the measurement" in graph.attributes["unmeasured"]
 
 

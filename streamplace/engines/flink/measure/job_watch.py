@@ -28,6 +28,7 @@ from streamplace.engines.flink.measure.sampling import (
     pending_of,
     sent_by,
 )
+from streamplace.engines.flink.rest.answer_shapes import Job
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.plan import JobPlan, read_plan, sources_of
 
@@ -166,6 +167,18 @@ class JobWatch:
     def _interval(self, start: int, end: int) -> ClusterInterval:
         first, second = self._marks[start].cluster, self._marks[end].cluster
         return between(first, second, self.processes, self.generated)
+
+
+def seconds_running(document: Job) -> float:
+    """Seconds since a job began to run, or ran again after a restart.
+
+    >>> seconds_running({"name": "", "state": "RUNNING", "vertices": [], "duration": 5000})
+    5.0
+    """
+    began, now = document.get("timestamps", {}).get("RUNNING", 0), document.get("now", 0)
+    if 0 < began <= now:
+        return (now - began) / 1000
+    return document.get("duration", 0) / 1000
 
 
 def _processes(seen: Observation) -> dict[str, float]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Mapping, Sequence
 
-from streamplace.engines.flink.measure.job_watch import JobWatch
+from streamplace.engines.flink.measure.job_watch import JobWatch, seconds_running
 from streamplace.engines.flink.measure.sampling import Activity, sent_by
 from streamplace.engines.flink.rest.answer_shapes import Job
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError
@@ -20,7 +20,7 @@ def processed_tuples(
     """
     document = watch.rest.job(watch.job)
     _refuse_ended(document, watch.tasks, watch.generated)
-    age = document.get("duration", 0) / 1000
+    running = seconds_running(document)
     answer = {task.id: 0.0 for task in watch.tasks if task.has_ended}
     if answer:
         names = listed([task.name for task in watch.tasks if task.has_ended])
@@ -30,7 +30,7 @@ def processed_tuples(
             continue
         generated, seen = watch.generated.get(task.id), activity[task.id]
         answer[task.id] = _taken_in(doubts, task, generated, seen)
-        answer[task.id] = answer[task.id] or _held_back(doubts, task, generated, seen, age)
+        answer[task.id] = answer[task.id] or _held_back(doubts, task, generated, seen, running)
     return answer
 
 
@@ -69,15 +69,18 @@ def _taken_in(doubts: list[str], task: FlinkTask, generated: str | None, seen: A
 
 
 def _held_back(
-    doubts: list[str], task: FlinkTask, generated: str | None, seen: Activity, age: float
+    doubts: list[str], task: FlinkTask, generated: str | None, seen: Activity, running: float
 ) -> float:
-    """Mean tuples/s since the start, for a source that sent nothing during the measurement."""
+    """Mean tuples/s since the last start, for a source that was silent during the measurement.
+
+    Its counters begin at 0 whenever the job restarts.
+    """
     sent = seen.totals.get(generated or "", seen.totals.get("numRecordsOut", 0.0))
-    if generated is None or not sent or not age:
+    if generated is None or not sent or not running:
         return 0.0
     doubts.append(
         f"rate of {task.name}: it sent nothing during the measurement, because of watermark "
-        f"alignment or missing input; {digits(sent / age, 3)} tuples/s is its mean since the job's "
-        "start, and its CPU is unknown; profile for longer"
+        f"alignment or missing input; {digits(sent / running, 3)} tuples/s is its mean since the "
+        "job's last start, and its CPU is unknown; profile for longer"
     )
-    return sent / age
+    return sent / running

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from itertools import pairwise
 from statistics import mean
 
+from streamplace.engines.flink.measure.job_watch import seconds_running
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.sampling import ALIKE, Activity
 from streamplace.engines.flink.measure.source_rates import emitted
@@ -39,18 +40,6 @@ def check_age(document: Job, job: str, warm_up: float) -> None:
             f"job {shown(job)} has run for {age:.0f} s, and a job needs more CPU while it warms "
             f"up; wait {math.ceil(warm_up - age)} s, or lower --warm-up"
         )
-
-
-def seconds_running(document: Job) -> float:
-    """Seconds since a job began to run, or ran again after a restart.
-
-    >>> seconds_running({"name": "", "state": "RUNNING", "vertices": [], "duration": 5000})
-    5.0
-    """
-    began, now = document.get("timestamps", {}).get("RUNNING", 0), document.get("now", 0)
-    if 0 < began <= now:
-        return (now - began) / 1000
-    return document.get("duration", 0) / 1000
 
 
 def check_rates(seen: JobProfile) -> None:
