@@ -56,9 +56,18 @@ def test_what_limits_rates_is_the_sources() -> None:
 def test_what_a_task_manager_takes_more_than_the_others_is_its_tasks() -> None:
     """In proportion to their CPU; the network and compilers are counted elsewhere."""
     busy = loads(source=0.1, map=0.3, garbage=0.03, java=0.01, pool=0.04, network=9, compiler=9)
-    idle = loads(java=0.02, garbage=0.02)
-    found, none = shares(busy, idle)
+    calm = loads(map=0.1, java=0.02, garbage=0.02)
+    found, least = shares(busy, calm)
     assert found == pytest.approx({SOURCE: 0.01, MAP: 0.03})
+    assert least == pytest.approx({MAP: 0.0})
+
+
+def test_a_task_manager_without_subtasks_does_not_tell_what_java_takes_beside_them() -> None:
+    """What the only busy one takes in threads of Java and Flink is not charged to its tasks."""
+    busy, idle = loads(map=0.3, java=0.04, garbage=0.02), loads(java=0.01)
+    assert java_itself({"a": cores_by_kind(busy), "b": cores_by_kind(idle)}) == pytest.approx(0.06)
+    found, none = shares(busy, idle)
+    assert found == pytest.approx({MAP: 0.0})
     assert none == {}
 
 
@@ -73,7 +82,8 @@ def test_what_all_task_managers_take_evenly_is_their_tasks_too() -> None:
 
 
 def test_java_itself_is_what_the_least_takes() -> None:
-    """Of its own threads and for garbage."""
-    kinds = {"a": cores_by_kind(loads(java=0.02, garbage=0.01, map=1)), "b": {}}
-    assert java_itself({"a": kinds["a"]}) == pytest.approx(0.03)
-    assert java_itself(kinds) == java_itself({}) == 0
+    """Of its own threads and for garbage; if nothing runs, of all TaskManagers."""
+    few = cores_by_kind(loads(java=0.02, garbage=0.01, map=1))
+    more = cores_by_kind(loads(java=0.04, map=1))
+    assert java_itself({"a": few, "b": more}) == pytest.approx(0.03)
+    assert java_itself({"a": cores_by_kind(loads(java=0.02)), "b": {}}) == java_itself({}) == 0

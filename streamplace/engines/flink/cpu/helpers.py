@@ -3,8 +3,9 @@
 Threads that name a task are charged to it: they flush its output, fire its timers, or fetch and run
 its source. Threads that limit the rate of a source are charged to the sources. The remaining CPU of
 a TaskManager, for garbage collection or in threads of the job, is compared with the TaskManager
-that uses least. The excess is charged to all tasks, in proportion to their CPU. So is what that
-TaskManager uses beyond `MOST_UNNAMED`, except in threads of Flink and of Java itself.
+that uses least of those with subtasks. The excess is charged to all tasks, in proportion to their
+CPU. So is what that TaskManager uses beyond `MOST_UNNAMED`, except in threads of Flink and of Java
+itself.
 """
 
 import re
@@ -66,17 +67,19 @@ def cores_by_kind(loads: Iterable[ThreadLoad]) -> dict[str, float]:
 
 
 def java_itself(kinds: Mapping[str, Mapping[str, float]]) -> float:
-    """Cores that Java itself uses in each TaskManager: the minimum of all TaskManagers.
+    """Cores that Java itself uses in each TaskManager: the minimum of those with subtasks.
 
-    Of garbage collection and other threads, at most `MOST_UNNAMED` counts.
+    Idle TaskManagers count only if none has subtasks: Java uses less there than where it serves
+    tasks. Of garbage collection and other threads, at most `MOST_UNNAMED` counts.
 
     Parameters
     ----------
     kinds
         TaskManager → cores of its threads, by kind of work.
     """
+    serving = [one for one in kinds.values() if TASKS in one] or kinds.values()
     return min(
-        (one.get(JAVA, 0.0) + min(MOST_UNNAMED, _unnamed(one)) for one in kinds.values()),
+        (one.get(JAVA, 0.0) + min(MOST_UNNAMED, _unnamed(one)) for one in serving),
         default=0.0,
     )
 
