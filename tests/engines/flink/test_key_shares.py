@@ -1,7 +1,7 @@
 """Keys that are more frequent than others: what subtasks read, and what that does to layouts."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lazy_flink import MIPS, Clock, LazyFlink, Vertex, rates
+from shop_flink import ShopFlink
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.cpu.limits import CpuShare
@@ -136,6 +137,21 @@ def test_a_profile_counts_what_subtasks_of_sources_and_of_partitioners_take_in(
     subtasks = expand(seen.graph(MIPS), seen.shares).graph.input_rate.tolist()
     assert subtasks[3:] == pytest.approx([600, 200, 200], rel=0.01)
     assert subtasks[0] == pytest.approx(600 if expected else 1000 / 3, rel=0.01)
+
+
+def test_an_even_source_has_equal_parts_whatever_its_maximum_parallelism(
+    shop: Callable[..., ShopFlink],
+) -> None:
+    """By 128 key groups, some of 85 subtasks would have two of them, and others one."""
+    flink = shop()
+    flink.vertices["v0"].parallelism = 85
+    flink.vertices["v0"].shares = (1 / 85,) * 85
+    seen = profile(flink.rest, "job", 10)
+    graph = seen.graph(MIPS)
+    assert seen.shares == {}
+    assert expand(graph).graph.operators.rate[:85] == pytest.approx(graph.source_rate / 85)
+    assert 85 <= graph.operators["src"].max_parallelism <= 128
+    assert graph.operators["split"].max_parallelism == 128
 
 
 def pipe(parallelism: int = 2, rate: float = 100.0) -> StreamGraph:

@@ -5,13 +5,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from streamplace.engines.flink.measure.buffer_settings import BufferSettings
 from streamplace.engines.flink.measure.constant_loads import writes_elsewhere
 from streamplace.engines.flink.measure.flows import Shares, shares
 from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 
-BUFFER_BYTES = 32_768
-"""Default size of Flink's network buffers."""
 LEAST_BUFFERS = 10
 """Minimum number of buffers that must pass for a good estimate of their bytes."""
 LEAST_PASSED = 0.5
@@ -44,7 +43,10 @@ class CarriedTuples:
 
 
 def carried_by_streams(
-    tasks: Sequence[FlinkTask], edges: Sequence[Edge], activity: Mapping[str, Activity]
+    tasks: Sequence[FlinkTask],
+    edges: Sequence[Edge],
+    activity: Mapping[str, Activity],
+    buffer_bytes: float = BufferSettings().size,
 ) -> CarriedTuples:
     """Tuples and payloads of all streams, from the metrics of their tasks.
 
@@ -52,6 +54,11 @@ def carried_by_streams(
     the streams. Some tasks count tuples that they do not send: the writer of a two-phase sink
     counts the records that it writes elsewhere, and sends its committer one message per checkpoint.
     So does a task with a chained sink, beside the tuples that it sends on.
+
+    Parameters
+    ----------
+    buffer_bytes
+        Size of a network buffer.
     """
     sent = _sent(tasks, edges, activity)
     tuples = _as_received(edges, activity, _tuples(edges, activity, sent))
@@ -61,7 +68,7 @@ def carried_by_streams(
         _rates(activity, "numBytesOut"),  # counts output to several tasks once for each
         tuples.amounts,
     )
-    blur = _blur(tasks, edges, activity)
+    blur = _blur(tasks, edges, activity, buffer_bytes)
     few = (e for e in sizes.from_sent if sizes.amounts[e] < blur[edges[e].source])
     reasons = dict.fromkeys(few, "few bytes passed; profile for longer")
     reasons |= _reasons(sizes, "a mean")
@@ -146,7 +153,10 @@ def _sent(
 
 
 def _blur(
-    tasks: Sequence[FlinkTask], edges: Sequence[Edge], activity: Mapping[str, Activity]
+    tasks: Sequence[FlinkTask],
+    edges: Sequence[Edge],
+    activity: Mapping[str, Activity],
+    buffer_bytes: float,
 ) -> dict[str, float]:
     """Task → bytes/s that it must have sent for a reliable measurement.
 
@@ -158,7 +168,7 @@ def _blur(
         receivers = 1 if edge.partitioning == "forward" else parallelism[edge.target]
         channels[edge.source] += parallelism[edge.source] * receivers
     return {
-        task: LEAST_BUFFERS * BUFFER_BYTES * math.sqrt(n) / (activity[task].seconds or 1)
+        task: LEAST_BUFFERS * buffer_bytes * math.sqrt(n) / (activity[task].seconds or 1)
         for task, n in channels.items()
     }
 

@@ -21,6 +21,7 @@ from streamplace.engines.flink.cpu.task_cpu import (
     task_cpu,
 )
 from streamplace.engines.flink.cpu.threads import processes_of
+from streamplace.engines.flink.measure.buffer_settings import buffer_settings
 from streamplace.engines.flink.measure.sampling import (
     IDLE,
     Activity,
@@ -94,6 +95,8 @@ class JobWatch:
         """Source → metric that counts its output, even if it is fused to other operators."""
         self.processes = processes_of(rest)
         """TaskManager of the cluster on this machine → process."""
+        self.buffers = buffer_settings(rest)
+        """Network buffers of the cluster."""
         self._marks = [self._mark(None)]
         self._sampled = self.processes
         self._stacks: list[StacksByTask] = []

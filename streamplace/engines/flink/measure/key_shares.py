@@ -68,6 +68,19 @@ def key_shares(
     return answer
 
 
+def even_splits(task: FlinkTask) -> int:
+    """Number of splits with which the subtasks of a source have equal parts; 0 for any number.
+
+    It is the largest one that the maximum parallelism allows. Flink does not report the splits of
+    a source, and does not divide them by key groups; where the parts are not equal, `key_shares`
+    tells.
+
+    >>> even_splits(FlinkTask("v", "src", "src", 48, ("src",), max_parallelism=128))
+    96
+    """
+    return task.max_parallelism - task.max_parallelism % task.parallelism
+
+
 def _surplus(read: Floats, parts: Floats) -> Floats:
     """Tuples by which each subtask differs clearly from its expected part; else 0."""
     if not read.sum() >= LEAST_TUPLES:  # NaN is not, either

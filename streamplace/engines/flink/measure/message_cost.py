@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from streamplace.engines.flink.measure.buffer_settings import BufferSettings
 from streamplace.model.buffers import (
     BUFFER_TIMEOUT,
     MESSAGE_IPT,
@@ -22,15 +23,23 @@ MESSAGE_COST = "message cost"
 ASSUMED_SECONDS = 115e-6
 """Core seconds per message of both ends and the network; middle of what benchmarks/buffers.py gave.
 """
-TIMEOUT = 0.1
-"""Default buffer timeout of Flink in seconds."""
 
 
-def with_message_cost(graph: StreamGraph, mips: float) -> StreamGraph:
+def with_message_cost(
+    graph: StreamGraph, mips: float, timeout: float | None = BufferSettings().timeout
+) -> StreamGraph:
     """Add the assumed cost of messages to a measured graph, and their number in its CPU.
+
+    Without a buffer timeout only full buffers are sent, whose number does not depend on the number
+    of subtasks, so the graph stays as it is.
 
     If the constant load of an operator was separated, its CPU per tuple contains no messages,
     because their number hardly depends on the rate.
+
+    Parameters
+    ----------
+    timeout
+        Buffer timeout in seconds; 0 if every tuple is sent at once, None if there is none.
 
     Examples
     --------
@@ -43,13 +52,15 @@ def with_message_cost(graph: StreamGraph, mips: float) -> StreamGraph:
     >>> measured.charged_constant.tolist()
     [0.0, 0.0]
     """
+    if timeout is None:
+        return graph
     facts: dict[str, str | float] = {
         MESSAGE_COST: (
             f"assumed to be {1e6 * ASSUMED_SECONDS:g} µs of a core per buffer that is sent from "
-            f"one subtask to another, with a buffer timeout of {1e3 * TIMEOUT:g} ms"
+            f"one subtask to another, with a buffer timeout of {1e3 * timeout:g} ms"
         ),
         MESSAGE_IPT: ASSUMED_SECONDS * mips * 1e6,
-        BUFFER_TIMEOUT: TIMEOUT,
+        BUFFER_TIMEOUT: timeout,
     }
     costly = replace(graph, attributes={**graph.attributes, **facts})
     loads, operators = costly.message_loads, graph.operators

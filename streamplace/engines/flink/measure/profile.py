@@ -8,6 +8,7 @@ from streamplace.engines.flink.cpu.stack_samples import StackCounts
 from streamplace.engines.flink.cpu.task_cpu import TaskCpu
 from streamplace.engines.flink.cpu.threads import python_workers
 from streamplace.engines.flink.measure.backlogs import BLOCKED, why_behind
+from streamplace.engines.flink.measure.buffer_settings import BufferSettings
 from streamplace.engines.flink.measure.carried_tuples import CarriedTuples, carried_by_streams
 from streamplace.engines.flink.measure.chain_work import work_in_chains
 from streamplace.engines.flink.measure.consistency import Present, consistency, present_of
@@ -17,7 +18,7 @@ from streamplace.engines.flink.measure.constant_loads import (
     counted_for,
 )
 from streamplace.engines.flink.measure.job_watch import JobWatch
-from streamplace.engines.flink.measure.key_shares import Shares, key_shares
+from streamplace.engines.flink.measure.key_shares import Shares, even_splits, key_shares
 from streamplace.engines.flink.measure.local_cost import (
     LocalCost,
     StreamLoad,
@@ -89,6 +90,8 @@ class JobProfile:
         How much may still change, because the job was not warm.
     shares
         Shares of the subtasks in the tuples of operators where they are uneven.
+    buffers
+        Network buffers of the cluster.
     """
 
     name: str
@@ -106,6 +109,7 @@ class JobProfile:
     unsampled: str = ""
     drift: Drift = WARM
     shares: Shares = field(default_factory=dict)
+    buffers: BufferSettings = field(default_factory=BufferSettings)
 
     @property
     def constant(self) -> dict[str, float]:
@@ -174,7 +178,7 @@ class JobProfile:
         Its attribute ``unmeasured`` contains the doubts.
         """
         name_of = {task.id: task.name for task in self.tasks}
-        carried = carried_by_streams(self.tasks, self.edges, self.activity)
+        carried = carried_by_streams(self.tasks, self.edges, self.activity, self.buffers.size)
         self.doubts.extend(carried.doubts)
         sizes = carried.payloads
         usual = {self.edges[e].source: size for e, size in reversed(carried.payloads.items())}
@@ -213,7 +217,7 @@ class JobProfile:
         graph = StreamGraph.of(self.name, operators, streams, facts)
         if self.edges:
             graph = with_local_cost(graph, self._local_cost(carried), mips)
-            graph = with_message_cost(graph, mips)
+            graph = with_message_cost(graph, mips, self.buffers.timeout)
         return self._checked(graph)
 
     def _local_cost(self, carried: CarriedTuples) -> LocalCost:
@@ -270,7 +274,7 @@ class JobProfile:
             rate or 0.0,
             task.parallelism,
             about=task.about,
-            max_parallelism=task.max_parallelism,
+            max_parallelism=task.max_parallelism if rate is None else even_splits(task),
             slot_sharing_group=task.slot_sharing_group,
             constant=fixed * mips,
         )
@@ -378,6 +382,7 @@ def profile_of(watch: JobWatch, windows: int = 1) -> JobProfile:
         bool(seen.stacks) and reuses_objects(watch.rest, watch.job),
         unsampled=why_unsampled(watch.processes),
         shares=key_shares(tasks, watch.edges, own_subtasks),
+        buffers=watch.buffers,
     )
 
 

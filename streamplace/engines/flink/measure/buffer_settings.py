@@ -1,0 +1,82 @@
+"""Size and timeout of network buffers, from the settings of the JobManager.
+
+A job may set another timeout for itself, which Flink does not report.
+"""
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from streamplace.engines.flink.rest.client import Refusal, Rest
+
+BUFFER_TIMEOUTS = ("execution.buffer-timeout.interval", "execution.buffer-timeout")
+"""Setting of the timeout, and its name before Flink 1.19."""
+TIMEOUT_ENABLED = "execution.buffer-timeout.enabled"
+BUFFER_SIZE = "taskmanager.memory.segment-size"
+_AMOUNT = re.compile(r"(-?\d{1,9})\s*([a-zA-Zµ]*)")
+_SECONDS = {
+    ("", "ms", "milli", "millis", "millisecond", "milliseconds"): 1e-3,
+    ("s", "sec", "secs", "second", "seconds"): 1.0,
+    ("m", "min", "minute", "minutes"): 60.0,
+    ("h", "hour", "hours"): 3600.0,
+    ("µs", "micro", "micros", "microsecond", "microseconds"): 1e-6,
+    ("ns", "nano", "nanos", "nanosecond", "nanoseconds"): 1e-9,
+}
+_BYTES = {
+    ("", "b", "bytes"): 1.0,
+    ("k", "kb", "kibibytes"): 2.0**10,
+    ("m", "mb", "mebibytes"): 2.0**20,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class BufferSettings:
+    """Network buffers of a cluster, by default as Flink has them.
+
+    Attributes
+    ----------
+    timeout
+        Seconds after which a buffer is sent that is not full; 0 if every tuple is sent at once,
+        None if only full buffers are sent.
+    size
+        Bytes of a buffer.
+    """
+
+    timeout: float | None = 0.1
+    size: float = 32_768.0
+
+    @classmethod
+    def of(cls, settings: Mapping[str, str]) -> "BufferSettings":
+        """Read the settings of a JobManager; what is not given or not understood is the default.
+
+        >>> BufferSettings.of({BUFFER_TIMEOUTS[0]: "5 ms", BUFFER_SIZE: "64kb"})
+        BufferSettings(timeout=0.005, size=65536.0)
+        >>> BufferSettings.of({BUFFER_TIMEOUTS[1]: "-1"}).timeout is None
+        True
+        """
+        given = next((settings[key] for key in BUFFER_TIMEOUTS if key in settings), "")
+        timeout = _amount(given, _SECONDS)
+        usual = cls()
+        is_disabled = settings.get(TIMEOUT_ENABLED, "").strip().lower() == "false"
+        if is_disabled or (timeout is not None and timeout < 0):
+            timeout = None
+        elif timeout is None:
+            timeout = usual.timeout
+        return cls(timeout, _amount(settings.get(BUFFER_SIZE, ""), _BYTES) or usual.size)
+
+
+def buffer_settings(rest: Rest) -> BufferSettings:
+    """Network buffers of a cluster; the defaults where Flink does not show its settings."""
+    with suppress(Refusal):
+        return BufferSettings.of(rest.settings())
+    return BufferSettings()
+
+
+def _amount(text: str, units: Mapping[tuple[str, ...], float]) -> float | None:
+    """Amount that Flink reads in a text; None if it is none."""
+    match = _AMOUNT.fullmatch(text.strip())
+    if match is None:
+        return None
+    factors = [factor for names, factor in units.items() if match[2].lower() in names]
+    return int(match[1]) * factors[0] if factors else None
