@@ -73,6 +73,17 @@ def test_advice_reads_and_changes_nothing(shop: Callable[..., ShopFlink]) -> Non
     assert flink.requests("GET").count("/taskmanagers") <= 3
 
 
+def test_receivers_of_a_broadcast_keep_their_parallelism(shop: Callable[..., ShopFlink]) -> None:
+    """Each subtask gets a copy of every tuple, so fewer subtasks would get fewer tuples."""
+    flink = shop()
+    flink.vertices["v1"].rates = rates(100, 250, 100 * 400, 500 * 40, busy=CPU["v1"])
+    read = rates(500, 0, 500 * 40, 0, busy=CPU["v2"])
+    flink.vertices["v2"] = Vertex("out", read, [("v1", "BROADCAST")])
+    advice = advised(flink)
+    assert advice.plan.parallelism == {"src": 1, "split": 1, "out": 2}
+    assert any(note.endswith("so the plan keeps the parallelism of 'out'") for note in advice.notes)
+
+
 def test_the_report_says_it_in_words(shop: Callable[..., ShopFlink]) -> None:
     """Cost, rate in both windows, what limits, gain, outage and the commands."""
     text = " ".join(str(advised(shop())).split())

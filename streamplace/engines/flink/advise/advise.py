@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 
 from streamplace.engines.flink.advise.advice import Advice, OperatorLoad
-from streamplace.engines.flink.advise.busiest_subtasks import notes_on_busiest
 from streamplace.engines.flink.advise.change_commands import FOLDER, change_commands
 from streamplace.engines.flink.advise.correcting import correction, note_on, scaled
 from streamplace.engines.flink.advise.current_machines import (
@@ -18,6 +17,11 @@ from streamplace.engines.flink.advise.current_machines import (
     current_machines,
     left_for_operators,
     used_machines,
+)
+from streamplace.engines.flink.advise.notes import (
+    notes_on_busiest,
+    notes_on_copies,
+    notes_on_streams,
 )
 from streamplace.engines.flink.advise.unknowns import unknowns
 from streamplace.engines.flink.cpu.task_cpu import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
@@ -29,8 +33,6 @@ from streamplace.engines.flink.measure.cluster import (
     is_pinnable,
     measured_cluster,
 )
-from streamplace.engines.flink.measure.local_cost import ASSUMED, LOCAL_COST, chain_saving
-from streamplace.engines.flink.measure.message_cost import MESSAGE_COST
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.source_rates import (
     SourceRate,
@@ -68,8 +70,6 @@ from streamplace.planning.planner import planned
 from streamplace.planning.result import PlanResult
 from streamplace.planning.settings import USUAL_BUDGET, PlanSettings
 
-LEAST_SAVING = 0.02
-"""Chaining is mentioned if it saves at least this part of the CPU."""
 CPU_WORDS = {
     MEASURED: "CPU time of threads",
     SHARED: "CPU time of threads of one name",
@@ -184,7 +184,8 @@ def advise(
     kept = _kept(rest, reading, settings.program)
     graph = with_loose_streams(graph, kept.loose)
     errors = errors_for(graph, settings.confidence, settings.ledger)
-    current, plan = _planned(graph, reading, machines, kept.operators, settings, errors)
+    keeps = kept.operators | reading.seen.copied_to
+    current, plan = _planned(graph, reading, machines, keeps, settings, errors)
     carried = _carried(graph, reading)
     return Advice(
         job=job,
@@ -279,8 +280,8 @@ def _kept(rest: Rest, reading: _Reading, given: Program | None) -> _Kept:
             raise
         return _Kept(
             frozenset(),
-            "the plan may change the parallelism of all operators, for which of them have it from "
-            f"the program is not known: {error}",
+            "the plan may change the parallelism of all operators, because it is not known for "
+            f"which operators the program sets it: {error}",
         )
     note = "the program of the job sets the parallelism of "
     note += f"{listed(sorted(fixed))}, so the plan keeps it" if fixed else "no operator"
@@ -370,26 +371,11 @@ def _notes(
             "what sending a tuple to another TaskManager costs is not measured and left out; to "
             "have it counted, give overhead in the file of offers"
         )
-    notes.extend(_notes_on_streams(reading.graph))
+    notes.extend(notes_on_streams(reading.graph))
     notes.extend(notes_on_busiest(plan, reading.seen.shares))
+    notes.extend(notes_on_copies(reading.seen.copied_to))
     if others := other_jobs(rest, reading.job):
         notes.append(
             f"the plan is for this job alone, and the jobs {listed(others)} share its machines"
         )
     return tuple(notes)
-
-
-def _notes_on_streams(graph: StreamGraph) -> Iterator[str]:
-    """Notes on the assumed costs of messages and of local streams, or on what chains save."""
-    if MESSAGE_COST in graph.attributes:
-        yield f"what a message between subtasks costs is {graph.attributes[MESSAGE_COST]}"
-    source = str(graph.attributes.get(LOCAL_COST, ""))
-    if source.startswith(ASSUMED):
-        yield f"what a tuple costs between two threads of a TaskManager is {source}"
-        return
-    saving = chain_saving(graph)
-    if saving.share >= LEAST_SAVING:
-        yield (
-            f"if Flink chained {listed(saving.streams)}, {saving.share:.0%} of the CPU of the "
-            "operators would be saved (pipeline.operator-chaining.enabled)"
-        )

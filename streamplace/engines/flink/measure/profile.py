@@ -138,6 +138,12 @@ class JobProfile:
         return sources_of(self.tasks, self.edges)
 
     @property
+    def copied_to(self) -> frozenset[str]:
+        """Operators of which every subtask gets each tuple of a broadcast stream."""
+        receivers = {edge.target for edge in self.edges if edge.is_broadcast}
+        return frozenset(task.name for task in self.tasks if task.id in receivers)
+
+    @property
     def is_limited(self) -> bool:
         """Whether a source is held back, as far as can be measured."""
         return bool(self.held_back)

@@ -18,7 +18,7 @@ _ITERATIONS = ("IterationSource-", "IterationSink-")
 """Prefixes of the two ends of a loop, between which Flink's plan shows no stream."""
 _PARTITIONING = {"FORWARD": "forward", "HASH": "hash", "REBALANCE": "rebalance"}
 _UNEVEN = ("CUSTOM", "GLOBAL")
-_RESCALED = "RESCALE"
+_RESCALED, _BROADCAST = "RESCALE", "BROADCAST"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +73,8 @@ class Edge:
         the first one.
     is_rescaled
         Whether it joins only the `pointwise_pairs` of subtasks, whatever the parallelism.
+    is_broadcast
+        Whether each of the target's subtasks gets every tuple.
     """
 
     source: str
@@ -81,6 +83,7 @@ class Edge:
     copies: int = 1
     is_uneven: bool = False
     is_rescaled: bool = False
+    is_broadcast: bool = False
 
     @property
     def is_pointwise(self) -> bool:
@@ -187,8 +190,11 @@ def _edges(nodes: Sequence[PlanNode], parallelism: Mapping[str, int]) -> list[Ed
                     f"the plan contains a task that the job does not have: {quoted(row['id'])}"
                 )
             ship = row.get("ship_strategy", "")
-            copies = parallelism[node["id"]] if ship == "BROADCAST" else 1
+            is_broadcast = ship == _BROADCAST
+            copies = parallelism[node["id"]] if is_broadcast else 1
             kind = _PARTITIONING.get(ship, "rebalance")
             is_odd, is_rescaled = ship in _UNEVEN, ship == _RESCALED
-            edges.append(Edge(row["id"], node["id"], kind, copies, is_odd, is_rescaled))
+            edges.append(
+                Edge(row["id"], node["id"], kind, copies, is_odd, is_rescaled, is_broadcast)
+            )
     return edges
