@@ -10,6 +10,7 @@ from streamplace.cli._flink import (
     HOME,
     JOB,
     MIPS,
+    NIC,
     SECONDS,
     TIMEOUT,
     asks,
@@ -128,6 +129,13 @@ if TYPE_CHECKING:
 @CONFIDENCE
 @LEDGER
 @MIPS
+@click.option(
+    "--cluster",
+    "cluster_file",
+    type=FILE,
+    help="Cluster file (TOML) of the devices.  [default: measure them]",
+)
+@NIC
 @SAVEPOINTS
 @NATIVE
 @TIMEOUT
@@ -146,6 +154,11 @@ def watch_(rest: "Rest", flink_home: Path | None, **options: Any) -> None:
     decisions and outcomes are kept (see: streamplace flink history). A watch that was killed
     continues from there, and never moves the job twice. With --machines, it also starts
     TaskManagers that a plan needs, and stops those that the job has left.
+
+    TaskManagers are measured with the job as 'flink move' does. Where their speeds or their CPU
+    limits differ, describe them with --cluster; a TaskManager that the file lacks is not used. The
+    CPU limits of TaskManagers on other machines are assumed without that file, unless Flink's
+    settings for Kubernetes tell them, and then the job is moved to no fewer TaskManagers.
 
     A placed job cannot run without its TaskManagers. When one is lost for longer than --patience,
     the command ends the job and starts it from its last checkpoint, with a spare in place of the

@@ -49,6 +49,8 @@ class WatchRequest:
     confidence: float | None
     ledger: Path | None
     mips: str
+    nic: tuple[str, ...]
+    cluster_file: Path | None
     folder: str | None
     native: bool
     patience: float
@@ -69,6 +71,7 @@ class WatchRequest:
         from streamplace.engines.flink.watch.starting import check_movable, first_job, settled
         from streamplace.io.watch_store import WatchStore, usual_store
 
+        self._check_cluster()
         guards, judge, command = self._guards(), self._judge(), self._command()
         with ExitStack() as stack:
             store = stack.enter_context(closing(WatchStore(usual_store())))
@@ -107,6 +110,7 @@ class WatchRequest:
         from streamplace.engines.flink.watch.modelling import JobModeller
         from streamplace.engines.flink.watch.rounds import JobRounds
         from streamplace.engines.flink.watch.spares import move_without_lost
+        from streamplace.io.clusters import read_cluster
         from streamplace.io.ledger import usual_ledger
         from streamplace.model.intervals import USUAL_CONFIDENCE
 
@@ -129,6 +133,7 @@ class WatchRequest:
             self.confidence,
             ledger,
             may_start=machines is not None,
+            cluster=None if self.cluster_file is None else read_cluster(self.cluster_file),
         )
         return JobRounds(
             engine.rest,
@@ -174,6 +179,20 @@ class WatchRequest:
 
         return Guards(self.least_time, tuple(map(QuietHours.of, self.not_between)))
 
+    def _check_cluster(self) -> None:
+        """Raise SettingError for options that exclude a cluster file."""
+        from streamplace.errors import SettingError
+
+        if self.cluster_file is not None and self.nic:
+            raise SettingError(
+                "--nic is for TaskManagers that are measured; drop --cluster or --nic"
+            )
+        if self.cluster_file is not None and self.machines is not None:
+            raise SettingError(
+                "--cluster describes the TaskManagers that there are, and --machines starts "
+                "others; drop one of them"
+            )
+
     def _command(self) -> "MachineCommand | None":
         """Command that starts and stops TaskManagers."""
         from streamplace.engines.flink.watch.machines import MachineCommand
@@ -205,6 +224,7 @@ class WatchRequest:
     def _engine(self, rest: "Rest", home: Path | None) -> "FlinkEngine":
         """Engine that measures and moves the job."""
         from streamplace.engines.flink.engine import FlinkEngine
+        from streamplace.engines.flink.measure.cards import parse_cards
         from streamplace.engines.flink.move.settings import MoveSettings
         from streamplace.engines.flink.move.settling import Settling
         from streamplace.engines.flink.move.stopping import Saving
@@ -215,7 +235,8 @@ class WatchRequest:
             saving=Saving(native=self.native),
             settling=Settling(never_slower=True),
         )
-        return FlinkEngine(rest, home, self.mips, moves=moves, tell=say)
+        cards = parse_cards(self.nic)
+        return FlinkEngine(rest, home, self.mips, moves=moves, tell=say, cards=cards)
 
     def _placed(self, rest: "Rest", job: str, placement: Path | None) -> "PlacedJob":
         """The job with the devices of a placement, or with those that it runs on."""

@@ -6,19 +6,24 @@ from pathlib import Path
 
 import pytest
 from fake_flink import FakeFlink
-from flink_documents import ANSWERS, healthy
+from flink_documents import ANSWERS, config, healthy
 from lazy_flink import Vertex, rates
 from shop_flink import ShopFlink
 
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure.cards import link_speed, parse_cards
-from streamplace.engines.flink.measure.cluster import measured_cluster
+from streamplace.engines.flink.measure.cluster import (
+    ASSUMED_CPU,
+    MeasuredCluster,
+    measured_cluster,
+)
 from streamplace.engines.flink.measure.sending_cost import ASSUMED, SendingCost
 from streamplace.engines.live import Measurement
 from streamplace.errors import StreamplaceError
 from streamplace.io.clusters import parse_cluster
 from streamplace.model.units import bandwidth_bps
+from streamplace.model.units import mips as parsed_mips
 
 
 def written(sending: SendingCost | None = None, **cards: str) -> str:
@@ -51,6 +56,51 @@ def test_what_is_measured_or_given_is_not_called_assumed() -> None:
     assert [row["egress"] for row in tables["devices"]] == ["40 Mbps", "10 Mbps"]
     lines = [line for line in text.splitlines() if line.startswith(("over", "egress", "ingress"))]
     assert not any("assumed" in line for line in lines)
+
+
+def containers(settings: dict[str, str], *cores: int) -> MeasuredCluster:
+    """TaskManagers with addresses of their own, whose Java sees so many cores each."""
+    answers = healthy(*(f"d{i}" for i in range(len(cores))))
+    for row, seen in zip(answers["GET /taskmanagers"]["taskmanagers"], cores, strict=True):
+        row["hardware"] = {"cpuCores": seen}
+    answers["GET /jobmanager/config"] = config(settings)
+    return measured_cluster(FakeFlink(answers).rest, "2000", "1 Gbps")
+
+
+@pytest.mark.parametrize(
+    ("settings", "cores", "mips"),
+    [
+        ({"kubernetes.taskmanager.cpu": "0.5"}, 1, 1000.0),
+        ({"kubernetes.taskmanager.cpu.amount": "1.5"}, 2, 1500.0),
+        (
+            {
+                "kubernetes.taskmanager.cpu.amount": "1.0",
+                "kubernetes.taskmanager.cpu.limit-factor": "2.0",
+            },
+            2,
+            2000.0,
+        ),
+        ({"kubernetes.taskmanager.cpu": "64"}, 8, 2000.0),
+    ],
+)
+def test_task_managers_on_kubernetes_have_the_cpu_of_their_settings(
+    settings: dict[str, str], cores: int, mips: float
+) -> None:
+    """Java rounds it up to whole cores; more than a machine has is not there."""
+    found = containers(settings, 8, 8)
+    assert [device.cores for device in found.devices] == [cores] * 2
+    assert [parsed_mips(device.mips) for device in found.devices] == [mips] * 2
+    assert found.notes == ()
+    assert "# assumed\n" not in found.as_toml().partition("[[devices]]")[2].partition("egress")[0]
+
+
+@pytest.mark.parametrize("cpu", ["-1.0", "many", "nan", "inf", ""])
+def test_an_assumed_cpu_limit_is_told(cpu: str) -> None:
+    """Containers of one machine have addresses of their own, and each sees all of its cores."""
+    found = containers({"kubernetes.taskmanager.cpu": cpu}, 8, 8, 8, 8)
+    assert sum(device.cores for device in found.devices) == 32
+    assert found.notes == (ASSUMED_CPU,)
+    assert found.as_toml().count("cores = 8  # assumed\n") == 4
 
 
 def test_the_link_speed_of_this_machine_is_used(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import socket
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -69,6 +70,33 @@ def test_a_round_waits_as_long_for_a_warm_job_as_a_move_does(
     monkeypatch.setattr(modelling.JobModeller, "__call__", measure)
     run("flink", "watch", "--rest", flink.url)
     assert waited == [120.0]
+
+
+def test_a_watched_job_is_measured_on_the_devices_that_are_given(
+    run: Callable, flink: FakeFlink, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As 'flink move' does: by a cluster file, or with speeds of network cards."""
+    seen: list[tuple[Any, Any]] = []
+    measure = lambda own, _: seen.append((own.engine.cards, own.cluster)) or MODEL  # noqa: E731
+    monkeypatch.setattr(modelling.JobModeller, "__call__", measure)
+    file = tmp_path / "cluster.toml"
+    file.write_text('bandwidth = "1 Gbps"\n[[devices]]\nname = "dev-0"\n')
+    watch = ("flink", "watch", "--rest", flink.url)
+    for option in (("--cluster", str(file)), ("--nic", "dev-0=10 Gbps")):
+        flink.answers[f"GET /jobs/{OLD}"] = InTurn(
+            *[job("shop", "RUNNING", {"map": "RUNNING"})] * 4, job("shop", "CANCELED", {})
+        )
+        assert run(*watch, *option).status == 0
+    (cards, cluster), (given, none) = seen
+    assert (cards, cluster.devices.name) == ({}, ("dev-0",))
+    assert (given, none) == ({"dev-0": "10 Gbps"}, None)
+    for other, told in {
+        ("--nic", "1 Gbps"): "--nic is for TaskManagers that are measured",
+        ("--machines", "true", "--apply"): "--cluster describes the TaskManagers that there are",
+    }.items():
+        answer = run(*watch, "--cluster", str(file), *other)
+        assert answer.status == 2
+        assert told in answer.err
 
 
 def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(

@@ -1,7 +1,8 @@
 """Plans of a watched job: layouts on one, two and more TaskManagers, and what they carry."""
 
-from dataclasses import replace
-from types import SimpleNamespace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import repeat
 from typing import Any
 from urllib.parse import quote
 
@@ -13,6 +14,7 @@ from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.cpu.task_cpu import UNKNOWN
 from streamplace.engines.flink.decide.candidates import Question
 from streamplace.engines.flink.decide.layouts import Layout
+from streamplace.engines.flink.measure.cluster import ASSUMED_CPU
 from streamplace.engines.flink.measure.profile_quality import UNMEASURED_PYTHON
 from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.move.state import CheckpointTotals
@@ -39,6 +41,27 @@ PRESENT = {"clicks": ["d0"], "readings": ["d1"], "score": ["d1"]}
 DEVICES = Cluster.of([Device(f"d{i}") for i in range(3)])
 
 
+@dataclass(frozen=True)
+class Measured:
+    """An engine whose measurements are known.
+
+    Attributes
+    ----------
+    asked
+        Cards and cluster that were given, measurement by measurement.
+    """
+
+    rest: Any
+    measurements: Iterator[Measurement]
+    cards: Mapping[str, str] = field(default_factory=dict)
+    asked: list[tuple[Mapping[str, str], Cluster | None]] = field(default_factory=list)
+
+    def measure(self, job: str, seconds: float, *, cluster: Cluster | None) -> Measurement:
+        """Next measurement."""
+        self.asked.append((self.cards, cluster))
+        return next(self.measurements)
+
+
 def look(layout: Layout, *managers: str) -> JobLook:
     """A job with a layout, on a cluster of these TaskManagers."""
     counts = CheckpointTotals(0, 0)
@@ -49,7 +72,7 @@ def of_chains(*held_back: str) -> JobModel:
     """Model of the job, some or all of whose sources are held back."""
     measured = Measurement(CHAINS, DEVICES, True, held_back=frozenset(held_back))
     rest = FakeFlink(healthy("d0", "d1", "d2")).rest
-    engine: Any = SimpleNamespace(rest=rest, measure=lambda *_: measured)
+    engine: Any = Measured(rest, repeat(measured))
     modeller = JobModeller(engine, print, confidence=0.0, budget=Budget(evaluations=2000))
     return modeller(look(PRESENT, "d0", "d1", "d2"))
 
@@ -87,7 +110,7 @@ def test_no_layout_is_chosen_by_the_measurement_of_a_cold_job() -> None:
     asked = question(["d0"] * 4)
     cold = replace(asked.measured.graph, attributes={PROFILE_DRIFT: 0.5})
     measured = replace(asked.measured, graph=cold)
-    engine: Any = SimpleNamespace(rest=None, measure=lambda *_: measured)
+    engine: Any = Measured(None, repeat(measured))
     with pytest.raises(UnsteadyJob, match="job is not warm yet"):
         JobModeller(engine, print)(look(PRESENT))
 
@@ -100,9 +123,7 @@ def test_doubts_about_a_measurement_are_told_when_they_are_new(
     told: list[str] = []
     notes = iter([("x", "y: 0.1 of 0.41 cores"), ("x", "y: 0.2 of 0.5 cores"), ("z",), ("x",)])
     rest = FakeFlink(healthy("d0", "d1", "d2")).rest
-    engine: Any = SimpleNamespace(
-        rest=rest, measure=lambda *_: replace(asked.measured, notes=next(notes))
-    )
+    engine: Any = Measured(rest, (replace(asked.measured, notes=one) for one in notes))
     modeller = JobModeller(engine, told.append, confidence=0.0, budget=Budget(evaluations=100))
     for _ in range(4):
         modeller(look(asked.present, "d0", "d1", "d2"))
@@ -120,6 +141,11 @@ def test_doubts_about_a_measurement_are_told_when_they_are_new(
         ({}, (), ""),
         ({f"{CPU_OF}map": UNKNOWN}, (), "the CPU of 'map' is not known"),
         ({}, (UNMEASURED_PYTHON,), "the CPU of the job's Python processes is not measured"),
+        (
+            {},
+            (ASSUMED_CPU,),
+            "the CPU of TaskManagers on other machines is assumed (give --cluster)",
+        ),
     ],
 )
 def test_a_job_does_not_leave_task_managers_for_what_was_not_measured(
@@ -128,9 +154,7 @@ def test_a_job_does_not_leave_task_managers_for_what_was_not_measured(
     asked = question(["d0", "d0", "d1", "d1"])
     graph = replace(asked.measured.graph, attributes=facts)
     measured = replace(asked.measured, graph=graph, notes=notes)
-    engine: Any = SimpleNamespace(
-        rest=FakeFlink(healthy("d0", "d1", "d2")).rest, measure=lambda *_: measured
-    )
+    engine: Any = Measured(FakeFlink(healthy("d0", "d1", "d2")).rest, repeat(measured))
     modeller = JobModeller(engine, print, confidence=0.0, budget=Budget(evaluations=2000))
     model = modeller(look(asked.present, "d0", "d1", "d2"))
     seen = WatchRound("", 0.0, "job", 10.0, 10.0, False, 0.0, 2)
@@ -139,6 +163,19 @@ def test_a_job_does_not_leave_task_managers_for_what_was_not_measured(
     if why:
         words = f"stays; fewer TaskManagers are not chosen, because {why}"
         assert stay_words(model, 0, seen) == words
+
+
+def test_a_job_is_judged_by_the_devices_and_cards_that_are_given() -> None:
+    """Those that are no TaskManagers at the moment do not count."""
+    asked = question(["d0"] * 4)
+    rest = FakeFlink(healthy("d0", "d1")).rest
+    cards = {"": "10 Gbps", "d1": "1 Gbps", "d2": "1 Gbps"}
+    engine = Measured(rest, repeat(asked.measured), cards)
+    described: Any = {"cluster": asked.measured.cluster, "budget": Budget(evaluations=2000)}
+    modeller = JobModeller(engine, print, confidence=0.0, **described)  # type: ignore[arg-type]
+    model = modeller(look(asked.present, "d0", "d1"))
+    assert engine.asked == [({"": "10 Gbps", "d1": "1 Gbps"}, asked.measured.cluster)]
+    assert [one.devices for one in model.plans] == [["d0"], ["d0", "d1"]]
 
 
 def is_improvable(model: JobModel) -> bool:
@@ -170,7 +207,7 @@ def modelled(cluster: Cluster, present: list[str], at_most: int | None) -> JobMo
     flink = FakeFlink(healthy(*names, *map(quote, names)))
     rows = flink.answers["GET /taskmanagers"]["taskmanagers"][: len(names)]
     flink.answers["GET /taskmanagers"] = {"taskmanagers": rows}
-    engine: Any = SimpleNamespace(rest=flink.rest, measure=lambda *_: measured)
+    engine: Any = Measured(flink.rest, repeat(measured))
     layout = {"src": present[:1], "map": present}
     return JobModeller(engine, print, at_most=at_most, confidence=0.0, may_start=True)(
         look(layout, *names)

@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import ceil
+from math import ceil, inf
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,7 +13,7 @@ from streamplace.engines.flink.cpu.threads import processes_of
 from streamplace.engines.flink.measure.cards import ASSUMED as ASSUMED_SPEED
 from streamplace.engines.flink.measure.cards import GIVEN, Card, cards_of
 from streamplace.engines.flink.measure.sending_cost import ASSUMED, SendingCost
-from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
 from streamplace.engines.names import resource
 from streamplace.engines.text import quoted_yaml
 from streamplace.io.clusters import cluster_from_tables
@@ -30,6 +31,16 @@ HEADROOM = 0.03
 """Part of every CPU and link that stays free, because bursts cannot use all of a full one."""
 MOST_RESERVED = 0.9
 """Part of a device's CPU that is reserved at most; without any, nothing could be predicted."""
+POD_CPU = ("kubernetes.taskmanager.cpu.amount", "kubernetes.taskmanager.cpu")
+"""Setting of the cores of a TaskManager on Kubernetes, and its older name."""
+POD_CPU_FACTOR = "kubernetes.taskmanager.cpu.limit-factor"
+"""Setting of the cores that it may use at most, as a multiple of these."""
+ASSUMED_CPU = (
+    "the CPU of TaskManagers on other machines is assumed: the cores that Java sees there, in "
+    "equal parts for TaskManagers of one address; if containers limit it, or share a machine, "
+    "describe the TaskManagers in a cluster file"
+)
+"""Note on TaskManagers whose CPU is neither measured nor among the settings of the JobManager."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +59,8 @@ class MeasuredDevice:
         MIPS that are not available to the job; None if not measured.
     card
         Its network card; None if unknown.
+    is_cpu_assumed
+        Whether its number of cores is assumed.
     """
 
     name: str
@@ -57,6 +70,7 @@ class MeasuredDevice:
     limit: float | None = None
     reserved: float | None = None
     card: Card | None = None
+    is_cpu_assumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +90,7 @@ class MeasuredCluster:
     reserved_for
         Purpose of the reserved CPU, in words.
     notes
-        Sentences on devices on which more is used than they count with.
+        Sentences on devices whose CPU is assumed, or on which more is used than they count with.
     is_bandwidth_assumed
         Whether the bandwidth is assumed. Then it is not below the speed of any card, so that two
         TaskManagers whose cards are known are limited by these alone.
@@ -169,9 +183,10 @@ class MeasuredCluster:
 
     def _table(self, device: MeasuredDevice) -> str:
         limited = "" if device.limit is None else f"  # limited to {device.limit:g} cores"
+        assumed = "  # assumed" if device.is_cpu_assumed else ""
         text = (
             f"\n[[devices]]\nname = {quoted_yaml(device.name)}\n"
-            f"mips = {quoted_yaml(device.mips)}{limited}\ncores = {device.cores}\n"
+            f"mips = {quoted_yaml(device.mips)}{limited}\ncores = {device.cores}{assumed}\n"
         )
         if device.memory is not None:
             text += f"memory = {device.memory}\n"
@@ -196,8 +211,9 @@ def measured_cluster(
 ) -> MeasuredCluster:
     """Cluster of the TaskManagers, with given values for what REST does not report.
 
-    TaskManagers on this machine have their parts by `cpu_shares`. Others share the cores of their
-    host evenly.
+    TaskManagers on this machine have their parts by `cpu_shares`. Others have the limit that the
+    JobManager's settings give to TaskManagers on Kubernetes; without one, those of one address are
+    assumed to share the cores that Java sees evenly.
 
     Parameters
     ----------
@@ -220,6 +236,8 @@ def measured_cluster(
     crowd = Counter(map(_host, managers))
     processes = processes_of(rest)
     shares = cpu_shares(processes, used)
+    remote = [manager for manager in managers if manager["id"] not in shares]
+    shares |= _limits(rest, remote)
     factor = slowness(shares.values())
     cost = (sending or ASSUMED).slower(factor).rounded()
     usual, names = bandwidth or BANDWIDTH, [manager["id"] for manager in managers]
@@ -232,7 +250,7 @@ def measured_cluster(
         )
         for manager in managers
     ]
-    notes: list[str] = []
+    notes = [ASSUMED_CPU] if any(device.is_cpu_assumed for device in devices) else []
     if java is not None or beside:
         taken, speed = beside or {}, parsed_mips(mips)
         wanted = {d.name: ((java or 0.0) + taken.get(d.name, 0.0)) * speed for d in devices}
@@ -285,10 +303,28 @@ def _device(
     most, memory = manager["hardware"]["cpuCores"], manager["memoryConfiguration"]
     name, size = str(manager["id"]), memory.get("totalProcessMemory")
     if share is None:
-        return MeasuredDevice(name, mips, max(1, most // crowd), size)
+        cores = max(1, most // crowd)
+        return MeasuredDevice(name, mips, cores, size, is_cpu_assumed=True)
     cores, speed = share.whole_cores
     own = mips if speed == 1 else f"{speed * parsed_mips(mips):g} MIPS"
     return MeasuredDevice(name, own, cores, size, share.limit if share.is_limited else None)
+
+
+def _limits(rest: Rest, remote: Sequence[Mapping[str, Any]]) -> dict[str, CpuShare]:
+    """CPU limits of TaskManagers on other machines by the settings of the JobManager, if any."""
+    settings: Mapping[str, str] = {}
+    with suppress(Refusal):  # it may not show them
+        settings = rest.settings() if remote else {}
+    given = next((settings[name] for name in POD_CPU if name in settings), "")
+    try:
+        limit = float(given) * float(settings.get(POD_CPU_FACTOR, "1"))
+    except ValueError:
+        return {}
+    if not 0 < limit < inf:  # Flink's default is one core per slot, written as -1
+        return {}
+    return {
+        row["id"]: CpuShare(min(limit, max(1.0, row["hardware"]["cpuCores"]))) for row in remote
+    }
 
 
 def _given(device: MeasuredDevice) -> dict[str, Any]:

@@ -81,11 +81,11 @@ class Circumstances:
     checkpoints_fail
         Whether checkpoints fail.
     others
-        What others have changed about the job; empty if nothing.
+        Changes to the job by other controllers; empty if there are none.
     watched
         Seconds for which the job has been watched.
     is_down
-        Whether the move would leave TaskManagers.
+        Whether the move would free TaskManagers.
     since_fewer
         Seconds since the last move was begun, if it was one to fewer TaskManagers; else infinite.
     is_ahead
@@ -278,11 +278,11 @@ def target_of(model: JobModel, level: int, seen: WatchRound) -> WatchPlan | None
     """Plan to move to, given the policy's choice; None if the job should stay.
 
     Fewer TaskManagers must carry what arrives now, even if a policy expects less of it soon, and
-    all CPU of the job must be measured. Where the policy keeps their number, a better layout on as
-    many of them is taken only if the present one does not carry the rate. A plan that uses no fewer
-    TaskManagers must carry more, beyond the error with which layouts are compared: where no plan
-    carries the rate, policies choose the largest one, which may be no better than the present
-    layout.
+    all CPU of the job and of the TaskManagers must be known. Where the policy keeps their number, a
+    better layout on as many of them is taken only if the present one does not carry the rate. A
+    plan that uses no fewer TaskManagers must carry more, beyond the error with which layouts are
+    compared: where no plan carries the rate, policies choose the largest one, which may be no
+    better than the present layout.
     """
     plan, present = model.plans[level], model.present
     if plan.layout == present.layout:

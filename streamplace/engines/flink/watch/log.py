@@ -24,8 +24,8 @@ DEAD_SECONDS = 900.0
 class WatchLog:
     """Rounds and decisions of one watch.
 
-    If a round cannot be written, as on a full disk, this is told once, and the watch goes on. A
-    decision that cannot be written raises an error, so that it is not carried out.
+    If a round cannot be written, as on a full disk, a warning is printed once, and the watch goes
+    on. A decision that cannot be written raises an error, so that it is not carried out.
     """
 
     store: WatchStore

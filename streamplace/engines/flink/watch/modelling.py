@@ -18,7 +18,8 @@ from streamplace.engines.flink.decide.candidates import (
     slots_for,
 )
 from streamplace.engines.flink.engine import FlinkEngine
-from streamplace.engines.flink.measure.cluster import BANDWIDTH
+from streamplace.engines.flink.measure.cards import ALL
+from streamplace.engines.flink.measure.cluster import ASSUMED_CPU, BANDWIDTH
 from streamplace.engines.flink.measure.profile_quality import UNMEASURED_PYTHON
 from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.watch.look import JobLook
@@ -61,6 +62,9 @@ class JobModeller:
         Budget of the search of each plan.
     may_start
         Whether plans may use TaskManagers that have to be started, up to ``at_most``.
+    cluster
+        The devices, if known; otherwise they are measured. Only those are used that are
+        TaskManagers of the Flink when the job is measured.
     """
 
     engine: FlinkEngine
@@ -72,6 +76,7 @@ class JobModeller:
     ledger: Path | None = None
     budget: Budget | None = None
     may_start: bool = False
+    cluster: Cluster | None = None
     _told: set[str] = field(default_factory=set, init=False)
 
     def __call__(self, look: JobLook) -> JobModel:
@@ -85,7 +90,7 @@ class JobModeller:
             When the job does not become warm in time.
         """
         rest = self.engine.rest
-        measured = self.engine.measure(look.job, self.seconds)
+        measured = self._measured(look)
         if PROFILE_DRIFT in measured.graph.attributes:
             raise UnsteadyJob(f"job {look.job} is not warm yet")
         self._tell_doubts(measured)
@@ -94,7 +99,7 @@ class JobModeller:
             look.layout,
             slots_for(rest, look.job),
             can_spread(rest),
-            occupied=occupied_devices(rest, look.job),
+            occupied=occupied_devices(rest, look.job) | self._absent(look),
         )
         if (warning := check_model(question, trusts=self.trusts_profile)) is not None:
             self.tell(f"warning: {warning}")
@@ -104,6 +109,18 @@ class JobModeller:
             question, new = with_new(question, self.at_most)
         model = job_model(look.job, question, errors, self.at_most, self.budget, new)
         return replace(model, uncounted=_uncounted(measured))
+
+    def _measured(self, look: JobLook) -> Measurement:
+        """Measure a job; speeds are given to the network cards of TaskManagers that are there."""
+        there = {*look.managers, ALL}
+        cards = {name: speed for name, speed in self.engine.cards.items() if name in there}
+        engine = replace(self.engine, cards=cards)
+        return engine.measure(look.job, self.seconds, cluster=self.cluster)
+
+    def _absent(self, look: JobLook) -> frozenset[str]:
+        """Given devices that are no TaskManagers now."""
+        given = () if self.cluster is None else self.cluster.devices.name
+        return frozenset(given).difference(look.managers)
 
     def _tell_doubts(self, measured: Measurement) -> None:
         """Tell doubts about a measurement that the one before did not have.
@@ -119,14 +136,17 @@ class JobModeller:
 
 
 def _uncounted(measured: Measurement) -> str:
-    """Clause on CPU of a job's operators that was not measured; empty if all was."""
+    """Clause on CPU of operators or TaskManagers that was not measured; empty if all was."""
     facts = measured.graph.attributes.items()
     unknown = [name for name, fact in facts if name.startswith(CPU_OF) and fact == UNKNOWN]
     if unknown:
         names = listed([name.removeprefix(CPU_OF) for name in unknown])
         return f"the CPU of {names} is not known"
-    is_python = UNMEASURED_PYTHON in measured.notes
-    return "the CPU of the job's Python processes is not measured" if is_python else ""
+    if UNMEASURED_PYTHON in measured.notes:
+        return "the CPU of the job's Python processes is not measured"
+    if ASSUMED_CPU in measured.notes:
+        return "the CPU of TaskManagers on other machines is assumed (give --cluster)"
+    return ""
 
 
 def with_new(question: Question, at_most: int) -> tuple[Question, NewDevices]:

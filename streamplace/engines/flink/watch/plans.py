@@ -102,8 +102,8 @@ class JobModel:
         Part of what fewer TaskManagers are predicted to carry that is believed; what the plans
         carry has been multiplied by it.
     uncounted
-        Clause on CPU of its operators that was not measured; empty if all was. Fewer TaskManagers
-        may not have it.
+        Clause on CPU of operators or TaskManagers that was not measured; empty if all was. Fewer
+        TaskManagers may not have it.
     """
 
     job: str

@@ -82,7 +82,7 @@ def unfit(rest: Rest, program: Program | None, run: PlacedJob) -> str | None:
 def unkept(rest: Rest, job: str, tell: Tell) -> str | None:
     """Why a job could not continue from its checkpoints with a spare; None if it could.
 
-    A job without checkpoints has none to lose, which is told.
+    A job without checkpoints has none to lose, and this is reported.
     """
     try:
         settings = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
