@@ -22,6 +22,9 @@ from streamplace.engines.flink.decide.candidates import (
     searched,
 )
 from streamplace.engines.flink.decide.layouts import Layout
+from streamplace.engines.flink.decide.pinnable import pinnable
+from streamplace.engines.flink.pin.pinning import pinning
+from streamplace.engines.flink.pin.spread import SpreadLimits, offers
 from streamplace.engines.live import Measurement
 from streamplace.errors import ProblemError
 from streamplace.model.graph import CONSISTENCY_ERROR
@@ -202,6 +205,58 @@ def test_a_line_that_the_cluster_has_is_not_recommended() -> None:
     assert answer.chosen.mode == "SLOTS"
     assert answer.chosen.line == ""
     assert "The cluster is configured for it: submit the job again" in answer.sentences()[0]
+
+
+def prepared(*devices: str) -> list[dict[str, Any]]:
+    """TaskManagers that are configured for spread operators, and on which no job runs."""
+    rows = []
+    for device in devices:
+        resources = {"extendedResources": offers(device, devices)}
+        rows.append({"id": device, "totalResource": resources, "freeResource": resources})
+    return rows
+
+
+@pytest.mark.parametrize(("number", "is_even_possible"), [(32, True), (33, False)])
+def test_no_layout_is_proposed_that_takes_more_groups_than_task_managers_have(
+    number: int, is_even_possible: bool
+) -> None:
+    """They have 32 indexes; as many operators of unlike parallelism can be spread over them."""
+    sizes = range(2, number + 2)
+    operators = [Operator(f"o{size}", ipt=1e5, parallelism=size) for size in sizes]
+    source = Operator("src", ipt=1e3, payload=10, rate=1000.0)
+    streams = [Stream("src", one.name, partitioning="rebalance") for one in operators]
+    graph = StreamGraph.of("job", [source, *operators], streams)
+    present = {one.name: ["d0"] * one.parallelism for one in (source, *operators)}
+    measured = Measurement(graph, Cluster.uniform(2), True)
+    question = Question(
+        measured, present, {}, spreads=True, modes=(), managers=prepared("d0", "d1")
+    )
+    answer = decision(question, budget=Budget(evaluations=200))
+    assert (EVEN in {one.name for one in answer.candidates}) is is_even_possible
+    found = next(one for one in answer.candidates if one.name == FOUND)
+    pinning(found.layout, SpreadLimits.untouched(["d0", "d1"]))  # raises where it cannot be
+
+
+def test_operators_with_equal_numbers_on_the_same_devices_take_one_group() -> None:
+    """The order matters for those of which subtask i is joined to subtask i alone."""
+    managers = prepared("d0", "d1")
+    for row in managers:
+        row["freeResource"] = {
+            "extendedResources": {
+                name: amount
+                for name, amount in row["totalResource"]["extendedResources"].items()
+                if name in ("dev-d0", "dev-d1", "lim-0") or name.startswith("lim-0-")
+            }
+        }
+    places = {"src": ["d1", "d0", "d0"], "work": ["d0", "d1", "d0"]}
+    operators = [Operator("src", rate=1.0, parallelism=3), Operator("work", parallelism=3)]
+
+    def pinned(partitioning: str) -> Layout | None:
+        stream = Stream("src", "work", partitioning=partitioning)
+        return pinnable(places, StreamGraph.of("job", operators, [stream]), managers)
+
+    assert pinned("rebalance") == {name: ["d0", "d0", "d1"] for name in places}
+    assert pinned("forward") is None
 
 
 def test_where_cards_are_scarce_a_job_is_not_spread() -> None:

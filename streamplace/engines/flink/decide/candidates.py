@@ -32,9 +32,10 @@ from streamplace.engines.flink.decide.layouts import (
     even_layout,
     layouts,
 )
+from streamplace.engines.flink.decide.pinnable import pinnable
 from streamplace.engines.flink.measure.cluster import is_pinnable
 from streamplace.engines.flink.measure.key_shares import possible_orders
-from streamplace.engines.flink.pin.fitting import left_without
+from streamplace.engines.flink.pin.fitting import Managers, left_without
 from streamplace.engines.flink.pin.names import index_name
 from streamplace.engines.flink.pin.pinning import Vectors, vectors_of
 from streamplace.engines.flink.program.chains import operators_in
@@ -87,6 +88,8 @@ class Question:
         The mode that it is configured with.
     width
         Relative error of predictions when two layouts of the job are compared.
+    managers
+        TaskManagers with the resources that the job may use; None if any layout can be pinned.
     """
 
     measured: Measurement
@@ -98,6 +101,12 @@ class Question:
     modes: tuple[Mode, ...] = MODES
     configured: Mode | None = None
     width: float = PREDICTED
+    managers: Managers | None = None
+
+    def pinnable(self, layout: Layout) -> Layout | None:
+        """Return a layout as it can be pinned; None if that is impossible."""
+        known = self.managers
+        return layout if known is None else pinnable(layout, self.measured.graph, known)
 
     @property
     def free(self) -> list[str]:
@@ -279,8 +288,9 @@ def decision(question: Question, seed: int = 0, budget: Budget | None = None) ->
         if possible:
             others.append(judge.candidate(f"Flink's own layout {mode}", *possible, mode=mode))
     if question.free:
-        if question.spreads:
-            others.append(judge.pinned(EVEN, even_layout(graph, question.free)))
+        even = question.pinnable(even_layout(graph, question.free)) if question.spreads else None
+        if even is not None:
+            others.append(judge.pinned(EVEN, even))
         others.append(judge.pinned(FOUND, searched(question, judge, seed, budget)))
     return decide(judge.present(), others)
 
@@ -295,7 +305,10 @@ def judged(question: Question, layout: Layout) -> Decision:
 def searched(
     question: Question, judge: Judge, seed: int = 0, budget: Budget | None = None
 ) -> Layout:
-    """Search a layout for a rate; without one, for growing rates until they are not carried."""
+    """Search a layout for a rate; without one, for growing rates until they are not carried.
+
+    If that cannot be pinned, it is searched among those of whole operators.
+    """
     from streamplace.placers.named import named_placer
 
     placer, judged_by = named_placer("auto"), composed_objective("throughput")
@@ -318,7 +331,10 @@ def searched(
         if judge.rate is not None or carried < asked or more > LARGEST:
             break
         asked = more
-    return best
+    fitting = question.pinnable(best)
+    if fitting is None:
+        return searched(replace(question, spreads=False), judge, seed, budget)
+    return fitting
 
 
 def names_of(graph: StreamGraph, vectors: Vectors) -> Layout:

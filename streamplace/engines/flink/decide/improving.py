@@ -26,6 +26,7 @@ from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.move.pause import expected_pause
 from streamplace.engines.flink.move.settling import SourceFlow, seconds_for, source_flow
+from streamplace.engines.flink.pin.fitting import left_without
 from streamplace.engines.flink.pin.pinning import by_operator
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.tasks import layout_of
@@ -101,6 +102,7 @@ class JobImprover:
             known_modes(rest),
             configured_mode(rest),
             0.0 if self.confidence == 0 else hypot(PREDICTED, measured.drift),
+            left_without(rest, job),
         )
         left_out = [device for device in unpinnable(rest) if device in question.occupied]
         if left_out:

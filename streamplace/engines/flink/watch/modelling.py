@@ -22,6 +22,7 @@ from streamplace.engines.flink.measure.cards import ALL
 from streamplace.engines.flink.measure.cluster import ASSUMED_CPU, BANDWIDTH
 from streamplace.engines.flink.measure.profile_quality import UNMEASURED_PYTHON
 from streamplace.engines.flink.measure.steady import UnsteadyJob
+from streamplace.engines.flink.pin.fitting import left_without
 from streamplace.engines.flink.watch.look import JobLook
 from streamplace.engines.flink.watch.plans import (
     JobModel,
@@ -100,6 +101,7 @@ class JobModeller:
             slots_for(rest, look.job),
             can_spread(rest),
             occupied=occupied_devices(rest, look.job) | self._absent(look),
+            managers=left_without(rest, look.job),
         )
         if (warning := check_model(question, trusts=self.trusts_profile)) is not None:
             self.tell(f"warning: {warning}")

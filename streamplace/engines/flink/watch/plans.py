@@ -265,8 +265,9 @@ def _best(
     asked = replace(question, occupied=others, rate=rate)
     graph = question.measured.graph
     layouts = [searched(asked, Judge(asked), budget=budget)]
-    if question.spreads:
-        layouts.append(even_layout(graph, devices))
+    even = question.pinnable(even_layout(graph, devices)) if question.spreads else None
+    if even is not None:
+        layouts.append(even)
     return max(layouts, key=judge.by_model)
 
 
