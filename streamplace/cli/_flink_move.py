@@ -220,7 +220,7 @@ def _improve(improver: "JobImprover", job: str, request: MoveRequest) -> None:
 def _layouts(proposal: "Proposal") -> "NamedPlacements":
     """The measured job as it runs, and as it should run."""
     from streamplace.drawing.named_placements import NamedPlacements
-    from streamplace.engines.flink.decide.capacity import placed
+    from streamplace.engines.flink.measure.placed_subtasks import placed
     from streamplace.model.placement import Placement
     from streamplace.objectives.registry import named_objective
 

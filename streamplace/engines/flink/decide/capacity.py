@@ -1,19 +1,14 @@
 """Capacity: share of the source rates that a layout of a job carries, by the model."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from streamplace.engines.flink.measure.key_shares import Shares
-from streamplace.engines.flink.program.chains import operators_in
-from streamplace.engines.flink.rest.client import FlinkError
-from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.engines.flink.measure.placed_subtasks import placed
+from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
-from streamplace.model.expansion import Expansion, expand
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import quoted
-from streamplace.model.problem import Problem
 
 
 class Limit(NamedTuple):
@@ -70,57 +65,3 @@ def first_limit(
         if worst.kind == "core":
             there = there[[int(np.argmax(instance.core_pressure[there, kind]))]]
     return Limit(worst.load, job.cpu(there))
-
-
-@dataclass(frozen=True, slots=True)
-class PlacedSubtasks:
-    """Subtasks of a job on devices.
-
-    Attributes
-    ----------
-    problem
-        The problem of placing its subtasks.
-    placement
-        [S] device of each subtask.
-    """
-
-    expansion: Expansion
-    problem: Problem
-    placement: Ints
-
-    def on(self, device: int) -> Longs:
-        """Subtasks on a device."""
-        return np.flatnonzero(self.placement == device)
-
-    def cpu(self, subtasks: Longs) -> Floats:
-        """[N] load that some subtasks put on their devices, by operator."""
-        instance = self.problem.instance
-        loads = instance.load[subtasks, instance.device_type[self.placement[subtasks]]]
-        cpu = np.zeros(self.expansion.original.n_operators)
-        np.add.at(cpu, self.expansion.operator[subtasks], loads)
-        return cpu
-
-
-def placed(
-    graph: StreamGraph,
-    cluster: Cluster,
-    devices: dict[str, list[str]],
-    shares: Shares | None = None,
-) -> PlacedSubtasks:
-    """Put the subtasks of a job on devices; see `capacity`."""
-    expansion = expand(graph, shares)
-    problem = Problem(expansion.graph, cluster)
-    number = {name: i for i, name in enumerate(cluster.devices.name)}
-    placement = np.empty(problem.n_operators, np.int32)
-    for row, name in enumerate(graph.operators.name):
-        subtasks = np.flatnonzero(expansion.operator == row)
-        try:
-            (first, *_) = (one for one in (name, *operators_in(name)) if one in devices)
-            for subtask, device in zip(subtasks, devices[first], strict=True):
-                placement[subtask] = number[device]
-        except (KeyError, ValueError):
-            raise FlinkError(
-                f"the devices that {quoted(name)} runs on are not those of the cluster's "
-                "description"
-            ) from None
-    return PlacedSubtasks(expansion, problem, placement)

@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamplace.engines.flink.decide.capacity import Limit, PlacedSubtasks, placed
+from streamplace.engines.flink.decide.capacity import Limit
 from streamplace.engines.flink.measure.key_shares import Shares
+from streamplace.engines.flink.measure.placed_subtasks import PlacedSubtasks, placed
 from streamplace.model.arrays import Bools, Floats
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph

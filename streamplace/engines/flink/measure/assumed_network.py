@@ -10,10 +10,8 @@ import numpy as np
 
 from streamplace.engines.flink.measure.cluster import MeasuredCluster
 from streamplace.engines.flink.measure.key_shares import Shares
-from streamplace.model.expansion import expand
+from streamplace.engines.flink.measure.placed_subtasks import placed
 from streamplace.model.graph import StreamGraph
-from streamplace.model.placement import Placement
-from streamplace.model.problem import Problem
 
 CONTRADICTED = 1.05
 """Load above which a network must be faster; a real one may be full, and counts err a little."""
@@ -44,14 +42,8 @@ def fast_enough(
     cluster = measured.cluster()
     if not {device for devices in layout.values() for device in devices} <= {*cluster.devices.name}:
         return measured, ""  # a TaskManager was lost meanwhile
-    split = expand(graph, shares)
-    assignment = {
-        subtask: device
-        for operator, devices in layout.items()
-        for subtask, device in zip(split.subtasks(operator), devices, strict=True)
-    }
-    placement = Placement.of(split.graph.operators.name, cluster.devices.name, assignment)
-    loads = resource_loads(Problem(split.graph, cluster).instance, placement.index)
+    job = placed(graph, cluster, layout, shares)
+    loads = resource_loads(job.problem.instance, job.placement)
     assumed = [one.card is not None and one.card.is_assumed for one in measured.devices]
     load = float(np.maximum(loads.egress, loads.ingress)[assumed].max(initial=0.0))
     if load <= CONTRADICTED:

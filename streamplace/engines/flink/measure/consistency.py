@@ -20,16 +20,14 @@ from streamplace.engines.flink.cpu.limits import FULL, CpuShare, cpu_shares
 from streamplace.engines.flink.cpu.task_cpu import ClusterInterval, cores_beside
 from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, MOST_RESERVED, slowness
 from streamplace.engines.flink.measure.key_shares import Shares
+from streamplace.engines.flink.measure.placed_subtasks import placed
 from streamplace.engines.flink.measure.sampling import Activity
 from streamplace.engines.flink.measure.sending_cost import SendingCost, sending_cost
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.model.cluster import Cluster
-from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
-from streamplace.model.placement import Placement
-from streamplace.model.problem import Problem
 
 WIDE = 1e12
 """Bandwidth in bps if it is unknown, so that only CPU is checked."""
@@ -177,17 +175,9 @@ def consistency(
     needed = {device for devices in present.devices.values() for device in devices}
     if not needed <= present.usage.keys() or not graph.source_rate:
         return None
-    split = expand(graph, shares)
-    assignment = {
-        subtask: device
-        for operator, devices in present.devices.items()
-        for subtask, device in zip(split.subtasks(operator), devices, strict=True)
-    }
     cluster = _cluster(present, float(graph.attributes["mips"]))
-    names = split.graph.operators.name
-    placement = Placement.of(names, cluster.devices.name, assignment)
-    loads = resource_loads(Problem(split.graph, cluster).instance, placement.index)
-    load = bottleneck(loads).load
+    job = placed(graph, cluster, present.devices, shares)
+    load = bottleneck(resource_loads(job.problem.instance, job.placement)).load
     if not load:
         return None
     reached = _reached(graph, tuples)

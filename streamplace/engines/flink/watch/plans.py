@@ -18,11 +18,10 @@ import numpy as np
 from streamplace.engines.flink.decide.candidates import Judge, Question, names_of, searched
 from streamplace.engines.flink.decide.decision import MEASURED, interval, is_better
 from streamplace.engines.flink.decide.layouts import Layout, even_layout
+from streamplace.engines.flink.measure.placed_subtasks import placed
 from streamplace.engines.live import Measurement
 from streamplace.model.cluster import Cluster
-from streamplace.model.expansion import expand
 from streamplace.model.intervals import PredictionErrors, RateInterval
-from streamplace.model.problem import Problem
 from streamplace.placers.registry import Budget
 
 MOST_PLANS = 8
@@ -235,14 +234,9 @@ def limit_of(measured: Measurement, layout: Layout) -> str:
     """The resource that limits a layout first, in words."""
     from streamsim import bottleneck, resource_loads
 
-    graph, names = measured.graph, measured.cluster.devices.name
-    expansion = expand(graph, measured.shares)
-    problem = Problem(expansion.graph, measured.cluster)
-    placement = np.empty(problem.n_operators, np.int32)
-    for row, name in enumerate(graph.operators.name):
-        subtasks = np.flatnonzero(expansion.operator == row)
-        placement[subtasks] = [names.index(device) for device in layout[name]]
-    worst = bottleneck(resource_loads(problem.instance, placement))
+    names = measured.cluster.devices.name
+    job = placed(measured.graph, measured.cluster, layout, measured.shares)
+    worst = bottleneck(resource_loads(job.problem.instance, job.placement))
     if worst.kind == "link":
         return f"the link {names[worst.device]} → {names[worst.peer]}"
     what = {"device": "the CPU", "core": "a core"}.get(worst.kind, "the network card")
