@@ -119,8 +119,12 @@ class Advice(Displayed):
         return offered_rate(self.sources)
 
     def report(self) -> Report:
-        """Return tables and sentences for display."""
-        return report_of_advice(self)
+        """Return tables and sentences for display, with commands and notes."""
+        first = () if self.warning is None else (f"warning: {self.warning}",)
+        commands = (f"  {command}" for command in self.commands)
+        notes = (f"note: {note}" for note in self.notes)
+        parts = summary_of_advice(self).parts
+        return Report((*first, *parts, *commands, *notes), self.name)
 
     def to_json(self) -> dict[str, Any]:
         """Return the advice as a JSON document."""
@@ -156,14 +160,6 @@ def _source(source: SourceRate) -> Mapping[str, Any]:
 
 def _finite(value: float | None) -> float | None:
     return value if value is not None and isfinite(value) else None
-
-
-def report_of_advice(advice: Advice) -> Report:
-    """Report of an advice with its commands and notes."""
-    commands = (f"  {command}" for command in advice.commands)
-    notes = (f"note: {note}" for note in advice.notes)
-    first = () if advice.warning is None else (f"warning: {advice.warning}",)
-    return Report((*first, *summary_of_advice(advice).parts, *commands, *notes), advice.name)
 
 
 def summary_of_advice(advice: Advice) -> Report:
