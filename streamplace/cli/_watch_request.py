@@ -71,7 +71,7 @@ class WatchRequest:
         from streamplace.engines.flink.watch.starting import check_movable, first_job, settled
         from streamplace.io.watch_store import WatchStore, usual_store
 
-        self._check_cluster()
+        self._check_nic()
         guards, judge, command = self._guards(), self._judge(), self._command()
         with ExitStack() as stack:
             store = stack.enter_context(closing(WatchStore(usual_store())))
@@ -179,18 +179,13 @@ class WatchRequest:
 
         return Guards(self.least_time, tuple(map(QuietHours.of, self.not_between)))
 
-    def _check_cluster(self) -> None:
-        """Raise SettingError for options that exclude a cluster file."""
+    def _check_nic(self) -> None:
+        """Raise SettingError for speeds of network cards beside a cluster file."""
         from streamplace.errors import SettingError
 
         if self.cluster_file is not None and self.nic:
             raise SettingError(
                 "--nic is for TaskManagers that are measured; drop --cluster or --nic"
-            )
-        if self.cluster_file is not None and self.machines is not None:
-            raise SettingError(
-                "--cluster describes the TaskManagers that there are, and --machines starts "
-                "others; drop one of them"
             )
 
     def _command(self) -> "MachineCommand | None":

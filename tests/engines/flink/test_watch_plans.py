@@ -166,7 +166,10 @@ def test_a_job_does_not_leave_task_managers_for_what_was_not_measured(
 
 
 def test_a_job_is_judged_by_the_devices_and_cards_that_are_given() -> None:
-    """Those that are no TaskManagers at the moment do not count."""
+    """Those that are no TaskManagers at the moment do not count.
+
+    TaskManagers that were not described are not used, and as many fewer are started.
+    """
     asked = question(["d0"] * 4)
     rest = FakeFlink(healthy("d0", "d1")).rest
     cards = {"": "10 Gbps", "d1": "1 Gbps", "d2": "1 Gbps"}
@@ -176,6 +179,9 @@ def test_a_job_is_judged_by_the_devices_and_cards_that_are_given() -> None:
     model = modeller(look(asked.present, "d0", "d1"))
     assert engine.asked == [({"": "10 Gbps", "d1": "1 Gbps"}, asked.measured.cluster)]
     assert [one.devices for one in model.plans] == [["d0"], ["d0", "d1"]]
+    starting = replace(modeller, may_start=True, at_most=4)
+    assert len(starting(look(asked.present, "d0", "d1")).new.names) == 2
+    assert len(starting(look(asked.present, "d0", "d1", "unknown")).new.names) == 1
 
 
 def is_improvable(model: JobModel) -> bool:

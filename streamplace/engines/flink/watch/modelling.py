@@ -65,7 +65,8 @@ class JobModeller:
         Whether plans may use TaskManagers that have to be started, up to ``at_most``.
     cluster
         The devices, if known; otherwise they are measured. Only those are used that are
-        TaskManagers of the Flink when the job is measured.
+        TaskManagers of the Flink when the job is measured. TaskManagers that are not among them
+        count as far as ``at_most`` limits those that are started.
     """
 
     engine: FlinkEngine
@@ -108,7 +109,8 @@ class JobModeller:
         errors = errors_for(measured.graph, self.confidence, self.ledger)
         new = NewDevices()
         if self.may_start and self.at_most is not None:
-            question, new = with_new(question, self.at_most)
+            unknown = look.managers.difference(measured.cluster.devices.name)
+            question, new = with_new(question, self.at_most - len(unknown))
         model = job_model(look.job, question, errors, self.at_most, self.budget, new)
         return replace(model, uncounted=_uncounted(measured))
 
