@@ -16,6 +16,7 @@ from streamplace.engines.flink.cpu.limits import CpuPool
 from streamplace.engines.flink.cpu.threads import JavaThread, listening_ports, processes_of
 from streamplace.engines.flink.measure import cluster
 from streamplace.engines.flink.measure.cluster import HEADROOM, measured_cluster
+from streamplace.engines.flink.measure.profile_quality import doubts_of_sending
 from streamplace.engines.flink.measure.sampling import PATIENCE_SECONDS, Activity
 from streamplace.engines.flink.measure.sending_cost import RemoteFlow, SendingCost, sending_cost
 from streamplace.engines.flink.rest.client import Rest
@@ -234,3 +235,17 @@ def test_costs_of_tuples_of_one_size_are_split_as_assumed() -> None:
     assert not found.is_split
     assert 2 * (1e4 * found.per_tuple + 1e6 * found.per_byte) == pytest.approx(0.3)
     assert sending_cost({"a": 0.2}, {}) is None
+
+
+def test_task_managers_without_cpu_left_do_not_say_what_crossing_costs() -> None:
+    """Unless there are no others, which is told."""
+    flows = {device: RemoteFlow(1e4, 1e6) for device in "ab"}
+    network = {"a": 0.3, "b": 0.1}
+    assert sending_cost(network, flows, {"b"}) == sending_cost({"a": 0.3}, {"a": flows["a"]})
+    full, usual = sending_cost(network, flows, {"a", "b"}), sending_cost(network, flows)
+    assert full is not None
+    assert usual is not None
+    assert full == usual._replace(is_of_full=True)
+    assert [*doubts_of_sending(usual)] == []
+    (doubt,) = doubts_of_sending(full)
+    assert "'streamplace flink profile' at a lower rate" in doubt

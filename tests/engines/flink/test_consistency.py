@@ -8,14 +8,25 @@ from pathlib import Path
 import pytest
 from flink_graphs import pipeline
 
-from streamplace.engines.flink.cpu.limits import CpuShare
+from streamplace.engines.flink.cpu import limits
+from streamplace.engines.flink.cpu.limits import CpuPool, CpuShare
+from streamplace.engines.flink.cpu.task_cpu import ClusterInterval, RunningSubtask
+from streamplace.engines.flink.cpu.threads import ThreadLoad
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.limited import limited_cluster, why_unlimited
 from streamplace.engines.flink.measure.cluster import HEADROOM
-from streamplace.engines.flink.measure.consistency import Consistency, Present, Usage, consistency
+from streamplace.engines.flink.measure.consistency import (
+    Consistency,
+    Present,
+    Usage,
+    consistency,
+    present_of,
+)
 from streamplace.engines.flink.measure.profile import profile
-from streamplace.engines.flink.measure.sending_cost import SendingCost
+from streamplace.engines.flink.measure.sampling import Activity
+from streamplace.engines.flink.measure.sending_cost import RemoteFlow, SendingCost, sending_cost
 from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.model.graph import StreamGraph
 from streamplace.model.operators import Operator
 from streamplace.model.streams import Stream
@@ -36,6 +47,29 @@ def usage(load: float, limit: float = 0.25, **kinds: float) -> Usage:
     return Usage(
         CpuShare(limit), {"tasks": load * limit - sum(kinds.values()), **kinds}, throttled=0.5
     )
+
+
+def test_what_remote_tuples_cost_is_measured_where_cpu_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As many tuples cross at both ends; the threads of the full one take a third of the CPU."""
+    monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool(f"quota {process}", 1.0))
+    tasks = [FlinkTask("v0", "a", "a", 1, ("a",)), FlinkTask("v1", "b", "b", 2, ("b",))]
+    where = [("v0", 0, "tm-0"), ("v1", 0, "tm-0"), ("v1", 1, "tm-1")]
+    subtasks = [RunningSubtask("job", v, i, device, v, 0.0) for v, i, device in where]
+    netty = "Flink Netty Server (0) Thread 0"
+    loads = {
+        "tm-0": [ThreadLoad(0, "a (1/1)#0", 0.9), ThreadLoad(1, netty, 0.1)],
+        "tm-1": [ThreadLoad(0, "b (2/2)#0", 0.2), ThreadLoad(1, netty, 0.3)],
+    }
+    counts = {"numRecordsOut": 1e5, "numBytesOut": 5e6}, {"numRecordsIn": 1e5, "numBytesIn": 5e6}
+    activity = {f"v{i}": Activity(seen, 1.0) for i, seen in enumerate(counts)}
+    interval, edges = ClusterInterval(subtasks, loads, {}), [Edge("v0", "v1", "hash")]
+    processes, throttled = {"tm-0": 1, "tm-1": 2}, {"tm-0": 0.0, "tm-1": 0.0}
+    present = present_of("job", tasks, edges, interval, activity, processes, throttled)
+    assert present is not None
+    assert [one.is_full for one in present.usage.values()] == [True, False]
+    assert present.sending == sending_cost({"tm-1": 0.3}, {"tm-1": RemoteFlow(5e4, 2.5e6)})
 
 
 def checked(

@@ -290,10 +290,12 @@ def present_of(
         device: Usage(share, kinds[device], throttled[device]) for device, share in shares.items()
     }
     flows = remote_flows(tasks, edges, activity, devices)
+    network = {device: one.get(NETWORK, 0.0) for device, one in kinds.items()}
+    full = {device for device, one in usage.items() if one.is_full}
     return Present(
         {task.name: devices[task.id] for task in tasks},
         usage,
         java_itself(kinds),
-        sending_cost({d: one.get(NETWORK, 0.0) for d, one in kinds.items()}, flows),
+        sending_cost(network, flows, full),
         cores_beside(job, interval),
     )

@@ -32,6 +32,7 @@ from streamplace.engines.flink.measure.profile_quality import (
     doubts_of_cpu,
     doubts_of_jobs,
     doubts_of_names,
+    doubts_of_sending,
     doubts_of_threads,
     spread_facts,
     uncounted,
@@ -373,6 +374,7 @@ def profile_of(watch: JobWatch, windows: int = 1) -> JobProfile:
     )
     if present is not None:
         doubts.extend(doubts_of_threads({d: one.kinds for d, one in present.usage.items()}))
+        doubts.extend(doubts_of_sending(present.sending))
     own_subtasks = (one for one in seen.interval.subtasks if one.job == watch.job)
     return JobProfile(
         watch.name,

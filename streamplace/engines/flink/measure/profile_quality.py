@@ -11,6 +11,7 @@ from streamplace.engines.flink.cpu.helpers import share_of_others
 from streamplace.engines.flink.cpu.task_cpu import TaskCpu
 from streamplace.engines.flink.measure.constant_loads import LoadWindow
 from streamplace.engines.flink.measure.sampling import Activity
+from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.model.graph import (
     PROFILE_PROCESSES,
@@ -89,6 +90,16 @@ def doubts_of_threads(kinds: Mapping[str, Mapping[str, float]]) -> Iterator[str]
             f"ipt of all operators: {share:.0%} of the CPU is of threads that name no task, such "
             "as those of clients, state backends and garbage collection, and is divided in "
             "proportion to what the tasks take"
+        )
+
+
+def doubts_of_sending(cost: SendingCost | None) -> Iterator[str]:
+    """Doubt about the cost of remote tuples, if all that exchange any had no CPU left."""
+    if cost is not None and cost.is_of_full:
+        yield (
+            "cost of remote tuples: it was measured while TaskManagers were full, and where they "
+            "are not, it may be several times as much per tuple; 'streamplace flink profile' at a "
+            "lower rate narrows it"
         )
 
 

@@ -6,9 +6,12 @@ The CPU of the threads that send and receive is fitted, over all TaskManagers, b
 
 If all tuples have about the same size, the two parts cannot be separated. Then a tuple is assumed
 to cost as much as `BYTES_OF_A_TUPLE` of its bytes.
+
+Threads that wait for a CPU send many buffers at a time, each for less. So TaskManagers without CPU
+left are left out, unless all that exchange tuples are such.
 """
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,12 +39,15 @@ class SendingCost(NamedTuple):
         Whether the two parts were measured separately; else their ratio is assumed.
     is_assumed
         Whether both parts are assumed.
+    is_of_full
+        Whether they were measured where no CPU was left, so that they may be too low elsewhere.
     """
 
     per_tuple: float
     per_byte: float
     is_split: bool = True
     is_assumed: bool = False
+    is_of_full: bool = False
 
     def slower(self, factor: float) -> "SendingCost":
         """Return the costs on cores that are slower by this factor."""
@@ -58,7 +64,7 @@ ASSUMED = SendingCost(5.8e-9 * BYTES_OF_A_TUPLE, 5.8e-9, is_split=False, is_assu
 
 
 def sending_cost(
-    network: Mapping[str, float], flows: Mapping[str, RemoteFlow]
+    network: Mapping[str, float], flows: Mapping[str, RemoteFlow], full: Container[str] = ()
 ) -> SendingCost | None:
     """Fit the CPU of network threads; None if no tuple goes to another TaskManager.
 
@@ -66,6 +72,8 @@ def sending_cost(
     ----------
     network
         TaskManager → cores of its threads that send and receive.
+    full
+        TaskManagers without CPU left.
 
     Examples
     --------
@@ -74,9 +82,16 @@ def sending_cost(
     >>> round(1e6 * fitted.per_tuple, 3), round(1e9 * fitted.per_byte, 3)
     (1.0, 2.0)
     """
-    rows = [(*flow, network.get(device, 0.0)) for device, flow in flows.items() if flow.tuples > 0]
-    if not rows:
+    sending = {device: flow for device, flow in flows.items() if flow.tuples > 0}
+    if not sending:
         return None
+    fitted = {device: flow for device, flow in sending.items() if device not in full} or sending
+    found = _cost([(*flow, network.get(device, 0.0)) for device, flow in fitted.items()])
+    return found._replace(is_of_full=all(device in full for device in fitted))
+
+
+def _cost(rows: Sequence[tuple[float, float, float]]) -> SendingCost:
+    """Fit the cost to the tuples/s, bytes/s and cores of TaskManagers."""
     tuples, traffic, cores = np.array(rows, np.float64).T
     sizes = traffic / tuples
     if sizes.min() > 0 and sizes.max() >= DIFFERENT * sizes.min():
