@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamplace.model.arrays import Ints
+from streamplace.model.arrays import Floats, Ints
 from streamplace.model.display import Displayed, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -52,10 +52,11 @@ class PassAdvice:
 class OnePass(Displayed):
     """One pass under a placement, in seconds.
 
-    The schedule length ratio ``slr`` is makespan / longest path with every operator on its fastest
-    device and free transfers. ``queue`` is the rule by which a free core chooses, as in
-    `streamsim.passes.Rules`: ``order`` if devices hold the order of the placement, ``priority`` if
-    its priorities apply to ready operators. ``find_move`` takes up to thousands of passes.
+    The schedule length ratio ``slr`` is makespan / longest path with every operator on the fastest
+    device that it may use and free transfers. ``queue`` is the rule by which a free core chooses,
+    as in `streamsim.passes.Rules`: ``order`` if devices hold the order of the placement,
+    ``priority`` if its priorities apply to ready operators. ``find_move`` takes up to thousands of
+    passes.
     """
 
     makespan: float
@@ -226,14 +227,21 @@ def _candidates(problem: Problem, schedule: "Schedule") -> list[tuple[int, ...]]
 
 def shortest_path(problem: Problem) -> float:
     """Seconds of the longest path with operators on their fastest devices and free transfers."""
-    instance, one = problem.instance, problem.one_pass
-    used = np.unique(instance.device_type)
-    fastest = one.work[:, used].min(axis=1)
+    instance, fastest = problem.instance, _fastest(problem)
     done = fastest.copy()
     for e in range(instance.n_streams):
         u, v = instance.source[e], instance.target[e]
         done[v] = max(done[v], done[u] + fastest[v])
     return max(float(done.max()), 1e-300)
+
+
+def _fastest(problem: Problem) -> Floats:
+    """Seconds of every operator on the fastest device that it may use, shape [N]."""
+    work, kinds, rules = problem.one_pass.work, problem.instance.device_type, problem.rules
+    if rules is None:
+        return np.asarray(work[:, np.unique(kinds)].min(axis=1))
+    allowed = rules.allowed[rules.unit]
+    return np.asarray(np.where(allowed, work[:, kinds], np.inf).min(axis=1))
 
 
 def _sum_of(makespan: float, parts: dict[str, float]) -> str:

@@ -3,7 +3,16 @@
 import pytest
 
 from streamplace.api import place, simulate
-from streamplace.model import Cluster, Operator, Placement, Problem, Stream, StreamGraph
+from streamplace.model import (
+    Cluster,
+    Constraints,
+    Device,
+    Operator,
+    Placement,
+    Problem,
+    Stream,
+    StreamGraph,
+)
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import Budget
 
@@ -46,6 +55,16 @@ def test_the_advice_reaches_what_it_promises() -> None:
     moved.update(dict.fromkeys(told.move.operators, told.move.device))
     assert simulate(PROBLEM, moved).value == pytest.approx(told.move.makespan)
     assert told.move.makespan < told.makespan
+
+
+def test_the_length_ratio_counts_the_devices_that_an_operator_may_use() -> None:
+    """On the only device allowed, nothing is faster, whatever other devices there are."""
+    devices = [Device("slow", mips=1), Device("fast", mips=10)]
+    graph = StreamGraph.of("g", [Operator("a", ipt=10e6)], fires="all")
+    pinned = Problem(graph, Cluster.of(devices), Constraints(pin={"a": "slow"}))
+    free = Problem(graph, Cluster.of(devices))
+    ratios = [OBJECTIVES["makespan"].measures(p, 10.0)["slr"] for p in (pinned, free)]
+    assert ratios == pytest.approx([1.0, 10.0])
 
 
 def test_no_placement_beats_the_bound() -> None:
