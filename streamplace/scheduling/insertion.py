@@ -2,7 +2,8 @@
 
 The idle times of a core are a list of gaps, the last of which has no end. Gaps too short for any
 task are dropped, so that the lists stay short, and the first gap that ends late enough is found by
-bisection: a million tasks take seconds.
+bisection: a million tasks take seconds. A task without cost also fits between two tasks without a
+gap: if there are such tasks, the times at which one task follows another are in their own list.
 """
 
 from typing import NamedTuple
@@ -40,6 +41,8 @@ class Gaps(NamedTuple):
     start: Floats  # [K, G]
     end: Floats  # [K, G]
     size: Ints  # [K] number of gaps
+    joint: Floats  # [K, G] times outside gaps at which a task without cost fits, in order
+    joints: Ints  # [K] number of them
 
 
 class Choice(NamedTuple):
@@ -82,7 +85,7 @@ def insert_all(tasks: Tasks, order: Ints, choice: Choice) -> ListSchedule:
                 used[a] += tasks.memory[tasks.unit[v]]
         place[v], start[v] = a, begin
         finish[v] = begin + tasks.work[v, a]
-        if gaps.size[core] + 1 >= gaps.start.shape[1]:
+        if is_full(gaps, core):
             gaps = wider(gaps)
         take(gaps, core, gap, start[v], finish[v], shortest)
     return ListSchedule(place, start, finish)
@@ -165,7 +168,8 @@ def all_free(tasks: Tasks) -> Gaps:
     """Gaps of idle cores."""
     cores = tasks.core_start[-1]
     start, end = np.zeros((cores, FIRST_GAPS)), np.full((cores, FIRST_GAPS), np.inf)
-    return Gaps(start, end, np.ones(cores, np.int32))
+    joint, joints = np.zeros((cores, FIRST_GAPS)), np.zeros(cores, np.int32)
+    return Gaps(start, end, np.ones(cores, np.int32), joint, joints)
 
 
 @kernel
@@ -182,27 +186,35 @@ def shortest_work(tasks: Tasks) -> float:
 def earliest_on(
     tasks: Tasks, gaps: Gaps, a: int, ready: float, work: float, insertion: bool
 ) -> tuple[int, int, float]:
-    """Core of device a and gap with the earliest start of a task, and the start."""
+    """Core of device a and gap with the earliest start of a task, and the start.
+
+    The gap is -1 where a task without cost fits between two others.
+    """
     best, best_gap, best_start = -1, -1, np.inf
     for c in range(tasks.core_start[a], tasks.core_start[a + 1]):
         last = gaps.size[c] - 1
         g = last
         if insertion:
-            g = _first_ending_after(gaps, c, ready)
+            g = _first_from(gaps.end, c, gaps.size[c], ready)
             while max(ready, gaps.start[c, g]) + work > gaps.end[c, g]:
                 g += 1
         begin = max(ready, gaps.start[c, g])
+        if insertion and work == 0.0 and gaps.joints[c] > 0:
+            joint = gaps.joint[c, _first_from(gaps.joint, c, gaps.joints[c], ready)]
+            if ready <= joint < begin:
+                g, begin = NOWHERE, joint
         if begin < best_start:
             best, best_gap, best_start = c, g, begin
     return best, best_gap, best_start
 
 
 @borrowing_kernel
-def _first_ending_after(gaps: Gaps, c: int, ready: float) -> int:
-    low, high = 0, gaps.size[c] - 1
+def _first_from(times: Floats, c: int, size: int, ready: float) -> int:
+    """First of the ascending times of core c that is not before ``ready``, or the last of all."""
+    low, high = 0, size - 1
     while low < high:
         middle = (low + high) // 2
-        if gaps.end[c, middle] >= ready:
+        if times[c, middle] >= ready:
             high = middle
         else:
             low = middle + 1
@@ -212,10 +224,17 @@ def _first_ending_after(gaps: Gaps, c: int, ready: float) -> int:
 @borrowing_kernel
 def take(gaps: Gaps, c: int, g: int, start: float, finish: float, shortest: float) -> None:
     """Remove a time from a gap, which leaves two gaps, one or none."""
+    if g < 0:  # a task without cost, between two others
+        return
     before = start - gaps.start[c, g] >= shortest and start > gaps.start[c, g]
     after = g == gaps.size[c] - 1 or (
         gaps.end[c, g] - finish >= shortest and gaps.end[c, g] > finish
     )
+    if shortest == 0.0 and finish > start:
+        if not before:
+            _join(gaps, c, start)
+        if not after:
+            _join(gaps, c, finish)
     if before and after:
         for i in range(gaps.size[c], g + 1, -1):
             gaps.start[c, i], gaps.end[c, i] = gaps.start[c, i - 1], gaps.end[c, i - 1]
@@ -232,12 +251,32 @@ def take(gaps: Gaps, c: int, g: int, start: float, finish: float, shortest: floa
         gaps.size[c] -= 1
 
 
+@borrowing_kernel
+def _join(gaps: Gaps, c: int, time: float) -> None:
+    """Note a time at which one task follows another without a gap."""
+    i = gaps.joints[c]
+    while i > 0 and gaps.joint[c, i - 1] > time:
+        gaps.joint[c, i] = gaps.joint[c, i - 1]
+        i -= 1
+    gaps.joint[c, i] = time
+    gaps.joints[c] += 1
+
+
+@borrowing_kernel
+def is_full(gaps: Gaps, c: int) -> bool:
+    """Whether the arrays may be too short for another task on core c."""
+    full: bool = max(gaps.size[c], gaps.joints[c] + 1) + 1 >= gaps.start.shape[1]
+    return full
+
+
 @kernel
 def wider(gaps: Gaps) -> Gaps:
     """Copy the gaps into arrays of twice the length."""
     cores, room = gaps.start.shape
     start, end = np.zeros((cores, 2 * room)), np.full((cores, 2 * room), np.inf)
+    joint = np.zeros((cores, 2 * room))
     for c in range(cores):
         copy_row(start[c, :room], gaps.start[c])
         copy_row(end[c, :room], gaps.end[c])
-    return Gaps(start, end, gaps.size)
+        copy_row(joint[c, :room], gaps.joint[c])
+    return Gaps(start, end, gaps.size, joint, gaps.joints)

@@ -17,6 +17,7 @@ from streamplace.scheduling.insertion import (
     all_free,
     earliest_on,
     find_open,
+    is_full,
     ready_on,
     take,
     wider,
@@ -97,7 +98,7 @@ class ScheduleState(NamedTuple):
     may: Bools  # [D] whether the present task may run there
     ready: Floats  # [D] time at which its inputs are there
     core: Ints  # [D] where it would run
-    gap: Ints  # [D]
+    gap: Ints  # [D] or -1 where it needs none
     begin: Floats  # [D] and when
 
 
@@ -156,7 +157,7 @@ def run(
     state.coming[was] -= tasks.work[v, was] / cores
     state.place[v], state.start[v] = a, state.begin[a]
     state.finish[v] = state.begin[a] + tasks.work[v, a]
-    if gaps.size[state.core[a]] + 1 >= gaps.start.shape[1]:
+    if is_full(gaps, state.core[a]):
         gaps = wider(gaps)
     take(gaps, state.core[a], state.gap[a], state.start[v], state.finish[v], features.shortest)
     return gaps

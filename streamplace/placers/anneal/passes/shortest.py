@@ -147,10 +147,11 @@ def plan_of(tasks: Tasks, order: Ints, place: Ints) -> PassPlan:
 
 
 def order_of(tasks: Tasks, schedule: ListSchedule) -> Ints:
-    """Tasks by their start, in topological order."""
+    """Tasks by their start, those of no duration first, in topological order."""
     position = np.empty(len(tasks.order), np.int64)
     position[tasks.order] = np.arange(len(tasks.order))
-    return np.lexsort((position, schedule.start)).astype(np.int32)
+    lasts = schedule.finish > schedule.start
+    return np.lexsort((position, lasts, schedule.start)).astype(np.int32)
 
 
 def best_plan(anneal: Anneal) -> PassPlan:
