@@ -123,6 +123,31 @@ def test_a_policy_follows_a_rate_that_doubles(name: str) -> None:
     assert found.punctual > 0.8
 
 
+def autoscaled(rates: list[float], capacities: list[float], level: int, slot: float) -> list[int]:
+    """Plans that Flink's rule runs, slot by slot, where nothing ever waits."""
+    plans = PlanChoice(np.arange(1.0, 4.0), np.zeros((3, 3)), slot, 60.0, 5.0, 60.0)
+    chooser, levels = POLICIES["autoscaler"].make(plans), []
+    for number, rate in enumerate(rates, 1):
+        seen = SlotObservation(number * slot, rate, 0.0, level, np.array(capacities))
+        level = chooser.choose(seen)
+        levels.append(level)
+    return levels
+
+
+def test_flinks_rule_divides_the_rate_alone_by_the_utilization() -> None:
+    """It needs 900 / 0.7 + 900 * 5 / 30 = 1435.7, after a stable start and metrics of 15 min."""
+    levels = autoscaled([900.0] * 20, [800.0, 1450.0, 1600.0], 0, 300.0)
+    assert levels == [0] * 4 + [1] * 16
+
+
+@pytest.mark.parametrize(("capacity", "level"), [(259.0, 1), (275.0, 0)])
+def test_flinks_rule_goes_down_where_catching_up_is_also_possible(
+    capacity: float, level: int
+) -> None:
+    """Above 100 / 0.4 + 100 * 5 / 30 = 266.7."""
+    assert autoscaled([100.0] * 40, [200.0, capacity, 300.0], 1, 300.0)[-1] == level
+
+
 def test_costs_and_lateness_of_a_replay_are_those_of_a_queue() -> None:
     """A move after the first slot: a minute of both plans, then half a minute of standstill."""
     terms = MoveTerms(price=HOUR, delay=60.0, outage=30.0, lag=10.0)

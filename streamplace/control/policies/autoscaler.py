@@ -7,7 +7,7 @@ from streamplace.control.policy import PlanChoice, SlotObservation, policy
 TARGET, HIGHEST, LOWEST = 0.7, 1.0, 0.4
 """Utilization that is aimed at, and those beyond which something is done."""
 WINDOW, STABLE, CATCH_UP, RESTART, DOWN_INTERVAL = 900.0, 300.0, 1800.0, 300.0, 3600.0
-"""Seconds: of metrics, without decisions after a move, to work off a backlog, of an expected
+"""Seconds: of metrics, until a job is stable after a move, to work off a backlog, of an expected
 restart, and of recommendations of which the largest counts when going down."""
 
 
@@ -15,8 +15,11 @@ restart, and of recommendations of which the largest counts when going down."""
 class AutoscalerPolicy:
     """Follow the documented rule of Flink's autoscaler with its default settings.
 
-    The rate is the mean of 15 minutes; what waits, and what will wait during a restart, is to be
-    worked off within 30 minutes; 70 % of the capacity are to be used.
+    It wants a capacity of rate / 0.7, plus what works off within 30 minutes the tuples that wait
+    and those that will wait during a restart. A job goes up if it has less than the rate plus what
+    works off the tuples that wait, and down if it has more than the whole sum with rate / 0.4. The
+    rate is the mean of 15 minutes, which begin 5 minutes after a start or a move; until they have
+    passed, nothing is decided.
     """
 
     def __init__(self, plans: PlanChoice) -> None:
@@ -30,15 +33,16 @@ class AutoscalerPolicy:
             self._moved, self._level = seen.time, seen.level
             self._rates.clear()
         self._rates.append(seen.rate)
-        rate = sum(self._rates) / len(self._rates)
-        pending = seen.backlog / CATCH_UP
-        wanted = seen.least_level((rate + pending + rate * RESTART / CATCH_UP) / TARGET)
-        self._wanted.append(wanted)
-        if seen.time - self._moved < STABLE:
+        if seen.time - self._moved < STABLE + WINDOW:
             return seen.level
-        used = (rate + pending) / float(seen.capacity[seen.level])
-        if used > HIGHEST and wanted > seen.level:
+        rate = sum(self._rates) / len(self._rates)
+        pending, restart = seen.backlog / CATCH_UP, rate * RESTART / CATCH_UP
+        wanted = seen.least_level(rate / TARGET + restart + pending)
+        self._wanted.append(wanted)
+        capacity = float(seen.capacity[seen.level])
+        if capacity < rate / HIGHEST + pending and wanted > seen.level:
             return wanted
-        if used < LOWEST and len(self._wanted) == self._wanted.maxlen:
+        enough = capacity > rate / LOWEST + restart + pending
+        if enough and len(self._wanted) == self._wanted.maxlen:
             return min(max(self._wanted), seen.level)
         return seen.level
