@@ -1,15 +1,19 @@
 """Problem instances of SAGA: a task graph with costs and sizes, and a network with speeds.
 
 SAGA has no units; here a task of cost c takes c / s seconds on a node of speed s, and data of size
-b takes b / r seconds over a link of speed r.
+b takes b / r seconds over a link of speed r. Within a node it takes no time, whatever the speed of
+the link from the node to itself.
 """
 
+import logging
+import math
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from pathlib import Path
-from typing import NotRequired
+from typing import Annotated, NotRequired
 
 import numpy as np
+from pydantic import Field
 from typing_extensions import TypedDict
 
 from streamplace.errors import ClusterError
@@ -21,11 +25,15 @@ from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster, check_size
 from streamplace.model.devices import Device
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import quoted
+from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import ALL, Operator
 from streamplace.model.problem import Problem
 from streamplace.model.streams import Stream
 from streamplace.model.units import LARGEST
+
+LOG = logging.getLogger(__name__)
+NEGLIGIBLE = 1e-6
+"""Part of the time of the largest task up to which a transfer within a node needs no warning."""
 
 
 class SagaTask(TypedDict):
@@ -58,11 +66,11 @@ class SagaNode(TypedDict):
 
 
 class SagaLink(TypedDict):
-    """A link, equal in both directions; a speed of null is unlimited."""
+    """A link, equal in both directions; a speed of null or infinity is unlimited."""
 
     source: str
     target: str
-    speed: Amount | None
+    speed: Annotated[float, Field(ge=0)] | None
 
 
 class SagaNetwork(TypedDict):
@@ -87,7 +95,29 @@ def read_saga(path: Path) -> Iterator[Problem]:
         instance = read_foreign(SagaInstance, file)
         with located(spot(file)):
             graph = _graph(instance["task_graph"], instance.get("name") or name_of(file))
-            yield Problem(graph, _cluster(instance["network"]))
+            problem = Problem(graph, _cluster(instance["network"]))
+        _warn_of_loops(instance, spot(file))
+        yield problem
+
+
+def _warn_of_loops(instance: SagaInstance, where: str) -> None:
+    """Warn if transfers within a node take time in SAGA."""
+    tasks, nodes = instance["task_graph"], instance["network"]["nodes"]
+    size = max((line.get("size", 0.0) for line in tasks["dependencies"]), default=0.0)
+    largest = max((task["cost"] for task in tasks["tasks"]), default=0.0)
+    seconds = largest / max(node["speed"] for node in nodes)
+    for link in instance["network"]["edges"]:
+        speed = math.inf if link["speed"] is None else link["speed"]
+        loops = link["source"] == link["target"] and speed < math.inf
+        if loops and size > NEGLIGIBLE * seconds * speed:
+            LOG.warning(
+                "%s: the link from node %s to itself has speed %g; here, data within a node takes "
+                "no time",
+                where,
+                shown(link["source"]),
+                speed,
+            )
+            return
 
 
 def _graph(tasks: TaskGraph, name: str) -> StreamGraph:
