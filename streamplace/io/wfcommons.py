@@ -2,8 +2,10 @@
 
 A task feeds another with the files that it writes and the other reads. A runtime is the time that a
 task took on its machine. One MHz counts as one MIPS, and a machine of unknown speed has 2500 MIPS.
+Every task uses one core here, also one that had several.
 """
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,11 +28,12 @@ from streamplace.io.registry import reader
 from streamplace.model.cluster import Cluster
 from streamplace.model.devices import Device
 from streamplace.model.graph import StreamGraph
-from streamplace.model.messages import quoted
+from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import ALL, Operator
 from streamplace.model.problem import Problem
 from streamplace.model.streams import Stream
 
+LOG = logging.getLogger(__name__)
 MHZ = 1e6
 """Instructions per second of one MHz."""
 
@@ -74,6 +77,7 @@ class WholeTask(TypedDict):
     children: NotRequired[list[str]]
     files: NotRequired[list[LinkedFile]]
     runtimeInSeconds: NotRequired[Amount]
+    cores: NotRequired[float | None]
     command: NotRequired[Command]
     machine: NotRequired[str]
 
@@ -101,6 +105,7 @@ class DoneTask(TypedDict):
 
     id: str
     runtimeInSeconds: Amount
+    coreCount: NotRequired[float | None]
     machine: NotRequired[str]
     machines: NotRequired[list[str]]
 
@@ -137,16 +142,20 @@ class WfFormat(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class WorkflowTask:
-    """A task of any version, with the bytes of the files that it writes, and the files it reads."""
+    """A task of any version, with the bytes of the files that it writes, and the files it reads.
+
+    Parents and children are None where the document does not state them.
+    """
 
     name: str
     kind: str
-    parents: list[str]
-    children: list[str]
+    parents: list[str] | None
+    children: list[str] | None
     reads: frozenset[str]
     writes: Mapping[str, float]
     runtime: float | None
     machine: str = ""
+    cores: float = 1.0
 
 
 @reader("wfcommons")
@@ -165,28 +174,43 @@ def _known(document: WfFormat, name: str) -> Known:
         tasks, machines = _of_both(workflow["specification"], done), done.get("machines", [])
     else:
         tasks, machines = _of_old(workflow.get("tasks", [])), workflow.get("machines", [])
+    _warn_of_cores(name, tasks)
     devices = [_device(machine) for machine in machines]
     graph = _graph(name, tasks, {device.name: float(device.mips) * MHZ for device in devices})
     return Problem(graph, Cluster.of(devices)) if devices else graph
+
+
+def _warn_of_cores(name: str, tasks: list[WorkflowTask]) -> None:
+    several = [task.name for task in tasks if task.cores > 1]
+    if several:
+        LOG.warning(
+            "%s: %d of %d tasks used several cores, %s first; here, every task uses one",
+            shown(name),
+            len(several),
+            len(tasks),
+            shown(several[0]),
+        )
 
 
 def _of_both(planned: Specification, execution: Execution) -> list[WorkflowTask]:
     """Merge the specification and the execution of the tasks."""
     size = {file["id"]: file["sizeInBytes"] for file in planned.get("files", [])}
     done = {task["id"]: task for task in execution["tasks"]}
-    return [
-        WorkflowTask(
-            task["id"],
-            task["name"],
-            task["parents"],
-            task["children"],
-            frozenset(task.get("inputFiles", ())),
-            {file: size.get(file, 0.0) for file in task.get("outputFiles", ())},
-            done[task["id"]]["runtimeInSeconds"] if task["id"] in done else None,
-            _machine(done[task["id"]]) if task["id"] in done else "",
-        )
-        for task in planned["tasks"]
-    ]
+    return [_merged(task, done.get(task["id"]), size) for task in planned["tasks"]]
+
+
+def _merged(task: PlannedTask, ran: DoneTask | None, size: Mapping[str, float]) -> WorkflowTask:
+    return WorkflowTask(
+        task["id"],
+        task["name"],
+        task["parents"],
+        task["children"],
+        frozenset(task.get("inputFiles", ())),
+        {file: size.get(file, 0.0) for file in task.get("outputFiles", ())},
+        None if ran is None else ran["runtimeInSeconds"],
+        "" if ran is None else _machine(ran),
+        1.0 if ran is None else ran.get("coreCount") or 1.0,
+    )
 
 
 def _machine(task: DoneTask) -> str:
@@ -202,8 +226,8 @@ def _of_old(rows: list[WholeTask]) -> list[WorkflowTask]:
         WorkflowTask(
             name,
             row.get("command", {}).get("program", ""),
-            [called.get(parent, parent) for parent in row.get("parents", ())],
-            [called.get(child, child) for child in row.get("children", ())],
+            _called(row.get("parents"), called),
+            _called(row.get("children"), called),
             frozenset(f["name"] for f in row.get("files", ()) if f["link"] == "input"),
             {
                 f["name"]: f.get("sizeInBytes", 0.0)
@@ -212,9 +236,14 @@ def _of_old(rows: list[WholeTask]) -> list[WorkflowTask]:
             },
             row.get("runtimeInSeconds"),
             row.get("machine", ""),
+            row.get("cores") or 1.0,
         )
         for row, name in zip(rows, names, strict=True)
     ]
+
+
+def _called(tasks: list[str] | None, called: Mapping[str, str]) -> list[str] | None:
+    return None if tasks is None else [called.get(task, task) for task in tasks]
 
 
 def _own_name(row: WholeTask) -> str:
@@ -246,17 +275,19 @@ def _instructions(task: WorkflowTask, speed: Mapping[str, float]) -> float:
     return task.runtime * speed.get(task.machine, INSTRUCTIONS_PER_SECOND)
 
 
-def _edges(tasks: Iterable[WorkflowTask]) -> Iterable[tuple[str, str]]:
-    """Streams by parents and children; for tasks without either, by files."""
+def _edges(tasks: list[WorkflowTask]) -> Iterable[tuple[str, str]]:
+    """Streams by parents and children; by files if no task of the document states either."""
+    if all(task.parents is None and task.children is None for task in tasks):
+        return _edges_by_files(tasks)
+    edges = {(u, task.name): None for task in tasks for u in task.parents or ()}
+    return edges | {(task.name, v): None for task in tasks for v in task.children or ()}
+
+
+def _edges_by_files(tasks: list[WorkflowTask]) -> Iterable[tuple[str, str]]:
     writer = {file: task.name for task in tasks for file in task.writes}
-    edges = {(u, task.name): None for task in tasks for u in task.parents}
-    edges |= {(task.name, v): None for task in tasks for v in task.children}
-    fed = {v for _, v in edges}
     for task in tasks:
-        if task.name not in fed:
-            writers = {writer[file] for file in sorted(task.reads) if file in writer}
-            edges |= {(u, task.name): None for u in sorted(writers - {task.name})}
-    return edges
+        writers = {writer[file] for file in task.reads if file in writer}
+        yield from ((u, task.name) for u in sorted(writers - {task.name}))
 
 
 def _shared(tasks: Mapping[str, WorkflowTask], u: str, v: str) -> float:

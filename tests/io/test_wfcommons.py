@@ -102,6 +102,33 @@ def test_files_tell_who_feeds_whom_where_nobody_says(tmp_path: Path) -> None:
     assert sorted(map(repr, streams)) == sorted(map(repr, expected))
 
 
+def test_tasks_that_state_that_nobody_feeds_them_are_believed(tmp_path: Path) -> None:
+    """A file with the name of another's output may be of an earlier run."""
+    document = json.loads(json.dumps(DIAMOND))
+    split, *_, merge = document["workflow"]["specification"]["tasks"]
+    assert (split["id"], merge["id"]) == ("split_1", "merge_4")
+    split["inputFiles"] = merge["outputFiles"] = ["state"]
+    expected = read(tmp_path, DIAMOND).graph.streams
+    assert list(read(tmp_path, document).graph.streams) == list(expected)
+
+
+def test_tasks_with_several_cores_are_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In both versions; here every task uses one."""
+    new, before = json.loads(json.dumps(DIAMOND)), old()
+    words = "diamond: 1 of 4 tasks used several cores, work_2 first; here, every task uses one"
+    for document, rows, field in (
+        (new, new["workflow"]["execution"]["tasks"], "coreCount"),
+        (before, before["workflow"]["tasks"], "cores"),
+    ):
+        for row, cores in zip(rows, (1, 4, 1.0, None), strict=True):
+            row[field] = cores
+        caplog.clear()
+        read(tmp_path, document)
+        assert words in caplog.text
+
+
 def test_without_machines_it_is_a_graph_for_any_cluster(tmp_path: Path) -> None:
     """A second is one on a device of 2500 MIPS."""
     document = json.loads(json.dumps(DIAMOND))
