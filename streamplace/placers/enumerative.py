@@ -29,9 +29,9 @@ def enumerative(problem: Problem, objective: Objective, *, seed: int, budget: Bu
     tasks = tasks_of(problem)
     place = np.zeros(problem.n_operators, np.int32)
     for group in _groups(problem):
-        for rows in np.array_split(group, -(-len(group) // problem.n_devices)):
-            cost = _fetching(tasks, place, rows)
-            place[rows] = _assigned(cost)
+        for first in range(0, len(group), problem.n_devices):
+            rows = group[first : first + problem.n_devices]
+            place[rows] = _assigned(_fetching(tasks, place, rows))
     return Found(problem.placement(problem.repaired(place)))
 
 

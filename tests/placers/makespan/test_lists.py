@@ -1,11 +1,13 @@
 """List schedulers: published examples, closed forms, and what every schedule must be."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from makespan_cases import MAKESPAN, problems, ten_tasks, value
 
-from streamplace.model import Cluster, Constraints, Operator, Problem, Stream, StreamGraph
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import named_objective
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.scheduling.insertion import insert_all, plain_choice
@@ -73,6 +75,20 @@ def test_a_chain_stays_together_and_independent_tasks_spread() -> None:
         if placer != "enumerative":  # which deals by what is sent alone
             assert value(placer, flat) == pytest.approx(1), placer
         assert value(placer, one) == pytest.approx(5), placer
+
+
+def test_enumerative_gives_no_device_two_shards_while_another_has_none() -> None:
+    """Five shards on four devices, one of which is badly connected."""
+    shards = [f"m/{i}" for i in range(5)]
+    tasks = [Operator("s", payload=10), *map(Operator, shards)]
+    graph = StreamGraph.of("shards", tasks, [Stream("s", v) for v in shards], fires="all")
+    far = np.arange(4) == 3
+    bandwidth = np.where(far | far[:, None], 8.0, 80.0)
+    cluster = Cluster.of([Device(f"d{i}") for i in range(4)], bandwidth=bandwidth)
+    problem = Problem(graph, cluster, Constraints(pin={"s": "d0"}))
+    placement = PLACERS["enumerative"].place(problem, MAKESPAN).placement
+    counts = Counter(placement[v] for v in shards)
+    assert counts == {"d0": 2, "d1": 1, "d2": 1, "d3": 1}
 
 
 @pytest.mark.parametrize("placer", LISTS)
