@@ -12,10 +12,12 @@ readers. Elementwise operations work in place; all others need memory for their 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod
 from typing import NamedTuple
+
+import numpy as np
 
 from streamplace.errors import SettingError
 from streamplace.families.parameters import check, parameter
@@ -26,6 +28,7 @@ from streamplace.model.problem import Problem
 from streamplace.model.units import bandwidth_bps, size_bytes
 from streamplace.papers.families.tasks import ELEMENT_BYTES, TaskList
 
+INPUT = "input"
 STRAIGHT = "straight elemwise"
 IN_PLACE = frozenset({"input elemwise", STRAIGHT, "bcast elemwise", "formation"})
 """Kinds of tasks that need no memory of their own."""
@@ -82,7 +85,7 @@ class TensorProgram:
     def input(self, name: str, labels: str) -> ShardedTensor:
         """Tensor that is there from the beginning, such as weights."""
         rows = {
-            at: self._task(name, at, "input", [], 0, self._elements(labels, at))
+            at: self._task(name, at, INPUT, [], 0, self._elements(labels, at))
             for at in self._blocks(labels)
         }
         return ShardedTensor(labels, rows, name)
@@ -199,6 +202,9 @@ class Gpus:
     tflops: float = parameter(13.6, "TFLOPS of a GPU", least=1e-6, most=1e6)
     memory: str = parameter("16 GB", "memory of a GPU")
     bandwidth: str = parameter("16 GB/s", "bandwidth between any two GPUs, in each direction")
+    inputs_everywhere: bool = parameter(
+        False, "inputs are available on all GPUs, instead of being sent from that of their task"
+    )
 
     def __post_init__(self) -> None:
         check(self)
@@ -215,4 +221,12 @@ class Gpus:
         gpus = [
             Device(f"gpu{d}", self.tflops * 1e6, memory=self.memory) for d in range(self.devices)
         ]
-        return Problem(graph, Cluster.of(gpus, bandwidth=self.bandwidth))
+        program = unsent(graph) if self.inputs_everywhere else graph
+        return Problem(program, Cluster.of(gpus, bandwidth=self.bandwidth))
+
+
+def unsent(graph: StreamGraph) -> StreamGraph:
+    """Return a program whose inputs take no time to send."""
+    operators = graph.operators
+    payload = np.where(np.array(operators.kind) == INPUT, 0.0, operators.payload)
+    return graph.with_operators(replace(operators, payload=payload))
