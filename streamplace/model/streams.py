@@ -39,7 +39,8 @@ class Stream:
         Tuples on this stream per output tuple of the source, 1 by default.
     payload
         Bytes per tuple, or a text such as ``"12.5 kB"``, where they differ from the source's
-        payload; None inherits it.
+        payload; None inherits it. Streams that inherit it carry one message, which some networks
+        of a pass send once to each device; a stream with a payload carries its own message.
     partitioning
         How tuples reach the subtasks of the target: "forward" (one to one), "rebalance"
         (evenly to all), "hash" (to all, by the key groups of the target), "chained" (one to one,

@@ -15,7 +15,8 @@ def cpop(
     tasks of the largest priority form the critical path, from a source to a sink; all of them go to
     the one device that runs them in the least time (where none may run all, each group of them that
     one may), every other ready task, highest priority first, to the device with the earliest
-    finish.
+    finish. The ranks contain means of the times of transfers, which the paper (eq. 4) computes from
+    the mean bandwidth instead.
 
     Parameters
     ----------

@@ -24,6 +24,9 @@ def eft(problem: Problem, objective: Objective, *, seed: int, budget: Budget) ->
     Hu et al. (2023). The walk begins at a random placement. Every step moves a random task to the
     device with its earliest finish, while all other tasks keep their devices and times. The walk
     takes 2 N steps, or as many as the budget has evaluations, and returns its best placement.
+
+    The published code of the baseline ignores whether a device is busy: it takes the time when all
+    inputs are there plus the work. Here a task also waits until a core is free for all of its work.
     """
     tasks, rng = tasks_of(problem), np.random.default_rng(seed)
     meter = Meter(budget, 1)

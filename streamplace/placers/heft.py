@@ -27,6 +27,8 @@ def heft(
 
         EFT(v, d) = w(v, d) + max(a time at which d is free, when all inputs of v are on d).
 
+    c̄ is the mean of the times, which the paper (eq. 4) computes from the mean bandwidth instead.
+
     Parameters
     ----------
     insertion

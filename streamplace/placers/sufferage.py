@@ -13,6 +13,10 @@ def sufferage(problem: Problem, objective: Objective, *, seed: int, budget: Budg
     it. As min-min, but of a batch the next is
 
         argmax over v of (second least over d of CT(v, d) - least over d of CT(v, d)).
+
+    Tasks that become ready wait until all of the batch are mapped. Two published forms differ:
+    Maheswaran et al. map up to one task per device before they compute CT again, and SAGA chooses
+    from all ready tasks, also those that have just become ready.
     """
     from streamplace.placers.scheduled import best_by_batches
 
