@@ -2,16 +2,16 @@
 
 Every job first runs on all TaskManagers without limits: each process compiles for itself, and anew
 when another job calls the same code in other ways. Each of sixteen jobs is then profiled on one
-TaskManager and on two, and runs on eight, where placements drawn at random are predicted from that
-profile. `streamplace plan` then chooses machines, parallelism and placement for four rates, with a
-confidence of 90 % by the ledger of these runs of the other jobs; those of jobs that chose nothing
-serve no job but for its tables. The job runs on TaskManagers of exactly these limits: with the
-plan, and with the best placement that is found without the plan's cheapest machine, all runs in
-random order. A plan that does not carry its rate is corrected once: costs are re-scaled by what was
-measured. A line of ``assets/plans-that-hold.jsonl`` is appended for all that is measured, so that a
-command that was stopped at any run goes on; it says how long the rest will take. Afterwards
-``plan-compared.md`` gets its tables. Needs Linux with cgroups of version 1, root and a JDK, and
-takes about half a minute a run. ``--table`` measures nothing.
+TaskManager that is full and on two that are not, and runs on eight, where placements drawn at
+random are predicted from that profile. `streamplace plan` then chooses machines, parallelism and
+placement for four rates, with a confidence of 90 % by the ledger of these runs of the other jobs;
+those of jobs that chose nothing serve no job but for its tables. The job runs on TaskManagers of
+exactly these limits: with the plan, and with the best placement that is found without the plan's
+cheapest machine, all runs in random order. A plan that does not carry its rate is corrected once:
+costs are re-scaled by what was measured. A line of ``assets/plans-that-hold.jsonl`` is appended for
+all that is measured, so that a command that was stopped at any run goes on; it says how long the
+rest will take. Afterwards ``plan-compared.md`` gets its tables. Needs Linux with cgroups of version
+1, root and a JDK, and takes about half a minute a run. ``--table`` measures nothing.
 """
 
 import signal
@@ -48,6 +48,7 @@ from planned_runs import (
     LEVELS,
     MIPS,
     OFFERED,
+    PLACEMENTS,
     SEED,
     JobFacts,
     Row,
@@ -58,6 +59,7 @@ from planned_runs import (
     key_of,
     planned_pair,
     scattered,
+    seconds_left,
 )
 from planned_tables import summary
 
@@ -78,9 +80,10 @@ from streamplace.io.ledger import append_entries
 JOBS = {**PROBED, **COMPARED, **UNSEEN}
 NAMES = (*COMPARED, *UNSEEN)
 SETTLE, SECONDS, PROFILE_SECONDS = 6.0, 6.0, 20.0
-PLACEMENTS = 3
-RUN_SECONDS, WARM_SECONDS, JOB_SECONDS = 28.0, 65.0, 90.0
-"""Approximate duration of a run, of warming up a job, and of profiling it and making its plans."""
+USUAL = {"taskmanager.memory.segment-size": "32kb", "classloader.resolve-order": "parent-first"}
+"""Small buffers would couple TaskManagers: all wait for one that collects garbage."""
+PARTLY = 0.6
+"""Share of the rate of one TaskManager at which two are profiled."""
 FILE = "plans-that-hold.jsonl"
 BEGIN, END = "<!-- plan on Flink -->\n", "<!-- /plan on Flink -->"
 
@@ -160,9 +163,11 @@ class Bench:
             click.echo(f"{job}: warm")
         return facts
 
-    def profiled(self, job: str, vectors: Mapping[str, list[str]]) -> JobProfile:
-        """Profile of a job whose sources offer more than the TaskManagers carry."""
-        started = self.start(job, None, vectors, dict.fromkeys(DEVICES, CORES["large"]))
+    def profiled(
+        self, job: str, vectors: Mapping[str, list[str]], rate: float | None = None
+    ) -> JobProfile:
+        """Profile of a job whose sources offer a rate, or more than the TaskManagers carry."""
+        started = self.start(job, rate, vectors, dict.fromkeys(DEVICES, CORES["large"]))
         seen = profile(self.rest, started, PROFILE_SECONDS)
         self.stop(started)
         return seen
@@ -196,14 +201,18 @@ class Bench:
 
 
 def profile_row(bench: Bench, job: str, program: Mapping[str, Any]) -> dict[str, Any]:
-    """Profile a job on one TaskManager, and on two what remote tuples cost."""
+    """Profile a job on one TaskManager, and on two what remote tuples cost.
+
+    The two are not full: threads that wait for the CPU send many buffers at a time, each for less.
+    """
     subtasks = program["subtasks"]
     before = memory_ns()
     alone = bench.profiled(job, {name: p * [DEVICES[0]] for name, p in subtasks.items()})
     halves = {name: DEVICES[i % 2] for i, name in enumerate(subtasks)}
-    apart = bench.profiled(job, {name: p * [halves[name]] for name, p in subtasks.items()})
-    java, sending = apart.background(len(DEVICES))
     graph = alone.graph(MIPS)
+    vectors = {name: p * [halves[name]] for name, p in subtasks.items()}
+    apart = bench.profiled(job, vectors, PARTLY * graph.source_rate)
+    java, sending = apart.background(len(DEVICES))
     return {
         "kind": "profile",
         "job": job,
@@ -240,21 +249,6 @@ def measure(bench: Bench, jobs: list[str], repeats: int) -> None:
                 carry_out(bench, facts[job], row | {"which": which}, pair, pair[which])
             if which == "plan" and key_of(row | {"which": "corrected"}) not in done:
                 correct(bench, facts[job], row, pair)
-
-
-def seconds_left(done: set[tuple[Any, ...]], jobs: list[str], repeats: int) -> float:
-    """How long what is missing will take; corrections are not known beforehand."""
-    seconds = WARM_SECONDS * len(jobs)
-    for job in jobs:
-        profile_key = key_of({"kind": "profile", "job": job})
-        seconds += JOB_SECONDS * (profile_key not in done)
-        eight = ({"kind": "eight", "job": job, "placement": n} for n in range(PLACEMENTS))
-        seconds += RUN_SECONDS * sum(key_of(row) not in done for row in eight)
-    for repeat in range(repeats):
-        for job, level, which in in_random_order(jobs, repeat):
-            row = {"kind": "run", "job": job, "level": level, "which": which, "repeat": repeat}
-            seconds += RUN_SECONDS * (key_of(row) not in done)
-    return seconds
 
 
 def carry_out(bench: Bench, facts: JobFacts, row: dict[str, Any], pair: Row, where: Row) -> None:
@@ -358,7 +352,7 @@ def planned(
 def carry_out_all(folder: Path, file: Path, jobs: list[str], repeats: int) -> None:
     """Start a cluster, and append what is missing in the file."""
     flink, large = find_flink(None), CORES["large"]
-    settings = {**SETTINGS, "classloader.resolve-order": "parent-first"}
+    settings = {**SETTINGS, **USUAL}
     jar = folder / "jobs.jar"
     build_jar(flink, sorted(java for f in SOURCES for java in f.glob("*.java")), jar)
     own = with_library(flink, jar, folder / "flink")

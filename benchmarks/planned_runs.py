@@ -42,6 +42,10 @@ KEY_GROUPS, FEWER_GROUPS = 8, {"riot-etl": 4}
 LEVELS = (0.30, 0.42, 0.54, 0.66)
 """Rates of a job, by the cores that its operators need in all."""
 WHICH, SEED = ("plan", "less"), 20_280
+PLACEMENTS = 3
+"""Placements of each job on eight TaskManagers."""
+RUN_SECONDS, WARM_SECONDS, JOB_SECONDS = 28.0, 65.0, 90.0
+"""Approximate duration of a run, of warming up a job, and of profiling it and making its plans."""
 OFFERED = 1.1
 """What is offered on eight TaskManagers, as a multiple of what is predicted."""
 CARRIED = 0.98
@@ -193,6 +197,21 @@ def in_random_order(jobs: Sequence[str], repeat: int) -> list[tuple[str, float, 
     runs = [(job, level, which) for job in jobs for level in LEVELS for which in WHICH]
     order = np.random.default_rng([SEED, repeat]).permutation(len(runs))
     return [runs[i] for i in order]
+
+
+def seconds_left(done: set[tuple[Any, ...]], jobs: Sequence[str], repeats: int) -> float:
+    """How long what is missing will take; corrections are not known beforehand."""
+    seconds = WARM_SECONDS * len(jobs)
+    for job in jobs:
+        profile_key = key_of({"kind": "profile", "job": job})
+        seconds += JOB_SECONDS * (profile_key not in done)
+        eight = ({"kind": "eight", "job": job, "placement": n} for n in range(PLACEMENTS))
+        seconds += RUN_SECONDS * sum(key_of(row) not in done for row in eight)
+    for repeat in range(repeats):
+        for job, level, which in in_random_order(jobs, repeat):
+            row = {"kind": "run", "job": job, "level": level, "which": which, "repeat": repeat}
+            seconds += RUN_SECONDS * (key_of(row) not in done)
+    return seconds
 
 
 def key_groups(job: str) -> int:

@@ -213,4 +213,4 @@ def test_all_runs_are_in_random_order_and_their_time_is_told(modules: Any) -> No
     whole = on_flink.seconds_left(set(), [*on_flink.NAMES], 2)
     row = {"kind": "run", "job": "riot-etl", "level": 0.3, "which": "plan", "repeat": 1}
     left = on_flink.seconds_left({on_flink.key_of(row)}, [*on_flink.NAMES], 2)
-    assert whole - left == on_flink.RUN_SECONDS
+    assert whole - left == modules.planned_runs.RUN_SECONDS
