@@ -27,15 +27,10 @@ RUNS, COUNTED = 10, 5
 
 @dataclass(frozen=True, eq=False)
 class Hetero:
-    """A model file for the ``openvino`` reader, on devices of this machine.
-
-    Attributes
-    ----------
-    devices
-        OpenVINO's name of each device of the cluster, in order, such as ``("CPU", "GPU")``.
-    """
+    """A model file for the ``openvino`` reader, on devices of this machine."""
 
     path: Path
+    # OpenVINO's name of each device of the cluster, in order, such as ``("CPU", "GPU")``.
     devices: tuple[str, ...]
     _known: dict[bytes, float] = field(default_factory=dict, repr=False)
 

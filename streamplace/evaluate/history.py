@@ -31,20 +31,11 @@ HELD = {True: "yes", False: "no", None: "unknown"}
 
 @dataclass(frozen=True, slots=True)
 class PredictionHistory(Displayed):
-    """Predicted and measured rates, in the order in which they were measured.
+    """Predicted and measured rates, in the order in which they were measured."""
 
-    Attributes
-    ----------
-    entries
-        Runs of a ledger.
-    confidence
-        Confidence of the next predictions' intervals.
-    job
-        Name of the only job that is shown, and whose next interval is reported; None for all.
-    """
-
-    entries: Sequence[LedgerEntry]
-    confidence: float = USUAL_CONFIDENCE
+    entries: Sequence[LedgerEntry]  # runs of a ledger
+    confidence: float = USUAL_CONFIDENCE  # confidence of the next predictions' intervals
+    # Name of the only job that is shown, and whose next interval is reported; None for all.
     job: str | None = None
 
     @property
@@ -118,15 +109,9 @@ def _row(entry: LedgerEntry) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class WatchHistory(Pictured):
-    """Watches of jobs.
+    """Watches of jobs."""
 
-    Attributes
-    ----------
-    records
-        Watches with their rounds and decisions, the oldest first.
-    """
-
-    records: Sequence[WatchRecord]
+    records: Sequence[WatchRecord]  # watches with their rounds and decisions, the oldest first
 
     def report(self) -> Report:
         """Last rounds and all decisions of every watch."""

@@ -63,16 +63,11 @@ def map_on_ray(
 
 @dataclass(frozen=True, slots=True)
 class _RayTasks(Generic[T, R]):
-    """Tasks of Ray that do the same work on chunks of items.
-
-    Attributes
-    ----------
-    task
-        The remote function, which is sent to Ray's store once; if the store ends, Ray would wait
-        for it for a minute and then end this process.
-    """
+    """Tasks of Ray that do the same work on chunks of items."""
 
     ray: Any
+    # The remote function, which is sent to Ray's store once; if the store ends, Ray would wait for
+    # it for a minute and then end this process.
     task: Any
     work: Any
     lost: Lost[T, R]

@@ -15,46 +15,29 @@ from streamplace.placers.result import PROVEN
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One placer at one rate.
-
-    Attributes
-    ----------
-    better_than, equal_to, worse_than
-        Shares of the graphs on which the placer is better than, equal to or worse than each other
-        placer, by the name of the other.
-    of_best
-        Mean and worst of value / best value of all placers, proven or not.
-    share_of_optimum
-        Mean of value / optimum over the graphs with a proven optimum; None if there are none.
-    proven
-        Number of those graphs.
-    reached
-        Share of those graphs on which the placer reaches the optimum.
-    devices_used
-        Number of graphs by number of devices used.
-    measures
-        Means of further numbers by name.
-    failed
-        Number of graphs that the placer could not place; other numbers ignore them.
-    """
+    """One placer at one rate."""
 
     mean: float
     q1: float
     median: float
     min: float
     max: float
+    # Mean and worst of value / best value of all placers, proven or not.
     of_best: tuple[float, float]
+    # Shares of the graphs on which the placer is better than, equal to or worse than each other
+    # placer, by the name of the other.
     better_than: dict[str, float]
     equal_to: dict[str, float]
     worse_than: dict[str, float]
+    # Mean of value / optimum over the graphs with a proven optimum; None if there are none.
     share_of_optimum: float | None
-    reached: float | None
-    proven: int
-    devices_used: dict[int, int]
+    reached: float | None  # share of those graphs on which the placer reaches the optimum
+    proven: int  # number of those graphs
+    devices_used: dict[int, int]  # number of graphs by number of devices used
     ms_per_graph: float
     graphs: int
-    failed: int
-    measures: dict[str, float]
+    failed: int  # number of graphs that the placer could not place; other numbers ignore them
+    measures: dict[str, float]  # means of further numbers by name
 
 
 Table = dict[float | None, dict[str, Row]]

@@ -64,23 +64,13 @@ def read_present(path: Path) -> Placement:
 
 
 class Prediction(NamedTuple):
-    """What a placement of a measured graph was predicted to carry.
-
-    Attributes
-    ----------
-    confidence
-        Confidence of the interval; None if unknown.
-    drift
-        Part by which the interval is wider because the job was not warm.
-    kept
-        Tuples/s of sources that the placement does not limit.
-    """
+    """What a placement of a measured graph was predicted to carry."""
 
     graph: str
     carries: RateInterval
-    confidence: float | None
-    drift: float | None = None
-    kept: float | None = None
+    confidence: float | None  # confidence of the interval; None if unknown
+    drift: float | None = None  # part by which the interval is wider because the job was not warm
+    kept: float | None = None  # tuples/s of sources that the placement does not limit
 
 
 def read_prediction(path: Path) -> Prediction | None:

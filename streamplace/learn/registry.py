@@ -21,32 +21,21 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LearningTask:
-    """The problems, targets and reward that a learner is built for.
-
-    Attributes
-    ----------
-    device
-        ``cpu`` or ``cuda``.
-    objective
-        Objective by name.
-    reward
-        Judge of sampled placements: a simulation, ``steady`` or ``engine``, or a function that
-        measures passes.
-    targets
-        Good placements [N] of the training problems to learn from, None where none is known;
-        empty for models that are not supervised.
-    features
-        Feature spec of the weights that training begins from, to be kept; None to make one from
-        the training problems.
-    """
+    """The problems, targets and reward that a learner is built for."""
 
     training: tuple[Problem, ...]
     validation: tuple[Problem, ...]
     seed: int
-    device: str = "cpu"
-    objective: str = "throughput"
+    device: str = "cpu"  # ``cpu`` or ``cuda``
+    objective: str = "throughput"  # objective by name
+    # Judge of sampled placements: a simulation, ``steady`` or ``engine``, or a function that
+    # measures passes.
     reward: "str | Measure" = "steady"
+    # Good placements [N] of the training problems to learn from, None where none is known; empty
+    # for models that are not supervised.
     targets: tuple[Ints | None, ...] = ()
+    # Feature spec of the weights that training begins from, to be kept; None to make one from the
+    # training problems.
     features: Mapping[str, Any] | None = None
 
 
@@ -62,37 +51,24 @@ class Allocator(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LearnedModel:
-    """A model that can be trained, and a placer of the same name.
-
-    Attributes
-    ----------
-    config
-        Class of the model's own options.
-    presets
-        By name; ``fast`` is the default, ``paper`` is there where a paper says how.
-    learner
-        Makes a learner for a task; imports torch only when called.
-    allocator
-        Reads a weights file; ``streamplace place --placer NAME`` then places greedily, and by
-        samples. None where the placer of this name has a file of its own.
-    improver
-        Reads a weights file of a policy that improves placements; the placer of this name then
-        walks from placement to placement.
-    supervised
-        Whether it learns from good placements that others found (`LearningTask.targets`).
-    objectives
-        Objectives that it can be trained for; empty for any.
-    """
+    """A model that can be trained, and a placer of the same name."""
 
     name: str
     summary: str
-    config: type[Config]
+    config: type[Config]  # class of the model's own options
+    # By name; ``fast`` is the default, ``paper`` is there where a paper says how.
     presets: Mapping[str, Preset]
+    # Makes a learner for a task; imports torch only when called.
     learner: Callable[[LearningTask, Any], Learner]
+    # Reads a weights file; ``streamplace place --placer NAME`` then places greedily, and by
+    # samples. None where the placer of this name has a file of its own.
     allocator: Callable[[Path], Allocator] | None = None
+    # Reads a weights file of a policy that improves placements; the placer of this name then walks
+    # from placement to placement.
     improver: Callable[[Path], Improver] | None = None
+    # Whether it learns from good placements that others found (`LearningTask.targets`).
     supervised: bool = False
-    objectives: tuple[str, ...] = ()
+    objectives: tuple[str, ...] = ()  # objectives that it can be trained for; empty for any
 
     def check(self, objective: str) -> None:
         """Raise SettingError where it cannot be trained for an objective."""

@@ -19,18 +19,11 @@ THREADS = ("OMP", "OPENBLAS", "MKL", "NUMBA")
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
-    """Limits of a command, together with all processes that it starts.
+    """Limits of a command, together with all processes that it starts."""
 
-    Attributes
-    ----------
-    seconds
-        Processor time. The elapsed time may be ten times as long.
-    memory
-        Bytes of memory, and of the address space of each process.
-    """
-
+    # Processor time. The elapsed time may be ten times as long.
     seconds: float
-    memory: int
+    memory: int  # bytes of memory, and of the address space of each process
 
     def __post_init__(self) -> None:
         if not 0 < self.seconds <= 1e6:

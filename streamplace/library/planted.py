@@ -32,27 +32,18 @@ class PlantedInstance(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PlantedShape:
-    """Size and difficulty of a planted instance.
+    """Size and difficulty of a planted instance."""
 
-    Attributes
-    ----------
-    operators, devices
-        Numbers of operators and devices.
-    mixing
-        Share of the streams that join operators of different devices; the larger, the harder it is
-        to recognise the groups.
-    large
-        Number of large operators of each device, which share nine tenths of its work; 0 for none. A
-        small number is hard to distribute evenly.
-    inputs
-        Streams into an operator.
-    """
-
+    # Numbers of operators and devices.
     operators: int
     devices: int
+    # Share of the streams that join operators of different devices; the larger, the harder it is to
+    # recognise the groups.
     mixing: float = 0.2
+    # Number of large operators of each device, which share nine tenths of its work; 0 for none. A
+    # small number is hard to distribute evenly.
     large: int = 0
-    inputs: int = 2
+    inputs: int = 2  # streams into an operator
 
     def __post_init__(self) -> None:
         if not 1 <= self.devices <= self.operators // (self.large + 1):

@@ -29,17 +29,12 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table.
-
-    Attributes
-    ----------
-    names
-        Last of the columns that name a row. These begin each of the tables into which a sheet is
-        split that is too wide for the terminal; None if it is the first column alone.
-    """
+    """A table."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str | Bar, ...], ...]
+    # Last of the columns that name a row. These begin each of the tables into which a sheet is
+    # split that is too wide for the terminal; None if it is the first column alone.
     names: int | None = None
 
 

@@ -46,38 +46,23 @@ def _ignore(_: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FlinkEngine:
-    """A running Flink cluster, an engine in the sense of ``streamplace.engines.live``.
+    """A running Flink cluster, an engine in the sense of ``streamplace.engines.live``."""
 
-    Attributes
-    ----------
-    rest
-        REST interface of the cluster.
-    home
-        Home of a Flink of the same version, by default ``$FLINK_HOME`` or the downloaded one.
-    mips
-        Speed of a core, which Flink does not measure.
-    bandwidth
-        Bandwidth of a link. By default ``"1000 Mbps"`` are assumed, or more if network cards are
-        known to be faster, or the measured job sends more.
-    cards
-        TaskManager → speed of its network card, such as ``"1 Gbps"``; the name "" stands for all.
-        Others are measured if this machine reports them, else assumed to have ``bandwidth``.
-    patience, accept_cold
-        Maximum number of seconds to wait until a job is warm, and whether a job is measured however
-        much it still changes then.
-    moves
-        How jobs are moved.
-    tell
-        Function that receives messages on the steps of a move and the progress of measurements.
-    """
-
-    rest: Rest
+    rest: Rest  # REST interface of the cluster
+    # Home of a Flink of the same version, by default ``$FLINK_HOME`` or the downloaded one.
     home: Path | None = None
-    mips: str = MIPS
+    mips: str = MIPS  # speed of a core, which Flink does not measure
+    # Bandwidth of a link. By default ``"1000 Mbps"`` are assumed, or more if network cards are
+    # known to be faster, or the measured job sends more.
     bandwidth: str | None = None
-    moves: MoveSettings = field(default_factory=MoveSettings)
+    moves: MoveSettings = field(default_factory=MoveSettings)  # how jobs are moved
+    # Function that receives messages on the steps of a move and the progress of measurements.
     tell: Tell = _ignore
+    # TaskManager → speed of its network card, such as ``"1 Gbps"``; the name "" stands for all.
+    # Others are measured if this machine reports them, else assumed to have ``bandwidth``.
     cards: Mapping[str, str] = field(default_factory=dict)
+    # Maximum number of seconds to wait until a job is warm, and whether a job is measured however
+    # much it still changes then.
     patience: float = PATIENCE_SECONDS
     accept_cold: bool = False
 

@@ -60,22 +60,12 @@ def check_graph(graph: StreamGraph) -> None:
 
 @dataclass(slots=True)
 class ActorPipeline:
-    """The actors of a job.
+    """The actors of a job."""
 
-    Attributes
-    ----------
-    devices
-        The local Ray that they run on.
-    placement
-        Operator → device.
-    actors
-        Operator → actor.
-    """
-
-    devices: LocalDevices
+    devices: LocalDevices  # the local Ray that they run on
     graph: StreamGraph
-    placement: dict[str, str]
-    actors: dict[str, Any]
+    placement: dict[str, str]  # operator → device
+    actors: dict[str, Any]  # operator → actor
 
     @classmethod
     def start(

@@ -20,14 +20,6 @@ Option = Literal["preset", "queue", "network"]
 class PassOptions:
     """Rules of a pass, by name; empty ones have their defaults.
 
-    Attributes
-    ----------
-    preset
-        Simulator whose rules apply: ``giph``, ``placeto`` or ``doppler``.
-    queue, network
-        As in `streamsim.passes.Rules`; without a queue, the placement's own discipline applies to
-        its priorities.
-
     Examples
     --------
     >>> PassOptions(preset="doppler").rules().network
@@ -36,7 +28,9 @@ class PassOptions:
     ('order', 'fifo')
     """
 
-    preset: str = ""
+    preset: str = ""  # simulator whose rules apply: ``giph``, ``placeto`` or ``doppler``
+    # As in `streamsim.passes.Rules`; without a queue, the placement's own discipline applies to its
+    # priorities.
     queue: str = ""
     network: str = ""
 

@@ -128,28 +128,16 @@ class CardLoad:
 
 @dataclass(frozen=True, slots=True)
 class FullestResource:
-    """The bottleneck.
+    """The bottleneck."""
 
-    Attributes
-    ----------
-    kind
-        "device", "core", "link", "egress" or "ingress".
-    name
-        ``d1`` or ``d1→d3``.
-    load
-        Load at full rate, including load that does not depend on the rate.
-    carries
-        Users with their shares of this resource. For a core, only the operators that fill it with
-        a single subtask.
-    constant
-        Load of a CPU or core that does not depend on the rate, a part of ``load``. Where it
-        differs between CPUs, the one that fills first need not have the largest load.
-    """
-
-    kind: str
-    name: str
-    load: float
+    kind: str  # "device", "core", "link", "egress" or "ingress"
+    name: str  # ``d1`` or ``d1→d3``
+    load: float  # load at full rate, including load that does not depend on the rate
+    # Users with their shares of this resource. For a core, only the operators that fill it with a
+    # single subtask.
     carries: Carriers
+    # Load of a CPU or core that does not depend on the rate, a part of ``load``. Where it differs
+    # between CPUs, the one that fills first need not have the largest load.
     constant: float = 0.0
 
     @property

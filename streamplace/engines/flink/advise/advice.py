@@ -22,75 +22,38 @@ LEAST_GAIN = 0.005
 
 @dataclass(frozen=True, slots=True)
 class OperatorLoad:
-    """CPU and parallelism of an operator, now and in the plan.
-
-    Attributes
-    ----------
-    cpu
-        Core seconds per tuple.
-    source
-        How the CPU was measured.
-    parallelism, planned
-        Number of its subtasks, now and in the plan.
-    max_parallelism
-        Key groups as Flink reports them; 0 if it does not.
-    """
+    """CPU and parallelism of an operator, now and in the plan."""
 
     name: str
-    cpu: float
-    source: str
+    cpu: float  # core seconds per tuple
+    source: str  # how the CPU was measured
+    # Number of its subtasks, now and in the plan.
     parallelism: int
     planned: int
-    max_parallelism: int
+    max_parallelism: int  # key groups as Flink reports them; 0 if it does not
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Advice(Displayed):
-    """Cost of a running job, and the cheapest machines for a rate.
+    """Cost of a running job, and the cheapest machines for a rate."""
 
-    Attributes
-    ----------
-    job, name
-        Id and name of the job.
-    rate
-        Requested rate in tuples/s.
-    sources
-        Rates of the sources now.
-    current
-        TaskManagers of the cluster, and their cost per hour.
-    carried
-        Tuples/s that the job can carry where it runs; None if unknown.
-    operators
-        CPU and parallelism of every operator.
-    plan
-        The cheapest plan that was found, with its bound.
-    outage
-        Seconds for which changing stops the job.
-    commands
-        Shell commands that change the job, line by line; empty if nothing should change.
-    notes
-        Sentences on missing measurements and on costs that the advice leaves out.
-    folder
-        Folder in which the commands expect the files of the plan.
-    warning
-        How the profile contradicts itself; None if it does not.
-    unknowns
-        Missing measurements and how to make them, the most important ones first.
-    """
-
+    # Id and name of the job.
     job: str
     name: str
-    rate: float
-    sources: tuple[SourceRate, ...]
-    current: CurrentMachines
-    carried: float | None
-    operators: tuple[OperatorLoad, ...]
-    plan: PlanResult
-    outage: float
+    rate: float  # requested rate in tuples/s
+    sources: tuple[SourceRate, ...]  # rates of the sources now
+    current: CurrentMachines  # TaskManagers of the cluster, and their cost per hour
+    carried: float | None  # tuples/s that the job can carry where it runs; None if unknown
+    operators: tuple[OperatorLoad, ...]  # CPU and parallelism of every operator
+    plan: PlanResult  # the cheapest plan that was found, with its bound
+    outage: float  # seconds for which changing stops the job
+    # Shell commands that change the job, line by line; empty if nothing should change.
     commands: tuple[str, ...]
+    # Sentences on missing measurements and on costs that the advice leaves out.
     notes: tuple[str, ...]
-    folder: str = FOLDER
-    warning: str | None = None
+    folder: str = FOLDER  # folder in which the commands expect the files of the plan
+    warning: str | None = None  # how the profile contradicts itself; None if it does not
+    # Missing measurements and how to make them, the most important ones first.
     unknowns: tuple[Unknown, ...] = ()
 
     @property

@@ -81,56 +81,32 @@ CPU_WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class AdviceSettings:
-    """How a job is measured, and how machines are planned.
+    """How a job is measured, and how machines are planned."""
 
-    Attributes
-    ----------
-    mips, bandwidth
-        Speed of a core of the TaskManagers and bandwidth of a link, which Flink does not measure;
-        the bandwidth is assumed if it is not given.
-    seconds
-        Length of each of two windows, whose rates must agree.
-    warm_up
-        Seconds for which a job must have run before it is measured.
-    patience
-        Maximum number of seconds to wait until it is warm.
-    accept_cold
-        Whether a job that is not warm by then is measured.
-    trust_profile
-        Whether a profile is used although its model contradicts the measured rate.
-    headroom
-        Share of every resource of an offer that stays free.
-    catch_up
-        Seconds after a restart in which the plan must work off the backlog.
-    seed, budget
-        Random seed and budget of the search for a plan.
-    folder
-        Folder that the plan will be written to, for the commands that change the job.
-    program
-        Program of the job; by default the one that streamplace submitted.
-    confidence
-        Probability with which the plan should carry the rate; 0 ignores errors of prediction.
-    ledger
-        File of predicted and measured rates; by default the user's.
-    cards
-        TaskManager → speed of its network card, "" for all; others are measured or assumed.
-    """
-
+    # Speed of a core of the TaskManagers and bandwidth of a link, which Flink does not measure; the
+    # bandwidth is assumed if it is not given.
     mips: str = "2500 MIPS"
     bandwidth: str | None = None
-    seconds: float = 10.0
-    warm_up: float = WARM_UP_SECONDS
-    headroom: float = HEADROOM
+    seconds: float = 10.0  # length of each of two windows, whose rates must agree
+    warm_up: float = WARM_UP_SECONDS  # seconds for which a job must have run before it is measured
+    headroom: float = HEADROOM  # share of every resource of an offer that stays free
+    # Seconds after a restart in which the plan must work off the backlog.
     catch_up: float = math.inf
+    # Random seed and budget of the search for a plan.
     seed: int = 0
     budget: Budget = USUAL_BUDGET
+    # Folder that the plan will be written to, for the commands that change the job.
     folder: str = FOLDER
-    patience: float = PATIENCE_SECONDS
-    accept_cold: bool = False
+    patience: float = PATIENCE_SECONDS  # maximum number of seconds to wait until it is warm
+    accept_cold: bool = False  # whether a job that is not warm by then is measured
+    # Whether a profile is used although its model contradicts the measured rate.
     trust_profile: bool = False
+    # Program of the job; by default the one that streamplace submitted.
     program: Program | None = None
+    # Probability with which the plan should carry the rate; 0 ignores errors of prediction.
     confidence: float | None = None
-    ledger: Path | None = None
+    ledger: Path | None = None  # file of predicted and measured rates; by default the user's
+    # TaskManager → speed of its network card, "" for all; others are measured or assumed.
     cards: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -22,42 +22,23 @@ _NUMBERED = re.compile(r"-\d+")
 
 @dataclass(frozen=True, slots=True)
 class CurrentMachine:
-    """A TaskManager as a machine.
-
-    Attributes
-    ----------
-    size
-        Its cores, speed and memory, in words.
-    offer
-        Name of the matching offer; None if there is none.
-    by
-        Property by which the offer was recognised.
-    subtasks
-        Number of subtasks of the job that run there.
-    """
+    """A TaskManager as a machine."""
 
     name: str
-    size: str
-    offer: str | None
-    by: str
-    subtasks: int
+    size: str  # its cores, speed and memory, in words
+    offer: str | None  # name of the matching offer; None if there is none
+    by: str  # property by which the offer was recognised
+    subtasks: int  # number of subtasks of the job that run there
 
 
 @dataclass(frozen=True, slots=True)
 class CurrentMachines:
-    """The TaskManagers of a cluster.
-
-    Attributes
-    ----------
-    cost
-        Price per hour of all machines with an offer; without offers, the number of machines.
-    is_priced
-        Whether there are offers.
-    """
+    """The TaskManagers of a cluster."""
 
     machines: tuple[CurrentMachine, ...]
+    # Price per hour of all machines with an offer; without offers, the number of machines.
     cost: float
-    is_priced: bool = True
+    is_priced: bool = True  # whether there are offers
 
     @property
     def counts(self) -> dict[str, int]:

@@ -29,21 +29,11 @@ ERRORS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """A quantity that was not measured, or not well.
+    """A quantity that was not measured, or not well."""
 
-    Attributes
-    ----------
-    what
-        Description of the quantity.
-    share
-        Share by which the plan may carry less than predicted.
-    measurement
-        How to measure it, in words.
-    """
-
-    what: str
-    share: float
-    measurement: str
+    what: str  # description of the quantity
+    share: float  # share by which the plan may carry less than predicted
+    measurement: str  # how to measure it, in words
 
 
 def unknowns(plan: PlanResult, seen: JobProfile, cluster: MeasuredCluster) -> list[Unknown]:

@@ -30,21 +30,15 @@ times. From 10,000 tuples/s on, it is less than what they cost, however many sta
 
 
 class Background(NamedTuple):
-    """CPU of the TaskManagers on this machine, without their tasks.
+    """CPU of the TaskManagers on this machine, without their tasks."""
 
-    Attributes
-    ----------
-    java
-        Core seconds per second that Java uses in each of them for heartbeats, metrics and garbage
-        collection: the minimum of all TaskManagers, because any excess is caused by tasks, and
-        no more than Java needs by itself. Compilers are left out, because they have little to do
-        once a job has run for a while.
-    network
-        TaskManager of this machine → core seconds per second of its threads that send and receive;
-        empty if nothing could be measured.
-    """
-
+    # Core seconds per second that Java uses in each of them for heartbeats, metrics and garbage
+    # collection: the minimum of all TaskManagers, because any excess is caused by tasks, and no
+    # more than Java needs by itself. Compilers are left out, because they have little to do once a
+    # job has run for a while.
     java: float
+    # TaskManager of this machine → core seconds per second of its threads that send and receive;
+    # empty if nothing could be measured.
     network: Mapping[str, float]
 
 

@@ -28,14 +28,9 @@ _ROOT = Path("/sys/fs/cgroup")
 
 
 class Throttling(NamedTuple):
-    """Counts of the quota of a process, since its start.
+    """Counts of the quota of a process, since its start."""
 
-    Attributes
-    ----------
-    periods, throttled
-        Number of periods in which the process ran, and of those in which it was throttled.
-    """
-
+    # Number of periods in which the process ran, and of those in which it was throttled.
     periods: int = 0
     throttled: int = 0
 
@@ -65,39 +60,20 @@ class CpuTime(NamedTuple):
 
 
 class CpuPool(NamedTuple):
-    """CPU that one or several processes of this machine share.
+    """CPU that one or several processes of this machine share."""
 
-    Attributes
-    ----------
-    name
-        Cgroup, or cores, that limit it; empty for all cores of the machine.
-    cores
-        Maximum number of cores that they use together.
-    """
-
-    name: str
-    cores: float
+    name: str  # cgroup, or cores, that limit it; empty for all cores of the machine
+    cores: float  # maximum number of cores that they use together
 
 
 class CpuShare(NamedTuple):
-    """Part of a TaskManager in its pool.
+    """Part of a TaskManager in its pool."""
 
-    Attributes
-    ----------
-    limit
-        Cores that it counts with.
-    pool
-        The CPU that it shares with other TaskManagers; None if it has a pool for itself.
-    used
-        Cores of the pool that all of them use together.
-    is_limited
-        Whether a cgroup or pinning limits it, and not only the machine.
-    """
-
-    limit: float
+    limit: float  # cores that it counts with
+    # The CPU that it shares with other TaskManagers; None if it has a pool for itself.
     pool: CpuPool | None = None
-    used: float = 0.0
-    is_limited: bool = True
+    used: float = 0.0  # cores of the pool that all of them use together
+    is_limited: bool = True  # whether a cgroup or pinning limits it, and not only the machine
 
     @property
     def whole_cores(self) -> tuple[int, float]:

@@ -25,19 +25,11 @@ _LINE = re.compile(
 
 
 class ReceivedTask(NamedTuple):
-    """A task that a TaskManager has received.
+    """A task that a TaskManager has received."""
 
-    Attributes
-    ----------
-    thread
-        Name of its thread.
-    job
-        Id of its job; empty if it is not in the log.
-    """
-
-    thread: str
+    thread: str  # name of its thread
     vertex: str
-    job: str = ""
+    job: str = ""  # id of its job; empty if it is not in the log
 
 
 def read_received(lines: Iterable[str]) -> list[ReceivedTask]:

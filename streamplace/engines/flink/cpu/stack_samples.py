@@ -35,27 +35,18 @@ _ELEMENT = f"{_STREAMING}streamrecord.StreamElementSerializer"
 
 
 class StackCounts(NamedTuple):
-    """Samples of the stack of a thread, by kind of work.
-
-    Attributes
-    ----------
-    written, read
-        Samples in which it wrote tuples to buffers, and in which it read them.
-    fields_written, fields_read
-        Samples among these in which it read or set the fields of a composite tuple.
-    shortened
-        Samples of other work whose outer methods are missing.
-    behind
-        Samples of other work in each operator of the chain after the first. Where a chain branches,
-        operators at the same distance from the first are counted together.
-    """
+    """Samples of the stack of a thread, by kind of work."""
 
     total: int = 0
+    # Samples in which it wrote tuples to buffers, and in which it read them.
     written: int = 0
     read: int = 0
+    # Samples among these in which it read or set the fields of a composite tuple.
     fields_written: int = 0
     fields_read: int = 0
-    shortened: int = 0
+    shortened: int = 0  # samples of other work whose outer methods are missing
+    # Samples of other work in each operator of the chain after the first. Where a chain branches,
+    # operators at the same distance from the first are counted together.
     behind: tuple[int, ...] = ()
 
     @property

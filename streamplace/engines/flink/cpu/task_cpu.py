@@ -50,28 +50,18 @@ Key = tuple[str, str, int]
 
 
 class RunningSubtask(NamedTuple):
-    """A subtask and its device.
-
-    Attributes
-    ----------
-    thread
-        Name of its thread.
-    busy
-        Its busy time in milliseconds; NaN if Flink does not report it.
-    read, wrote
-        Numbers of tuples that it has read and sent; NaN if Flink does not report them.
-    idle, blocked
-        Milliseconds in which it had no input, and was back-pressured; NaN if not reported.
-    """
+    """A subtask and its device."""
 
     job: str
     vertex: str
     number: int
     device: str
-    thread: str
-    busy: float
+    thread: str  # name of its thread
+    busy: float  # its busy time in milliseconds; NaN if Flink does not report it
+    # Numbers of tuples that it has read and sent; NaN if Flink does not report them.
     read: float = math.nan
     wrote: float = math.nan
+    # Milliseconds in which it had no input, and was back-pressured; NaN if not reported.
     idle: float = math.nan
     blocked: float = math.nan
 
@@ -99,26 +89,15 @@ class ClusterSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class ClusterInterval:
-    """Changes between two snapshots.
+    """Changes between two snapshots."""
 
-    Attributes
-    ----------
-    subtasks
-        Subtasks of all jobs; times and numbers of tuples are the increase of these.
-    loads
-        TaskManager on this machine → CPU of its threads.
-    received
-        TaskManager on this machine → its tasks, by its log.
-    sources
-        Threads of the tasks without input from others.
-    unread
-        Other jobs that are left out, because they could not be read.
-    """
-
+    # Subtasks of all jobs; times and numbers of tuples are the increase of these.
     subtasks: Sequence[RunningSubtask]
-    loads: Mapping[str, list[ThreadLoad]]
+    loads: Mapping[str, list[ThreadLoad]]  # TaskManager on this machine → CPU of its threads
+    # TaskManager on this machine → its tasks, by its log.
     received: Mapping[str, list[ReceivedTask]]
-    sources: frozenset[str] = frozenset()
+    sources: frozenset[str] = frozenset()  # threads of the tasks without input from others
+    # Other jobs that are left out, because they could not be read.
     unread: frozenset[str] = frozenset()
 
 

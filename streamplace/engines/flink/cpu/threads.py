@@ -32,25 +32,14 @@ _LOCAL = re.compile(r"(\d+\.\d+\.\d+\.\d+)\n\s+/32 host LOCAL")
 
 
 class JavaThread(NamedTuple):
-    """A thread of a Java process.
+    """A thread of a Java process."""
 
-    Attributes
-    ----------
-    number
-        Increases with the time of creation; 0 for threads of the virtual machine itself.
-    cpu
-        Seconds of CPU time.
-    elapsed
-        Seconds since its start, or since another moment that is the same in all measurements.
-    native
-        Its id in the kernel, in the container of its process; 0 if unknown.
-    """
-
-    number: int
+    number: int  # increases with the time of creation; 0 for threads of the virtual machine itself
     name: str
-    cpu: float
+    cpu: float  # seconds of CPU time
+    # Seconds since its start, or since another moment that is the same in all measurements.
     elapsed: float
-    native: int = 0
+    native: int = 0  # its id in the kernel, in the container of its process; 0 if unknown
 
 
 class ThreadLoad(NamedTuple):

@@ -65,42 +65,22 @@ GIVEN = "the layout that was planned"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """Input of a decision: the measured job, its layout and the constraints.
+    """Input of a decision: the measured job, its layout and the constraints."""
 
-    Attributes
-    ----------
-    measured
-        The job and the devices.
-    present
-        Operator → device of each of its subtasks.
-    slots
-        Device → number of slots that Flink may give to the job.
-    spreads
-        Whether subtasks of one operator can be pinned to several devices.
-    rate
-        Tuples/s that all sources are offered together; None for as much as possible.
-    occupied
-        Devices on which nothing can be placed: other jobs use them exclusively, or they are not
-        configured for it.
-    modes
-        Flink's modes that the cluster supports.
-    configured
-        The mode that it is configured with.
-    width
-        Relative error of predictions when two layouts of the job are compared.
-    managers
-        TaskManagers with the resources that the job may use; None if any layout can be pinned.
-    """
-
-    measured: Measurement
-    present: Layout
-    slots: Mapping[str, int]
-    spreads: bool
+    measured: Measurement  # the job and the devices
+    present: Layout  # operator → device of each of its subtasks
+    slots: Mapping[str, int]  # device → number of slots that Flink may give to the job
+    spreads: bool  # whether subtasks of one operator can be pinned to several devices
+    # Tuples/s that all sources are offered together; None for as much as possible.
     rate: float | None = None
+    # Devices on which nothing can be placed: other jobs use them exclusively, or they are not
+    # configured for it.
     occupied: frozenset[str] = frozenset()
-    modes: tuple[Mode, ...] = MODES
-    configured: Mode | None = None
+    modes: tuple[Mode, ...] = MODES  # flink's modes that the cluster supports
+    configured: Mode | None = None  # the mode that it is configured with
+    # Relative error of predictions when two layouts of the job are compared.
     width: float = PREDICTED
+    # TaskManagers with the resources that the job may use; None if any layout can be pinned.
     managers: Managers | None = None
 
     def pinnable(self, layout: Layout) -> Layout | None:

@@ -12,18 +12,11 @@ from streamplace.model.graph import StreamGraph
 
 
 class Limit(NamedTuple):
-    """The resource that limits a layout first.
+    """The resource that limits a layout first."""
 
-    Attributes
-    ----------
-    load
-        Its load at the full rates of the sources, as a fraction of its capacity.
-    cpu
-        [N] load that each operator puts on the device. Only the operator of one subtask has one if
-        the core of that subtask limits, and none has if a link or a network card does.
-    """
-
-    load: float
+    load: float  # its load at the full rates of the sources, as a fraction of its capacity
+    # [N] load that each operator puts on the device. Only the operator of one subtask has one if
+    # the core of that subtask limits, and none has if a link or a network card does.
     cpu: Floats
 
 

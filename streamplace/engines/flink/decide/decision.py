@@ -59,39 +59,19 @@ def is_better(found: float, now: float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A layout that a job may have.
+    """A layout that a job may have."""
 
-    Attributes
-    ----------
-    name
-        Description, as in "the even spread".
-    layout
-        Devices of its subtasks; one of several layouts if Flink decides.
-    carries
-        Tuples/s, with the interval for comparisons with other candidates.
-    moves
-        Number of subtasks that are on another device than now.
-    mode
-        Flink's mode that produces the layout without pins.
-    is_configured
-        Whether the cluster already has that mode.
-    kept
-        Tuples/s of sources whose rates do not depend on the layout.
-    capacity
-        Tuples/s that it carries by the model, however few are asked for; None if those are the
-        value of ``carries``.
-    undamped
-        The same layout with all of its predicted gain; None if nothing was taken off.
-    """
-
-    name: str
-    layout: Layout
-    carries: RateInterval
-    moves: int = 0
-    mode: Mode | None = None
-    is_configured: bool = False
-    kept: float = 0.0
+    name: str  # description, as in "the even spread"
+    layout: Layout  # devices of its subtasks; one of several layouts if Flink decides
+    carries: RateInterval  # tuples/s, with the interval for comparisons with other candidates
+    moves: int = 0  # number of subtasks that are on another device than now
+    mode: Mode | None = None  # flink's mode that produces the layout without pins
+    is_configured: bool = False  # whether the cluster already has that mode
+    kept: float = 0.0  # tuples/s of sources whose rates do not depend on the layout
+    # Tuples/s that it carries by the model, however few are asked for; None if those are the value
+    # of ``carries``.
     capacity: float | None = None
+    # The same layout with all of its predicted gain; None if nothing was taken off.
     undamped: "Candidate | None" = None
 
     @property
@@ -103,24 +83,12 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Layout that a job should have.
+    """Layout that a job should have."""
 
-    Attributes
-    ----------
-    present
-        The layout with which it runs.
-    best
-        The layout with the highest prediction.
-    chosen
-        The layout that it should have.
-    candidates
-        All layouts, the highest predictions first.
-    """
-
-    present: Candidate
-    best: Candidate
-    chosen: Candidate
-    candidates: tuple[Candidate, ...]
+    present: Candidate  # the layout with which it runs
+    best: Candidate  # the layout with the highest prediction
+    chosen: Candidate  # the layout that it should have
+    candidates: tuple[Candidate, ...]  # all layouts, the highest predictions first
 
     @property
     def stays(self) -> bool:

@@ -44,36 +44,23 @@ BY = "flink move"
 
 @dataclass(frozen=True, slots=True)
 class JobImprover:
-    """Measures a job, decides on its layout and moves it.
-
-    Attributes
-    ----------
-    move
-        Carries out moves; a job with back-pressured sources is moved back if it becomes slower.
-        None if the program is unknown, so that only a proposal can be made.
-    seconds
-        Duration of the measurement.
-    rate
-        Tuples/s that all sources are offered together; None for the emitted rate, or for the
-        maximum if the sources are back-pressured.
-    cluster
-        The devices, if known; otherwise they are measured.
-    trusts_profile
-        Whether to decide by a profile whose model contradicts the measured rate.
-    confidence
-        Probability with which rates should be in their intervals; 0 ignores errors of prediction.
-    ledger
-        File to which predicted and measured rates are appended; None writes none.
-    """
+    """Measures a job, decides on its layout and moves it."""
 
     engine: FlinkEngine
+    # Carries out moves; a job with back-pressured sources is moved back if it becomes slower. None
+    # if the program is unknown, so that only a proposal can be made.
     move: FlinkMove | None
-    seconds: float = 10.0
+    seconds: float = 10.0  # duration of the measurement
+    # Tuples/s that all sources are offered together; None for the emitted rate, or for the maximum
+    # if the sources are back-pressured.
     rate: float | None = None
-    cluster: Cluster | None = None
+    cluster: Cluster | None = None  # the devices, if known; otherwise they are measured
+    # Whether to decide by a profile whose model contradicts the measured rate.
     trusts_profile: bool = False
     tell: Callable[[str], None] = field(default=lambda _: None)
+    # Probability with which rates should be in their intervals; 0 ignores errors of prediction.
     confidence: float | None = None
+    # File to which predicted and measured rates are appended; None writes none.
     ledger: Path | None = None
 
     def propose(self, job: str, believed: float = 1.0) -> Proposal:

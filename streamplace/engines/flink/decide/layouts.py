@@ -97,18 +97,10 @@ def even_layout(graph: StreamGraph, devices: Sequence[str]) -> Layout:
 
 @dataclass(slots=True)
 class _Senders:
-    """Bundles that the subtasks of an operator may join.
+    """Bundles that the subtasks of an operator may join."""
 
-    Attributes
-    ----------
-    bundles
-        The bundles in the order in which they are tried.
-    direct
-        Whether subtask i may only join the one of number i.
-    """
-
-    bundles: Sequence[int]
-    direct: bool = False
+    bundles: Sequence[int]  # the bundles in the order in which they are tried
+    direct: bool = False  # whether subtask i may only join the one of number i
     _begin: int = 0
 
     def first(self, i: int, taken: Set[int]) -> int | None:

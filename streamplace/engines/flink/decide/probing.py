@@ -35,45 +35,23 @@ PREFIX, SUFFIX = "streamplace-probe-", ".json"
 
 
 class ProbeRecord(BaseModel):
-    """Record of a probe.
-
-    Attributes
-    ----------
-    job
-        The probed job; the ids of its successors follow from it.
-    before
-        Operator → device of each of its subtasks, before the probe.
-    spread
-        The same during the probe.
-    """
+    """Record of a probe."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    job: str
-    before: Layout
-    spread: Layout
+    job: str  # the probed job; the ids of its successors follow from it
+    before: Layout  # operator → device of each of its subtasks, before the probe
+    spread: Layout  # the same during the probe
 
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """A job that was measured twice, and now runs at the even spread.
+    """A job that was measured twice, and now runs at the even spread."""
 
-    Attributes
-    ----------
-    proposal
-        Where it should run, with a plan of the move from the spread.
-    back
-        Plan of the move back to its previous devices.
-    record
-        Record to delete once the job has left the spread.
-    flow
-        Output of its sources before the probe; None if unknown.
-    """
-
-    proposal: Proposal
-    back: MovePlan
-    record: ProbeRecord
-    flow: SourceFlow | None = None
+    proposal: Proposal  # where it should run, with a plan of the move from the spread
+    back: MovePlan  # plan of the move back to its previous devices
+    record: ProbeRecord  # record to delete once the job has left the spread
+    flow: SourceFlow | None = None  # output of its sources before the probe; None if unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,36 +23,16 @@ It is relative to the rate of the sources that may send more.
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """Decision for a measured job.
+    """Decision for a measured job."""
 
-    Attributes
-    ----------
-    job
-        Id of the job.
-    measured
-        Its measurement.
-    decision
-        Where it should run.
-    outage
-        Seconds for which a move is expected to stop it.
-    plan
-        Plan of its move; None if its program was not checked.
-    errors
-        Errors of predictions for the job; None if unknown.
-    splitting
-        A chain that would pay as two tasks; None if none would.
-    asked
-        Tuples/s for which the user asks; None for what the sources offer.
-    """
-
-    job: str
-    measured: Measurement
-    decision: Decision
-    outage: float
-    plan: MovePlan | None = None
-    errors: PredictionErrors | None = None
-    splitting: Splitting | None = None
-    asked: float | None = None
+    job: str  # id of the job
+    measured: Measurement  # its measurement
+    decision: Decision  # where it should run
+    outage: float  # seconds for which a move is expected to stop it
+    plan: MovePlan | None = None  # plan of its move; None if its program was not checked
+    errors: PredictionErrors | None = None  # errors of predictions for the job; None if unknown
+    splitting: Splitting | None = None  # a chain that would pay as two tasks; None if none would
+    asked: float | None = None  # tuples/s for which the user asks; None for what the sources offer
 
     @property
     def rate(self) -> float:

@@ -41,25 +41,15 @@ MOST_CUTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Splitting:
-    """A chain that would pay as two tasks.
+    """A chain that would pay as two tasks."""
 
-    Attributes
-    ----------
-    chain
-        Its name.
-    before
-        The operator that would begin the second task, or several if the CPU of each is unknown.
-    now, carries
-        Tuples/s of the chosen layout, and at best with the chain split.
-    is_measured
-        Whether the CPU of its operators was measured.
-    """
-
-    chain: str
+    chain: str  # its name
+    # The operator that would begin the second task, or several if the CPU of each is unknown.
     before: tuple[str, ...]
+    # Tuples/s of the chosen layout, and at best with the chain split.
     now: float
     carries: float
-    is_measured: bool
+    is_measured: bool  # whether the CPU of its operators was measured
 
     def __str__(self) -> str:
         about = "about" if self.is_measured else "at most about"

@@ -80,39 +80,24 @@ _COMMON: Settings = {
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Host of a TaskManager, if it does not run directly on this machine.
-
-    Attributes
-    ----------
-    entry
-        Prefix of a command line that runs the rest of it there, by replacing itself (``exec``).
-    """
+    """Host of a TaskManager, if it does not run directly on this machine."""
 
     address: str
+    # Prefix of a command line that runs the rest of it there, by replacing itself (``exec``).
     entry: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class LocalCluster:
-    """A running cluster.
+    """A running cluster."""
 
-    Attributes
-    ----------
-    url
-        Address of its REST interface.
-    folder
-        Folder with a folder for the configuration and log of every process, deleted at the end.
-    hosts
-        Hosts of devices that do not run directly on this machine.
-    processes
-        The JobManager and the TaskManager of every device, by name.
-    """
-
-    url: str
+    url: str  # address of its REST interface
     devices: tuple[str, ...]
     flink: Flink
+    # Folder with a folder for the configuration and log of every process, deleted at the end.
     folder: Path
-    hosts: Mapping[str, Host]
+    hosts: Mapping[str, Host]  # hosts of devices that do not run directly on this machine
+    # The JobManager and the TaskManager of every device, by name.
     processes: dict[str, subprocess.Popen[bytes]]
 
     def start(self, name: str) -> None:

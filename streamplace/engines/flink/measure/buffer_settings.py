@@ -32,19 +32,12 @@ _BYTES = {
 
 @dataclass(frozen=True, slots=True)
 class BufferSettings:
-    """Network buffers of a cluster, by default as Flink has them.
+    """Network buffers of a cluster, by default as Flink has them."""
 
-    Attributes
-    ----------
-    timeout
-        Seconds after which a buffer is sent that is not full; 0 if every tuple is sent at once,
-        None if only full buffers are sent.
-    size
-        Bytes of a buffer.
-    """
-
+    # Seconds after which a buffer is sent that is not full; 0 if every tuple is sent at once, None
+    # if only full buffers are sent.
     timeout: float | None = 0.1
-    size: float = 32_768.0
+    size: float = 32_768.0  # bytes of a buffer
 
     @classmethod
     def of(cls, settings: Mapping[str, str]) -> "BufferSettings":

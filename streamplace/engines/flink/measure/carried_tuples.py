@@ -21,25 +21,14 @@ ALIKE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class CarriedTuples:
-    """Tuples and payloads of streams, by the number of the stream.
+    """Tuples and payloads of streams, by the number of the stream."""
 
-    Attributes
-    ----------
-    tuples
-        Tuples/s.
-    sent
-        Tuples/s that the source counts, for streams that are its only output and whose received
-        rate differs only because queues drain or fill: see `_queued`.
-    payloads
-        Bytes per tuple of each stream that carries tuples.
-    doubts
-        Sentences on missing measurements.
-    """
-
-    tuples: Mapping[int, float]
+    tuples: Mapping[int, float]  # tuples/s
+    # Tuples/s that the source counts, for streams that are its only output and whose received rate
+    # differs only because queues drain or fill: see `_queued`.
     sent: Mapping[int, float]
-    payloads: dict[int, float]
-    doubts: Sequence[str]
+    payloads: dict[int, float]  # bytes per tuple of each stream that carries tuples
+    doubts: Sequence[str]  # sentences on missing measurements
 
 
 def carried_by_streams(

@@ -45,64 +45,34 @@ ASSUMED_CPU = (
 
 @dataclass(frozen=True, slots=True)
 class MeasuredDevice:
-    """A TaskManager as a device.
-
-    Attributes
-    ----------
-    mips
-        Speed of one of its cores.
-    memory
-        Bytes; None if Flink does not report it.
-    limit
-        CPU limit of its cgroup, in cores, or its part of it; None if there is none.
-    reserved
-        MIPS that are not available to the job; None if not measured.
-    card
-        Its network card; None if unknown.
-    is_cpu_assumed
-        Whether its number of cores is assumed.
-    """
+    """A TaskManager as a device."""
 
     name: str
-    mips: str
+    mips: str  # speed of one of its cores
     cores: int
-    memory: int | None = None
+    memory: int | None = None  # bytes; None if Flink does not report it
+    # CPU limit of its cgroup, in cores, or its part of it; None if there is none.
     limit: float | None = None
-    reserved: float | None = None
-    card: Card | None = None
-    is_cpu_assumed: bool = False
+    reserved: float | None = None  # MIPS that are not available to the job; None if not measured
+    card: Card | None = None  # its network card; None if unknown
+    is_cpu_assumed: bool = False  # whether its number of cores is assumed
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredCluster:
-    """TaskManagers as the devices of a cluster, with their measurements.
+    """TaskManagers as the devices of a cluster, with their measurements."""
 
-    Attributes
-    ----------
-    url
-        Address of the REST interface.
-    bandwidth
-        Bandwidth of every link, given or assumed.
-    sending
-        Cost of remote tuples, measured or assumed.
-    java
-        Core seconds per second that Java uses in each besides its tasks; None if not measured.
-    reserved_for
-        Purpose of the reserved CPU, in words.
-    notes
-        Sentences on devices whose CPU is assumed, or on which more is used than they count with.
-    is_bandwidth_assumed
-        Whether the bandwidth is assumed. Then it is not below the speed of any card, so that two
-        TaskManagers whose cards are known are limited by these alone.
-    """
-
-    url: str
-    bandwidth: str
+    url: str  # address of the REST interface
+    bandwidth: str  # bandwidth of every link, given or assumed
     devices: tuple[MeasuredDevice, ...]
-    sending: SendingCost = ASSUMED
+    sending: SendingCost = ASSUMED  # cost of remote tuples, measured or assumed
+    # Core seconds per second that Java uses in each besides its tasks; None if not measured.
     java: float | None = None
-    reserved_for: str = ""
+    reserved_for: str = ""  # purpose of the reserved CPU, in words
+    # Whether the bandwidth is assumed. Then it is not below the speed of any card, so that two
+    # TaskManagers whose cards are known are limited by these alone.
     is_bandwidth_assumed: bool = False
+    # Sentences on devices whose CPU is assumed, or on which more is used than they count with.
     notes: tuple[str, ...] = ()
 
     def cluster(self) -> Cluster:

@@ -43,21 +43,11 @@ NOTABLE = 0.03
 
 
 class Usage(NamedTuple):
-    """CPU that a TaskManager has, and its CPU usage during the measurement.
+    """CPU that a TaskManager has, and its CPU usage during the measurement."""
 
-    Attributes
-    ----------
-    share
-        Its part of the CPU of the machine.
-    kinds
-        Cores by kind of thread.
-    throttled
-        Part of the periods of its quota in which it was throttled.
-    """
-
-    share: CpuShare
-    kinds: Mapping[str, float]
-    throttled: float
+    share: CpuShare  # its part of the CPU of the machine
+    kinds: Mapping[str, float]  # cores by kind of thread
+    throttled: float  # part of the periods of its quota in which it was throttled
 
     @property
     def available(self) -> float:
@@ -77,47 +67,27 @@ class Usage(NamedTuple):
 
 
 class Present(NamedTuple):
-    """The measured placement.
+    """The measured placement."""
 
-    Attributes
-    ----------
-    devices
-        Operator → TaskManagers of its subtasks, in order.
-    usage
-        Usage by TaskManager; those that are not on this machine are missing.
-    java
-        Cores that Java itself uses in each TaskManager.
-    sending
-        Cost of remote tuples; None if there were none, or too few to measure it.
-    beside
-        TaskManager → cores of the subtasks of other jobs.
-    """
-
-    devices: Mapping[str, Sequence[str]]
+    devices: Mapping[str, Sequence[str]]  # operator → TaskManagers of its subtasks, in order
+    # Usage by TaskManager; those that are not on this machine are missing.
     usage: Mapping[str, Usage]
-    java: float
+    java: float  # cores that Java itself uses in each TaskManager
+    # Cost of remote tuples; None if there were none, or too few to measure it.
     sending: SendingCost | None = None
+    # TaskManager → cores of the subtasks of other jobs.
     beside: Mapping[str, float] = MappingProxyType({})
 
 
 class Consistency(NamedTuple):
-    """Predicted and measured rate of one placement, in tuples/s of the sources.
-
-    Attributes
-    ----------
-    is_saturated
-        Whether the placement carried as much as it could; if not, it may carry more.
-    causes
-        Sentences on likely causes of the difference.
-    culprit
-        Operator whose measured CPU is the likely cause of the difference.
-    """
+    """Predicted and measured rate of one placement, in tuples/s of the sources."""
 
     predicted: float
     measured: float
+    # Whether the placement carried as much as it could; if not, it may carry more.
     is_saturated: bool
-    causes: tuple[str, ...] = ()
-    culprit: str = ""
+    causes: tuple[str, ...] = ()  # sentences on likely causes of the difference
+    culprit: str = ""  # operator whose measured CPU is the likely cause of the difference
 
     @property
     def error(self) -> float:

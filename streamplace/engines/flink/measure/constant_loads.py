@@ -37,25 +37,15 @@ LEAST_PART = 0.1
 
 
 class LoadWindow(NamedTuple):
-    """Rates and CPU of the tasks of a job in one window of time, by their ids.
-
-    Attributes
-    ----------
-    tuples
-        Tuples/s that each task processed.
-    cores
-        Core seconds per second of each task.
-    compilers
-        Part of the CPU of the TaskManagers on this machine that compilers used; None if there are
-        no such TaskManagers.
-    periodic
-        Tasks that work per checkpoint or per time, not per tuple.
-    """
+    """Rates and CPU of the tasks of a job in one window of time, by their ids."""
 
     seconds: float
-    tuples: Mapping[str, float]
-    cores: Mapping[str, float]
+    tuples: Mapping[str, float]  # tuples/s that each task processed
+    cores: Mapping[str, float]  # core seconds per second of each task
+    # Part of the CPU of the TaskManagers on this machine that compilers used; None if there are no
+    # such TaskManagers.
     compilers: float | None = None
+    # Tasks that work per checkpoint or per time, not per tuple.
     periodic: frozenset[str] = frozenset()
 
 

@@ -10,22 +10,13 @@ LEAST_REST = 0.1
 
 
 class Shares(NamedTuple):
-    """Amount of each stream by its number, and the streams whose amount is uncertain.
-
-    Attributes
-    ----------
-    mixed
-        Streams that could not be separated; their common amount was divided among them.
-    small
-        Streams whose amount is the small difference of large ones.
-    from_sent
-        Streams whose amount was derived from the output of their source.
-    """
+    """Amount of each stream by its number, and the streams whose amount is uncertain."""
 
     amounts: dict[int, float]
+    # Streams that could not be separated; their common amount was divided among them.
     mixed: set[int]
-    small: set[int]
-    from_sent: set[int]
+    small: set[int]  # streams whose amount is the small difference of large ones
+    from_sent: set[int]  # streams whose amount was derived from the output of their source
 
 
 class _Sum(NamedTuple):

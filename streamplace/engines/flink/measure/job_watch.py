@@ -45,27 +45,14 @@ class _Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """Measurements of a job in an interval of time.
+    """Measurements of a job in an interval of time."""
 
-    Attributes
-    ----------
-    activity
-        Metrics of each task.
-    managers
-        Metrics of its TaskManagers.
-    interval
-        CPU of the threads of the TaskManagers on this machine.
-    throttled
-        TaskManager on this machine → part of the periods of its quota in which it was throttled.
-    stacks
-        Samples of the stacks of each task on this machine, by id.
-    """
-
-    activity: Mapping[str, Activity]
-    managers: Mapping[str, Activity]
-    interval: ClusterInterval
+    activity: Mapping[str, Activity]  # metrics of each task
+    managers: Mapping[str, Activity]  # metrics of its TaskManagers
+    interval: ClusterInterval  # CPU of the threads of the TaskManagers on this machine
+    # TaskManager on this machine → part of the periods of its quota in which it was throttled.
     throttled: Mapping[str, float]
-    stacks: StacksByTask
+    stacks: StacksByTask  # samples of the stacks of each task on this machine, by id
 
 
 class JobWatch:

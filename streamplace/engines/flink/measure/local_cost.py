@@ -53,18 +53,10 @@ class LocalCost(NamedTuple):
 
 
 class _End(NamedTuple):
-    """One end of all streams.
+    """One end of all streams."""
 
-    Attributes
-    ----------
-    tasks
-        Task of each stream at this end.
-    saved
-        Number of samples of each task that a chain would not have.
-    """
-
-    tasks: Sequence[str]
-    saved: Mapping[str, int]
+    tasks: Sequence[str]  # task of each stream at this end
+    saved: Mapping[str, int]  # number of samples of each task that a chain would not have
 
 
 def local_cost(

@@ -18,19 +18,11 @@ from streamplace.model.problem import Problem
 
 @dataclass(frozen=True, slots=True)
 class PlacedSubtasks:
-    """Subtasks of a job on devices.
-
-    Attributes
-    ----------
-    problem
-        The problem of placing its subtasks.
-    placement
-        [S] device of each subtask.
-    """
+    """Subtasks of a job on devices."""
 
     expansion: Expansion
-    problem: Problem
-    placement: Ints
+    problem: Problem  # the problem of placing its subtasks
+    placement: Ints  # [S] device of each subtask
 
     def on(self, device: int) -> Longs:
         """Subtasks on a device."""

@@ -64,52 +64,28 @@ NOTABLE_CORES = 0.001
 
 @dataclass(frozen=True, slots=True)
 class JobProfile:
-    """Measurements of a job.
-
-    Attributes
-    ----------
-    cpu
-        Core seconds per second of each task, by id.
-    tuples
-        Tuples/s that each task processes: those that it reads, or generates if it is a source.
-    doubts
-        Sentences on missing measurements.
-    present
-        Its placement, and the CPU usage of its TaskManagers.
-    managers
-        Metrics of its TaskManagers.
-    stacks
-        Samples of the stacks of each task on this machine, by id.
-    reuses_objects
-        Whether chains pass tuples on without copying them.
-    windows
-        Windows in which the job was measured, including this profile; empty if it is the only
-        one.
-    unsampled
-        Instruction that makes stacks available; empty if they are.
-    drift
-        How much may still change, because the job was not warm.
-    shares
-        Shares of the subtasks in the tuples of operators where they are uneven.
-    buffers
-        Network buffers of the cluster.
-    """
+    """Measurements of a job."""
 
     name: str
     tasks: Sequence[FlinkTask]
     edges: Sequence[Edge]
     activity: Mapping[str, Activity]
-    cpu: Mapping[str, TaskCpu]
+    cpu: Mapping[str, TaskCpu]  # core seconds per second of each task, by id
+    # Tuples/s that each task processes: those that it reads, or generates if it is a source.
     tuples: Mapping[str, float]
-    doubts: list[str] = field(default_factory=list)
-    present: Present | None = None
-    managers: Mapping[str, Activity] = field(default_factory=dict)
+    doubts: list[str] = field(default_factory=list)  # sentences on missing measurements
+    present: Present | None = None  # its placement, and the CPU usage of its TaskManagers
+    managers: Mapping[str, Activity] = field(default_factory=dict)  # metrics of its TaskManagers
+    # Samples of the stacks of each task on this machine, by id.
     stacks: Mapping[str, StackCounts] = field(default_factory=dict)
-    reuses_objects: bool = False
+    reuses_objects: bool = False  # whether chains pass tuples on without copying them
+    # Windows in which the job was measured, including this profile; empty if it is the only one.
     windows: Sequence[LoadWindow] = ()
-    unsampled: str = ""
-    drift: Drift = WARM
+    unsampled: str = ""  # instruction that makes stacks available; empty if they are
+    drift: Drift = WARM  # how much may still change, because the job was not warm
+    # Shares of the subtasks in the tuples of operators where they are uneven.
     shares: Shares = field(default_factory=dict)
+    # Network buffers of the cluster.
     buffers: BufferSettings = field(default_factory=BufferSettings)
 
     @property

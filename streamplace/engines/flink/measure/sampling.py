@@ -40,27 +40,15 @@ LONGEST_OPERATOR = 80
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """Metrics of all subtasks of a vertex together.
+    """Metrics of all subtasks of a vertex together."""
 
-    Attributes
-    ----------
-    rates
-        Change of each metric per second; times are in ms, between 0 and 1000 × the parallelism.
-        Missing metrics and NaN are left out.
-    seconds
-        Length of the measurement.
-    totals
-        Value of each metric at the end.
-    looks
-        Times at which the metrics had just changed, with their values.
-    unsure
-        Maximum error of such a time in seconds: the interval between two requests.
-    """
-
+    # Change of each metric per second; times are in ms, between 0 and 1000 × the parallelism.
+    # Missing metrics and NaN are left out.
     rates: Mapping[str, float]
-    seconds: float
-    totals: Mapping[str, float] = field(default_factory=dict)
-    looks: Sequence[Look] = ()
+    seconds: float  # length of the measurement
+    totals: Mapping[str, float] = field(default_factory=dict)  # value of each metric at the end
+    looks: Sequence[Look] = ()  # times at which the metrics had just changed, with their values
+    # Maximum error of such a time in seconds: the interval between two requests.
     unsure: float = 0.0
 
     @property

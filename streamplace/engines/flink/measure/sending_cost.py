@@ -31,22 +31,14 @@ class RemoteFlow(NamedTuple):
 
 
 class SendingCost(NamedTuple):
-    """Core seconds per remote tuple at each end, and in addition per byte.
-
-    Attributes
-    ----------
-    is_split
-        Whether the two parts were measured separately; else their ratio is assumed.
-    is_assumed
-        Whether both parts are assumed.
-    is_of_full
-        Whether they were measured where no CPU was left, so that they may be too low elsewhere.
-    """
+    """Core seconds per remote tuple at each end, and in addition per byte."""
 
     per_tuple: float
     per_byte: float
+    # Whether the two parts were measured separately; else their ratio is assumed.
     is_split: bool = True
-    is_assumed: bool = False
+    is_assumed: bool = False  # whether both parts are assumed
+    # Whether they were measured where no CPU was left, so that they may be too low elsewhere.
     is_of_full: bool = False
 
     def slower(self, factor: float) -> "SendingCost":

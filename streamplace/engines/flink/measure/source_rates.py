@@ -17,30 +17,17 @@ _FACTOR = re.compile(r"\s*(\d+\.?\d*|\.\d+)\s*[x×]\s*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class SourceRate:
-    """Emitted and offered rate of a source.
-
-    Attributes
-    ----------
-    observed
-        Tuples/s that it emits.
-    windows
-        Tuples/s in the first half of the time and in the second; None if not measured.
-    pending
-        Records in its backlog at the end; None if its connector does not report them.
-    growth
-        Growth of the backlog, in records per second.
-    back_pressured
-        Share of the time for which it was back-pressured.
-    most_back_pressured
-        The same of its most back-pressured subtask, or less; 0 if unknown.
-    """
+    """Emitted and offered rate of a source."""
 
     name: str
-    observed: float
+    observed: float  # tuples/s that it emits
+    # Tuples/s in the first half of the time and in the second; None if not measured.
     windows: tuple[float, float] | None
+    # Records in its backlog at the end; None if its connector does not report them.
     pending: float | None = None
-    growth: float = 0.0
-    back_pressured: float = 0.0
+    growth: float = 0.0  # growth of the backlog, in records per second
+    back_pressured: float = 0.0  # share of the time for which it was back-pressured
+    # The same of its most back-pressured subtask, or less; 0 if unknown.
     most_back_pressured: float = 0.0
 
     @property

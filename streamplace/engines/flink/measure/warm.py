@@ -41,22 +41,13 @@ In a job with a low load they continue for minutes, partly with code that serves
 
 @dataclass(frozen=True, slots=True)
 class Warmth:
-    """How a job is measured until it is warm.
+    """How a job is measured until it is warm."""
 
-    Attributes
-    ----------
-    seconds
-        Length of a window.
-    patience
-        Seconds after which a job is measured although it is not warm, with what may still change
-        told by its `Drift`.
-    accept_cold
-        Whether this is done however much it may change.
-    """
-
-    seconds: float = 10.0
+    seconds: float = 10.0  # length of a window
+    # Seconds after which a job is measured although it is not warm, with what may still change told
+    # by its `Drift`.
     patience: float = PATIENCE_SECONDS
-    accept_cold: bool = False
+    accept_cold: bool = False  # whether this is done however much it may change
 
 
 def _ignore(_: str) -> None:

@@ -49,18 +49,10 @@ MATTERS = 0.05
 
 
 class Verdict(NamedTuple):
-    """Result of the test: whether a job is warm.
+    """Result of the test: whether a job is warm."""
 
-    Attributes
-    ----------
-    windows
-        Number of last windows in which it was warm; 0 if it is not.
-    reason
-        Reason why it is not, or an objection, in words.
-    """
-
-    windows: int
-    reason: str = ""
+    windows: int  # number of last windows in which it was warm; 0 if it is not
+    reason: str = ""  # reason why it is not, or an objection, in words
 
     @property
     def is_warm(self) -> bool:
@@ -69,18 +61,11 @@ class Verdict(NamedTuple):
 
 
 class Drift(NamedTuple):
-    """Expected further change of the CPU of a job that is not warm.
+    """Expected further change of the CPU of a job that is not warm."""
 
-    Attributes
-    ----------
-    level
-        Relative change of the CPU per tuple of the whole job.
-    mix
-        CPU that may move from some operators to others, relative to that of the whole job. It
-        distorts a comparison of two layouts; a common change of all operators does not.
-    """
-
-    level: float
+    level: float  # relative change of the CPU per tuple of the whole job
+    # CPU that may move from some operators to others, relative to that of the whole job. It
+    # distorts a comparison of two layouts; a common change of all operators does not.
     mix: float
 
 
@@ -89,21 +74,11 @@ WARM = Drift(0.0, 0.0)
 
 
 class Series(NamedTuple):
-    """CPU of an operator in windows.
+    """CPU of an operator in windows."""
 
-    Attributes
-    ----------
-    values
-        Core seconds per tuple, or per second.
-    weights
-        Weight of each window: 1 in the mean.
-    seconds
-        Middle of each window in time.
-    """
-
-    values: Floats
-    weights: Floats
-    seconds: Floats
+    values: Floats  # core seconds per tuple, or per second
+    weights: Floats  # weight of each window: 1 in the mean
+    seconds: Floats  # middle of each window in time
 
     @property
     def number(self) -> float:

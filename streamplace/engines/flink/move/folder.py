@@ -28,33 +28,19 @@ _ANSWER = re.compile(r"streamplace: <([A-Za-z0-9+/=]*)>")
 
 @dataclass(frozen=True, slots=True)
 class FileEntry:
-    """A file or folder in the folder of savepoints.
-
-    Attributes
-    ----------
-    age
-        Seconds since the last write.
-    """
+    """A file or folder in the folder of savepoints."""
 
     name: str
-    age: float
+    age: float  # seconds since the last write
 
 
 @dataclass(frozen=True, slots=True)
 class SavepointFolder:
-    """The folder of savepoints, as the JobManager sees it.
-
-    Attributes
-    ----------
-    uri
-        Path or URI of the folder.
-    jar
-        Jar with the class that reads and writes there.
-    """
+    """The folder of savepoints, as the JobManager sees it."""
 
     rest: Rest
-    uri: str
-    jar: ClusterJar
+    uri: str  # path or URI of the folder
+    jar: ClusterJar  # jar with the class that reads and writes there
 
     def path(self, name: str) -> str:
         """Path of a file in the folder."""

@@ -13,21 +13,13 @@ from streamplace.model.messages import shown
 
 
 class Holder(BaseModel):
-    """The command that holds a lock.
-
-    Attributes
-    ----------
-    host
-        Its machine, with the namespace of its process ids.
-    started
-        Start time of its process, in the kernel's clock ticks; 0 if unknown.
-    """
+    """The command that holds a lock."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    host: str
+    host: str  # its machine, with the namespace of its process ids
     process: int
-    started: int
+    started: int  # start time of its process, in the kernel's clock ticks; 0 if unknown
     user: str
 
     @classmethod

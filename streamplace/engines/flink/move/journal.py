@@ -30,51 +30,30 @@ _under_way: set[str] = set()
 
 
 class Journal(BaseModel):
-    """Parameters and progress of a move.
-
-    Attributes
-    ----------
-    job
-        The job that is moved.
-    trigger
-        Id of the request that stops it.
-    successor
-        Id of the job that is started in its place.
-    before, after
-        Operator → device of each of its subtasks, now and afterwards.
-    settings
-        Settings of the running job that its successors get.
-    savepoint
-        Savepoint or checkpoint that the next job of the move starts from, once known.
-    returns
-        Whether the move has failed, so that the job returns to its previous devices.
-    name
-        Name of the job.
-    checkpoints
-        Folder with a folder of checkpoints for each job; None if unknown.
-    jar, digest
-        The job's jar on the machine of the move, and its SHA-256.
-    resume_by
-        The command that finishes the move.
-    """
+    """Parameters and progress of a move."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     version: Literal[1] = 1
-    job: str
-    trigger: str
-    successor: str
+    job: str  # the job that is moved
+    trigger: str  # id of the request that stops it
+    successor: str  # id of the job that is started in its place
+    # Operator → device of each of its subtasks, now and afterwards.
     before: dict[str, list[str]]
     after: dict[str, list[str]]
-    settings: dict[str, str] = {}
+    settings: dict[str, str] = {}  # settings of the running job that its successors get
     allow_non_restored: bool = False
+    # Savepoint or checkpoint that the next job of the move starts from, once known.
     savepoint: str | None = None
+    # Whether the move has failed, so that the job returns to its previous devices.
     returns: bool = False
-    name: str = ""
+    name: str = ""  # name of the job
+    # Folder with a folder of checkpoints for each job; None if unknown.
     checkpoints: str | None = None
+    # The job's jar on the machine of the move, and its SHA-256.
     jar: str = ""
     digest: str = ""
-    resume_by: str = ""
+    resume_by: str = ""  # the command that finishes the move
     began: datetime
     holder: Holder
 
@@ -85,16 +64,11 @@ class MoveUnderWay(StreamplaceError):
 
 @dataclass(slots=True)
 class MoveLock:
-    """The lock of a job, held by this process; its files contain the journal of the move.
-
-    Attributes
-    ----------
-    names
-        Files of the lock: one per job id that the move uses.
-    """
+    """The lock of a job, held by this process; its files contain the journal of the move."""
 
     folder: SavepointFolder
     journal: Journal
+    # Files of the lock: one per job id that the move uses.
     names: list[str] = field(default_factory=list)
 
     def save(self, journal: Journal) -> None:
@@ -141,21 +115,11 @@ def renewing(lock: MoveLock) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class JobLocks:
-    """The locks of a job, from a listing of their folder.
+    """The locks of a job, from a listing of their folder."""
 
-    Attributes
-    ----------
-    last
-        Number of the latest lock since the job was last unlocked; 0 if it is unlocked.
-    age
-        Seconds since its creation or renewal.
-    journal
-        Its journal; None if that cannot be read, or is being written.
-    """
-
-    last: int = 0
-    age: float = 0.0
-    journal: Journal | None = None
+    last: int = 0  # number of the latest lock since the job was last unlocked; 0 if it is unlocked
+    age: float = 0.0  # seconds since its creation or renewal
+    journal: Journal | None = None  # its journal; None if that cannot be read, or is being written
 
     @classmethod
     def listed(cls, folder: SavepointFolder, job: str) -> "JobLocks":

@@ -19,21 +19,13 @@ REMOVE_SECONDS = 300.0
 
 
 class LeftSavepoint(BaseModel):
-    """A savepoint that a move made.
-
-    Attributes
-    ----------
-    job
-        The job that was stopped with it.
-    successor
-        The job that should start from it.
-    """
+    """A savepoint that a move made."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     path: str
-    job: str
-    successor: str
+    job: str  # the job that was stopped with it
+    successor: str  # the job that should start from it
     made: datetime
 
 

@@ -21,19 +21,11 @@ UNDER_WAY = "IN_PROGRESS"
 
 
 class LeftLock(NamedTuple):
-    """A lock that a move has left behind.
-
-    Attributes
-    ----------
-    names
-        Names of its files.
-    needed
-        Reason why it must stay; None if it can be removed.
-    """
+    """A lock that a move has left behind."""
 
     job: str
-    names: tuple[str, ...]
-    needed: str | None
+    names: tuple[str, ...]  # names of its files
+    needed: str | None  # reason why it must stay; None if it can be removed
 
 
 def left_locks(rest: Rest, folder: SavepointFolder) -> list[LeftLock]:

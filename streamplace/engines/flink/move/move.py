@@ -68,35 +68,21 @@ RETENTION = f"{CHECKPOINTING}.externalized-checkpoint-retention"
 
 @dataclass(frozen=True, slots=True)
 class MovePlan:
-    """Plan of a move.
+    """Plan of a move."""
 
-    Attributes
-    ----------
-    job
-        The running job.
-    before, after
-        Devices of its subtasks, before and after the move.
-    settings
-        Settings of the running job that its new submission would lose.
-    name
-        Name of the job.
-    checkpoints
-        Folder with a folder of checkpoints for each job; None if unknown.
-    pins
-        Whether no subtask moves, but the job was submitted without a placement: its slots have
-        all resources of their TaskManagers, and it may restart on others after a failure.
-    varies
-        Whether the rate of a source varies, so that it is measured for longer.
-    """
-
-    job: str
+    job: str  # the running job
+    # Devices of its subtasks, before and after the move.
     before: DevicesOf
     after: DevicesOf
+    # Settings of the running job that its new submission would lose.
     settings: Settings = field(default_factory=dict)
+    # Whether no subtask moves, but the job was submitted without a placement: its slots have all
+    # resources of their TaskManagers, and it may restart on others after a failure.
     pins: bool = False
-    name: str = ""
+    name: str = ""  # name of the job
+    # Folder with a folder of checkpoints for each job; None if unknown.
     checkpoints: str | None = None
-    varies: bool = False
+    varies: bool = False  # whether the rate of a source varies, so that it is measured for longer
 
     @property
     def is_needed(self) -> bool:
@@ -115,26 +101,16 @@ class MovePlan:
 
 @dataclass(frozen=True, slots=True)
 class FlinkMove:
-    """Moves jobs of a cluster.
-
-    Attributes
-    ----------
-    tell
-        Function that receives a message for every step.
-    settings
-        How jobs are moved.
-    resume_by
-        The command that finishes the move, for messages; by default it is derived from the rest.
-    without_lost
-        Placements after and before a move, without devices that were lost; None waits for these.
-    """
+    """Moves jobs of a cluster."""
 
     rest: Rest
     flink: Flink
     program: Program
-    tell: Tell
-    settings: MoveSettings = field(default_factory=MoveSettings)
+    tell: Tell  # function that receives a message for every step
+    settings: MoveSettings = field(default_factory=MoveSettings)  # how jobs are moved
+    # The command that finishes the move, for messages; by default it is derived from the rest.
     resume_by: str = ""
+    # Placements after and before a move, without devices that were lost; None waits for these.
     without_lost: Callable[[Journal], tuple[DevicesOf, DevicesOf]] | None = None
 
     def plan(self, job: str, vectors: Vectors) -> MovePlan:

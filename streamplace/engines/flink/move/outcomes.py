@@ -38,14 +38,9 @@ class NotSaved(FlinkError):
 
 @dataclass(frozen=True, slots=True)
 class FlinkMoved(Moved):
-    """A job that was moved; its outage ends when all of it runs again.
+    """A job that was moved; its outage ends when all of it runs again."""
 
-    Attributes
-    ----------
-    savepoint
-        Savepoint or checkpoint that it was started from; None if it did not move.
-    """
-
+    # Savepoint or checkpoint that it was started from; None if it did not move.
     savepoint: str | None
 
 

@@ -12,21 +12,11 @@ CHAIN = 6
 
 
 class SavedState(NamedTuple):
-    """A complete savepoint or checkpoint.
+    """A complete savepoint or checkpoint."""
 
-    Attributes
-    ----------
-    path
-        Path of the savepoint or checkpoint.
-    job
-        The job that saved it.
-    age
-        Seconds since its completion.
-    """
-
-    path: str
-    job: str
-    age: float
+    path: str  # path of the savepoint or checkpoint
+    job: str  # the job that saved it
+    age: float  # seconds since its completion
 
     @property
     def words(self) -> str:

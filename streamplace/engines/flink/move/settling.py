@@ -42,21 +42,13 @@ MOST_LOOKS = 6
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """Conditions that a moved job must meet after its start; otherwise it is moved back.
+    """Conditions that a moved job must meet after its start; otherwise it is moved back."""
 
-    Attributes
-    ----------
-    seconds
-        Duration of the check; 0 omits it.
-    least_rate
-        Share of the previous rate that its sources must reach; 0 compares no rates.
-    never_slower
-        Whether the job must not become slower at all where it is held back before or afterwards,
-        if both rates are known.
-    """
-
-    seconds: float = 30.0
+    seconds: float = 30.0  # duration of the check; 0 omits it
+    # Share of the previous rate that its sources must reach; 0 compares no rates.
     least_rate: float = 0.8
+    # Whether the job must not become slower at all where it is held back before or afterwards, if
+    # both rates are known.
     never_slower: bool = False
 
     @property
@@ -67,42 +59,25 @@ class Settling:
 
 @dataclass(frozen=True, slots=True)
 class SourceFlow:
-    """Output of the sources of a job.
+    """Output of the sources of a job."""
 
-    Attributes
-    ----------
-    rate
-        Tuples/s of all of them.
-    error
-        Standard error of the rate, from its variation during the measurement.
-    is_limited
-        Whether one of them was back-pressured, or had no CPU left on its device.
-    keeps_up
-        Whether all of them emit what arrives, as far as it is measured: none is silent, limited, or
-        busy all the time, and none has a backlog that grows. Of each, the busy time or the backlog
-        must be known.
-    knows_backlog
-        Whether all of them report their backlog.
-    waits
-        Whether each of those that are limited waits for input much of the time nevertheless.
-    falls_behind
-        Whether the backlog of one of them grows, or one is busy all the time and has a large
-        backlog or does not report it.
-    sources
-        Source → its own output, of those whose name does not depend on how a job is submitted.
-    seconds
-        Minimum duration of the measurement.
-    """
-
-    rate: float
-    error: float = 0.0
+    rate: float  # tuples/s of all of them
+    error: float = 0.0  # standard error of the rate, from its variation during the measurement
+    # Whether one of them was back-pressured, or had no CPU left on its device.
     is_limited: bool = False
+    # Whether all of them emit what arrives, as far as it is measured: none is silent, limited, or
+    # busy all the time, and none has a backlog that grows. Of each, the busy time or the backlog
+    # must be known.
     keeps_up: bool = False
-    knows_backlog: bool = False
+    knows_backlog: bool = False  # whether all of them report their backlog
+    # Whether each of those that are limited waits for input much of the time nevertheless.
     waits: bool = False
+    # Whether the backlog of one of them grows, or one is busy all the time and has a large backlog
+    # or does not report it.
     falls_behind: bool = False
+    # Source → its own output, of those whose name does not depend on how a job is submitted.
     sources: Mapping[str, "SourceFlow"] = field(default_factory=dict)
-    seconds: float = RATE_SECONDS
+    seconds: float = RATE_SECONDS  # minimum duration of the measurement
 
     def is_below(self, other: "SourceFlow") -> bool:
         """Whether the rate is lower than another, beyond the noise of both."""

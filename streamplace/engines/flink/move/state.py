@@ -18,41 +18,24 @@ STOPPING = "SYNC_SAVEPOINT"
 
 @dataclass(frozen=True, slots=True)
 class Savepoint:
-    """Savepoint or checkpoint that a job is started from.
+    """Savepoint or checkpoint that a job is started from."""
 
-    Attributes
-    ----------
-    path
-        Path of a savepoint, or of a retained checkpoint.
-    allow_non_restored
-        Whether state that belongs to no operator of the job may be dropped.
-    """
-
-    path: str
+    path: str  # path of a savepoint, or of a retained checkpoint
+    # Whether state that belongs to no operator of the job may be dropped.
     allow_non_restored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Saved:
-    """Checkpoints and savepoints of a job.
-
-    Attributes
-    ----------
-    checkpoints
-        Number of completed checkpoints and savepoints.
-    last
-        Path of the last savepoint or checkpoint, whichever is later; None if neither is in a
-        file.
-    is_savepoint
-        Whether that is a savepoint.
-    """
+    """Checkpoints and savepoints of a job."""
 
     job: str
     name: str
     state: str
-    checkpoints: int
+    checkpoints: int  # number of completed checkpoints and savepoints
+    # Path of the last savepoint or checkpoint, whichever is later; None if neither is in a file.
     last: str | None
-    is_savepoint: bool = False
+    is_savepoint: bool = False  # whether that is a savepoint
 
     def __str__(self) -> str:
         if self.state not in ENDED:

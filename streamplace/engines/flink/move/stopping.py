@@ -22,21 +22,12 @@ SAVE_POLL_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Saving:
-    """How the state of a job is saved.
+    """How the state of a job is saved."""
 
-    Attributes
-    ----------
-    seconds
-        Maximum number of seconds for the savepoint.
-    native
-        Whether it has the format of the state backend: faster, but usable by this backend only.
-    trial
-        Whether a trial savepoint is made and removed before the job is stopped.
-    """
-
-    seconds: float = SAVEPOINT_SECONDS
+    seconds: float = SAVEPOINT_SECONDS  # maximum number of seconds for the savepoint
+    # Whether it has the format of the state backend: faster, but usable by this backend only.
     native: bool = False
-    trial: bool = False
+    trial: bool = False  # whether a trial savepoint is made and removed before the job is stopped
 
 
 def stop(rest: Rest, job: str, folder: str | None) -> str:

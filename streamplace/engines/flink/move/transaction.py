@@ -73,28 +73,17 @@ class Way:
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """A move that holds its lock and has its jars on the cluster.
+    """A move that holds its lock and has its jars on the cluster."""
 
-    Attributes
-    ----------
-    rest
-        A patient client.
-    ways
-        Submissions to the new devices, and to the previous ones.
-    rate
-        Output of its sources before the move, if known.
-    awaits_lost
-        Whether lost devices are waited for; otherwise, a start on one of them fails at once.
-    """
-
-    rest: Rest
+    rest: Rest  # a patient client
     folder: SavepointFolder
     lock: MoveLock
-    ways: tuple[Way, Way]
+    ways: tuple[Way, Way]  # submissions to the new devices, and to the previous ones
     tell: Callable[[str], None]
     settings: MoveSettings
-    rate: SourceFlow | None
+    rate: SourceFlow | None  # output of its sources before the move, if known
     resume_by: str
+    # Whether lost devices are waited for; otherwise, a start on one of them fails at once.
     awaits_lost: bool = True
 
     @property

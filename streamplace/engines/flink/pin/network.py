@@ -31,17 +31,10 @@ _UNITS = {
 
 
 class Buffers(NamedTuple):
-    """Network buffers of a cluster.
+    """Network buffers of a cluster."""
 
-    Attributes
-    ----------
-    size
-        Bytes of one.
-    each, more
-        Number per channel, and additional number per input or output.
-    """
-
-    size: int
+    size: int  # bytes of one
+    # Number per channel, and additional number per input or output.
     each: int
     more: int
 

@@ -27,18 +27,6 @@ Vectors = Mapping[str, Sequence[str] | str]
 class Pinning:
     """Slot sharing groups and their operators.
 
-    Attributes
-    ----------
-    groups
-        Group → external resources that each of its slots requests.
-    operators
-        Operator → group.
-    parallelism
-        Operator → number of subtasks, if known.
-    spread
-        Group with slots on several devices → device → number of slots. The slots of any other
-        group are on the device of its name.
-
     Examples
     --------
     >>> limits = SpreadLimits.untouched(["a", "b"])
@@ -51,9 +39,11 @@ class Pinning:
     {'spread-0': {'a': 1, 'b': 2}}
     """
 
-    groups: dict[str, dict[str, int]]
-    operators: dict[str, str]
-    parallelism: dict[str, int]
+    groups: dict[str, dict[str, int]]  # group → external resources that each of its slots requests
+    operators: dict[str, str]  # operator → group
+    parallelism: dict[str, int]  # operator → number of subtasks, if known
+    # Group with slots on several devices → device → number of slots. The slots of any other group
+    # are on the device of its name.
     spread: dict[str, dict[str, int]]
 
 

@@ -42,13 +42,6 @@ Demand = dict[str, int]
 class SpreadLimits:
     """Indexes and layers of TaskManagers that are free for spread groups.
 
-    Attributes
-    ----------
-    pins
-        Resources of all devices that the TaskManagers are configured for, present or not.
-    indexes, layers
-        Device → numbers of those that no group uses there.
-
     Examples
     --------
     >>> limits = SpreadLimits.untouched(["a", "b", "c"])
@@ -58,7 +51,9 @@ class SpreadLimits:
     {'lim-1': 1000000, 'lim-0-dev-a': 1000001}
     """
 
+    # Resources of all devices that the TaskManagers are configured for, present or not.
     pins: tuple[str, ...]
+    # Device → numbers of those that no group uses there.
     indexes: dict[str, set[int]]
     layers: dict[str, set[int]]
 

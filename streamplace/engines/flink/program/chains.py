@@ -22,24 +22,12 @@ _LINE = re.compile(r"((?::  |   )*)(?::- |\+- )(.*)", re.DOTALL)
 
 
 class Fused(NamedTuple):
-    """An operator of a chain.
+    """An operator of a chain."""
 
-    Attributes
-    ----------
-    shown
-        Its name as Flink shows it.
-    number
-        Number among its namesakes if the plan contains it; else 0.
-    about
-        Description by the SQL planner; empty for other operators.
-    text
-        Its text in the plan, if that is not its name.
-    """
-
-    shown: str
-    number: int = 0
-    about: str = ""
-    text: str = ""
+    shown: str  # its name as Flink shows it
+    number: int = 0  # number among its namesakes if the plan contains it; else 0
+    about: str = ""  # description by the SQL planner; empty for other operators
+    text: str = ""  # its text in the plan, if that is not its name
 
 
 def fused_operators(task: str, description: str, expected: Iterable[str] = ()) -> list[Fused]:

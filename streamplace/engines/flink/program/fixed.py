@@ -31,37 +31,22 @@ CHAINING = "pipeline.operator-chaining.enabled"
 
 
 class FixedParts(NamedTuple):
-    """Parts of a running job that its program fixes.
+    """Parts of a running job that its program fixes."""
 
-    Attributes
-    ----------
-    tasks
-        Names of the tasks whose parallelism the program sets.
-    loose
-        Streams, as pairs of tasks, that Flink forwards only because both ends have equally many
-        subtasks.
-    """
-
-    tasks: frozenset[str] = frozenset()
+    tasks: frozenset[str] = frozenset()  # names of the tasks whose parallelism the program sets
+    # Streams, as pairs of tasks, that Flink forwards only because both ends have equally many
+    # subtasks.
     loose: frozenset[tuple[str, str]] = frozenset()
 
 
 class PlannedProgram(NamedTuple):
-    """Differences between the plans of a program, without chaining, at two parallelisms.
+    """Differences between the plans of a program, without chaining, at two parallelisms."""
 
-    Attributes
-    ----------
-    name
-        Id of each operator → its name.
-    fixed
-        Id of each operator whose parallelism the program sets → that parallelism.
-    loose
-        Ids of both ends of the streams that Flink forwards only where both ends have equally many
-        subtasks.
-    """
-
-    name: Mapping[str, str]
+    name: Mapping[str, str]  # id of each operator → its name
+    # Id of each operator whose parallelism the program sets → that parallelism.
     fixed: Mapping[str, int]
+    # Ids of both ends of the streams that Flink forwards only where both ends have equally many
+    # subtasks.
     loose: set[tuple[str, str]]
 
 

@@ -22,27 +22,13 @@ MOST_OUTPUTS, MOST_INPUTS = 8, 4
 
 
 class TaskOperators(NamedTuple):
-    """Operators of a task.
+    """Operators of a task."""
 
-    Attributes
-    ----------
-    shown
-        Their names as Flink shows them, such as ``Source: bids[1]``, in order.
-    names
-        Their names in placements, such as ``bids``.
-    unsure
-        Names with a number that may belong to another operator.
-    about
-        Description of each by the SQL planner, or an empty text.
-    texts
-        Texts of operators in the plan that are not their names.
-    """
-
-    shown: tuple[str, ...]
-    names: tuple[str, ...]
-    unsure: tuple[str, ...] = ()
-    about: tuple[str, ...] = ()
-    texts: tuple[str, ...] = ()
+    shown: tuple[str, ...]  # their names as Flink shows them, such as ``Source: bids[1]``, in order
+    names: tuple[str, ...]  # their names in placements, such as ``bids``
+    unsure: tuple[str, ...] = ()  # names with a number that may belong to another operator
+    about: tuple[str, ...] = ()  # description of each by the SQL planner, or an empty text
+    texts: tuple[str, ...] = ()  # texts of operators in the plan that are not their names
 
 
 class _Bearer(NamedTuple):

@@ -13,33 +13,18 @@ from streamplace.model.messages import quoted
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The code and the settings of a job, without its placement.
+    """The code and the settings of a job, without its placement."""
 
-    Attributes
-    ----------
-    jar
-        Jar with the main class.
-    entry_class
-        The main class, if it is not the one in the jar's manifest.
-    libraries
-        Further jars, which are submitted with it.
-    classpaths
-        URLs of classes that every machine of the cluster can read.
-    settings
-        Flink's settings for this job, by key.
-    parallelism
-        Default for operators whose parallelism neither the job nor the placement sets.
-    managed_mb
-        Maximum managed memory of the job on each TaskManager; by default all that is free.
-    """
-
-    jar: Path
-    entry_class: str | None = None
+    jar: Path  # jar with the main class
+    entry_class: str | None = None  # the main class, if it is not the one in the jar's manifest
     arguments: Sequence[str] = ()
-    libraries: Sequence[Path] = ()
-    classpaths: Sequence[str] = ()
+    libraries: Sequence[Path] = ()  # further jars, which are submitted with it
+    classpaths: Sequence[str] = ()  # URLs of classes that every machine of the cluster can read
+    # Flink's settings for this job, by key.
     settings: Mapping[str, str] = field(default_factory=dict)
+    # Default for operators whose parallelism neither the job nor the placement sets.
     parallelism: int | None = None
+    # Maximum managed memory of the job on each TaskManager; by default all that is free.
     managed_mb: int | None = None
 
     @property

@@ -30,16 +30,11 @@ UPLOADS = "flink-web-upload"
 
 
 class SubmittedProgram(BaseModel):
-    """Program of a job as it is stored in a file.
-
-    Attributes
-    ----------
-    digests
-        Jar → its SHA-256 at the submission; the first jar contains the main class.
-    """
+    """Program of a job as it is stored in a file."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
+    # Jar → its SHA-256 at the submission; the first jar contains the main class.
     digests: dict[Path, str]
     entry_class: str | None
     arguments: tuple[str, ...]

@@ -20,22 +20,12 @@ OLD_SECONDS = 24 * 3600.0
 
 @dataclass(slots=True)
 class ClusterJar:
-    """A jar on the cluster.
-
-    Attributes
-    ----------
-    make
-        Creates the file, again for every upload.
-    id
-        Id of the upload; empty before the first one.
-    name
-        Name of the file, which is unique.
-    """
+    """A jar on the cluster."""
 
     rest: Rest
-    make: Callable[[], AbstractContextManager[Path]]
-    id: str = ""
-    name: str = ""
+    make: Callable[[], AbstractContextManager[Path]]  # creates the file, again for every upload
+    id: str = ""  # id of the upload; empty before the first one
+    name: str = ""  # name of the file, which is unique
 
     def upload(self) -> None:
         """Upload the jar."""

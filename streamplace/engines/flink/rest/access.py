@@ -17,21 +17,14 @@ LARGEST_FILE = 2**16
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How the server and the user are authenticated.
+    """How the server and the user are authenticated."""
 
-    Attributes
-    ----------
-    authorities
-        Certificates that the server's is checked against, instead of the system's.
-    certificate, key
-        Files of the client's certificate and private key; the former may contain both.
-    authorization
-        Value of the HTTP header; it is never displayed.
-    """
-
+    # Certificates that the server's is checked against, instead of the system's.
     authorities: Path | None = None
+    # Files of the client's certificate and private key; the former may contain both.
     certificate: Path | None = None
     key: Path | None = None
+    # Value of the HTTP header; it is never displayed.
     authorization: str | None = field(default=None, repr=False)
 
     @property

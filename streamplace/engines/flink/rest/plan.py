@@ -23,67 +23,42 @@ _RESCALED, _BROADCAST = "RESCALE", "BROADCAST"
 
 @dataclass(frozen=True, slots=True)
 class FlinkTask:
-    """A vertex of the plan; its operators are fused, so they are placed together.
-
-    Attributes
-    ----------
-    name
-        Names of its operators in placements, joined by `` -> ``; see `task_name`.
-    thread_name
-        Its name as Flink shows it, also used for its threads.
-    operators
-        Its operators as Flink shows them, such as ``Source: lines``, in order.
-    unsure
-        Names of its operators that may belong to other operators with the same name.
-    about
-        Description of its operators by the SQL planner; empty if there is none.
-    texts
-        Texts of its operators in the plan that are not their names, such as those of windows.
-    max_parallelism
-        Key groups, that is, its maximum number of subtasks; 0 if Flink does not report it.
-    slot_sharing_group
-        Name of its slot sharing group, made from its id; "" if the job has only one.
-    has_ended
-        Whether all its subtasks have read all of their input, while the job still runs.
-    """
+    """A vertex of the plan; its operators are fused, so they are placed together."""
 
     id: str
-    name: str
-    thread_name: str
+    name: str  # names of its operators in placements, joined by `` -> ``; see `task_name`
+    thread_name: str  # its name as Flink shows it, also used for its threads
     parallelism: int
+    # Its operators as Flink shows them, such as ``Source: lines``, in order.
     operators: tuple[str, ...]
+    # Names of its operators that may belong to other operators with the same name.
     unsure: tuple[str, ...] = ()
-    about: str = ""
+    about: str = ""  # description of its operators by the SQL planner; empty if there is none
+    # Key groups, that is, its maximum number of subtasks; 0 if Flink does not report it.
     max_parallelism: int = 0
+    # Name of its slot sharing group, made from its id; "" if the job has only one.
     slot_sharing_group: str = ""
+    # Whether all its subtasks have read all of their input, while the job still runs.
     has_ended: bool = False
+    # Texts of its operators in the plan that are not their names, such as those of windows.
     texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """A stream between two tasks, by their ids.
-
-    Attributes
-    ----------
-    copies
-        Number of the target's subtasks that get each tuple: all for a broadcast, else one.
-    is_uneven
-        Whether the program chooses the subtask of each tuple, other than by keys, or it is always
-        the first one.
-    is_rescaled
-        Whether it joins only the `pointwise_pairs` of subtasks, whatever the parallelism.
-    is_broadcast
-        Whether each of the target's subtasks gets every tuple.
-    """
+    """A stream between two tasks, by their ids."""
 
     source: str
     target: str
     partitioning: str
+    # Number of the target's subtasks that get each tuple: all for a broadcast, else one.
     copies: int = 1
+    # Whether the program chooses the subtask of each tuple, other than by keys, or it is always the
+    # first one.
     is_uneven: bool = False
+    # Whether it joins only the `pointwise_pairs` of subtasks, whatever the parallelism.
     is_rescaled: bool = False
-    is_broadcast: bool = False
+    is_broadcast: bool = False  # whether each of the target's subtasks gets every tuple
 
     @property
     def is_pointwise(self) -> bool:

@@ -11,23 +11,14 @@ from streamplace.engines.flink.rest.client import Rest
 
 @dataclass(frozen=True, slots=True)
 class Vertex:
-    """One task of a job: an operator, or several that Flink chained.
-
-    Attributes
-    ----------
-    operators
-        Names in placements, in order.
-    unsure
-        Names with a number that may belong to another operator of the same name.
-    devices
-        Device → number of its subtasks.
-    """
+    """One task of a job: an operator, or several that Flink chained."""
 
     id: str
-    operators: tuple[str, ...]
+    operators: tuple[str, ...]  # names in placements, in order
+    # Names with a number that may belong to another operator of the same name.
     unsure: tuple[str, ...]
     parallelism: int
-    devices: dict[str, int]
+    devices: dict[str, int]  # device → number of its subtasks
 
 
 def read_vertices(

@@ -34,18 +34,13 @@ class HttpAnswer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Address of a server.
-
-    Attributes
-    ----------
-    authorization
-        Name and password of the address, as HTTP sends them; they are never displayed.
-    """
+    """Address of a server."""
 
     scheme: str
     host: str
     port: int
     path: str = ""
+    # Name and password of the address, as HTTP sends them; they are never displayed.
     authorization: str | None = field(default=None, repr=False)
 
     @classmethod

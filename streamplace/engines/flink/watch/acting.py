@@ -49,26 +49,16 @@ def _keep(job: str, devices: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class WatchMover:
-    """Moves a watched job.
+    """Moves a watched job."""
 
-    Attributes
-    ----------
-    move
-        Carries out moves as transactions.
-    ledger
-        File to which predicted and measured rates are appended; None writes none.
-    confidence
-        Confidence of the predictions; None if unknown.
-    left
-        Receives the job and the TaskManagers that it has left for fewer others, and on which no job
-        has a slot any more.
-    """
-
-    move: FlinkMove
+    move: FlinkMove  # carries out moves as transactions
     log: WatchLog
     tell: Callable[[str], None]
+    # File to which predicted and measured rates are appended; None writes none.
     ledger: Path | None = None
-    confidence: float | None = None
+    confidence: float | None = None  # confidence of the predictions; None if unknown
+    # Receives the job and the TaskManagers that it has left for fewer others, and on which no job
+    # has a slot any more.
     left: Callable[[str, Sequence[str]], None] = _keep
 
     @property

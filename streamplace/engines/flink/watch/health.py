@@ -13,22 +13,14 @@ HEARD_MS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """State of a job, and of the devices that it is placed on.
-
-    Attributes
-    ----------
-    lost
-        Devices that the cluster lacks.
-    silent
-        Devices without a heartbeat since the job failed; they will send one, or Flink will
-        regard them as lost after its heartbeat.timeout.
-    renewed
-        Devices whose TaskManager has been replaced since the job was started.
-    """
+    """State of a job, and of the devices that it is placed on."""
 
     state: str
-    lost: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()  # devices that the cluster lacks
+    # Devices without a heartbeat since the job failed; they will send one, or Flink will regard
+    # them as lost after its heartbeat.timeout.
     silent: tuple[str, ...] = ()
+    # Devices whose TaskManager has been replaced since the job was started.
     renewed: tuple[str, ...] = ()
 
     @property

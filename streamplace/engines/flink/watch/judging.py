@@ -70,57 +70,31 @@ class QuietHours:
 
 @dataclass(frozen=True, slots=True)
 class Circumstances:
-    """Facts that guards look at besides the job's rate.
+    """Facts that guards look at besides the job's rate."""
 
-    Attributes
-    ----------
-    hour
-        Time of day.
-    since_move
-        Seconds since the last move was begun; None if there was none.
-    checkpoints_fail
-        Whether checkpoints fail.
-    others
-        Changes to the job by other controllers; empty if there are none.
-    watched
-        Seconds for which the job has been watched.
-    is_down
-        Whether the move would free TaskManagers.
-    since_fewer
-        Seconds since the last move was begun, if it was one to fewer TaskManagers; else infinite.
-    is_ahead
-        Whether the move would take more TaskManagers although the present ones carry what arrives.
-    since_failure
-        Seconds since a move could not be begun; infinite if the last one could.
-    """
-
-    hour: time
-    since_move: float | None = None
-    checkpoints_fail: bool = False
-    others: str = ""
-    watched: float = math.inf
-    is_down: bool = False
+    hour: time  # time of day
+    since_move: float | None = None  # seconds since the last move was begun; None if there was none
+    checkpoints_fail: bool = False  # whether checkpoints fail
+    others: str = ""  # changes to the job by other controllers; empty if there are none
+    watched: float = math.inf  # seconds for which the job has been watched
+    is_down: bool = False  # whether the move would free TaskManagers
+    # Seconds since the last move was begun, if it was one to fewer TaskManagers; else infinite.
     since_fewer: float = math.inf
+    # Whether the move would take more TaskManagers although the present ones carry what arrives.
     is_ahead: bool = False
+    # Seconds since a move could not be begun; infinite if the last one could.
     since_failure: float = math.inf
 
 
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """Conditions under which nothing is moved, whatever would pay.
+    """Conditions under which nothing is moved, whatever would pay."""
 
-    Attributes
-    ----------
-    least_seconds
-        Least time between the beginnings of two moves, and for which a job is watched before it is
-        moved to fewer TaskManagers. For twice this time after such a move, a forecast alone takes
-        none back, because it still follows the higher rates of before.
-    quiet
-        Hours of maintenance, or of much traffic.
-    """
-
+    # Least time between the beginnings of two moves, and for which a job is watched before it is
+    # moved to fewer TaskManagers. For twice this time after such a move, a forecast alone takes
+    # none back, because it still follows the higher rates of before.
     least_seconds: float = 300.0
-    quiet: tuple[QuietHours, ...] = ()
+    quiet: tuple[QuietHours, ...] = ()  # hours of maintenance, or of much traffic
 
     def hold(self, now: Circumstances) -> str:
         """Why nothing is moved now; empty if something may be."""
@@ -146,21 +120,11 @@ class Guards:
 
 @dataclass(slots=True)
 class RateJudge:
-    """Decides by a policy which plan a job should run; it remembers what it has seen.
+    """Decides by a policy which plan a job should run; it remembers what it has seen."""
 
-    Attributes
-    ----------
-    make
-        Makes the policy for plans.
-    seconds
-        Length of a round.
-    terms
-        Terms of moves.
-    """
-
-    make: MakePolicy
-    seconds: float
-    terms: MoveTerms = field(default_factory=MoveTerms)
+    make: MakePolicy  # makes the policy for plans
+    seconds: float  # length of a round
+    terms: MoveTerms = field(default_factory=MoveTerms)  # terms of moves
     _policy: Policy | None = field(default=None, init=False)
     _cost: tuple[float, ...] = field(default=(), init=False)
     _past: deque[WatchRound] = field(init=False)

@@ -17,37 +17,17 @@ from streamplace.model.messages import listed, quoted
 
 @dataclass(frozen=True, slots=True)
 class JobLook:
-    """A running job, as it is seen in a round.
-
-    Attributes
-    ----------
-    rate
-        Tuples/s that its sources emit.
-    is_limited
-        Whether back-pressure holds a source back.
-    backlog
-        Tuples that wait for the sources; None if no connector reports them.
-    layout
-        Operator → device of each of its subtasks.
-    shape
-        Task → parallelism.
-    checkpoints
-        Numbers of its checkpoints that completed and that failed.
-    managers
-        TaskManagers of the cluster.
-    knows_backlog
-        Whether all sources report what waits for them.
-    """
+    """A running job, as it is seen in a round."""
 
     job: str
-    rate: float
-    is_limited: bool
-    backlog: float | None
-    layout: Layout
-    shape: Mapping[str, int]
-    checkpoints: CheckpointTotals
-    managers: frozenset[str]
-    knows_backlog: bool = False
+    rate: float  # tuples/s that its sources emit
+    is_limited: bool  # whether back-pressure holds a source back
+    backlog: float | None  # tuples that wait for the sources; None if no connector reports them
+    layout: Layout  # operator → device of each of its subtasks
+    shape: Mapping[str, int]  # task → parallelism
+    checkpoints: CheckpointTotals  # numbers of its checkpoints that completed and that failed
+    managers: frozenset[str]  # TaskManagers of the cluster
+    knows_backlog: bool = False  # whether all sources report what waits for them
 
     @property
     def machines(self) -> int:

@@ -44,17 +44,10 @@ MOST_ERRORS = 10_000
 
 @dataclass(frozen=True, slots=True)
 class MachineCommand:
-    """Command that starts and stops TaskManagers.
+    """Command that starts and stops TaskManagers."""
 
-    Attributes
-    ----------
-    words
-        The command with its first arguments; it is run without a shell.
-    seconds
-        Maximum number of seconds for one run; then it is killed with all processes of its group.
-    """
-
-    words: tuple[str, ...]
+    words: tuple[str, ...]  # the command with its first arguments; it is run without a shell
+    # Maximum number of seconds for one run; then it is killed with all processes of its group.
     seconds: float
 
     @classmethod
@@ -103,22 +96,14 @@ class MachineCommand:
 
 @dataclass(slots=True)
 class Machines:
-    """TaskManagers that a watch starts and stops.
-
-    Attributes
-    ----------
-    spares
-        TaskManagers that are never stopped.
-    monotonic
-        Clock for waiting.
-    """
+    """TaskManagers that a watch starts and stops."""
 
     rest: Rest
     log: WatchLog
     command: MachineCommand
     tell: Callable[[str], None]
-    spares: Collection[str] = ()
-    monotonic: Callable[[], float] = time.monotonic
+    spares: Collection[str] = ()  # TaskManagers that are never stopped
+    monotonic: Callable[[], float] = time.monotonic  # clock for waiting
     _open: dict[int, tuple[WatchDecision, float]] = field(default_factory=dict, init=False)
     _left: dict[str, float] = field(default_factory=dict, init=False)
     _again: float = field(default=0.0, init=False)

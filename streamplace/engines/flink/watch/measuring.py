@@ -23,19 +23,12 @@ LONGEST_SECONDS, MOST_DOUBLED = 86_400.0, 10
 
 @dataclass(slots=True)
 class Measuring:
-    """The model of a watched job.
+    """The model of a watched job."""
 
-    Attributes
-    ----------
-    model_of
-        Measures a job that was looked at, and finds plans for it.
-    monotonic
-        Clock for waiting.
-    """
-
+    # Measures a job that was looked at, and finds plans for it.
     model_of: Callable[[JobLook], JobModel]
     tell: Callable[[str], None]
-    monotonic: Callable[[], float]
+    monotonic: Callable[[], float]  # clock for waiting
     _model: JobModel | None = field(default=None, init=False)
     _look: JobLook | None = field(default=None, init=False)
     _at: float = field(default=0.0, init=False)

@@ -45,39 +45,24 @@ _NUMBER = re.compile(r"\b\d[\d.,]*")
 
 @dataclass(frozen=True, slots=True)
 class JobModeller:
-    """Measures a job that was looked at, and finds plans for it; nothing is stopped.
-
-    Attributes
-    ----------
-    seconds
-        Length of each measured window.
-    at_most
-        Largest number of TaskManagers that a plan may use; None for all.
-    trusts_profile
-        Whether to decide by a profile whose model contradicts the measured rate.
-    confidence
-        Probability with which rates should be in their intervals; 0 ignores errors of prediction.
-    ledger
-        File of predicted and measured rates, from which intervals are learned.
-    budget
-        Budget of the search of each plan.
-    may_start
-        Whether plans may use TaskManagers that have to be started, up to ``at_most``.
-    cluster
-        The devices, if known; otherwise they are measured. Only those are used that are
-        TaskManagers of the Flink when the job is measured. TaskManagers that are not among them
-        count as far as ``at_most`` limits those that are started.
-    """
+    """Measures a job that was looked at, and finds plans for it; nothing is stopped."""
 
     engine: FlinkEngine
     tell: Callable[[str], None]
-    seconds: float = 10.0
-    at_most: int | None = None
+    seconds: float = 10.0  # length of each measured window
+    at_most: int | None = None  # largest number of TaskManagers that a plan may use; None for all
+    # Whether to decide by a profile whose model contradicts the measured rate.
     trusts_profile: bool = False
+    # Probability with which rates should be in their intervals; 0 ignores errors of prediction.
     confidence: float | None = None
+    # File of predicted and measured rates, from which intervals are learned.
     ledger: Path | None = None
-    budget: Budget | None = None
+    budget: Budget | None = None  # budget of the search of each plan
+    # Whether plans may use TaskManagers that have to be started, up to ``at_most``.
     may_start: bool = False
+    # The devices, if known; otherwise they are measured. Only those are used that are TaskManagers
+    # of the Flink when the job is measured. TaskManagers that are not among them count as far as
+    # ``at_most`` limits those that are started.
     cluster: Cluster | None = None
     _told: set[str] = field(default_factory=set, init=False)
 

@@ -31,15 +31,11 @@ class PastMoves:
     """Moves that a watch has begun, also in earlier processes.
 
     Those of a job that could not be saved count as begun, because Flink may have restarted the job.
-
-    Attributes
-    ----------
-    monotonic
-        Clock that tells how long ago the moves of this process began; those of earlier ones are
-        dated by the clock of the day.
     """
 
     log: WatchLog
+    # Clock that tells how long ago the moves of this process began; those of earlier ones are dated
+    # by the clock of the day.
     monotonic: Callable[[], float]
     _known: dict[int, WatchDecision] = field(default_factory=dict, init=False)
     _began: dict[int, float] = field(default_factory=dict, init=False)

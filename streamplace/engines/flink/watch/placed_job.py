@@ -13,19 +13,13 @@ from streamplace.io.watch_store import WatchDecision, utc_now
 
 @dataclass(frozen=True, slots=True)
 class PlacedJob:
-    """A job and its devices.
-
-    Attributes
-    ----------
-    stand_ins
-        Device of the placement → the spare that replaces it.
-    addresses
-        Device → address of its TaskManager when the job was started, if known.
-    """
+    """A job and its devices."""
 
     job: str
     vectors: Vectors
+    # Device of the placement → the spare that replaces it.
     stand_ins: Mapping[str, str] = field(default_factory=dict)
+    # Device → address of its TaskManager when the job was started, if known.
     addresses: Mapping[str, str] = field(default_factory=dict)
 
     @property

@@ -34,37 +34,19 @@ BETTER = 0.02
 
 @dataclass(frozen=True, slots=True)
 class NewDevices:
-    """Devices that the cluster lacks, as copies of one that it has.
+    """Devices that the cluster lacks, as copies of one that it has."""
 
-    Attributes
-    ----------
-    like
-        The device that they are copies of.
-    names
-        Their names, which no device of the cluster has.
-    """
-
-    like: str = ""
-    names: tuple[str, ...] = ()
+    like: str = ""  # the device that they are copies of
+    names: tuple[str, ...] = ()  # their names, which no device of the cluster has
 
 
 @dataclass(frozen=True, slots=True)
 class WatchPlan:
-    """A layout that a job may have.
+    """A layout that a job may have."""
 
-    Attributes
-    ----------
-    machines
-        Number of TaskManagers that it may use.
-    layout
-        Operator → devices of its subtasks.
-    carries
-        Tuples/s, with their interval.
-    """
-
-    machines: int
-    layout: Layout
-    carries: RateInterval
+    machines: int  # number of TaskManagers that it may use
+    layout: Layout  # operator → devices of its subtasks
+    carries: RateInterval  # tuples/s, with their interval
 
     @property
     def devices(self) -> list[str]:
@@ -74,47 +56,26 @@ class WatchPlan:
 
 @dataclass(frozen=True, slots=True)
 class JobModel:
-    """A measured job with the layouts that it may have.
+    """A measured job with the layouts that it may have."""
 
-    Attributes
-    ----------
-    job
-        Its id.
-    name
-        Its name.
-    plans
-        Plans with rising numbers of TaskManagers; they carry no less with more.
-    level
-        Number of the plan that has as many TaskManagers as the present layout.
-    present
-        The present layout.
-    limit
-        The resource that limits it first.
-    new
-        Devices that plans may use and the cluster lacks.
-    kept
-        Tuples/s of sources that keep up while others are held back. Plans let only the others send
-        more; 0 if all sources change together.
-    varies
-        Whether the rate of a source varied during the measurement.
-    believed
-        Part of what fewer TaskManagers are predicted to carry that is believed; what the plans
-        carry has been multiplied by it.
-    uncounted
-        Clause on CPU of operators or TaskManagers that was not measured; empty if all was. Fewer
-        TaskManagers may not have it.
-    """
-
-    job: str
-    name: str
+    job: str  # its id
+    name: str  # its name
+    # Plans with rising numbers of TaskManagers; they carry no less with more.
     plans: tuple[WatchPlan, ...]
-    level: int
-    present: WatchPlan
-    limit: str
+    level: int  # number of the plan that has as many TaskManagers as the present layout
+    present: WatchPlan  # the present layout
+    limit: str  # the resource that limits it first
+    # Devices that plans may use and the cluster lacks.
     new: NewDevices = field(default_factory=NewDevices)
+    # Tuples/s of sources that keep up while others are held back. Plans let only the others send
+    # more; 0 if all sources change together.
     kept: float = 0.0
-    varies: bool = False
+    varies: bool = False  # whether the rate of a source varied during the measurement
+    # Part of what fewer TaskManagers are predicted to carry that is believed; what the plans carry
+    # has been multiplied by it.
     believed: float = 1.0
+    # Clause on CPU of operators or TaskManagers that was not measured; empty if all was. Fewer
+    # TaskManagers may not have it.
     uncounted: str = ""
 
     def widened(self, width: float) -> "JobModel":

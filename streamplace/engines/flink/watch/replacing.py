@@ -72,41 +72,22 @@ def answer_of(ask: Callable[[], T], tell: Tell) -> T:
 
 @dataclass(frozen=True, slots=True)
 class Replacing:
-    """Starts a watched job again where TaskManagers were lost.
-
-    Attributes
-    ----------
-    flink, program
-        What the job is started again with; None if it never is.
-    spares
-        Devices that replace lost ones, in this order.
-    tell
-        Function that receives a message for every step.
-    moved
-        Function that receives every job that was started.
-    patience
-        Seconds within which a lost device may return, and Flink notices that one was lost.
-    seconds
-        Maximum number of seconds for the start of a job.
-    placement
-        File of the placement, for messages.
-    log
-        Log to which replacements are written before they are carried out; None writes none.
-    takes_free
-        Whether devices without subtasks of the job are spares, too.
-    """
+    """Starts a watched job again where TaskManagers were lost."""
 
     rest: Rest
+    # What the job is started again with; None if it never is.
     flink: Flink | None
     program: Program | None
-    spares: tuple[str, ...]
-    tell: Tell
-    moved: Callable[[PlacedJob], None]
+    spares: tuple[str, ...]  # devices that replace lost ones, in this order
+    tell: Tell  # function that receives a message for every step
+    moved: Callable[[PlacedJob], None]  # function that receives every job that was started
+    # Seconds within which a lost device may return, and Flink notices that one was lost.
     patience: float = 30.0
-    seconds: float = 120.0
-    placement: str = "PLACEMENT"
+    seconds: float = 120.0  # maximum number of seconds for the start of a job
+    placement: str = "PLACEMENT"  # file of the placement, for messages
+    # Log to which replacements are written before they are carried out; None writes none.
     log: WatchLog | None = None
-    takes_free: bool = False
+    takes_free: bool = False  # whether devices without subtasks of the job are spares, too
 
     @property
     def is_wanted(self) -> bool:

@@ -53,40 +53,23 @@ def _ignore(_: WatchRound) -> None:
 
 @dataclass(slots=True)
 class JobRounds:
-    """Rounds of one watched job.
-
-    Attributes
-    ----------
-    model_of
-        Measures a job that was looked at, and finds plans for it.
-    mover
-        Moves the job; None only looks.
-    every
-        Seconds from the beginning of one round to that of the next.
-    monotonic
-        Clock for waiting; a clock that is set does not affect it.
-    local
-        Clock for hours of the day.
-    observe
-        Function that receives every round.
-    machines
-        Starts and stops TaskManagers; None does neither.
-    confidence
-        Share of the rounds in which the rate should be in its interval.
-    """
+    """Rounds of one watched job."""
 
     rest: Rest
     log: WatchLog
     judge: RateJudge
     guards: Guards
+    # Measures a job that was looked at, and finds plans for it.
     model_of: Callable[[JobLook], JobModel]
-    mover: WatchMover | None
+    mover: WatchMover | None  # moves the job; None only looks
     tell: Callable[[str], None]
-    every: float = 60.0
+    every: float = 60.0  # seconds from the beginning of one round to that of the next
+    # Clock for waiting; a clock that is set does not affect it.
     monotonic: Callable[[], float] = time.monotonic
-    local: Callable[[], datetime] = datetime.now
-    observe: Callable[[WatchRound], None] = _ignore
-    machines: Machines | None = None
+    local: Callable[[], datetime] = datetime.now  # clock for hours of the day
+    observe: Callable[[WatchRound], None] = _ignore  # function that receives every round
+    machines: Machines | None = None  # starts and stops TaskManagers; None does neither
+    # Share of the rounds in which the rate should be in its interval.
     confidence: float = USUAL_CONFIDENCE
     _due: float = field(default=-1.0, init=False)
     _passed: float = field(default=0.0, init=False)

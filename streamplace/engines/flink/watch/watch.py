@@ -38,17 +38,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Watches a job on a cluster with spare devices.
+    """Watches a job on a cluster with spare devices."""
 
-    Attributes
-    ----------
-    replacing
-        Starts the job again where devices were lost.
-    rounds
-        Rounds that watch the rate of the job; None watches for lost devices only.
-    """
-
-    replacing: Replacing
+    replacing: Replacing  # starts the job again where devices were lost
+    # Rounds that watch the rate of the job; None watches for lost devices only.
     rounds: JobRounds | None = None
 
     @property
