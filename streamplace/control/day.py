@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from streamplace.control.means import graphs_of_means
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.graph import StreamGraph
@@ -238,7 +239,7 @@ def control_day(
     flat, top = rates.reshape(-1, rates.shape[-1]), slots.peak.max(axis=0)
 
     def bound_at(rates: Floats) -> float:
-        return bound_of(trace.graph(graph, rates))
+        return max(map(bound_of, graphs_of_means(graph, trace, rates)), default=0.0)
 
     least = (_bounds_of_one if len(top) == 1 else _bounds)(flat, top, bound_at)
     least, moved = least.reshape(rates.shape[:-1])

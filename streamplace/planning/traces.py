@@ -73,12 +73,12 @@ class RateTrace:
         for start, a, b in zip(starts.tolist(), begins.tolist(), ends.tolist(), strict=True):
             yield start, self.rates[a:b].max(axis=0)
 
-    def graph(self, graph: StreamGraph, rates: Floats) -> StreamGraph:
-        """Return the graph whose sources have these rates."""
+    def graph(self, graph: StreamGraph, rates: Floats, little: float = LITTLE) -> StreamGraph:
+        """Return the graph whose sources have these rates, at least a ``little`` of their peaks."""
         operators = graph.operators
         sources = [operators.name[v] for v in graph.sources]
         if self.sources == (TOTAL,) and TOTAL not in sources:
-            return graph.at_rate(max(float(rates[0]), LITTLE * float(self.rates.max())))
+            return graph.at_rate(max(float(rates[0]), little * float(self.rates.max())))
         strange = sorted(set(self.sources) ^ set(sources))
         if strange:
             raise SettingError(
@@ -86,7 +86,7 @@ class RateTrace:
                 f"{quoted(graph.name)} are {listed(sources)}; give a column for each source, or "
                 f"one column {TOTAL!r} for all together"
             )
-        least = LITTLE * self.rates.max(axis=0)
+        least = little * self.rates.max(axis=0)
         given = dict(zip(self.sources, np.maximum(rates, least).tolist(), strict=True))
         column = [given.get(name, 0.0) for name in operators.name]
         return graph.with_operators(replace(operators, rate=np.array(column, np.float64)))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamplace import Budget, Offer, Stream, plan_schedule
 from streamplace.control.day import (
     FINEST_ONE,
     MOST_BOUNDS,
@@ -22,6 +23,7 @@ from streamplace.control.day import (
 from streamplace.errors import SettingError
 from streamplace.model import Operator, StreamGraph
 from streamplace.model.arrays import Floats
+from streamplace.model.operators import Window
 from streamplace.planning.traces import RateTrace
 
 SLOT, FINE = 60.0, 6
@@ -123,6 +125,55 @@ def test_bounds_that_rise_everywhere_are_rounded_down() -> None:
     assert (day.least[:, 0] <= rates + 1e-9).all()
     assert (rates - day.least[:, 0]).max() <= 1000.0 * 16 / FINEST_ONE
     assert len(asked) <= MOST_BOUNDS
+
+
+def windowed(**windows: Window) -> StreamGraph:
+    """Sources, a window behind each, and a costly operator behind each window."""
+    operators, streams = [], []
+    for name, window in windows.items():
+        operators += [Operator(name, ipt=1, rate=2000), Operator(f"w{name}", ipt=1, window=window)]
+        operators.append(Operator(f"x{name}", ipt=1e6))
+        streams += [Stream(name, f"w{name}"), Stream(f"w{name}", f"x{name}")]
+    return StreamGraph.of("windowed", operators, streams)
+
+
+def test_the_mean_of_rates_of_windows_may_cost_more_than_each_of_them() -> None:
+    """Windows emit at most 1,000 tuples/s: one machine carries one fast source, not two halves."""
+    window = Window(1.0, 1.0, base=0.0, factor=1.0, limit=1000.0)
+    rates = np.array([[2000.0, 10.0], [10.0, 2000.0]] * 12)
+    trace = RateTrace(3600.0 * np.arange(24), ("a", "b"), rates)
+    offers = [Offer("m", 1.0, mips=1300)]
+    graph = windowed(a=window, b=window)
+    found = plan_schedule(graph, trace, slot="1 h", offers=offers, budget=Budget(None, 2000))
+    assert found.cost == 24
+    assert 12 <= found.bound <= 24
+
+
+def test_means_of_several_sources_without_windows_count_together() -> None:
+    """1,500 MIPS of two sources need two machines of 900, though each source alone needs one."""
+    operators = [Operator(name, ipt=1e6, rate=1000) for name in "ab"]
+    rates = np.array([[1000.0, 500.0], [500.0, 1000.0]] * 6)
+    trace = RateTrace(3600.0 * np.arange(12), ("a", "b"), rates)
+    offers = [Offer("m", 1.0, mips=900)]
+    graph = StreamGraph.of("two", operators)
+    found = plan_schedule(graph, trace, slot="1 h", offers=offers, budget=Budget(None, 2000))
+    assert found.bound == pytest.approx(24)
+
+
+def test_a_window_that_receives_nothing_emits_nothing() -> None:
+    """At night one machine is enough, although a window emits 1,000 tuples at any other rate."""
+    operators = [
+        Operator("s", ipt=1e3, rate=1000),
+        Operator("w", ipt=1e3, window=Window(60.0, 1.0, base=1000.0)),
+        Operator("x", ipt=4e6),
+    ]
+    graph = StreamGraph.of("count", operators, [Stream("s", "w"), Stream("w", "x")])
+    rates = np.array([[0.0]] * 12 + [[1000.0]] * 12)
+    trace = RateTrace(3600.0 * np.arange(24), ("rate",), rates)
+    offers = [Offer("small", 0.1)]
+    found = plan_schedule(graph, trace, slot="1 h", offers=offers, budget=Budget(None, 2000))
+    night, day, move = 12 * 0.1, 12 * 0.2, 0.5 * 0.15
+    assert 2.4 <= found.bound <= night + day + move
 
 
 def test_a_gap_in_regular_rates_is_refused() -> None:
