@@ -24,8 +24,6 @@ from streamplace.planning.slots import slot_groups, slots_of
 
 ROOM = 1 + Fraction(2, 10**9)
 """Factor by which cuts enlarge capacities: more than plans may exceed them by."""
-MOST_PARTS = 4096
-"""Most subtasks among which the memory of an operator is divided."""
 LARGEST_PIECES = 4
 """Largest k of the dual feasible functions that are tried."""
 
@@ -186,4 +184,4 @@ def useful_offers(demand: Demand, catalogue: Catalogue) -> tuple[Offer, ...]:
 
 def _most_parts(demand: Demand, v: int) -> int:
     """Number of parts into which the memory of operator v is divided at most."""
-    return int(demand.groups[v]) or int(demand.most[v]) or MOST_PARTS
+    return int(demand.groups[v]) or int(demand.most[v]) or MOST_SUBTASKS

@@ -231,6 +231,16 @@ def test_memory_of_key_groups_is_unequal_even_where_tuples_are_dealt_evenly() ->
     assert result.parallelism["v"] == result.machines["one"] == 3
 
 
+def test_memory_may_be_divided_among_thousands_of_subtasks() -> None:
+    """The tiny machine holds one of 4,100 parts, and the large one all others."""
+    operator = Operator("a", ipt=1, rate=1, memory=4100.0, parallelism=4100)
+    graph = StreamGraph.of("m", [operator])
+    offers = [Offer("large", 100.0, memory=4099.0), Offer("tiny", 1.0, memory=1.0)]
+    kept = plan(graph, offers=offers, keep_parallelism=True, budget=Budget(None, 2000))
+    assert kept.cost == 101
+    assert plan(graph, offers=offers, budget=Budget(None, 2000)).bound <= 101
+
+
 def test_thirds_fit_where_floats_of_them_would_not() -> None:
     """A slot holds a third and two hold two thirds, whose floats add up to less than one."""
     graph = StreamGraph.of("one", [Operator("v", ipt=1000, rate=1000, max_parallelism=3)])
