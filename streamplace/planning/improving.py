@@ -68,9 +68,11 @@ def with_most_room(
         if stop():
             break
         middle = (low + high) / 2
-        demand = problem.at_rate(middle * problem.rate).demand
-        packing = packing_of(demand, problem.catalogue, packed.parallelism)
-        roomy = walk(packing, packed.kinds, packed.rows, MOVES)
+        faster = problem.possible_at(middle * problem.rate)
+        roomy = None
+        if faster is not None:
+            packing = packing_of(faster.demand, problem.catalogue, packed.parallelism)
+            roomy = walk(packing, packed.kinds, packed.rows, MOVES)
         if roomy is None:
             high = middle
         else:

@@ -5,7 +5,7 @@ The planner proves a bound, searches, improves the plan that it finds, and check
 
 import logging
 from collections.abc import Callable
-from math import inf
+from math import inf, isfinite
 
 import numpy as np
 
@@ -237,7 +237,7 @@ def planned(
 def planned_most(
     graph: StreamGraph, machines: Catalogue | Cluster, settings: PlanSettings = USUAL_SETTINGS
 ) -> PlanResult:
-    """Return a plan for the highest rate for which one is found.
+    """Return a plan for the highest rate for which one is found, of the rates that are tried.
 
     Raises
     ------
@@ -246,16 +246,17 @@ def planned_most(
     """
     problem = PlanProblem.of(graph, machines, settings)
     check_tags(problem)
-    most = highest_rate(problem)
-    rate = promised_rate(problem.at_rate(most)) or promised_rate(problem)
+    fastest = problem.possible_at(highest_rate(problem))
+    rate = (fastest is not None and promised_rate(fastest)) or promised_rate(problem)
     if not rate:
         raise ProblemError(refusal(problem, None))
-    if rate >= most:
+    result = planned(graph.at_rate(rate), machines, settings)
+    if not isfinite(result.carries):
         raise ProblemError(
             f"the machines carry any rate of {quoted(graph.name)}, so there is no highest one; "
             "give a rate"
         )
-    return planned(graph.at_rate(rate), machines, settings)
+    return result
 
 
 def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> list[PackedMachines]:

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import exp, inf, log
 
+from streamplace.errors import GraphError
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import LARGEST_RATE, StreamGraph
 from streamplace.model.units import LARGEST
@@ -14,6 +16,8 @@ from streamplace.planning.settings import USUAL_SETTINGS, PlanSettings
 
 ROUNDING = 1e-9
 """Share by which rates may be exceeded by rounding."""
+HALVINGS = 60
+"""Bisection steps on the logarithm of the rate for the largest at which joins have equal inputs."""
 UNKNOWN = "what the profile does not know"
 """Reason of the reserve for errors of predictions."""
 
@@ -86,8 +90,28 @@ class PlanProblem:
         The output of a window grows no faster than the rate, so the multiples of this graph are
         the largest.
         """
+        return min(self._usual_limit, self.join_limit)
+
+    @property
+    def _usual_limit(self) -> float:
         most = min(LARGEST, self.rate * LARGEST_RATE / float(self.graph.input_rate.max()))
         return most * (1 - self.headroom) * (1 - ROUNDING)
+
+    @cached_property
+    def join_limit(self) -> float:
+        """Rate up to which joins are found to have equal inputs, with the headroom.
+
+        The output of a window is not proportional to the rate, so a join behind it may have equal
+        inputs at some rates only. Infinite where no rate is too high.
+        """
+        operators, most = self.graph.operators, self._usual_limit
+        if not operators.window or not operators.fires_all.any() or self.possible_at(most):
+            return inf
+        low, high = log(self.rate), log(most)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if self.possible_at(exp(middle)) else (low, middle)
+        return max(self.rate, exp(low) * (1 - ROUNDING))
 
     def with_useful_offers(self) -> "PlanProblem":
         """Return the same problem without the offers on which no operator fits at this rate.
@@ -105,6 +129,17 @@ class PlanProblem:
     def at_rate(self, rate: float) -> "PlanProblem":
         """Return the same problem at another rate."""
         return replace(self, graph=self.graph.at_rate(rate))
+
+    def possible_at(self, rate: float) -> "PlanProblem | None":
+        """Return the same problem at another rate; None if the graph has no rates there.
+
+        With the headroom or without it, a join behind a window may have unequal inputs.
+        """
+        try:
+            self.graph.at_rate(rate / (1 - self.headroom))
+            return self.at_rate(rate)
+        except GraphError:
+            return None
 
 
 def _reserve(

@@ -121,7 +121,8 @@ class PlanResult(Pictured):
         Free share of each resource, over all machines that limit it.
     carries
         Rate at which the first resource is full, with this placement and without headroom; infinite
-        if no resource is used.
+        if no resource that grows with the rate is used. If a join is behind a window, it is at most
+        the rate up to which its inputs are equal.
     slots
         The slots that the subtasks need.
     cheaper, dearer

@@ -53,7 +53,8 @@ def highest_rate(problem: PlanProblem) -> float:
 def rate_of(problem: PlanProblem, packed: PackedMachines) -> float:
     """Rate at which the first resource is full but for the headroom; infinite if none is used.
 
-    The output of a window grows no faster than the rate, so this is not an overestimate.
+    The output of a window grows no faster than the rate, so this is not an overestimate. Where
+    windows give a join unequal inputs at higher rates, it is no more than the largest of the others.
     """
     packing = packing_of(problem.demand, problem.catalogue, packed.parallelism)
     use = growing_use(problem.demand, packing, packed)
@@ -64,7 +65,7 @@ def rate_of(problem: PlanProblem, packed: PackedMachines) -> float:
     if has_loops(problem.demand, packed.parallelism):
         made = deployed(problem, packed)
         use = max(use, bottleneck(made.loads).load if made.is_apart else 0.0)
-    return problem.rate / use if use else inf
+    return min(problem.rate / use if use else inf, problem.join_limit)
 
 
 def growing_use(demand: Demand, packing: Packing, packed: PackedMachines) -> float:
@@ -125,7 +126,9 @@ def largest_rate(
     """
 
     def pack(rate: float) -> tuple[float, PackedMachines | None]:
-        at = problem.at_rate(rate)
+        at = problem.possible_at(rate)
+        if at is None:
+            return 0.0, None
         at = at if counts else at.with_useful_offers()
         packed = packed_at(at, counts, stop)
         return (0.0, None) if packed is None else (min(rate_of(at, packed), limit), packed)
@@ -166,7 +169,8 @@ def promised_rate(problem: PlanProblem) -> float:
         asked = _rounded_down(share * rate)
         if asked < LOWEST:
             break
-        if packed_at(problem.at_rate(asked).with_useful_offers()) is not None:
+        at = problem.possible_at(asked)
+        if at is not None and packed_at(at.with_useful_offers()) is not None:
             return asked
     return 0.0
 
@@ -204,20 +208,25 @@ def _excluded_rate(problem: PlanProblem, counts: tuple[int, ...] | None, most: f
     """Return the largest rate that neither total resources nor core speeds exclude."""
     numbers = counts or tuple(offer.at_most for offer in problem.catalogue.offers)
     most = min(most, highest_rate(problem))
-    if _is_possible(problem.at_rate(most), numbers):
+    if _is_possible(problem.possible_at(most), numbers):
         return most
     low, high = log(LOWEST), log(most)
     for _ in range(HALVINGS):
         middle = (low + high) / 2
-        if _is_possible(problem.at_rate(exp(middle)), numbers):
+        if _is_possible(problem.possible_at(exp(middle)), numbers):
             low = middle
         else:
             high = middle
     return exp(low)
 
 
-def _is_possible(problem: PlanProblem, counts: tuple[int, ...]) -> bool:
-    """Whether neither the total resources of these machines nor their cores exclude the rate."""
+def _is_possible(problem: PlanProblem | None, counts: tuple[int, ...]) -> bool:
+    """Whether neither the total resources of these machines nor their cores exclude the rate.
+
+    They exclude none that the graph cannot have.
+    """
+    if problem is None:
+        return True
     demand, catalogue = problem.demand, problem.catalogue
     for v, required in enumerate(demand.requires):
         speeds = [

@@ -1,6 +1,7 @@
 """Plans of operators whose subtasks are joined one to one."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from streamplace import Budget, Cluster, Device, Offer, Operator, Stream, Stream
 from streamplace.errors import GraphError
 from streamplace.model import Problem
 from streamplace.model.expansion import expand
+from streamplace.model.operators import Window
 from streamplace.planning.result import PlanResult
 
 BUDGET = Budget(None, 20_000)
@@ -84,3 +86,33 @@ def test_parallelisms_that_give_a_join_unequal_inputs_are_not_used(bought: bool)
     kept = graph.with_operators(replace(graph.operators, parallelism=np.array([2, 2, 2], np.int32)))
     with pytest.raises(GraphError, match="'join#1' fires once per set of one tuple"):
         streamplace.plan(kept, offers=offers, cluster=cluster, keep_parallelism=True, budget=BUDGET)
+
+
+def beside_a_window(window: Window) -> StreamGraph:
+    """A source whose tuples a join takes with the output of a window over them."""
+    operators = [
+        Operator("s", ipt=1e5, rate=50),
+        Operator("w", ipt=1e5, window=window),
+        Operator("j", ipt=1e5, fires="all"),
+    ]
+    return StreamGraph.of("j", operators, [Stream("s", "w"), Stream("s", "j"), Stream("w", "j")])
+
+
+@pytest.mark.parametrize("headroom", [0.0, 0.5])
+def test_a_plan_says_up_to_which_rate_a_window_gives_a_join_equal_inputs(headroom: float) -> None:
+    """The window emits at most 100 tuples/s; machines would carry more."""
+    graph = beside_a_window(Window(1.0, 1.0, base=0.0, factor=1.0, limit=100.0))
+    asked: dict[str, Any] = {"offers": [Offer("m", 1.0)], "headroom": headroom, "budget": BUDGET}
+    result = streamplace.plan(graph, **asked)
+    assert result.machines == {"m": 1}
+    assert result.carries == pytest.approx(100, rel=1e-5)
+    most = streamplace.plan(graph, rate="max", **asked)
+    assert most.rate == pytest.approx(100 * (1 - headroom), rel=1e-5)
+
+
+def test_a_join_behind_a_window_may_have_equal_inputs_at_one_rate_alone() -> None:
+    """The window emits 25 tuples/s and half of its input, which is the input at 50."""
+    graph = beside_a_window(Window(1.0, 1.0, base=25.0, factor=0.5))
+    result = streamplace.plan(graph, offers=[Offer("m", 1.0)], budget=BUDGET)
+    assert result.machines == {"m": 1}
+    assert result.carries == pytest.approx(50, rel=1e-5)
