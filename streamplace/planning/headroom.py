@@ -1,6 +1,6 @@
 """Headroom: the share of every resource that stays free, derived from its purposes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from typing import Final
 
@@ -70,12 +70,29 @@ class Headroom:
         }
         return {reason: 1 / (1 - share) for reason, share in shares.items() if share}
 
+    def catalogues(self, graph: StreamGraph, catalogue: Catalogue) -> tuple[Catalogue, ...]:
+        """Offers for plans of less and less headroom: all, and then only those of faster cores.
+
+        Short queues need headroom for the slowest cores that a plan uses, not for those that are
+        on offer. Machines that ``at_least`` requires are in each of the catalogues.
+        """
+        if self.latency == inf:
+            return (catalogue,)
+        service = [_longest_service(graph, offer.core_speed) for offer in catalogue.offers]
+        pairs = list(zip(catalogue.offers, service, strict=True))
+        required = max((seconds for offer, seconds in pairs if offer.at_least), default=0.0)
+        limits = sorted({seconds for seconds in service if seconds >= required}, reverse=True)
+        return tuple(
+            replace(catalogue, offers=tuple(offer for offer, seconds in pairs if seconds <= limit))
+            for limit in limits
+        )
+
     def of_catching_up(self) -> float:
         """Share for tuples queued during a restart: r / (c + r) for restart r and catch-up c."""
         return 1 - 1 / (1 + self.restart / self.catch_up)
 
     def of_waiting(self, graph: StreamGraph, catalogue: Catalogue) -> float:
-        """Share for short queues.
+        """Share for short queues on the slowest of these machines.
 
         A subtask is a single-server queue with the mean wait W = V · ρ / (1 − ρ) · s (Allen and
         Cunneen), where ρ is the utilization, V the variability and s the seconds per tuple. The

@@ -5,7 +5,9 @@ The planner proves a bound, searches, improves the plan that it finds, and check
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from math import inf, isfinite
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +17,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.placers.meter import Meter
+from streamplace.placers.registry import Budget
 from streamplace.planning.bounds import CostBound, proven_bound
 from streamplace.planning.contents import (
     CORE,
@@ -23,10 +26,12 @@ from streamplace.planning.contents import (
     INGRESS,
     RESOURCES,
     Packing,
+    allowed,
     packing_of,
 )
 from streamplace.planning.counts import Prices
-from streamplace.planning.demand import Demand
+from streamplace.planning.cuts import useful_offers
+from streamplace.planning.demand import Demand, unchained
 from streamplace.planning.deployment import PlannedDeployment, machine_names
 from streamplace.planning.improving import with_fewer_subtasks, with_most_room
 from streamplace.planning.links import deployed, fullest_link
@@ -199,7 +204,8 @@ def planned(
 ) -> PlanResult:
     """Return the cheapest plan for the rate of a graph, and a bound of the cost of every plan.
 
-    The machines of a cluster cost 1 each, so that the plan uses few of them.
+    The machines of a cluster cost 1 each, so that the plan uses few of them. If the headroom
+    depends on the machines, several plans share the budget; see `Headroom.catalogues`.
 
     Raises
     ------
@@ -208,30 +214,77 @@ def planned(
     DefectError
         When the plan fails its own check, which is a defect of streamplace.
     """
-    asked, meter = PlanProblem.of(graph, machines, settings), Meter(settings.budget, 1)
-    check_tags(asked)
-    if slow_operator(asked):
-        raise ProblemError(refusal(asked, None))
-    check_offers(asked)
+    problems = _problems(graph, machines, settings)
+    check_tags(problems[0])
+    attempts = [_attempt(asked, Meter(asked.settings.budget, 1)) for asked in problems]
+    found = [one.result for one in attempts if one.result is not None]
+    bounds = [one.bound for one in attempts if one.bound is not None]
+    if not found:
+        asked, bound, _ = next((one for one in attempts if one.bound is not None), attempts[0])
+        if not slow_operator(asked):
+            check_offers(asked)
+        raise ProblemError(refusal(asked, bound))
+    least = min(bounds, key=lambda bound: bound.value)
+    cheapest = min(found, key=lambda result: result.cost)
+    return replace(cheapest, bound=least.value, bounds=least.by_strength)
+
+
+def _problems(
+    graph: StreamGraph, machines: Catalogue | Cluster, settings: PlanSettings
+) -> list[PlanProblem]:
+    """Problems of which each plan is one: of all machines, and of faster ones that need less room.
+
+    Each has an equal part of the budget.
+    """
+    if not isinstance(machines, Catalogue):
+        return [PlanProblem.of(graph, machines, settings)]
+    parts = settings.headroom.catalogues(unchained(graph), machines)
+    seconds, evaluations = settings.budget.seconds, settings.budget.evaluations
+    budget = Budget(
+        None if seconds is None else seconds / len(parts),
+        None if evaluations is None else max(1, evaluations // len(parts)),
+    )
+    each = replace(settings, budget=budget)
+    return [PlanProblem.of(graph, part, each) for part in parts]
+
+
+class _Attempt(NamedTuple):
+    """A problem, the bound of its plans unless there are none, and the plan that was found."""
+
+    asked: PlanProblem
+    bound: CostBound | None
+    result: PlanResult | None
+
+
+def _attempt(asked: PlanProblem, meter: Meter) -> _Attempt:
+    """Prove a bound, and search for a plan until the time is over."""
+    if not _may_have_plan(asked):
+        return _Attempt(asked, None, None)
     problem = asked.with_useful_offers()
     bound = proven_bound(problem.demand, problem.catalogue, _ended(meter, PROOF))
-    if bound is None:
-        raise ProblemError(refusal(asked, None))
-    packings = _cheapest(problem, bound, meter)
-    if not packings:
-        raise ProblemError(refusal(asked, bound))
+    packings = [] if bound is None else _cheapest(problem, bound, meter)
+    if bound is None or not packings:
+        return _Attempt(asked, bound, None)
     for packed in packings:
         least, steps = _with_steps(problem, packed, meter)
         result = result_of(problem, least, bound, steps)
         reasons = list(contradictions(asked, result))
         if not reasons:
-            return result
-        LOG.error("a plan for %s failed its check: %s", graph.name, "; ".join(reasons))
+            return _Attempt(asked, bound, result)
+        LOG.error("a plan for %s failed its check: %s", asked.graph.name, "; ".join(reasons))
     raise DefectError(
-        f"the plan for {quoted(graph.name)} was refused, because it failed its check: "
+        f"the plan for {quoted(asked.graph.name)} was refused, because it failed its check: "
         f"{reasons[0]}; this is a defect of streamplace, please report it with the graph, the "
-        f"machines and seed {settings.seed}"
+        f"machines and seed {asked.settings.seed}"
     )
+
+
+def _may_have_plan(asked: PlanProblem) -> bool:
+    """Whether each operator has machines with its tags and fast enough cores, and any fits."""
+    demand, catalogue = asked.demand, asked.catalogue
+    if not allowed(demand, catalogue).any(axis=0).all() or slow_operator(asked):
+        return False
+    return asked.cluster is not None or bool(useful_offers(demand, catalogue))
 
 
 def planned_most(
@@ -244,12 +297,11 @@ def planned_most(
     ProblemError
         When no rate with a plan is found, or no number of machines limits the rate.
     """
-    problem = PlanProblem.of(graph, machines, settings)
-    check_tags(problem)
-    fastest = problem.possible_at(highest_rate(problem))
-    rate = (fastest is not None and promised_rate(fastest)) or promised_rate(problem)
+    problems = _problems(graph, machines, settings)
+    check_tags(problems[0])
+    rate = max(map(_highest_promised, problems))
     if not rate:
-        raise ProblemError(refusal(problem, None))
+        raise ProblemError(refusal(problems[0], None))
     result = planned(graph.at_rate(rate), machines, settings)
     if not isfinite(result.carries):
         raise ProblemError(
@@ -257,6 +309,15 @@ def planned_most(
             "give a rate"
         )
     return result
+
+
+def _highest_promised(problem: PlanProblem) -> float:
+    """Return the highest rate for which a plan is found; 0 if none is."""
+    if not allowed(problem.demand, problem.catalogue).any(axis=0).all():
+        return 0.0
+    fastest = problem.possible_at(highest_rate(problem))
+    rate = 0.0 if fastest is None else promised_rate(fastest)
+    return rate or promised_rate(problem)
 
 
 def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> list[PackedMachines]:

@@ -53,8 +53,8 @@ def highest_rate(problem: PlanProblem) -> float:
 def rate_of(problem: PlanProblem, packed: PackedMachines) -> float:
     """Rate at which the first resource is full but for the headroom; infinite if none is used.
 
-    The output of a window grows no faster than the rate, so this is not an overestimate. Where
-    windows give a join unequal inputs at higher rates, it is no more than the largest of the others.
+    The output of a window grows no faster than the rate, so this is not an overestimate. It is
+    at most the rate up to which joins have equal inputs.
     """
     packing = packing_of(problem.demand, problem.catalogue, packed.parallelism)
     use = growing_use(problem.demand, packing, packed)

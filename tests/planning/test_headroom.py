@@ -1,5 +1,7 @@
 """Headroom that is derived from restarts and from waiting."""
 
+from dataclasses import replace
+
 import pytest
 from planning_cases import pipeline
 
@@ -8,6 +10,7 @@ from streamplace import Budget, Operator, Stream, StreamGraph
 from streamplace.errors import ProblemError, SettingError
 from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.result import PlanResult
 
 OFFERS = Catalogue.of([Offer("slow", 1.0, mips=1.0), Offer("fast", 2.0, mips=4.0)])
 
@@ -109,3 +112,29 @@ def test_queues_are_as_short_as_asked_beside_constant_loads(constant: float) -> 
     service, use = ipt / 1e6 / free, fullest / free
     assert rate / subtasks * ipt / 1e6 <= fullest * (1 + 1e-9)
     assert variability * use / (1 - use) * service <= latency * (1 + 1e-9)
+
+
+def test_offers_that_are_not_used_need_no_headroom() -> None:
+    """2,000 MIPS need 2,800 for queues of 1 ms on fast cores, and 82,000 on slow ones."""
+    graph = StreamGraph.of("one", [Operator("a", ipt=1e6, rate=2000)])
+    fast, slow = Offer("fast", 1.0, mips=2500), Offer("slow", 10.0, mips=25)
+    asked = Headroom(latency=1e-3)
+
+    def planned(*offers: Offer) -> PlanResult:
+        return streamplace.plan(graph, offers=offers, headroom=asked, budget=Budget(None, 4000))
+
+    alone, both = planned(fast), planned(slow, fast)
+    assert alone.cost == both.cost == both.bound == 2
+    assert both.headroom == pytest.approx(4e-4 / 1.4e-3)
+    required = planned(replace(slow, at_least=1), fast)
+    assert required.headroom == pytest.approx(0.04 / 0.041)
+
+
+def test_the_bound_is_that_of_plans_on_any_of_the_machines() -> None:
+    """Slow cores need more headroom, and are the cheapest all the same."""
+    graph = StreamGraph.of("one", [Operator("a", ipt=1e6, rate=2000)])
+    offers = [Offer("fast", 1.0, mips=2500), Offer("slow", 0.1, mips=2000)]
+    asked = Headroom(latency=1e-3)
+    result = streamplace.plan(graph, offers=offers, headroom=asked, budget=Budget(None, 4000))
+    assert result.machines == {"slow": 2}
+    assert result.is_cheapest
