@@ -69,7 +69,8 @@ def plan(
     cluster
         Available machines, instead of offers; the plan uses as few as possible.
     headroom
-        Share of every resource that stays free, or a `Headroom` that determines it.
+        Share h, or a `Headroom` that determines it: the plan is for 1 / (1 − h) times the rate, so
+        h of each resource whose use is proportional to the rate stays free.
     robust
         Number of operators on each machine that may cost more than the graph states; the plan
         carries the rate nevertheless.

@@ -101,7 +101,7 @@ NEEDED = {
     type=_options.Share(click.FloatRange(0, 1, max_open=True)),
     default=0.0,
     show_default=True,
-    help="Share of every resource that stays free.",
+    help="Share h: the plan is for 1 / (1 − h) times the rate.",
 )
 @click.option(
     "--restart",

@@ -1,4 +1,4 @@
-"""Headroom: the share of every resource that stays free, derived from its purposes."""
+"""Headroom h: plans are made for 1 / (1 − h) times the rate; h is derived from its purposes."""
 
 from dataclasses import dataclass, replace
 from math import inf
@@ -16,7 +16,10 @@ SHORT_QUEUES: Final = "short queues"
 
 @dataclass(frozen=True, slots=True)
 class Headroom:
-    """Purposes for which a share of every resource stays free.
+    """Purposes for which plans are made for more than the rate.
+
+    With the share h, a plan is for 1 / (1 − h) times the rate, so that h of each resource whose use
+    is proportional to the rate stays free. Memory, slots and constant loads do not grow with it.
 
     Attributes
     ----------

@@ -35,7 +35,7 @@ class PlanProblem:
     catalogue
         Types of machines. The machines of a cluster are offers with a price of 1.
     headroom
-        Share of every resource that stays free, errors of predictions included.
+        Share h, errors of predictions included: the plan is for 1 / (1 − h) times the rate.
     reserves
         Multiples of the rate that the plan is made for, by purpose.
     cluster

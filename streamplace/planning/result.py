@@ -98,7 +98,7 @@ class PlanResult(Pictured):
     rate
         Tuples/s of all sources.
     headroom
-        Share of every resource that stays free at that rate, errors of predictions included.
+        Share h, errors of predictions included: the plan is for 1 / (1 − h) times that rate.
     cost
         Price per hour of all machines.
     bound

@@ -20,7 +20,7 @@ class PlanSettings:
     Attributes
     ----------
     headroom
-        Purposes for which a share of every resource stays free.
+        Purposes for which the plan is made for more than the rate.
     robust
         Operators on each machine that may cost more than the graph says at the same time, Γ.
     error
