@@ -10,6 +10,8 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.devices import SLACK
 from streamplace.model.graph import StreamGraph
 from streamplace.model.keep_apart import rivals_of
+from streamplace.model.messages import listed
+from streamplace.model.units import format_bytes
 
 STEPS = 2_000_000
 
@@ -34,7 +36,9 @@ def most(room: Floats) -> Floats:
 
 
 def packed(allowed: Bools, pairs: Ints, memory: Floats, room: Floats) -> Ints | None:
-    """Pack units into devices and keep pairs apart; None if the search finds no way.
+    """Pack units into devices and keep pairs apart; None if there is no way.
+
+    If the search is stopped before it knows, some units are at -1.
 
     Depth-first search: first the unit with the fewest devices, the larger one of equals, each to
     the device that it fits most tightly.
@@ -65,7 +69,7 @@ def made_room(
     return None if (moved < 0).any() else moved
 
 
-def left_over(allowed: Bools, memory: Floats, room: Floats) -> tuple[Longs, float]:
+def _left_over(allowed: Bools, memory: Floats, room: Floats) -> tuple[Longs, float]:
     """Units that fit nowhere if the largest are placed first, and the largest free memory."""
     start = np.zeros(len(allowed) + 1, np.int64)
     order, nobody = np.argsort(-memory, kind="stable"), np.empty(0, np.int64)
@@ -76,6 +80,25 @@ def left_over(allowed: Bools, memory: Floats, room: Floats) -> tuple[Longs, floa
     settled = place >= 0
     left = room - np.bincount(place[settled], memory[settled], len(room))
     return np.flatnonzero(~settled), float(left.max())
+
+
+def short_memory(
+    graph: StreamGraph, unit: Ints, allowed: Bools, memory: Floats, room: Floats
+) -> str:
+    """Message that names the operators for which too little memory is left."""
+    units, left = _left_over(allowed, memory, room)
+    first = np.unique(unit, return_index=True)[1]
+    names = [graph.operators.name[first[u]] for u in units]
+    reason = (
+        f"{listed(names)} need {format_bytes(float(memory[units].sum()))}, where no "
+        f"device has more than {format_bytes(left)} left"
+        if names
+        else "what must be kept apart leaves too little room"
+    )
+    return (
+        f"found no way to fit all operators into the devices' memory: {reason}; give devices "
+        "more memory or loosen a rule"
+    )
 
 
 def needed(graph: StreamGraph, cluster: Cluster, unit: Ints) -> tuple[Floats, Floats] | None:

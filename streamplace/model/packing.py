@@ -18,7 +18,10 @@ def pack(
     alike: bool,
     steps: int,
 ) -> Ints:
-    """Search depth first; if devices are ``alike``, one of each free memory is tried."""
+    """Search depth first; if devices are ``alike``, one of each free memory is tried.
+
+    Return no units if there is no way, and some at -1 if the search is stopped before.
+    """
     n, n_devices = allowed.shape
     place, left = np.full(n, -1, np.int32), room.copy()
     tried_left, tried = np.full(n, -np.inf), np.full(n, -1, np.int64)
@@ -48,7 +51,7 @@ def pack(
                 u = order[depth]
                 left[place[u]] = tried_left[depth]
                 place[u] = -1
-    return place if depth == n else place[:0]
+    return place if depth >= 0 else place[:0]
 
 
 @kernel

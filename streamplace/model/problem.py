@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 class Problem(Caching, Pictured):
     """The input of a placer: a graph, a cluster, constraints and costs.
 
+    If memory is short, a legal placement is searched for, unless one is ``known``. Where the search
+    is stopped before it knows whether there is one, only what needs such a placement is refused.
+
     Attributes
     ----------
     seconds
@@ -66,6 +69,7 @@ class Problem(Caching, Pictured):
         constraints: Constraints | None = None,
         seconds: ArrayLike | None = None,
         moving: Moving | None = None,
+        known: Placement | None = None,
     ) -> None:
         put = partial(object.__setattr__, self)
         put("graph", graph)
@@ -74,7 +78,8 @@ class Problem(Caching, Pictured):
         put("seconds", None if seconds is None else self._checked_seconds(seconds))
         size = self.n_operators, self.n_devices
         put("moving", None if moving is None else moving.fitting(*size))
-        put("rules", compile_rules(graph, cluster, self.constraints))
+        found = None if known is None else known.index
+        put("rules", compile_rules(graph, cluster, self.constraints, found))
 
     @property
     def instance(self) -> "Instance":

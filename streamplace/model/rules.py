@@ -17,7 +17,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import StreamGraph
 from streamplace.model.keep_apart import keep_apart, rivals_of
-from streamplace.model.memory import left_over, made_room, most, needed, packed, used
+from streamplace.model.memory import made_room, most, needed, packed, short_memory, used
 from streamplace.model.messages import listed, quoted
 from streamplace.model.streams import CHAINED
 from streamplace.model.units import format_bytes
@@ -68,11 +68,14 @@ class PlacementRules:
         [U, D] whether a unit may run on a device.
     apart
         [P, 2] pairs of units that must not share a device, lower one first.
-    witness
-        [U] a device for every unit that respects all rules.
+    found
+        [U] a device for every unit that respects all rules; None if it is not known whether memory
+        allows one.
     memory, room
         [U] bytes that every unit uses, [D] bytes of every device; None if all units fit on any
         device together.
+    doubt
+        What is wrong if `found` is None and a placement is needed.
     first_operator
         [U] first operator of every unit.
     """
@@ -80,15 +83,23 @@ class PlacementRules:
     unit: Ints
     allowed: Bools
     apart: Ints
-    witness: Ints
+    found: Ints | None
     memory: Floats | None = None
     room: Floats | None = None
+    doubt: str = ""
     first_operator: NDArray[np.intp] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         alone = self.n_units == len(self.unit)
         first = np.arange(self.n_units) if alone else np.unique(self.unit, return_index=True)[1]
         object.__setattr__(self, "first_operator", first)
+
+    @property
+    def witness(self) -> Ints:
+        """[U] a device for every unit that respects all rules."""
+        if self.found is None:
+            raise ProblemError(self.doubt)
+        return self.found
 
     @property
     def n_units(self) -> int:
@@ -175,11 +186,12 @@ class PlacementRules:
 
 
 def compile_rules(
-    graph: StreamGraph, cluster: Cluster, constraints: Constraints
+    graph: StreamGraph, cluster: Cluster, constraints: Constraints, known: Ints | None = None
 ) -> PlacementRules | None:
     """Compile the rules of a problem; None if every placement is legal.
 
-    Unknown names and constraints that contradict each other raise ProblemError.
+    If memory is short, a legal placement is searched for unless one is ``known``. Unknown names
+    and constraints that contradict each other raise ProblemError.
     """
     c, chains, required = constraints, _chains(graph), required_tags(graph)
     unruled = not (c.pin or c.colocate or c.exlocate or c.allowed or required.sets or chains)
@@ -194,7 +206,12 @@ def compile_rules(
     if need is None:
         return PlacementRules(unit, allowed, apart, _witness(graph, unit, allowed, apart))
     allowed = _roomy(graph, unit, allowed, *need)
-    return PlacementRules(unit, allowed, apart, _fitting(graph, unit, allowed, apart, *need), *need)
+    if known is not None:
+        devices = known[np.unique(unit, return_index=True)[1]]
+        rules = PlacementRules(unit, allowed, apart, devices, *need)
+        if rules.is_legal(known):
+            return rules
+    return _fitting(graph, unit, allowed, apart, *need)
 
 
 def _roomy(graph: StreamGraph, unit: Ints, allowed: Bools, memory: Floats, room: Floats) -> Bools:
@@ -220,8 +237,8 @@ def _fitting(
     apart: Ints,
     memory: Floats,
     room: Floats,
-) -> Ints:
-    """Find a legal device for every unit if memory is short."""
+) -> PlacementRules:
+    """Rules if memory is short, with a legal device for every unit if the search finds them."""
     lack = float(memory.sum() - most(room).sum())
     if lack > 0:
         raise ProblemError(
@@ -230,21 +247,12 @@ def _fitting(
         )
     _witness(graph, unit, allowed, apart)
     devices = packed(allowed, apart, memory, room)
+    if devices is not None and (devices >= 0).all():
+        return PlacementRules(unit, allowed, apart, devices, memory, room)
+    reason = short_memory(graph, unit, allowed, memory, room)
     if devices is None:
-        units, left = left_over(allowed, memory, room)
-        first = np.unique(unit, return_index=True)[1]
-        names = [graph.operators.name[first[u]] for u in units]
-        reason = (
-            f"{listed(names)} need {format_bytes(float(memory[units].sum()))}, where no "
-            f"device has more than {format_bytes(left)} left"
-            if names
-            else "what must be kept apart leaves too little room"
-        )
-        raise ProblemError(
-            f"found no way to fit all operators into the devices' memory: {reason}; give devices "
-            "more memory or loosen a rule"
-        )
-    return devices
+        raise ProblemError(reason)
+    return PlacementRules(unit, allowed, apart, None, memory, room, reason)
 
 
 def _rows(graph: StreamGraph, names: Iterable[str], what: str) -> list[int]:

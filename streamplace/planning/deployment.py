@@ -48,7 +48,7 @@ class PlannedDeployment:
     @property
     def problem(self) -> Problem:
         """The placement problem of the subtasks on the cluster."""
-        return Problem(self.expansion.graph, self.cluster)
+        return Problem(self.expansion.graph, self.cluster, known=self.placement)
 
     @property
     def carried(self) -> float:

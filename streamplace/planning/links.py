@@ -67,7 +67,9 @@ class LinkedDevices:
     def _swapped(self, packed: PackedMachines, devices: Ints) -> tuple[Ints, float]:
         """Swap devices of one type while the carried share of the rate grows; return both."""
         deployment = self._deployment(packed)
-        instance = _as_one(Problem(deployment.expansion.graph, self._cluster).instance)
+        present = placement_on(self._cluster, deployment, devices)
+        problem = Problem(deployment.expansion.graph, self._cluster, known=present)
+        instance = _as_one(problem.instance)
         machine = deployment.placement.index
         carried = float(throughput(instance, devices[machine][None])[0])
         for _ in range(SWAPS):
@@ -103,9 +105,10 @@ class LinkedDevices:
         names = deployment.expansion.graph.operators.name
         on_these = frozenset(self._cluster.devices.name[d] for d in devices.tolist())
         rules = Constraints(allowed=dict.fromkeys(names, on_these))
-        problem = Problem(deployment.expansion.graph, self._cluster, rules)
+        present = placement_on(self._cluster, deployment, devices)
+        problem = Problem(deployment.expansion.graph, self._cluster, rules, known=present)
         level = finest_level(problem)
-        start = first_place(problem, level, [placement_on(self._cluster, deployment, devices)])
+        start = first_place(problem, level, [present])
         place = least(level, start, self._seed, Meter(Budget(None, MOVES), 1), 1.0)
         placement = placement_of(problem, place)
         rows = deployment.expansion.fold(placement)[:, devices].T

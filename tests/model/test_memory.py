@@ -166,6 +166,19 @@ def test_what_cannot_fit_is_told_by_name_and_amount(
         problem_of(sizes, rooms, **rules)
 
 
+def test_a_problem_that_the_search_for_memory_does_not_settle_is_not_refused() -> None:
+    """Each of twelve devices has room for 5 + 3 + 3 bytes; the search puts 5 + 5 together first."""
+    sizes, rooms = [5] * 12 + [3] * 24, [11] * 12
+    problem, place = problem_of(sizes, rooms), [*range(12), *range(12), *range(12)]
+    assert problem.legal(place)[0]
+    assert problem.rules is not None
+    with pytest.raises(ProblemError, match="found no way to fit all operators"):
+        _ = problem.rules.witness
+    known = Problem(problem.graph, problem.cluster, known=problem.placement(place))
+    assert known.rules is not None
+    assert known.rules.witness.tolist() == place
+
+
 @pytest.mark.parametrize("memory", [-1.0, float("nan"), float("inf")])
 def test_memory_that_makes_no_sense_is_refused(memory: float) -> None:
     with pytest.raises(GraphError, match="memory"):

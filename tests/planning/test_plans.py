@@ -127,6 +127,19 @@ def test_a_kept_parallelism_may_be_too_low() -> None:
     assert planned(four, offers, settings).machines == {"a": 4}
 
 
+def test_machines_that_are_full_of_memory_are_packed() -> None:
+    """Each of twelve holds one subtask of 5 bytes and two of 3."""
+    operators = [
+        Operator("a", ipt=1, rate=1, memory=60, parallelism=12),
+        Operator("b", ipt=1, memory=72, parallelism=24),
+    ]
+    graph = StreamGraph.of("full", operators, [Stream("a", "b")])
+    offers = Catalogue.of([Offer("m", 1.0, memory=11.0)])
+    result = planned(graph, offers, replace(ASKED, keep_parallelism=True))
+    assert result.machines == {"m": 12}
+    assert result.is_cheapest
+
+
 @settings(max_examples=40, deadline=None)
 @given(plannable(), catalogues(), st.data())
 def test_contents_that_fit_carry_the_rate(
