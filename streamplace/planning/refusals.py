@@ -13,10 +13,11 @@ from streamplace.model.units import digits, format_bytes
 from streamplace.planning.bounds import CostBound
 from streamplace.planning.contents import allowed
 from streamplace.planning.cuts import least_parallelism, least_subtasks, useful_offers
-from streamplace.planning.demand import Demand
+from streamplace.planning.demand import ALL_TO_ALL, Demand
 from streamplace.planning.headroom import SHORT_QUEUES
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.problem import PlanProblem
+from streamplace.planning.search import MOST_AT_FIRST
 from streamplace.planning.slots import slot_groups, slots_of
 from streamplace.planning.steps import promised_rate
 
@@ -64,6 +65,13 @@ def refusal(problem: PlanProblem, bound: CostBound | None) -> str:
         return f"{nothing} {asked}: {slow}; {carried}"
     if bound is None:
         return f"{nothing} {asked}: {_short_resource(demand, catalogue)}; {carried}"
+    streams = _least_streams(demand, catalogue)
+    if streams > MOST_AT_FIRST:
+        return (
+            f"no plan was found for {asked}: it has at least {streams:.0f} streams between "
+            f"subtasks, and at most {MOST_AT_FIRST} are tried; give faster cores, or lower the "
+            f"rate ({carried})"
+        )
     if problem.cluster is not None:
         return (
             f"no plan was found within the budget for {asked}, and none is excluded; "
@@ -80,6 +88,14 @@ def refusal(problem: PlanProblem, bound: CostBound | None) -> str:
         f"no plan was found within the budget for {asked}, and none is excluded; raise "
         f"the budget or at_most ({carried})"
     )
+
+
+def _least_streams(demand: Demand, catalogue: Catalogue) -> float:
+    """Number of streams between subtasks that every plan has."""
+    least = least_subtasks(demand, catalogue).astype(np.float64)
+    sender, receiver = least[demand.source], least[demand.target]
+    every = np.where(demand.joined == ALL_TO_ALL, sender * receiver, np.maximum(sender, receiver))
+    return float(every.sum())
 
 
 def _large_reserve(problem: PlanProblem) -> str:

@@ -6,11 +6,12 @@ parallelism.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from math import inf
+from math import gcd, inf
 
 import numpy as np
 
 from streamplace.model.arrays import Ints, Longs
+from streamplace.model.operators import MOST_SUBTASKS
 from streamplace.placers.anneal.rate.walk import scrambled
 from streamplace.planning.bounds import CostBound
 from streamplace.planning.contents import Packing, packing_of
@@ -37,8 +38,11 @@ from streamplace.planning.slots import slot_groups, slots_of
 FINEST = 8
 """Largest multiple of the parallelism that the slowest core requires."""
 MOST = 4096
+"""Parallelism up to which more subtasks than necessary are tried."""
 MOST_STREAMS = 5_000_000
-"""Most streams between subtasks in a plan."""
+"""Most streams between subtasks in plans that the search tries."""
+MOST_AT_FIRST = 17_000_000
+"""Most streams between subtasks in the plan of first fit, with which the search begins."""
 
 
 def parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Iterator[Ints]:
@@ -46,27 +50,39 @@ def parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) ->
 
     The first is the least that the slowest core allows, as in DS2. The next have at least one
     subtask of each operator per machine, then smaller and smaller subtasks; if operators share
-    slots, the last has one subtask per slot. Each vector comes first with equal parallelism along
-    chains, so that subtasks are connected one to one. Vectors that need too many slots are skipped.
+    slots, the next has one subtask per slot. The last are the least that each faster core allows.
+    Each vector comes first with equal parallelism along chains, so that subtasks are connected one
+    to one. Vectors that need too many slots are skipped.
     """
     if demand.fixed:
         yield demand.most
         return
-    machines = sum(counts)
-    least = _least(demand, catalogue, counts)
     tried: set[bytes] = set()
     chains = one_to_one(demand)
     groups, slots = slot_groups(demand, catalogue), _slots(catalogue, counts)
     most = max(1, slots - groups.max()) if catalogue.slot_sharing else inf
-    levels = [(1, 1), (1, machines), (2, 1), (2, 2 * machines), (4, 1), (FINEST, 1)]
-    for factor, floor in [*levels, (1, most)] if most < MOST else levels:
+    for wanted in _wanted(demand, catalogue, counts, most):
         for together in (chains, demand.tied):
-            wanted = np.maximum(least, np.minimum(np.maximum(least * factor, floor), most))
-            vector = _raised(demand, wanted.astype(np.int64), together, most)
+            vector = _raised(demand, wanted, together, most)
             fits = slots_of(groups, vector[None])[0] <= slots
             if fits and vector.tobytes() not in tried and _streams(demand, vector) <= MOST_STREAMS:
                 tried.add(vector.tobytes())
                 yield vector
+
+
+def _wanted(
+    demand: Demand, catalogue: Catalogue, counts: Sequence[int], most: float
+) -> Iterator[Longs]:
+    """Parallelisms to round up, of the slowest core and then of faster ones."""
+    machines, limit = sum(counts), min(most, MOST)
+    speeds = sorted({o.core_speed for o, n in zip(catalogue.offers, counts, strict=True) if n})
+    least = _least(demand, catalogue, counts)
+    levels = [(1, 1), (1, machines), (2, 1), (2, 2 * machines), (4, 1), (FINEST, 1)]
+    for factor, floor in [*levels, (1, most)] if most < MOST else levels:
+        wanted = np.maximum(least, np.minimum(np.maximum(least * factor, floor), limit))
+        yield wanted.astype(np.int64)
+    for speed in speeds[1:]:
+        yield _least(demand, catalogue, counts, speed)
 
 
 def _slots(catalogue: Catalogue, counts: Sequence[int]) -> float:
@@ -75,8 +91,9 @@ def _slots(catalogue: Catalogue, counts: Sequence[int]) -> float:
 
 
 def _streams(demand: Demand, vector: Ints) -> float:
-    sender, receiver = vector[demand.source], vector[demand.target]
-    return float((sender.astype(np.float64) * receiver).sum())
+    """Number of streams between subtasks at these parallelisms."""
+    sender, receiver = vector[demand.source].astype(np.float64), vector[demand.target]
+    return float(np.where(demand.one_to_one(vector), sender, sender * receiver).sum())
 
 
 def least_parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Ints:
@@ -86,15 +103,19 @@ def least_parallelisms(demand: Demand, catalogue: Catalogue, counts: Sequence[in
     return _raised(demand, _least(demand, catalogue, counts), demand.tied, inf)
 
 
-def _least(demand: Demand, catalogue: Catalogue, counts: Sequence[int]) -> Longs:
+def _least(
+    demand: Demand, catalogue: Catalogue, counts: Sequence[int], slowest: float = 0.0
+) -> Longs:
+    """Least parallelisms for cores of these machines that are no slower, if an operator has any."""
     offers = [o for o, count in zip(catalogue.offers, counts, strict=True) if count]
     least = np.ones(demand.n_operators, np.int64)
     for v, required in enumerate(demand.requires):
         speeds = sorted(o.core_speed for o in offers if required <= o.tags)
-        tries = (least_parallelism(demand, v, speed, charged_need) for speed in speeds)
+        fast = [speed for speed in speeds if speed >= slowest] or speeds
+        tries = (least_parallelism(demand, v, speed, charged_need) for speed in fast)
         room = max((float(o.memory) for o in offers if required <= o.tags), default=np.inf)
         stored = int(np.ceil(demand.memory[v] / room * (1 - 1e-9)))
-        least[v] = max(next((p for p in tries if p), 1), stored)
+        least[v] = min(max(next((p for p in tries if p), 1), stored), MOST_SUBTASKS)
     return least
 
 
@@ -107,19 +128,38 @@ def one_to_one(demand: Demand) -> Ints:
 def _raised(demand: Demand, wanted: Longs, together: Ints, most: float) -> Ints:
     """Round parallelisms up to the next that differ in some share, equal within a group.
 
-    If the next one is above ``most``, take the largest up to ``most``.
+    If the next one is above ``most``, take the largest up to ``most``. Joins get one at which their
+    inputs are distributed alike.
     """
     vector = np.ones(demand.n_operators, np.int64)
     for v in range(demand.n_operators):
-        target = int(min(wanted[v], MOST))
+        target = int(wanted[v])
+        if 0 in demand.dealing[v] and not demand.keeps[v]:
+            vector[v] = min(target, int(demand.most[v]) or target)  # the shares of all differ
+            continue
         possible = choices(demand, v, max(2 * target, 1))
         vector[v] = next((p for p in possible if p >= target), possible[-1])
         if vector[v] > most >= target and not demand.keeps[v]:
             vector[v] = max(p for p in possible if p <= most)
     highest = np.zeros(together.max() + 1, np.int64)
     np.maximum.at(highest, together, vector)
+    for v in np.flatnonzero(demand.graph.operators.fires_all).tolist():
+        group = together[v]
+        highest[group] = _with_equal_parts(demand.dealing[v], int(highest[group]))
     vector = highest[together]
     return np.where(demand.most > 0, np.minimum(vector, demand.most), vector).astype(np.int32)
+
+
+def _with_equal_parts(dealing: frozenset[int], parallelism: int) -> int:
+    """Return the next parallelism at which all subtasks get equal parts in each way of dealing.
+
+    If there is none, or only one way, return the parallelism itself.
+
+    >>> _with_equal_parts(frozenset({0, 128}), 3), _with_equal_parts(frozenset({128}), 3)
+    (4, 3)
+    """
+    common = gcd(*dealing) if len(dealing) > 1 else 0
+    return next((p for p in range(parallelism, common + 1) if common % p == 0), parallelism)
 
 
 STEPS = 4_000
@@ -302,7 +342,7 @@ def first_fit_machines(
     prices, filled = Prices.of(catalogue), list[PackedMachines]()
     for t in range(len(catalogue.offers)):
         machines = None if stop() and filled else _first_fit_of_type(demand, catalogue, t)
-        if machines is not None:
+        if machines is not None and _streams(demand, machines.parallelism) <= MOST_AT_FIRST:
             filled.append(without_idle(machines, catalogue))
     for machines in sorted(filled, key=lambda m: prices.cost(m.counts(len(catalogue.offers)))):
         packed = machines if accept is None else accept(machines)

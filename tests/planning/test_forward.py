@@ -88,6 +88,24 @@ def test_parallelisms_that_give_a_join_unequal_inputs_are_not_used(bought: bool)
         streamplace.plan(kept, offers=offers, cluster=cluster, keep_parallelism=True, budget=BUDGET)
 
 
+def test_a_join_of_forward_and_keyed_inputs_has_a_parallelism_that_divides_the_key_groups() -> None:
+    """Three subtasks would do, but get 43, 43 and 42 of 128 key groups."""
+    operators = [
+        Operator("a", rate=1000),
+        Operator("b", rate=1000),
+        Operator("join", ipt=2.4e6, fires="all", max_parallelism=128),
+    ]
+    streams = [
+        Stream("a", "join", partitioning="forward"),
+        Stream("b", "join", partitioning="hash"),
+    ]
+    graph = StreamGraph.of("keyed", operators, streams)
+    cluster = Cluster.of([Device("m", mips=1000, cores=4)])
+    result = streamplace.plan(graph, cluster=cluster, budget=BUDGET)
+    assert result.parallelism["join"] == 4
+    assert share_of_carried(result) == pytest.approx(1, rel=1e-6)
+
+
 def beside_a_window(window: Window) -> StreamGraph:
     """A source whose tuples a join takes with the output of a window over them."""
     operators = [

@@ -271,3 +271,32 @@ def test_a_robust_plan_carries_the_rate_where_operators_cost_more() -> None:
             instance = Problem(expand(dearer).graph, result.cluster).instance
             assert throughput(instance, result.placement.index[None])[0] >= 1 - 1e-8
     assert costs == sorted(costs)
+
+
+def test_an_operator_may_have_as_many_subtasks_as_its_rate_needs() -> None:
+    """12.5 million MIPS are 5,000 cores, on machines of 64."""
+    graph = StreamGraph.of("wide", [Operator("a", ipt=1e6, rate=1.25e7)])
+    result = planned(graph, Catalogue.of([Offer("large", 1.0, cores=64)]), ASKED)
+    assert result.machines == {"large": 79}
+    assert result.parallelism == {"a": 5000}
+
+
+def test_a_refusal_names_the_most_streams_between_subtasks() -> None:
+    """5,000 subtasks that send to 5,000 others have 25 million streams."""
+    operators = [Operator("a", ipt=1e6, rate=1.25e7), Operator("b", ipt=1e6)]
+    shuffle = Stream("a", "b", partitioning="rebalance")
+    graph = StreamGraph.of("shuffled", operators, [shuffle])
+    settings = replace(ASKED, budget=Budget(None, 1000))
+    with pytest.raises(ProblemError, match="at least 25000000 streams between subtasks, and at"):
+        planned(graph, Catalogue.of([Offer("large", 1.0, cores=64)]), settings)
+
+
+def test_parallelism_suits_the_fast_cores_where_slots_are_few() -> None:
+    """The operator that the slow core cannot run takes one slot of the fast machine, not two."""
+    operators = [Operator("a", ipt=2e6, rate=1000), Operator("b", ipt=5e5)]
+    graph = StreamGraph.of("pair", operators, [Stream("a", "b")])
+    offers = [
+        Offer("slow", 1.0, mips=1000, slots=1, at_most=1),
+        Offer("fast", 2.0, mips=2500, slots=1, at_most=1),
+    ]
+    assert planned(graph, Catalogue.of(offers), ASKED).machines == {"slow": 1, "fast": 1}
