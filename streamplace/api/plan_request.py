@@ -22,7 +22,7 @@ from streamplace.control.policy import POLICIES, MakePolicy
 from streamplace.control.replay import replay
 from streamplace.control.result import PlanSchedule
 from streamplace.control.schedule import cheapest_levels, lower_bound
-from streamplace.errors import SettingError
+from streamplace.errors import ProblemError, SettingError
 from streamplace.evaluate.parallel import FEW, parallel_map
 from streamplace.io.ledger import errors_for
 from streamplace.model.cluster import Cluster
@@ -117,7 +117,14 @@ class PlanRequest:
 
     def for_trace(self, trace: RateTrace, quantile: float) -> PlanResult:
         """Plan for a quantile of the rates of a trace, and for each of its hours."""
-        return planned_for_trace(self.graph, trace, quantile, self._plan_each)
+        return planned_for_trace(self.graph, trace, quantile, self._plan_of, self._plans_found)
+
+    def plan_if_any(self) -> PlanResult | None:
+        """Plan for the rate of the graph; None if no plan is found."""
+        try:
+            return self.plan()
+        except ProblemError:
+            return None
 
     def frontier(self, rates: Iterable[float]) -> PlanCurve:
         """Plan for several rates."""
@@ -151,6 +158,14 @@ class PlanRequest:
 
     def _plan_each(self, graphs: Iterable[StreamGraph]) -> Iterable[PlanResult]:
         return _all_plans([replace(self, graph=graph) for graph in graphs], self.jobs)
+
+    def _plan_of(self, graph: StreamGraph) -> PlanResult:
+        return replace(self, graph=graph).plan()
+
+    def _plans_found(self, graphs: Iterable[StreamGraph]) -> Iterable[PlanResult | None]:
+        requests = [replace(self, graph=graph) for graph in graphs]
+        few = FEW if self.jobs is None else 1
+        return parallel_map(PlanRequest.plan_if_any, requests, self.jobs, few=few)
 
     def _bound(self, graph: StreamGraph) -> float:
         """Cost that no plan for a graph is below, also without any headroom."""

@@ -10,6 +10,7 @@ Python, which are no texts, are in bit/s.
 
 import math
 import re
+from fractions import Fraction
 from numbers import Real
 
 from streamplace.errors import UnitError
@@ -137,6 +138,24 @@ def digits(value: float, significant: int = 4) -> str:
     """
     rounded = float(f"{value:.{significant}g}")
     return f"{rounded:.0f}" if abs(rounded) >= 10**significant else f"{rounded:.{significant}g}"
+
+
+def floor_digits(value: Fraction | float, significant: int = 6) -> str:
+    """Number of a few significant digits that is not above the value, as lower bounds are told.
+
+    Of a float, the last digits are taken for errors of rounding.
+
+    >>> floor_digits(Fraction(2, 3), 4), floor_digits(0.1 + 0.2), floor_digits(Fraction(36))
+    ('0.6666', '0.3', '36')
+    """
+    if value <= 0 or not math.isfinite(value):
+        return f"{float(value):.{significant}g}"
+    exact = Fraction(value)
+    if isinstance(value, float):
+        exact *= 1 + Fraction(1, 10**12)
+    digits_after = significant - 1 - math.floor(math.log10(exact))
+    scaled = math.floor(exact * Fraction(10) ** digits_after)
+    return f"{float(scaled / Fraction(10) ** digits_after):.{significant}g}"
 
 
 def exact_digits(value: float) -> str:

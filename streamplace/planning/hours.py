@@ -9,6 +9,7 @@ from typing import Any
 from streamplace.io.fields import plain
 from streamplace.model.messages import counted
 from streamplace.model.report import Part, Sheet
+from streamplace.model.units import floor_digits
 
 HOUR = 3600
 DAY = 24 * HOUR
@@ -27,7 +28,8 @@ class PlanHour:
     rate
         Tuples/s of all sources together, each at its largest rate of the hour.
     machines, cost, bound
-        Machines, cost and bound of the plan for this hour alone.
+        Machines, cost and bound of the plan for this hour alone; no machines, None and None if no
+        such plan was found.
     carried
         Whether the plan for the trace carries the hour.
     """
@@ -35,8 +37,8 @@ class PlanHour:
     start: float
     rate: float
     machines: Mapping[str, int]
-    cost: float
-    bound: Fraction
+    cost: float | None
+    bound: Fraction | None
     carried: bool
 
     def to_json(self) -> dict[str, Any]:
@@ -45,8 +47,8 @@ class PlanHour:
             "start": plain(self.start),
             "rate": plain(self.rate),
             "machines": dict(self.machines),
-            "cost": plain(self.cost),
-            "bound": float(self.bound),
+            "cost": None if self.cost is None else plain(self.cost),
+            "bound": None if self.bound is None else float(self.bound),
             "carried": self.carried,
         }
 
@@ -57,23 +59,32 @@ def hour_parts(hours: Sequence[PlanHour], cost: float, priced: bool) -> list[Par
         (
             clock(hour.start),
             f"{hour.rate:g}",
-            f"{hour.cost:g}",
-            f"{float(hour.bound):g}",
-            machines_in_words(hour.machines) if hour.carried else "more than the plan carries",
+            "–" if hour.cost is None else f"{hour.cost:g}",
+            "–" if hour.bound is None else floor_digits(hour.bound),
+            _machines(hour),
         )
         for hour in hours
     )
     head = ("hour", "tuples/s", "cost alone" if priced else "machines alone", "bound", "machines")
-    alone = sum(hour.cost for hour in hours)
+    alone = sum(hour.cost for hour in hours if hour.cost is not None)
     unit = "costs" if priced else "takes machine hours:"
     words = (
         f"In {counted(len(hours), 'hour')}, the plan {unit} {cost * len(hours):g}. A plan for each "
         f"hour alone would make {alone:g}, without what changing costs."
     )
+    unknown = sum(hour.cost is None for hour in hours)
+    if unknown:
+        words += f" That is without {counted(unknown, 'hour')} for which no plan was found."
     missed = sum(not hour.carried for hour in hours)
     if missed:
         words += f" The plan does not carry the largest rates of {counted(missed, 'hour')}."
     return [Sheet(head, rows), words]
+
+
+def _machines(hour: PlanHour) -> str:
+    if not hour.carried:
+        return "more than the plan carries"
+    return machines_in_words(hour.machines) or "no plan was found"
 
 
 def machines_in_words(machines: Mapping[str, int]) -> str:

@@ -92,9 +92,9 @@ def _draw_hours(axis: "Axes", plan: PlanPicture) -> None:
     """Draw the cost of each hour alone, and of the plan."""
     hours = plan.hours
     at = np.array([(hour.start - hours[0].start) / HOUR for hour in hours])
-    cost = [hour.cost for hour in hours]
-    bound = [float(hour.bound) for hour in hours]
+    cost = [np.nan if hour.cost is None else hour.cost for hour in hours]
+    bound = [np.nan if hour.bound is None else float(hour.bound) for hour in hours]
     axis.bar(at, cost, width=1.0, align="edge", color=PLAN, alpha=0.35, label="each hour alone")
     axis.hlines(bound, at, at + 1, color=BOUND, linewidth=1.4, label="its proven bound")
     axis.axhline(plan.cost, color=PLAN, linewidth=1.6, label="the plan")
-    axis.set(xlabel="hours", ylabel=plan.unit, ylim=(0, 1.08 * max(plan.cost, *cost)))
+    axis.set(xlabel="hours", ylabel=plan.unit, ylim=(0, 1.08 * np.nanmax([plan.cost, *cost])))

@@ -177,31 +177,41 @@ def _rate(text: str) -> float:
     return rate
 
 
-PlanEach = Callable[[list[StreamGraph]], Iterable[PlanResult]]
-"""Returns the plans for graphs, in order."""
+PlanEach = Callable[[list[StreamGraph]], Iterable[PlanResult | None]]
+"""Returns the plans for graphs, in order; None where none is found."""
 
 
 def planned_for_trace(
-    graph: StreamGraph, trace: RateTrace, quantile: float, plan_each: PlanEach
+    graph: StreamGraph,
+    trace: RateTrace,
+    quantile: float,
+    plan_one: Callable[[StreamGraph], PlanResult],
+    plan_each: PlanEach,
 ) -> PlanResult:
     """Return the plan for a quantile of the rates of each source, with the plan of every hour.
 
-    Loads grow with the rate of every source, so the plan for the peaks carries the whole trace.
+    Loads grow with the rate of every source, so the plan for the peaks carries the whole trace. An
+    hour that has higher rates may have no plan.
     """
-    hours = list(trace.hours())
-    levels = [trace.level(quantile), *(rates for _, rates in hours)]
-    distinct = {rates.tobytes(): rates for rates in levels}
-    graphs = [trace.graph(graph, rates) for rates in distinct.values()]
-    results = dict(zip(distinct, plan_each(graphs), strict=True))
-    plan = results[levels[0].tobytes()]
+    hours, level = list(trace.hours()), trace.level(quantile)
+    plan = plan_one(trace.graph(graph, level))
+    distinct = {rates.tobytes(): trace.graph(graph, rates) for _, rates in hours}
+    graphs = [asked for key, asked in distinct.items() if key != level.tobytes()]
+    found = iter(plan_each(graphs))
+    results = {key: plan if key == level.tobytes() else next(found) for key in distinct}
     return replace(
         plan,
-        hours=tuple(_hour(start, results[rates.tobytes()], plan) for start, rates in hours),
+        hours=tuple(
+            _hour(start, distinct[rates.tobytes()], results[rates.tobytes()], plan)
+            for start, rates in hours
+        ),
     )
 
 
-def _hour(start: float, alone: PlanResult, plan: PlanResult) -> PlanHour:
-    carried = share_carried(plan, alone.graph) >= 1 - ROUNDING
+def _hour(start: float, graph: StreamGraph, alone: PlanResult | None, plan: PlanResult) -> PlanHour:
+    carried = share_carried(plan, graph) >= 1 - ROUNDING
+    if alone is None:
+        return PlanHour(start, graph.source_rate, {}, None, None, carried)
     return PlanHour(start, alone.rate, alone.machines, alone.cost, alone.bound, carried)
 
 

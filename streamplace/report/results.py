@@ -205,7 +205,7 @@ def planned_problem(plan: PlanResult) -> Problem:
 
 
 def _step(step: PlanStep | None) -> PlanStepPart | None:
-    if step is None:
+    if step is None or not isfinite(step.rate):
         return None
     return PlanStepPart(machines=dict(step.machines), cost=plain(step.cost), rate=plain(step.rate))
 

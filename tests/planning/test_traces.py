@@ -4,7 +4,7 @@ import pytest
 from planning_cases import pipeline
 
 from streamplace import Offer, plan
-from streamplace.errors import SettingError, StreamplaceError
+from streamplace.errors import ProblemError, SettingError, StreamplaceError
 from streamplace.model import Operator, Stream, StreamGraph
 from streamplace.placers.registry import Budget
 from streamplace.planning.traces import parse_trace
@@ -77,6 +77,29 @@ def test_every_hour_is_planned_alone() -> None:
     assert result.to_json()["hours"][1]["bound"] == float(alone[1].bound)
     median = plan(joined(), trace=trace, quantile=0.5, offers=offers, budget=budget)
     assert [hour.carried for hour in median.hours] == [False, True]
+
+
+def test_an_hour_that_no_machines_carry_does_not_refuse_the_plan_for_a_quantile() -> None:
+    """Two machines carry 25,000 tuples/s, and the last of four hours has 90,000."""
+    graph = StreamGraph.of("one", [Operator("a", ipt=2e5, rate=1)])
+    trace = parse_trace(b"time,rate\n0,10000\n3600,10000\n7200,10000\n10800,90000\n", "rates.csv")
+    offers, budget = [Offer("s", 0.1, at_most=2)], Budget(None, 1000)
+    result = plan(graph, trace=trace, quantile=0.5, offers=offers, budget=budget)
+    assert result.machines == {"s": 1}
+    assert [hour.carried for hour in result.hours] == [True, True, True, False]
+    assert [hour.cost for hour in result.hours] == [0.1, 0.1, 0.1, None]
+    assert result.to_json()["hours"][3] == {
+        "start": 10800,
+        "rate": 90000,
+        "machines": {},
+        "cost": None,
+        "bound": None,
+        "carried": False,
+    }
+    assert "without 1 hour for which no plan was found" in str(result)
+    assert "plan.svg" in result.files()
+    with pytest.raises(ProblemError, match="all machines together have"):
+        plan(graph, trace=trace, offers=offers, budget=budget)
 
 
 @pytest.mark.parametrize(
