@@ -60,7 +60,8 @@ def replay(day: ControlDay, name: str, make: MakePolicy) -> PolicyReplay:
                 f"policy {quoted(name)} chose {quoted(target)}; it must choose a plan from 0 to "
                 f"{len(day.plans) - 1}"
             )
-        run.begin_move(int(target))
+        if slot + 1 < len(day.slots):  # a later move would not happen within the trace
+            run.begin_move(int(target))
     return run.result(name)
 
 

@@ -160,6 +160,13 @@ def test_costs_and_lateness_of_a_replay_are_those_of_a_queue() -> None:
     assert found.punctual == pytest.approx(1 - 40 / 1200, abs=2 / 1200)
 
 
+def test_a_move_after_the_last_slot_is_none() -> None:
+    """It would not happen before the trace ends, so it has no price."""
+    found = replay(day_of(np.full(1, 10.0), MoveTerms()), "up", lambda _: Always(1))
+    assert (found.moves, found.move_cost) == (0, 0.0)
+    assert found.cost == 1.0
+
+
 @pytest.mark.parametrize("chosen", [None, 99, -1, 0.5])
 def test_a_policy_that_chooses_no_plan_is_named(chosen: Any) -> None:
     with pytest.raises(SettingError, match=r"policy 'mine' chose .*; it must choose a plan"):
