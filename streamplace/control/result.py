@@ -17,6 +17,7 @@ from streamplace.model.arrays import Floats, Ints
 from streamplace.model.display import Pictured
 from streamplace.model.messages import counted
 from streamplace.model.report import Part, Report, Sheet, duration, percent
+from streamplace.model.units import floor_digits
 from streamplace.planning.hours import machines_in_words, moment
 from streamplace.planning.result import PlanResult
 
@@ -53,9 +54,8 @@ class PlanSchedule(Pictured):
     replays: tuple[PolicyReplay, ...] = ()  # of policies
 
     def __repr__(self) -> str:
-        return (
-            f"<PlanSchedule of {len(self.steps)} steps: cost {self.cost:g} (bound {self.bound:g})>"
-        )
+        bound = floor_digits(self.bound)
+        return f"<PlanSchedule of {len(self.steps)} steps: cost {self.cost:g} (bound {bound})>"
 
     @property
     def plans(self) -> tuple[PlanResult, ...]:
@@ -117,7 +117,7 @@ class PlanSchedule(Pictured):
             f"{counted(moves, 'move')}. The plan for the peaks costs {self.static_cost:.4g} "
             f"all the time, so the schedule saves {saved}. No controller that decides "
             f"between slots of {duration(self.day.slots.seconds)} and keeps the lag costs less "
-            f"than {self.bound:.4g}, even without headroom."
+            f"than {floor_digits(self.bound, 4)}, even without headroom."
         )
 
     def _policies(self) -> Sheet:

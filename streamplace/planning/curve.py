@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from streamplace.io.fields import plain
 from streamplace.model.display import Pictured
 from streamplace.model.report import Report, Sheet, percent
-from streamplace.model.units import digits
+from streamplace.model.units import digits, floor_digits
 from streamplace.planning.hours import machines_in_words
 from streamplace.planning.result import PlanResult
 
@@ -104,7 +104,7 @@ class PlanCurve(Pictured):
 
 
 def _row(result: PlanResult) -> Sequence[str]:
-    bound = f"{float(result.bound):g}"
+    bound = floor_digits(result.bound)
     cells = (f"{result.cost:g}", bound, percent(result.gap), machines_in_words(result.machines))
     if result.interval is None:
         return cells

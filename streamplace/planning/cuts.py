@@ -39,7 +39,8 @@ class Cut:
     demand
         Worth of all operators together.
     origin
-        Relaxation that made the cut: "cpu", "memory", "slots", "items", "network" or "contents".
+        Relaxation that made the cut: "cpu", "memory", "slots", "items", "network" or "contents";
+        "machines" if no resource is needed, so that there is a machine all the same.
     """
 
     worth: tuple[Fraction, ...]
@@ -54,6 +55,7 @@ class Cut:
 def resource_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
     """Cuts of each resource alone, for all operators and for those that require the same tags."""
     capacity, may_run = capacities(catalogue), allowed(demand, catalogue)
+    needed = False
     for tags in {frozenset[str](), *demand.requires}:
         rows = np.array([tags <= required for required in demand.requires])
         runs: Bools = np.asarray(may_run[:, rows].any(axis=1))
@@ -64,7 +66,10 @@ def resource_cuts(demand: Demand, catalogue: Catalogue) -> Iterator[Cut]:
                     Fraction(float(c)) if r else Fraction(0)
                     for c, r in zip(room, runs, strict=True)
                 ]
+                needed = True
                 yield Cut(tuple(ROOM * z for z in worth), total, origin)
+    if not needed:
+        yield Cut((Fraction(1),) * len(catalogue.offers), Fraction(1), "machines")
 
 
 def _totals(

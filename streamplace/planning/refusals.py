@@ -48,12 +48,12 @@ def check_offers(problem: PlanProblem) -> None:
 
 
 def refusal(problem: PlanProblem, bound: CostBound | None) -> str:
-    """Reason why no machines carry a rate, and the largest rate that they carry."""
+    """Reason why no machines carry a rate, and the largest rate for which a plan was found."""
     demand, catalogue = problem.demand, problem.with_useful_offers().catalogue
     asked = f"{digits(problem.rate, 6)} tuples/s{_large_reserve(problem)}"
     promised = promised_rate(problem)
     carried = (
-        f"the largest rate with a plan is {digits(promised, 6)} tuples/s"
+        f"a plan was found for up to {digits(promised, 6)} tuples/s"
         if promised
         else "no smaller rate with a plan was found either"
     )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from math import isfinite, prod
+from math import ceil, isfinite, prod
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ from streamplace.model.intervals import PredictionErrors, RateInterval
 from streamplace.model.messages import counted
 from streamplace.model.placement import Placement
 from streamplace.model.report import Bar, Part, Report, Sheet, percent
-from streamplace.model.units import digits
+from streamplace.model.units import digits, floor_digits
 from streamplace.planning.hours import PlanHour, hour_parts, machines_in_words
 from streamplace.planning.slots import PlanSlots
 
@@ -166,17 +166,25 @@ class PlanResult(Pictured):
 
     def __repr__(self) -> str:
         machines = ", ".join(f"{count} {name}" for name, count in self.machines.items())
-        return f"<PlanResult {self.cost:g} per hour (bound {float(self.bound):g}): {machines}>"
+        return f"<PlanResult {self.cost:g} per hour (bound {floor_digits(self.bound)}): {machines}>"
 
     @property
     def gap(self) -> float:
         """Share by which the cost is above the bound; 0 for a cheapest plan."""
-        return max(0.0, self.cost / float(self.bound) - 1) if self.bound else 0.0
+        return max(0.0, float(self._exact_cost / self.bound) - 1)
 
     @property
     def is_cheapest(self) -> bool:
         """Whether no plan costs less."""
-        return Fraction(repr(self.cost)) <= self.bound
+        return self._exact_cost <= self.bound
+
+    @property
+    def _exact_cost(self) -> Fraction:
+        """Sum of the prices, exactly as they are written in decimals."""
+        if not self.priced:
+            return Fraction(sum(self.machines.values()))
+        each = (Fraction(repr(self.prices[name])) * n for name, n in self.machines.items())
+        return sum(each, Fraction(0))
 
     @property
     def interval(self) -> RateInterval | None:
@@ -210,8 +218,7 @@ class PlanResult(Pictured):
             Sheet(("resource", "", "in use"), resources),
             f"{digits(self.rate, 6)} tuples/s {self._costs()} "
             f"{number} machine{'s' if number > 1 else ''}. {_proof(self)}",
-            f"The placement carries {digits(self.carries, 6)} tuples/s{_likely(self)}. "
-            f"{_limit(self.limit)}",
+            f"The placement carries {_rate(self.carries)}{_likely(self)}. {_limit(self.limit)}",
             *_reserve(self),
             str(self.slots),
         ]
@@ -298,7 +305,12 @@ class PlanResult(Pictured):
 
 
 def _step(step: PlanStep) -> dict[str, Any]:
-    return {"machines": dict(step.machines), "cost": plain(step.cost), "rate": step.rate}
+    rate = step.rate if isfinite(step.rate) else None
+    return {"machines": dict(step.machines), "cost": plain(step.cost), "rate": rate}
+
+
+def _rate(rate: float) -> str:
+    return f"{digits(rate, 6)} tuples/s" if isfinite(rate) else "any rate"
 
 
 def contents_of(result: PlanResult, offer: str) -> str:
@@ -353,8 +365,8 @@ def _proof(result: PlanResult) -> str:
     if result.is_cheapest:
         return "No plan costs less."
     return (
-        f"No plan costs less than {float(result.bound):g}; this one is at most "
-        f"{percent(result.gap)} above the cheapest."
+        f"No plan costs less than {floor_digits(result.bound)}; this one is at most "
+        f"{_rounded_up(result.gap)} above the cheapest."
     )
 
 
@@ -364,9 +376,14 @@ def _confident_proof(result: PlanResult) -> str:
     if result.is_cheapest:
         return f"{which}."
     return (
-        f"{which} than {float(result.bound):g}; this one is at most {percent(result.gap)} above "
-        "the cheapest."
+        f"{which} than {floor_digits(result.bound)}; this one is at most "
+        f"{_rounded_up(result.gap)} above the cheapest."
     )
+
+
+def _rounded_up(share: float) -> str:
+    """Percentage that is not below a share, but for errors of rounding."""
+    return percent(ceil(1000 * share * (1 - 1e-12)) / 1000)
 
 
 def _limit(limit: PlanLimit) -> str:
@@ -375,6 +392,6 @@ def _limit(limit: PlanLimit) -> str:
 
 
 def _neighbour(word: str, step: PlanStep) -> str:
-    rate = f"a placement for {digits(step.rate, 6)} tuples/s" if step.rate > 0 else "no placement"
+    rate = f"a placement for {_rate(step.rate)}" if step.rate > 0 else "no placement"
     machines = machines_in_words(step.machines)
     return f"With one machine {word} ({machines}; {step.cost:g} per hour), {rate} was found."

@@ -216,7 +216,7 @@ def test_offers_that_cannot_do_are_refused_in_one_line(
     assert answer.status == 2
     assert message in answer.err
     assert answer.err.count("\n") == 1
-    assert "MIPS" not in answer.err or "the largest rate with a plan is" in answer.err
+    assert "MIPS" not in answer.err or "a plan was found for up to" in answer.err
     assert not (folder / "out").exists()
 
 

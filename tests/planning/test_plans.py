@@ -1,6 +1,8 @@
 """Plans: they carry their rate, cost no less than the bound, and on small problems the least."""
 
+import json
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -241,7 +243,7 @@ def test_offers_that_no_operator_fits_on_at_a_rate_are_not_used() -> None:
     low, high = (planned(graph.at_rate(rate), offers, ASKED) for rate in (500, 3500))
     assert (low.machines, high.machines) == ({"small": 1}, {"large": 1})
     assert planned_most(graph, offers, ASKED).rate == 4000
-    with pytest.raises(ProblemError, match="the largest rate with a plan is 4000 tuples/s"):
+    with pytest.raises(ProblemError, match="a plan was found for up to 4000 tuples/s"):
         planned(graph.at_rate(5000), offers, ASKED)
     required = Catalogue.of([replace(offers.offers[0], at_least=1), offers.offers[1]])
     assert planned(graph.at_rate(3500), required, ASKED).machines == {"small": 1, "large": 1}
@@ -250,8 +252,31 @@ def test_offers_that_no_operator_fits_on_at_a_rate_are_not_used() -> None:
 def test_the_largest_rate_is_told() -> None:
     """Two machines of one MIPS carry two thirds of what needs three."""
     graph = StreamGraph.of("g", [Operator("v", ipt=3000, rate=1000)])
-    with pytest.raises(ProblemError, match=r"the largest rate with a plan is 666\.\d+ tuples/s"):
+    with pytest.raises(ProblemError, match=r"a plan was found for up to 666\.\d+ tuples/s"):
         planned(graph, Catalogue.of([Offer("a", 1.0, mips=1.0, at_most=2)]), ASKED)
+
+
+def test_a_graph_that_uses_nothing_takes_the_cheapest_machine() -> None:
+    """No plan has fewer machines than one; it carries any rate, which JSON tells as null."""
+    graph = StreamGraph.of("free", [Operator("src", rate=1.0)])
+    result = planned(graph, Catalogue.of([Offer("a", 2.0), Offer("b", 1.0)]), ASKED)
+    assert (result.cost, result.bound, result.gap) == (1, 1, 0)
+    assert result.is_cheapest
+    document = result.to_json()
+    assert document["carries"] is document["dearer"]["rate"] is None
+    assert json.loads(json.dumps(document, allow_nan=False)) == document
+    assert "The placement carries any rate." in str(result)
+    assert "a placement for any rate was found" in str(result)
+    assert "report.html" in result.files()
+
+
+def test_bounds_are_told_rounded_down_and_gaps_rounded_up() -> None:
+    """What is told is proven, too."""
+    result = planned(pipeline(), Catalogue.of([SMALL]), ASKED)
+    told = str(replace(result, bound=Fraction(2, 3) * result.bound))
+    assert f"No plan costs less than {0.666666 * result.cost:.6g};" in told
+    assert "at most 50.0 % above the cheapest" in told
+    assert "at most 0.1 % above" in str(replace(result, bound=result.bound * Fraction(9999, 10000)))
 
 
 def test_a_robust_plan_carries_the_rate_where_operators_cost_more() -> None:

@@ -81,5 +81,5 @@ def test_rates_that_are_none_are_refused(shop: Callable[..., ShopFlink], rate: s
 def test_a_rate_that_nothing_carries_is_refused(shop: Callable[..., ShopFlink]) -> None:
     """The message names the largest rate."""
     offers = Catalogue.of([Offer("small", 0.1, at_most=1)])
-    with pytest.raises(StreamplaceError, match="the largest rate with a plan is"):
+    with pytest.raises(StreamplaceError, match="a plan was found for up to"):
         advised(shop(), "100x", offers)
