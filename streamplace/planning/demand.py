@@ -6,7 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from streamplace.errors import ProblemError
+from streamplace.errors import GraphError, ProblemError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.buffers import MessageLoads
 from streamplace.model.graph import StreamGraph
@@ -180,7 +180,12 @@ def demand_of(
         Operators on each machine whose cost may be too low at the same time.
     fixed
         Operators that keep the parallelism of the graph, or whether all do. Operators that forward
-        streams connect to them keep theirs, too.
+        streams connect to them have the same.
+
+    Raises
+    ------
+    GraphError
+        When forward streams connect operators that cannot have the parallelism that is kept.
 
     Examples
     --------
@@ -213,7 +218,7 @@ def demand_of(
         memory=np.array(operators.memory),
         requires=operators.requires,
         dealing=dealing,
-        most=np.where(keeps, operators.parallelism, _most(graph, tied)).astype(np.int32),
+        most=_limits(graph, tied, named, isinstance(fixed, bool)),
         keeps=keeps,
         tied=tied,
         slot_group=_slot_groups(graph),
@@ -246,6 +251,38 @@ def _named(graph: StreamGraph, fixed: bool | Collection[str]) -> Bools:
             "parallelism is to be kept"
         )
     return np.isin(names, sorted(fixed))
+
+
+def _limits(graph: StreamGraph, tied: Ints, named: Bools, own: bool) -> Ints:
+    """Largest parallelism of each operator, which is the only one in groups with a named operator.
+
+    Operators that are not named have that of the others in their group unless all keep their own.
+    """
+    name, parallelism = graph.operators.name, graph.operators.parallelism
+    if own:
+        return np.where(named, parallelism, _most(graph, tied)).astype(np.int32)
+    most = _most(graph, tied)
+    for first in np.flatnonzero(named).tolist():
+        group, kept = tied == tied[first], int(parallelism[first])
+        others = group & named & (parallelism != kept)
+        if others.any():
+            other = int(np.argmax(others))
+            raise GraphError(
+                f"operators {quoted(name[first])} and {quoted(name[other])} are to keep their "
+                f"parallelisms {kept} and {parallelism[other]}, but forward streams connect them; "
+                "give them the same parallelism, or keep one"
+            )
+        limits = graph.operators.max_parallelism
+        lower = group & (limits > 0) & (limits < kept)
+        if lower.any():
+            other = int(np.argmax(lower))
+            raise GraphError(
+                f"operator {quoted(name[first])} is to keep its parallelism {kept}, but forward "
+                f"streams connect it to {quoted(name[other])} with max_parallelism "
+                f"{limits[other]}; lower the one or raise the other"
+            )
+        most[group] = kept
+    return most
 
 
 def _joined(graph: StreamGraph, keeps: Bools) -> Ints:

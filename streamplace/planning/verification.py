@@ -63,7 +63,7 @@ def _of_parallelism(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
         return
     if result.parallelism != dict(zip(after.name, after.parallelism.tolist(), strict=True)):
         yield "its graph has other parallelisms"
-    if (before.parallelism != after.parallelism)[asked.demand.keeps].any():
+    if (asked.demand.most != after.parallelism)[asked.demand.keeps].any():
         yield "it does not keep the parallelism of the graph"
     limited = before.max_parallelism > 0
     if (after.parallelism[limited] > before.max_parallelism[limited]).any():

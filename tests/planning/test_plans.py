@@ -19,7 +19,7 @@ from planning_cases import (
 )
 from streamsim import throughput
 
-from streamplace.errors import ProblemError
+from streamplace.errors import GraphError, ProblemError
 from streamplace.model import Operator, Problem, Stream, StreamGraph
 from streamplace.model.expansion import expand
 from streamplace.placers.registry import Budget
@@ -109,6 +109,36 @@ def test_what_a_forward_stream_joins_to_a_kept_operator_keeps_its_parallelism() 
     kept = replace(ASKED, keep_parallelism=frozenset({"detect"}))
     assert planned(graph, offers, kept).parallelism == {"src": 1, "parse": 3, "detect": 3}
     assert planned(graph, offers, ASKED).parallelism == {"src": 1, "parse": 1, "detect": 1}
+    alone = with_parallelism(graph, np.array([1, 1, 3], np.int32))
+    assert planned(alone, offers, kept).parallelism == {"src": 1, "parse": 3, "detect": 3}
+
+
+@pytest.mark.parametrize(
+    ("kept", "most", "message"),
+    [
+        (
+            {"parse", "detect"},
+            0,
+            "'parse' and 'detect' are to keep their parallelisms 3 and 2, but",
+        ),
+        (
+            {"parse"},
+            2,
+            "'parse' is to keep its parallelism 3, but .* 'detect' with max_parallelism 2",
+        ),
+    ],
+)
+def test_kept_parallelisms_that_forward_streams_exclude_are_named(
+    kept: set[str], most: int, message: str
+) -> None:
+    operators = [
+        Operator("parse", ipt=1000, rate=1000, parallelism=3),
+        Operator("detect", ipt=1000, parallelism=2, max_parallelism=most),
+    ]
+    graph = StreamGraph.of("job", operators, [Stream("parse", "detect", partitioning="forward")])
+    asked = replace(ASKED, keep_parallelism=frozenset(kept))
+    with pytest.raises(GraphError, match=message):
+        planned(graph, Catalogue.of([Offer("a", 1.0, mips=10.0)]), asked)
 
 
 def test_an_operator_to_keep_must_be_there() -> None:
