@@ -63,17 +63,12 @@ class PlanOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlanRequest:
-    """A graph, the machines that there are or that can be bought, and the settings of its plans.
-
-    Attributes
-    ----------
-    jobs
-        Processes that make several plans; by default one per core if there are many.
-    """
+    """A graph, the machines that there are or that can be bought, and the settings of its plans."""
 
     graph: StreamGraph
     machines: Catalogue | Cluster
     settings: PlanSettings
+    # Processes that make several plans; by default one per core if there are many.
     jobs: int | None = None
 
     @classmethod

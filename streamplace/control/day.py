@@ -44,25 +44,15 @@ BoundOf = Callable[[StreamGraph], float]
 
 @dataclass(frozen=True, slots=True)
 class MoveTerms:
-    """Terms of moves from one plan to another: their price, their time, and the lag meanwhile.
+    """Terms of moves from one plan to another: their price, their time, and the lag meanwhile."""
 
-    Attributes
-    ----------
-    price
-        Seconds: a move is worth as much as running the mean of both plans for so long. It stands
-        for all that machines do not cost: the interruption, the risk, the attention.
-    delay
-        Seconds from a decision until the machines of the new plan are ready; both plans cost.
-    outage
-        Seconds for which the job then stands still.
-    lag
-        Seconds that tuples may be late.
-    """
-
+    # Seconds: a move is worth as much as running the mean of both plans for so long. It stands for
+    # all that machines do not cost: the interruption, the risk, the attention.
     price: float = 1800.0
+    # Seconds from a decision until the machines of the new plan are ready; both plans cost.
     delay: float = 60.0
-    outage: float = 5.0
-    lag: float = 60.0
+    outage: float = 5.0  # seconds for which the job then stands still
+    lag: float = 60.0  # seconds that tuples may be late
 
     def __post_init__(self) -> None:
         for name in ("price", "delay", "outage", "lag"):

@@ -27,23 +27,12 @@ STRENGTHS = ("resources", "items", "network", "contents")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CostBound:
-    """A proven lower bound of the cost of every plan.
+    """A proven lower bound of the cost of every plan."""
 
-    Attributes
-    ----------
-    value
-        The bound, an exact fraction.
-    counts
-        Cheapest numbers of machines that no cut excludes.
-    cuts
-        Cuts that prove the bound.
-    by_strength
-        Bound of each relaxation, with the cuts of all weaker ones.
-    """
-
-    value: Fraction
-    counts: tuple[int, ...]
-    cuts: tuple[Cut, ...]
+    value: Fraction  # the bound, an exact fraction
+    counts: tuple[int, ...]  # cheapest numbers of machines that no cut excludes
+    cuts: tuple[Cut, ...]  # cuts that prove the bound
+    # Bound of each relaxation, with the cuts of all weaker ones.
     by_strength: dict[str, Fraction] = field(default_factory=dict)
 
 

@@ -32,25 +32,15 @@ WHOLE = 1e-6
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Priced:
-    """Upper bound of the worth of one machine's contents.
+    """Upper bound of the worth of one machine's contents."""
 
-    Attributes
-    ----------
-    bound
-        Upper bound, an exact fraction.
-    contents
-        Shares of the operators at the node of the highest bound; 0 if nothing has positive worth.
-    exact
-        Whether the relaxation is exact for these contents, so that a machine holds them up to
-        rounding.
-    nodes
-        Number of explored nodes.
-    """
-
-    bound: Fraction
+    bound: Fraction  # upper bound, an exact fraction
+    # Shares of the operators at the node of the highest bound; 0 if nothing has positive worth.
     contents: Floats
+    # Whether the relaxation is exact for these contents, so that a machine holds them up to
+    # rounding.
     exact: bool
-    nodes: int
+    nodes: int  # number of explored nodes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -131,19 +121,11 @@ def _bound(leaves: list[_Node], worth: Floats) -> Fraction:
 
 
 class MasterSolution(NamedTuple):
-    """Cost of the columns and penalties, and the dual values.
-
-    Attributes
-    ----------
-    worth
-        Dual value of a unit of each operator, [N].
-    rent
-        Dual value of a machine of each type, if their numbers are limited, [T].
-    """
+    """Cost of the columns and penalties, and the dual values."""
 
     cost: float
-    worth: Floats
-    rent: Floats
+    worth: Floats  # dual value of a unit of each operator, [N]
+    rent: Floats  # dual value of a machine of each type, if their numbers are limited, [T]
 
 
 def solve_master(

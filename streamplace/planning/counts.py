@@ -176,16 +176,11 @@ def least_cost(
 
 @dataclass(frozen=True, slots=True)
 class _SingleCut:
-    """A cut, and the types with positive worth, lowest price per worth first.
-
-    Attributes
-    ----------
-    offers
-        Index, price, worth and ``at_most`` of each of these types.
-    """
+    """A cut, and the types with positive worth, lowest price per worth first."""
 
     worth: tuple[int, ...]
     demand: int
+    # Index, price, worth and ``at_most`` of each of these types.
     offers: tuple[tuple[int, int, int, int], ...]
 
     @classmethod

@@ -30,21 +30,12 @@ LARGEST_PIECES = 4
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Σ worth(t) · x(t) ≥ demand, in exact fractions.
+    """Σ worth(t) · x(t) ≥ demand, in exact fractions."""
 
-    Attributes
-    ----------
-    worth
-        Largest worth of one machine of each type, z.
-    demand
-        Worth of all operators together.
-    origin
-        Relaxation that made the cut: "cpu", "memory", "slots", "items", "network" or "contents";
-        "machines" if no resource is needed, so that there is a machine all the same.
-    """
-
-    worth: tuple[Fraction, ...]
-    demand: Fraction
+    worth: tuple[Fraction, ...]  # largest worth of one machine of each type, z
+    demand: Fraction  # worth of all operators together
+    # Relaxation that made the cut: "cpu", "memory", "slots", "items", "network" or "contents";
+    # "machines" if no resource is needed, so that there is a machine all the same.
     origin: str
 
     def holds(self, counts: tuple[int, ...]) -> bool:

@@ -21,69 +21,37 @@ ALL_TO_ALL, FORWARD, EITHER = 0, 1, 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Demand:
-    """Resources that a graph of N operators and M streams needs, summed over subtasks.
-
-    Attributes
-    ----------
-    instructions
-        [N] instructions per second, the constant ones included.
-    constant
-        [N] instructions per second that operators use at any rate. A machine is charged for them in
-        proportion to the tuples of its subtasks, which is no less than their equal parts.
-    messages
-        Instructions per second of messages between subtasks, which depend on the parallelism and
-        are part of no other field; None if they cost nothing.
-    error_share
-        Share by which the cost of an operator may be too low.
-    error
-        [N] instructions per second by which the cost of an operator may be too low.
-    protected
-        Operators on each machine that may cost that much more at the same time, Γ.
-    memory
-        [N] bytes.
-    requires
-        Tags that a machine must have.
-    dealing
-        Numbers of key groups by which the tuples of an operator may be distributed to its subtasks;
-        0 stands for equal parts. If there are several, each resource is charged for the worst.
-    most
-        [N] largest parallelism; 0 where any is possible.
-    keeps
-        [N] whether the largest parallelism of an operator is its only one.
-    tied
-        [N] group numbers; operators of a group must have equal parallelism.
-    slot_group
-        [N] group numbers; operators of a group may share slots.
-    source, target
-        [M] ends of the streams.
-    tuples, bits
-        [M] per second.
-    joined
-        [M] `ALL_TO_ALL`, `FORWARD` or `EITHER`.
-    uneven
-        [M] whether the tuples of a stream may be distributed to the target's subtasks in other
-        parts than those of its other inputs, or leave the source in other parts than they came.
-    """
+    """Resources that a graph of N operators and M streams needs, summed over subtasks."""
 
     graph: StreamGraph
-    instructions: Floats
+    instructions: Floats  # [N] instructions per second, the constant ones included
+    # [N] instructions per second that operators use at any rate. A machine is charged for them in
+    # proportion to the tuples of its subtasks, which is no less than their equal parts.
     constant: Floats
+    # Instructions per second of messages between subtasks, which depend on the parallelism and are
+    # part of no other field; None if they cost nothing.
     messages: MessageLoads | None
-    error_share: float
-    error: Floats
-    protected: int
-    memory: Floats
-    requires: tuple[frozenset[str], ...]
+    error_share: float  # share by which the cost of an operator may be too low
+    error: Floats  # [N] instructions per second by which the cost of an operator may be too low
+    protected: int  # operators on each machine that may cost that much more at the same time, Γ
+    memory: Floats  # [N] bytes
+    requires: tuple[frozenset[str], ...]  # tags that a machine must have
+    # Numbers of key groups by which the tuples of an operator may be distributed to its subtasks; 0
+    # stands for equal parts. If there are several, each resource is charged for the worst.
     dealing: tuple[frozenset[int], ...]
-    most: Ints
-    keeps: Bools
-    tied: Ints
-    slot_group: Ints
+    most: Ints  # [N] largest parallelism; 0 where any is possible
+    keeps: Bools  # [N] whether the largest parallelism of an operator is its only one
+    tied: Ints  # [N] group numbers; operators of a group must have equal parallelism
+    slot_group: Ints  # [N] group numbers; operators of a group may share slots
+    # [M] ends of the streams.
     source: Ints
     target: Ints
+    # [M] per second.
     tuples: Floats
     bits: Floats
-    joined: Ints
+    joined: Ints  # [M] `ALL_TO_ALL`, `FORWARD` or `EITHER`
+    # [M] whether the tuples of a stream may be distributed to the target's subtasks in other parts
+    # than those of its other inputs, or leave the source in other parts than they came.
     uneven: Bools
 
     @property

@@ -25,24 +25,13 @@ ROUNDING = 1e-8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlannedDeployment:
-    """Subtasks, machines, and the placement of the subtasks on them.
+    """Subtasks, machines, and the placement of the subtasks on them."""
 
-    Attributes
-    ----------
-    expansion
-        The graph at its rate and the planned parallelisms, and its subtasks.
-    cluster
-        The machines, named after their offers.
-    placement
-        The machine of every subtask.
-    is_apart
-        Whether subtasks that are joined one to one are on different machines, although the contents
-        of machines alone would let them be together.
-    """
-
-    expansion: Expansion
-    cluster: Cluster
-    placement: Placement
+    expansion: Expansion  # the graph at its rate and the planned parallelisms, and its subtasks
+    cluster: Cluster  # the machines, named after their offers
+    placement: Placement  # the machine of every subtask
+    # Whether subtasks that are joined one to one are on different machines, although the contents
+    # of machines alone would let them be together.
     is_apart: bool = False
 
     @property

@@ -24,18 +24,10 @@ class Optimum(NamedTuple):
 
 
 class Separation(NamedTuple):
-    """Whether numbers of machines can hold all operators, in fractional shares.
+    """Whether numbers of machines can hold all operators, in fractional shares."""
 
-    Attributes
-    ----------
-    missing
-        Sum of missing and surplus shares; 0 if all operators fit.
-    worth
-        Prices of the operators for a cut that excludes these numbers, [N].
-    """
-
-    missing: float
-    worth: Floats
+    missing: float  # sum of missing and surplus shares; 0 if all operators fit
+    worth: Floats  # prices of the operators for a cut that excludes these numbers, [N]
 
 
 def best_contents(polytope: Polytope, worth: Floats) -> Optimum:

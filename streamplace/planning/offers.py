@@ -110,22 +110,13 @@ _SHARED = {f.name for f in fields(Offer)} & {f.name for f in fields(Device)} - {
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """All offers, and the CPU cost of tuples between machines.
-
-    Attributes
-    ----------
-    overhead
-        Core seconds per remote tuple, at each end.
-    overhead_per_byte
-        Core seconds per byte of a remote tuple, at each end.
-    slot_sharing
-        Whether a slot may hold a subtask of each operator of a slot sharing group, as in Flink;
-        otherwise it holds one subtask.
-    """
+    """All offers, and the CPU cost of tuples between machines."""
 
     offers: tuple[Offer, ...]
-    overhead: float = 0.0
-    overhead_per_byte: float = 0.0
+    overhead: float = 0.0  # core seconds per remote tuple, at each end
+    overhead_per_byte: float = 0.0  # core seconds per byte of a remote tuple, at each end
+    # Whether a slot may hold a subtask of each operator of a slot sharing group, as in Flink;
+    # otherwise it holds one subtask.
     slot_sharing: bool = False
 
     def __post_init__(self) -> None:

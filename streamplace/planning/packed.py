@@ -40,23 +40,12 @@ EXCEEDED = 0.7
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedMachines:
-    """Machines and the subtasks on them.
+    """Machines and the subtasks on them."""
 
-    Attributes
-    ----------
-    kinds
-        [D] type of each machine.
-    parallelism
-        [N] subtasks of each operator.
-    rows
-        [D, N] subtasks of each operator on each machine.
-    devices
-        [D] index of the cluster's device for each machine; None if machines are bought.
-    """
-
-    kinds: Ints
-    parallelism: Ints
-    rows: Ints
+    kinds: Ints  # [D] type of each machine
+    parallelism: Ints  # [N] subtasks of each operator
+    rows: Ints  # [D, N] subtasks of each operator on each machine
+    # [D] index of the cluster's device for each machine; None if machines are bought.
     devices: Ints | None = None
 
     def counts(self, n_types: int) -> tuple[int, ...]:

@@ -26,25 +26,15 @@ LEAST_SHOWN = 1e-6
 
 
 class PlanPicture(NamedTuple):
-    """Contents of a picture of a plan.
+    """Contents of a picture of a plan."""
 
-    Attributes
-    ----------
-    graph, cluster, placement
-        The graph at its rate and parallelisms, the machines, and the machine of every subtask.
-    title
-        Line below the name of the graph.
-    hours
-        Hours of a trace, drawn in a panel of their own; none for one rate.
-    cost, unit
-        Cost of the plan, and its unit: "cost per hour" or "machines".
-    """
-
+    # The graph at its rate and parallelisms, the machines, and the machine of every subtask.
     graph: StreamGraph
     cluster: Cluster
     placement: Placement
-    title: str
-    hours: Sequence[PlanHour]
+    title: str  # line below the name of the graph
+    hours: Sequence[PlanHour]  # hours of a trace, drawn in a panel of their own; none for one rate
+    # Cost of the plan, and its unit: "cost per hour" or "machines".
     cost: float
     unit: str
 

@@ -24,32 +24,17 @@ UNKNOWN = "what the profile does not know"
 
 @dataclass(frozen=True, eq=False)
 class PlanProblem:
-    """A graph at a rate, and the machines available to a plan.
+    """A graph at a rate, and the machines available to a plan."""
 
-    Attributes
-    ----------
-    graph
-        The graph at its rate.
-    settings
-        Headroom, robustness and budget of the plan.
-    catalogue
-        Types of machines. The machines of a cluster are offers with a price of 1.
-    headroom
-        Share h, errors of predictions included: the plan is for 1 / (1 − h) times the rate.
-    reserves
-        Multiples of the rate that the plan is made for, by purpose.
-    cluster
-        The cluster to plan for; None if machines are bought.
-    members
-        Indices of the cluster's devices of each type.
-    """
-
-    graph: StreamGraph
-    settings: PlanSettings
+    graph: StreamGraph  # the graph at its rate
+    settings: PlanSettings  # headroom, robustness and budget of the plan
+    # Types of machines. The machines of a cluster are offers with a price of 1.
     catalogue: Catalogue
+    # Share h, errors of predictions included: the plan is for 1 / (1 − h) times the rate.
     headroom: float
-    cluster: Cluster | None = None
-    members: tuple[tuple[int, ...], ...] = ()
+    cluster: Cluster | None = None  # the cluster to plan for; None if machines are bought
+    members: tuple[tuple[int, ...], ...] = ()  # indices of the cluster's devices of each type
+    # Multiples of the rate that the plan is made for, by purpose.
     reserves: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod

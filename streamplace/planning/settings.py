@@ -15,33 +15,18 @@ USUAL_BUDGET = Budget(PLAN_SECONDS)
 
 @dataclass(frozen=True, slots=True)
 class PlanSettings:
-    """Settings of a plan, besides the graph and the machines.
+    """Settings of a plan, besides the graph and the machines."""
 
-    Attributes
-    ----------
-    headroom
-        Purposes for which the plan is made for more than the rate.
-    robust
-        Operators on each machine that may cost more than the graph says at the same time, Γ.
-    error
-        Share by which these operators may cost more.
-    keep_parallelism
-        Whether every operator keeps the parallelism of the graph, or the names of those that do.
-    seed
-        The same seed gives the same plan, unless the budget ends the search.
-    budget
-        Time that the search may take, or a number of moves.
-    errors
-        Errors of predictions for the graph; the plan then carries the rate even at the lower end of
-        its prediction. None plans with the prediction itself.
-    """
-
-    headroom: Headroom = NO_HEADROOM
+    headroom: Headroom = NO_HEADROOM  # purposes for which the plan is made for more than the rate
+    # Operators on each machine that may cost more than the graph says at the same time, Γ.
     robust: int = 0
-    error: float = USUAL_ERROR
+    error: float = USUAL_ERROR  # share by which these operators may cost more
+    # Whether every operator keeps the parallelism of the graph, or the names of those that do.
     keep_parallelism: bool | frozenset[str] = False
-    seed: int = 0
-    budget: Budget = USUAL_BUDGET
+    seed: int = 0  # the same seed gives the same plan, unless the budget ends the search
+    budget: Budget = USUAL_BUDGET  # time that the search may take, or a number of moves
+    # Errors of predictions for the graph; the plan then carries the rate even at the lower end of
+    # its prediction. None plans with the prediction itself.
     errors: PredictionErrors | None = None
 
     def __post_init__(self) -> None:

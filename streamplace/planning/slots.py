@@ -18,24 +18,12 @@ from streamplace.planning.offers import Catalogue
 
 @dataclass(frozen=True, slots=True)
 class PlanSlots:
-    """Number of slots that a plan needs.
+    """Number of slots that a plan needs."""
 
-    Attributes
-    ----------
-    sharing
-        Whether operators share slots in the plan.
-    separate
-        Slots of the job if every subtask has one of its own.
-    shared
-        Slots of the job if the operators of a slot sharing group share them.
-    machines
-        Most slots in use on a machine of each type.
-    """
-
-    sharing: bool
-    separate: int
-    shared: int
-    machines: Mapping[str, int]
+    sharing: bool  # whether operators share slots in the plan
+    separate: int  # slots of the job if every subtask has one of its own
+    shared: int  # slots of the job if the operators of a slot sharing group share them
+    machines: Mapping[str, int]  # most slots in use on a machine of each type
 
     def __str__(self) -> str:
         return (
