@@ -8,7 +8,7 @@ import numpy as np
 from flink_jobs import UNSEEN
 from planned_runs import CARRIED, CORES, JobFacts, Row
 
-FEW_SUBTASKS = 20
+FEW_SUBTASKS, THIRDS = 20, 3
 Outcomes = Mapping[str, list[float]]
 
 
@@ -50,6 +50,7 @@ def summary(rows: Sequence[Row]) -> str:
         *covered(judged, runs, eight, facts),
         by_repeat(pairs, runs, facts),
         by_subtasks(judged),
+        *by_memory(pairs, runs, facts),
         profiled_again(facts, pairs, runs),
         "On eight TaskManagers:",
         error_table(facts, eight),
@@ -204,6 +205,27 @@ def by_subtasks(judged: Sequence[tuple[Row, Outcomes]]) -> str:
         f"Of the plans with fewer than {FEW_SUBTASKS} subtasks, {sum(few)} of {len(few)} carry the "
         f"rate; of the others, {sum(many)} of {len(many)}."
     )
+
+
+def by_memory(
+    pairs: Mapping[tuple[str, float], Row], runs: Iterable[Row], facts: Mapping[str, JobFacts]
+) -> list[str]:
+    """How many runs carried the rate while memory was fast, and while it was slow."""
+    timed = []
+    for run in runs:
+        pair = pairs.get((run["job"], run["level"]))
+        if pair is not None and run["which"] == "plan" and "memory_ns" in run:
+            share = facts[run["job"]].received(run["rates"], pair["rate"])
+            timed.append((float(np.mean(run["memory_ns"])), share >= CARRIED))
+    timed.sort()
+    texts = []
+    for i in range(THIRDS if len(timed) >= THIRDS else 0):
+        part = timed[i * len(timed) // THIRDS : (i + 1) * len(timed) // THIRDS]
+        good = sum(carried for _, carried in part)
+        texts.append(f"{good} of {len(part)} at {part[0][0]:.1f} to {part[-1][0]:.1f} ns")
+    if not texts:
+        return []
+    return [f"By the time of an access to memory, the plan carries the rate in {', '.join(texts)}."]
 
 
 def profiled_again(

@@ -15,7 +15,7 @@ BUFFER_TIMEOUTS = ("execution.buffer-timeout.interval", "execution.buffer-timeou
 TIMEOUT_ENABLED = "execution.buffer-timeout.enabled"
 BUFFER_SIZE = "taskmanager.memory.segment-size"
 _AMOUNT = re.compile(r"(-?\d{1,9})\s*([a-zA-Zµ]*)")
-_SECONDS = {
+_SECONDS: Mapping[tuple[str, ...], float] = {
     ("", "ms", "milli", "millis", "millisecond", "milliseconds"): 1e-3,
     ("s", "sec", "secs", "second", "seconds"): 1.0,
     ("m", "min", "minute", "minutes"): 60.0,
@@ -23,7 +23,7 @@ _SECONDS = {
     ("µs", "micro", "micros", "microsecond", "microseconds"): 1e-6,
     ("ns", "nano", "nanos", "nanosecond", "nanoseconds"): 1e-9,
 }
-_BYTES = {
+_BYTES: Mapping[tuple[str, ...], float] = {
     ("", "b", "bytes"): 1.0,
     ("k", "kb", "kibibytes"): 2.0**10,
     ("m", "mb", "mebibytes"): 2.0**20,
