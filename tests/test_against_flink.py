@@ -106,10 +106,20 @@ def test_ratios_are_to_the_best_of_flinks_own(modules: Any) -> None:
     rows = runs("sales", "unequal", 50.0, 100.0, 80.0, 10.0, 150.0, 99.0, 100.0)
     rows += runs("alarms", "unequal", 50.0, 100.0, 200.0, 10.0, 150.0, 99.0, 100.0)
     text = results(modules, rows)
-    assert "| unequal | 2 | 1.06 |" in text
+    assert "| unequal | 2 | 2 | 1.06 |" in text
     assert "Losses beyond the noise: alarms on unequal (0.75)." in text
     assert "Replay: geometric mean 0.990" in text
     assert "273 of 287 runs are missing; 2 of 41 cells" in text
+
+
+def test_jobs_that_were_not_moved_are_counted_and_tell_the_noise_of_layouts(modules: Any) -> None:
+    """Their ratio is that of two runs of one layout."""
+    rows = runs("sales", "equal", 50.0, 100.0, 80.0, 10.0, 90.0, 99.0, 100.0)
+    rows[4] |= {"pinned": False, "mode": "SLOTS"}
+    text = results(modules, rows)
+    assert "| equal | 1 | 0 | 0.90 |" in text
+    assert "1 pairs of runs of one layout on two clusters" in text
+    assert "the 90th percentile of |ln| is 0.105, the largest 0.105" in text
 
 
 def test_within_the_noise_nothing_is_lost(modules: Any) -> None:
@@ -122,7 +132,7 @@ def test_a_failure_counts_as_a_loss_and_is_told(modules: Any) -> None:
     rows = runs("sales", "equal", 50.0, 100.0, 80.0, 10.0, 0.0, 99.0, 100.0)
     rows[4]["failed"] = "no job runs after the command: it\n was lost"
     text = results(modules, rows)
-    assert "| equal | 1 | 0.10 |" in text
+    assert "| equal | 1 | 1 | 0.10 |" in text
     assert "sales on equal, streamplace: no job runs after the command: it was lost" in text
 
 

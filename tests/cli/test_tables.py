@@ -10,6 +10,7 @@ from planning_cases import pipeline
 
 from streamplace.io.graphs import write_graph
 from streamplace.io.ledger import LedgerEntry, append_entries, usual_ledger
+from streamplace.library import open_library
 from streamplace.model import console, tables
 from streamplace.model.report import Report, Sheet
 
@@ -59,7 +60,8 @@ def test_every_value_is_found_at_every_width(
     Path("offers.toml").write_text(OFFERS)
     entry = LedgerEntry("clicks", 100.0, 95.0, True, 80.0, 125.0, 0.9, "move", "2026-01-02T10:00")
     append_entries(usual_ledger(), [entry])
-    Path("runs.jsonl").write_text(json.dumps(RUN) + "\n")
+    run_of_now = RUN | {"digest": open_library().digest(RUN["instance"])}
+    Path("runs.jsonl").write_text(json.dumps(run_of_now) + "\n")
     answer = run(*COMMANDS[command].split())
     assert answer.status == 0, answer.err
     assert sheets

@@ -40,6 +40,7 @@ def test_bytes_are_known_after_fewer_of_them_where_buffers_are_small(
     vertices = shop_vertices()
     read = rates(100, 250, 100 * 400, 250 * 40, busy=0.2)
     vertices["v1"].rates = {name: rate for name, rate in read.items() if name != "numBytesIn"}
+    vertices["v0"].rates = {**vertices["v0"].rates, "numBytesOut": 5_000.0}
     flink = LazyFlink(clock, vertices, settings={"taskmanager.memory.segment-size": size})
     told = doubts(profile(flink.rest, "job", 10))
     assert ("payload of src→split: few bytes passed; profile for longer" in told) is is_few

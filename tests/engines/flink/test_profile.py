@@ -337,13 +337,13 @@ def test_payloads_of_streams_without_tuples_are_told(clock: Clock) -> None:
 
 
 def test_names_with_commas_and_arrows_are_one_name(clock: Clock) -> None:
-    """Flink's own signs end where brackets begin; elsewhere the plan's tree tells."""
+    """Flink's own signs end where brackets begin; other names with arrows get brackets."""
     flink = shop(clock)
     flink.vertices["v1"].name = "Calc(select=[id -> starttime], where=[a > 1, b])"
     flink.vertices["v2"].name = "to -> fro, or not: Writer"
     flink.vertices["v2"].tree = "to -&gt; fro, or not: Writer<br/>"
     graph = profile(flink.rest, "job", 10).graph(MIPS)
-    names = ("src", "Calc(select=[id -> starttime], where=[a > 1, b])", "to -> fro, or not")
+    names = ("src", "Calc(select=[id -> starttime], where=[a > 1, b])", "[to -> fro, or not]")
     assert graph.operators.name == names
 
 
