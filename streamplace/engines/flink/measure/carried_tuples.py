@@ -5,10 +5,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from streamplace.engines.flink.measure.buffer_settings import BufferSettings
 from streamplace.engines.flink.measure.constant_loads import writes_elsewhere
 from streamplace.engines.flink.measure.flows import Shares, shares
 from streamplace.engines.flink.measure.sampling import Activity
+from streamplace.engines.flink.rest.buffer_settings import BufferSettings
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 
 LEAST_BUFFERS = 10

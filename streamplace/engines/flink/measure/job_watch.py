@@ -21,7 +21,6 @@ from streamplace.engines.flink.cpu.task_cpu import (
     task_cpu,
 )
 from streamplace.engines.flink.cpu.threads import processes_of
-from streamplace.engines.flink.measure.buffer_settings import buffer_settings
 from streamplace.engines.flink.measure.sampling import (
     IDLE,
     Activity,
@@ -30,6 +29,7 @@ from streamplace.engines.flink.measure.sampling import (
     sent_by,
 )
 from streamplace.engines.flink.rest.answer_shapes import Job
+from streamplace.engines.flink.rest.buffer_settings import buffer_settings
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.plan import JobPlan, read_plan, sources_of
 

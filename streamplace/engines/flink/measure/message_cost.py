@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from streamplace.engines.flink.measure.buffer_settings import BufferSettings
+from streamplace.engines.flink.rest.buffer_settings import BufferSettings
 from streamplace.model.buffers import (
     BUFFER_TIMEOUT,
     MESSAGE_IPT,

@@ -8,7 +8,6 @@ from streamplace.engines.flink.cpu.stack_samples import StackCounts
 from streamplace.engines.flink.cpu.task_cpu import TaskCpu
 from streamplace.engines.flink.cpu.threads import python_workers
 from streamplace.engines.flink.measure.backlogs import BLOCKED, why_behind
-from streamplace.engines.flink.measure.buffer_settings import BufferSettings
 from streamplace.engines.flink.measure.carried_tuples import CarriedTuples, carried_by_streams
 from streamplace.engines.flink.measure.chain_work import work_in_chains
 from streamplace.engines.flink.measure.consistency import Present, consistency, present_of
@@ -40,6 +39,7 @@ from streamplace.engines.flink.measure.profile_quality import (
 from streamplace.engines.flink.measure.sampling import Activity, sent_by
 from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.engines.flink.measure.warm_windows import WARM, Drift
+from streamplace.engines.flink.rest.buffer_settings import BufferSettings
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, JobPlan, reuses_objects, sources_of
 from streamplace.model.graph import (

@@ -16,18 +16,11 @@ from typing import NamedTuple
 
 from streamplace.engines.flink.pin.pinning import Pinning, Vectors, devices_of
 from streamplace.engines.flink.program.chains import is_line, operators_in
+from streamplace.engines.flink.rest.buffer_settings import BUFFER_SIZE, memory_bytes
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, JobPlan
 
 MIB = 2**20
 _SHUFFLE = "shuffle-service-factory.class"
-_SIZE = re.compile(r"(\d{1,12}) *([a-z]*)")
-_UNITS = {
-    unit: 1024**power
-    for power, units in enumerate(
-        (("", "b", "bytes"), ("k", "kb", "kibibytes"), ("m", "mb", "mebibytes"))
-    )
-    for unit in units
-}
 
 
 class Buffers(NamedTuple):
@@ -47,16 +40,14 @@ def buffers_of(settings: Mapping[str, str]) -> Buffers | None:
     """Network buffers by the configuration of the JobManager; None if they are not known."""
     if _SHUFFLE in settings:
         return None
-    size = _SIZE.fullmatch(settings.get("taskmanager.memory.segment-size", "32kb").strip().lower())
+    size = memory_bytes(settings.get(BUFFER_SIZE, "32kb"))
     numbers = [
         settings.get(f"taskmanager.network.memory.{key}", usual)
         for key, usual in (("buffers-per-channel", "2"), ("floating-buffers-per-gate", "8"))
     ]
-    if size is None or size[2] not in _UNITS:
+    if size is None or not all(re.fullmatch(r"\d{1,9}", number) for number in numbers):
         return None
-    if not all(re.fullmatch(r"\d{1,9}", number) for number in numbers):
-        return None
-    return Buffers(int(size[1]) * _UNITS[size[2]], *map(int, numbers))
+    return Buffers(int(size), *map(int, numbers))
 
 
 def network_bytes(

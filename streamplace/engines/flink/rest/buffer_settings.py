@@ -56,7 +56,7 @@ class BufferSettings:
             timeout = None
         elif timeout is None:
             timeout = usual.timeout
-        return cls(timeout, _amount(settings.get(BUFFER_SIZE, ""), _BYTES) or usual.size)
+        return cls(timeout, memory_bytes(settings.get(BUFFER_SIZE, "")) or usual.size)
 
 
 def buffer_settings(rest: Rest) -> BufferSettings:
@@ -64,6 +64,16 @@ def buffer_settings(rest: Rest) -> BufferSettings:
     with suppress(Refusal):
         return BufferSettings.of(rest.settings())
     return BufferSettings()
+
+
+def memory_bytes(text: str) -> float | None:
+    """Bytes of an amount of memory as Flink reads it; None if it is none, or not positive.
+
+    >>> memory_bytes("32kb"), memory_bytes("4096"), memory_bytes("some")
+    (32768.0, 4096.0, None)
+    """
+    amount = _amount(text, _BYTES)
+    return amount if amount is not None and amount > 0 else None
 
 
 def _amount(text: str, units: Mapping[tuple[str, ...], float]) -> float | None:
