@@ -1,6 +1,6 @@
 """Shared options of the commands on a running Flink, and output of their results."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,6 +31,12 @@ BANDWIDTH = click.option(
     help="Bandwidth between each two TaskManagers, which Flink does not measure. What one "
     "TaskManager sends to, or receives from, all others together is limited by its network card.  "
     f"[default: {DEFAULTS['bandwidth']}, or the speed of the fastest network card if it is more]",
+)
+KNOWN_CLUSTER = click.option(
+    "--cluster",
+    "cluster_file",
+    type=FILE,
+    help="Cluster file (TOML) of the devices.  [default: measure them]",
 )
 NIC = click.option(
     "--nic",
@@ -80,6 +86,15 @@ UNCOUNTED = (
     "the placement does not say how many subtasks its operators have, so they were not counted; "
     "a placement that 'streamplace place' writes does"
 )
+
+
+def check_nic(nic: Collection[str], described: Mapping[str, object]) -> None:
+    """Raise SettingError for speeds of network cards beside an option that describes machines."""
+    for option, value in described.items():
+        if nic and value is not None:
+            raise SettingError(
+                f"--nic is for TaskManagers that are measured; drop {option} or --nic"
+            )
 
 
 def asks(function: F) -> F:

@@ -13,6 +13,7 @@ from streamplace.cli._flink import (
     ALLOW_NON_RESTORED,
     HOME,
     JOB,
+    KNOWN_CLUSTER,
     MIPS,
     NIC,
     PATIENCE,
@@ -72,12 +73,7 @@ NATIVE = click.option(
     help="Placement of the job's operators or subtasks (JSON).  "
     "[default: measure the job and place it]",
 )
-@click.option(
-    "--cluster",
-    "cluster_file",
-    type=FILE,
-    help="Cluster file (TOML) of the devices.  [default: measure them]",
-)
+@KNOWN_CLUSTER
 @click.option(
     "--rate",
     help="Rate that all sources are offered together, as in '10 k/s', to place the job for.  "

@@ -9,6 +9,7 @@ import click
 from streamplace.cli._flink import (
     HOME,
     JOB,
+    KNOWN_CLUSTER,
     MIPS,
     NIC,
     SECONDS,
@@ -129,12 +130,7 @@ if TYPE_CHECKING:
 @CONFIDENCE
 @LEDGER
 @MIPS
-@click.option(
-    "--cluster",
-    "cluster_file",
-    type=FILE,
-    help="Cluster file (TOML) of the devices.  [default: measure them]",
-)
+@KNOWN_CLUSTER
 @NIC
 @SAVEPOINTS
 @NATIVE

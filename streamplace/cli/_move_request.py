@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from streamplace.cli._flink import check_nic
 from streamplace.cli._output import say
 from streamplace.errors import SettingError
 
@@ -65,11 +66,7 @@ class MoveRequest:
             raise SettingError(
                 f"{option} is for a job that is measured; drop --placement or {option}"
             )
-        if self.nic and (self.placement is not None or self.cluster_file is not None):
-            option = "--placement" if self.placement is not None else "--cluster"
-            raise SettingError(
-                f"--nic is for TaskManagers that are measured; drop {option} or --nic"
-            )
+        check_nic(self.nic, {"--placement": self.placement, "--cluster": self.cluster_file})
         if self.probe and self.dry_run:
             raise SettingError("--probe moves the job; drop --dry-run or --probe")
 

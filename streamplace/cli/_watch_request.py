@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from streamplace.cli._flink import check_nic
 from streamplace.cli._output import print_line, say, say_written
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class WatchRequest:
         from streamplace.engines.flink.watch.starting import check_movable, first_job, settled
         from streamplace.io.watch_store import WatchStore, usual_store
 
-        self._check_nic()
+        check_nic(self.nic, {"--cluster": self.cluster_file})
         guards, judge, command = self._guards(), self._judge(), self._command()
         with ExitStack() as stack:
             store = stack.enter_context(closing(WatchStore(usual_store())))
@@ -178,15 +179,6 @@ class WatchRequest:
         from streamplace.engines.flink.watch.judging import Guards, QuietHours
 
         return Guards(self.least_time, tuple(map(QuietHours.of, self.not_between)))
-
-    def _check_nic(self) -> None:
-        """Raise SettingError for speeds of network cards beside a cluster file."""
-        from streamplace.errors import SettingError
-
-        if self.cluster_file is not None and self.nic:
-            raise SettingError(
-                "--nic is for TaskManagers that are measured; drop --cluster or --nic"
-            )
 
     def _command(self) -> "MachineCommand | None":
         """Command that starts and stops TaskManagers."""
