@@ -12,7 +12,7 @@ from streamplace.io.files import located, read_bytes, spot
 from streamplace.io.graphs import documents, graph_from_dict, only, read_graph
 from streamplace.io.parsing import parse_tables
 from streamplace.io.placements import LARGEST_PLACEMENT, order_given, parse_document
-from streamplace.io.problems import problem_to_dict, read_problem, usual_cluster
+from streamplace.io.problems import read_problem, usual_cluster
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
 from streamplace.model.expansion import named_problem
@@ -118,15 +118,14 @@ def planned_graph(graph: GraphLike) -> StreamGraph:
     Raises SettingError for constraints or costs of a problem: the cheapest plan of its graph alone
     is not that of the problem. Its cluster does not matter, because a plan has machines of its own.
     """
-    graph = converted(graph)
+    graph, given = converted(graph), set()
     if isinstance(graph, Problem):
-        parts = problem_to_dict(graph)
+        given |= {"constraints"} if graph.constraints != Constraints() else set()
+        given |= {"seconds"} if graph.seconds is not None else set()
     elif is_path(graph):
         document = only(documents(Path(graph)), Path(graph), "graph")
-        graph, parts = document.graph(), document.parts
-    else:
-        parts = {}
-    if unused := [name for name in parts if name in ("constraints", "seconds")]:
+        graph, given = document.graph(), set(document.parts)
+    if unused := [part for part in ("constraints", "seconds") if part in given]:
         raise SettingError(
             f"a plan cannot use the {' and '.join(unused)} of a problem; give its graph alone"
         )

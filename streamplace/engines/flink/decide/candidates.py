@@ -76,7 +76,7 @@ class Question:
     # Devices on which nothing can be placed: other jobs use them exclusively, or they are not
     # configured for it.
     occupied: frozenset[str] = frozenset()
-    modes: tuple[Mode, ...] = MODES  # flink's modes that the cluster supports
+    modes: tuple[Mode, ...] = MODES  # Flink's modes that the cluster supports
     configured: Mode | None = None  # the mode that it is configured with
     # Relative error of predictions when two layouts of the job are compared.
     width: float = PREDICTED

@@ -65,7 +65,7 @@ class Candidate:
     layout: Layout  # devices of its subtasks; one of several layouts if Flink decides
     carries: RateInterval  # tuples/s, with the interval for comparisons with other candidates
     moves: int = 0  # number of subtasks that are on another device than now
-    mode: Mode | None = None  # flink's mode that produces the layout without pins
+    mode: Mode | None = None  # Flink's mode that produces the layout without pins
     is_configured: bool = False  # whether the cluster already has that mode
     kept: float = 0.0  # tuples/s of sources whose rates do not depend on the layout
     # Tuples/s that it carries by the model, however few are asked for; None if those are the value
