@@ -18,7 +18,7 @@ from streamplace.model.display import Pictured
 from streamplace.model.messages import counted
 from streamplace.model.report import Part, Report, Sheet, duration, percent
 from streamplace.model.units import floor_digits
-from streamplace.planning.hours import machines_in_words, moment
+from streamplace.planning.hours import ends_in_words, machines_in_words, moment
 from streamplace.planning.result import PlanResult
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ class PlanSchedule(Pictured):
     def report(self) -> Report:
         """Steps, costs beside the bound, and policies."""
         steps = self.steps
+        is_measured = self.plans[0].interval is not None
         rows = tuple(
             (
                 moment(step.start),
@@ -97,11 +98,14 @@ class PlanSchedule(Pictured):
                 f"{step.highest:.6g}",
                 f"{self.day.cost[step.level]:g}",
                 machines_in_words(self.plans[step.level].machines),
+                *((ends_in_words(self.plans[step.level].interval),) if is_measured else ()),
             )
             for step in steps[:MOST_STEPS]
         )
         unit = "cost per hour" if self.plans[0].priced else "machines"
-        parts: list[Part] = [Sheet(("from", "for", "tuples/s", unit, "machines"), rows)]
+        carries = ("carries, tuples/s",) if is_measured else ()
+        head = ("from", "for", "tuples/s", unit, "machines", *carries)
+        parts: list[Part] = [Sheet(head, rows)]
         if len(steps) > MOST_STEPS:
             parts.append(f"{counted(len(steps) - MOST_STEPS, 'more step')} in JSON and the report.")
         parts.append(self._words(len(steps) - 1))
@@ -178,6 +182,7 @@ class PlanSchedule(Pictured):
                     "machines": dict(plan.machines),
                     "cost": plain(plan.cost),
                     "carries": plain(plan.carries) if isfinite(plan.carries) else None,
+                    **({} if plan.interval is None else {"interval": plan.interval._asdict()}),
                 }
                 for plan in self.plans
             ],

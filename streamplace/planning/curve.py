@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from streamplace.io.fields import plain
 from streamplace.model.display import Pictured
 from streamplace.model.report import Report, Sheet, percent
-from streamplace.model.units import digits, floor_digits
-from streamplace.planning.hours import machines_in_words
+from streamplace.model.units import floor_digits
+from streamplace.planning.hours import ends_in_words, machines_in_words
 from streamplace.planning.result import PlanResult
 
 if TYPE_CHECKING:
@@ -108,5 +108,4 @@ def _row(result: PlanResult) -> Sequence[str]:
     cells = (f"{result.cost:g}", bound, percent(result.gap), machines_in_words(result.machines))
     if result.interval is None:
         return cells
-    low, _, high = map(digits, result.interval)
-    return *cells, f"{low} to {high}"
+    return *cells, ends_in_words(result.interval)

@@ -7,9 +7,10 @@ from fractions import Fraction
 from typing import Any
 
 from streamplace.io.fields import plain
+from streamplace.model.intervals import RateInterval
 from streamplace.model.messages import counted
 from streamplace.model.report import Part, Sheet
-from streamplace.model.units import floor_digits
+from streamplace.model.units import digits, floor_digits
 
 HOUR = 3600
 DAY = 24 * HOUR
@@ -30,6 +31,8 @@ class PlanHour:
     machines, cost, bound
         Machines, cost and bound of the plan for this hour alone; no machines, None and None if no
         such plan was found.
+    interval
+        What the plan for this hour alone carries, for a measured graph; None if it is unknown.
     carried
         Whether the plan for the trace carries the hour.
     """
@@ -40,6 +43,7 @@ class PlanHour:
     cost: float | None
     bound: Fraction | None
     carried: bool
+    interval: RateInterval | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the hour as a JSON document."""
@@ -50,11 +54,13 @@ class PlanHour:
             "cost": None if self.cost is None else plain(self.cost),
             "bound": None if self.bound is None else float(self.bound),
             "carried": self.carried,
+            **({} if self.interval is None else {"interval": self.interval._asdict()}),
         }
 
 
 def hour_parts(hours: Sequence[PlanHour], cost: float, priced: bool) -> list[Part]:
     """Table of the hours, and their total cost beside a plan of this cost for all hours."""
+    is_measured = any(hour.interval is not None for hour in hours)
     rows = tuple(
         (
             clock(hour.start),
@@ -62,10 +68,13 @@ def hour_parts(hours: Sequence[PlanHour], cost: float, priced: bool) -> list[Par
             "–" if hour.cost is None else f"{hour.cost:g}",
             "–" if hour.bound is None else floor_digits(hour.bound),
             _machines(hour),
+            *((ends_in_words(hour.interval),) if is_measured else ()),
         )
         for hour in hours
     )
-    head = ("hour", "tuples/s", "cost alone" if priced else "machines alone", "bound", "machines")
+    alone_head = "cost alone" if priced else "machines alone"
+    carries = ("carries, tuples/s",) if is_measured else ()
+    head = ("hour", "tuples/s", alone_head, "bound", "machines", *carries)
     alone = sum(hour.cost for hour in hours if hour.cost is not None)
     unit = "costs" if priced else "takes machine hours:"
     words = (
@@ -85,6 +94,11 @@ def _machines(hour: PlanHour) -> str:
     if not hour.carried:
         return "more than the plan carries"
     return machines_in_words(hour.machines) or "no plan was found"
+
+
+def ends_in_words(interval: RateInterval | None) -> str:
+    """Ends of an interval, in words; a dash if it is unknown."""
+    return "–" if interval is None else f"{digits(interval.low)} to {digits(interval.high)}"
 
 
 def machines_in_words(machines: Mapping[str, int]) -> str:

@@ -212,7 +212,9 @@ def _hour(start: float, graph: StreamGraph, alone: PlanResult | None, plan: Plan
     carried = share_carried(plan, graph) >= 1 - ROUNDING
     if alone is None:
         return PlanHour(start, graph.source_rate, {}, None, None, carried)
-    return PlanHour(start, alone.rate, alone.machines, alone.cost, alone.bound, carried)
+    return PlanHour(
+        start, alone.rate, alone.machines, alone.cost, alone.bound, carried, alone.interval
+    )
 
 
 def share_carried(plan: PlanResult, graph: StreamGraph) -> float:

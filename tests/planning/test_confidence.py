@@ -19,6 +19,7 @@ from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.planner import planned, planned_most
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.settings import PlanSettings
+from streamplace.planning.traces import parse_trace
 from streamplace.planning.verification import contradictions
 
 OFFERS = Catalogue.of(
@@ -29,6 +30,9 @@ ERRORS = PredictionErrors.of({str(i): [log(0.8)] for i in range(9)}, 0.9, "9 job
 ASKED = PlanSettings(Headroom(restart=30, catch_up=300), budget=Budget(None, 5_000))
 CONFIDENT = replace(ASKED, errors=ERRORS)
 MEASURED = replace(pipeline(), attributes={PROFILE_WINDOWS: 4})
+
+
+TRACE = parse_trace(b"time,rate\n0,1000\n3600,200\n", "rates.csv")
 
 
 @pytest.fixture
@@ -165,3 +169,24 @@ def test_nine_of_ten_confident_plans_carry_the_rate_on_jobs_of_known_noise() -> 
         plan = planned_most(pipeline(), cluster, asked)
         held += plan.carries * exp(rng.normal(0, 0.15)) >= plan.rate
     assert held / trials >= 0.9 - 3 * np.sqrt(0.09 / trials)
+
+
+def test_hours_and_schedules_of_a_measured_graph_have_intervals(ledger: Path) -> None:
+    """Of what the plan for each hour alone carries, and of each plan of a schedule."""
+    asked = {"trace": TRACE, "offers": OFFERS, "budget": Budget(None, 2_000), "ledger": ledger}
+    result = streamplace.plan(MEASURED, **asked)
+    for hour in result.hours:
+        assert hour.interval is not None
+        assert hour.interval.low < hour.interval.value < hour.interval.high
+    assert result.hours[0].interval == result.interval
+    assert result.to_json()["hours"][1]["interval"] == result.hours[1].interval._asdict()
+    assert "carries, tuples/s" in str(result.report())
+    schedule = streamplace.plan_schedule(MEASURED, **asked)
+    for plan, document in zip(schedule.plans, schedule.to_json()["plans"], strict=True):
+        assert plan.interval is not None
+        assert document["interval"] == plan.interval._asdict()
+    assert "carries, tuples/s" in str(schedule.report())
+    drawn = streamplace.plan(pipeline(), **asked)
+    assert [hour.interval for hour in drawn.hours] == [None, None]
+    assert "interval" not in drawn.to_json()["hours"][0]
+    assert "carries, tuples/s" not in str(drawn.report())
