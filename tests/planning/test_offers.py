@@ -30,6 +30,7 @@ def test_an_offer_has_units_and_defaults() -> None:
     assert not parse_offers(f"[[offers]]\n{ROW}".encode(), "offers.toml").slot_sharing
 
 
+@pytest.mark.slow
 def test_a_plan_of_more_machines_than_a_cluster_has_is_refused() -> None:
     """4,090 are required, and ten others are needed."""
     needs = Operator("b", ipt=10e6, requires=frozenset({"gpu"}))

@@ -339,6 +339,7 @@ def test_an_operator_may_have_as_many_subtasks_as_its_rate_needs() -> None:
     assert result.parallelism == {"a": 5000}
 
 
+@pytest.mark.slow
 def test_a_refusal_names_the_most_streams_between_subtasks() -> None:
     """5,000 subtasks that send to 5,000 others have 25 million streams."""
     operators = [Operator("a", ipt=1e6, rate=1.25e7), Operator("b", ipt=1e6)]

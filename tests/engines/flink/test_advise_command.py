@@ -30,7 +30,7 @@ def test_commands_name_the_folder_that_the_plan_is_written_to(
     with FakeFlink(ANSWERS).served() as flink:
         given = ("--offers", "offers.toml", "--warm-up", "0")
         asked = ("flink", "advise", "--rest", flink.url, *given)
-        printed = run(*asked, "--rate", "5e3", "-o", "my plans/one")
+        printed = run(*asked, "--rate", "5e3", "--budget", "1", "-o", "my plans/one")
     assert "with the files that -o my plans/one/ writes" in " ".join(printed.out.split())
     assert "--cluster 'my plans/one/cluster.toml'" in printed.out
     assert "--placement 'my plans/one/placement.json'" in printed.out
