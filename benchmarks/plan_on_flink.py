@@ -80,8 +80,16 @@ from streamplace.io.ledger import append_entries
 JOBS = {**PROBED, **COMPARED, **UNSEEN}
 NAMES = (*COMPARED, *UNSEEN)
 SETTLE, SECONDS, PROFILE_SECONDS = 6.0, 6.0, 20.0
-USUAL = {"taskmanager.memory.segment-size": "32kb", "classloader.resolve-order": "parent-first"}
-"""Small buffers would couple TaskManagers: all wait for one that collects garbage."""
+USUAL = {
+    "taskmanager.memory.segment-size": "32kb",
+    "taskmanager.memory.task.heap.size": "448m",
+    "classloader.resolve-order": "parent-first",
+}
+"""Buffers and heap of Flink's defaults (512 MB, with 64 MB of the framework).
+
+Small buffers would couple TaskManagers: all wait for one that collects garbage. It is collected
+often where windows fill a small heap.
+"""
 PARTLY = 0.6
 """Share of the rate of one TaskManager at which two are profiled."""
 FILE = "plans-that-hold.jsonl"

@@ -17,6 +17,7 @@ from streamplace.engines.flink.cpu.flight_recorder import EXACT
 from streamplace.engines.flink.local.config import Settings, as_yaml, device_settings
 from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.pin.names import future_devices
+from streamplace.engines.flink.rest.buffer_settings import memory_bytes
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.names import resource, resources
 from streamplace.errors import SettingError, StreamplaceError
@@ -27,10 +28,11 @@ _JOB_MAIN = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypo
 _TASK_MAIN = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
 _MEMORY = (
     "-XX:+UseSerialGC",
-    "-Xmx256m",
     "-XX:MaxDirectMemorySize=160m",
     "-XX:MaxMetaspaceSize=160m",
 )
+_HEAP = "jobmanager.memory.heap.size"
+_HEAPS = ("taskmanager.memory.framework.heap.size", "taskmanager.memory.task.heap.size")
 _LOG4J = """\
 rootLogger.level = INFO
 rootLogger.appenderRef.out.ref = out
@@ -47,16 +49,16 @@ _COMMON: Settings = {
     **dict.fromkeys(_ADDRESS, _LOOPBACK),
     "rest.address": _LOOPBACK,
     "rest.bind-address": _LOOPBACK,
-    "jobmanager.memory.heap.size": "256m",
+    _HEAP: "256m",
     "jobmanager.memory.off-heap.size": "64m",
     "jobmanager.memory.jvm-metaspace.size": "160m",
     "jobmanager.memory.jvm-overhead.min": "32m",
     "jobmanager.memory.jvm-overhead.max": "64m",
     "taskmanager.numberOfTaskSlots": 1,
     "taskmanager.cpu.cores": 1.0,
-    "taskmanager.memory.framework.heap.size": "64m",
+    _HEAPS[0]: "64m",
     "taskmanager.memory.framework.off-heap.size": "64m",
-    "taskmanager.memory.task.heap.size": "192m",
+    _HEAPS[1]: "192m",
     "taskmanager.memory.task.off-heap.size": "0m",
     "taskmanager.memory.managed.size": "64m",
     "taskmanager.memory.network.min": "64m",
@@ -99,11 +101,13 @@ class LocalCluster:
     hosts: Mapping[str, Host]  # hosts of devices that do not run directly on this machine
     # The JobManager and the TaskManager of every device, by name.
     processes: dict[str, subprocess.Popen[bytes]]
+    settings: Settings  # of all of them
 
     def start(self, name: str) -> None:
         """Start or restart the JobManager or the TaskManager of a device."""
         main = _JOB_MAIN if name == JOB_MANAGER else _TASK_MAIN
-        java = [find_java(), *_MEMORY, *EXACT, *self.flink.java_options()]
+        heap = _heap(self.settings, (_HEAP,) if name == JOB_MANAGER else _HEAPS)
+        java = [find_java(), heap, *_MEMORY, *EXACT, *self.flink.java_options()]
         classes = ":".join(map(str, self.flink.jars))
         own = self.folder / name
         log4j = f"-Dlog4j.configurationFile={self.folder / 'log4j.properties'}"
@@ -212,7 +216,7 @@ def local_cluster(
     rest, rpc = port or _free_port(), _free_port()
     shared = {**_COMMON, "rest.port": rest, "jobmanager.rpc.port": rpc, **(settings or {})}
     url = f"http://{_LOOPBACK}:{rest}"
-    cluster = LocalCluster(url, tuple(devices), flink, folder, hosts or {}, {})
+    cluster = LocalCluster(url, tuple(devices), flink, folder, hosts or {}, {}, shared)
     try:
         (folder / "log4j.properties").write_text(_LOG4J)
         _configure(folder / JOB_MANAGER, shared)
@@ -229,6 +233,12 @@ def local_cluster(
     finally:
         _stop(cluster.processes.values())
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _heap(settings: Settings, keys: Sequence[str]) -> str:
+    """Option of Java for the largest heap, which is the sum of some settings."""
+    sizes = [memory_bytes(str(settings[key])) for key in keys]
+    return f"-Xmx{sum(int(size or 0) for size in sizes)}"
 
 
 def _address(host: Host | None) -> Settings:

@@ -27,6 +27,8 @@ _BYTES: Mapping[tuple[str, ...], float] = {
     ("", "b", "bytes"): 1.0,
     ("k", "kb", "kibibytes"): 2.0**10,
     ("m", "mb", "mebibytes"): 2.0**20,
+    ("g", "gb", "gibibytes"): 2.0**30,
+    ("t", "tb", "tebibytes"): 2.0**40,
 }
 
 
