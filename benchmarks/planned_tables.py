@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from flink_jobs import UNSEEN
 from planned_runs import CARRIED, CORES, JobFacts, Row
+from quiet_rows import counting, quiet_share
 
 FEW_SUBTASKS, THIRDS = 20, 3
 Outcomes = Mapping[str, list[float]]
@@ -33,6 +34,8 @@ def is_carried(shares: Sequence[float]) -> bool:
 
 def summary(rows: Sequence[Row]) -> str:
     """All tables and what they amount to, as Markdown."""
+    quiet = quiet_share(rows)
+    rows = counting(rows)
     facts = {row["job"]: JobFacts.of(row) for row in rows if row["kind"] == "profile"}
     runs = [row for row in rows if row["kind"] == "run"]
     judged = [
@@ -51,6 +54,7 @@ def summary(rows: Sequence[Row]) -> str:
         by_repeat(pairs, runs, facts),
         by_subtasks(judged),
         *by_memory(pairs, runs, facts),
+        quiet,
         profiled_again(facts, pairs, runs),
         "On eight TaskManagers:",
         error_table(facts, eight),

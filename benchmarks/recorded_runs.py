@@ -23,6 +23,7 @@ from calibration import judged
 from flink_jobs import ROOT
 from measured_rows import read_rows
 from planned_runs import CARRIED, JobFacts, entries_of
+from quiet_rows import counting
 
 from streamplace.io.ledger import RECORDED, LedgerEntry, known_errors
 from streamplace.model.intervals import USUAL_CONFIDENCE
@@ -43,7 +44,7 @@ def of_calibration(path: Path) -> Iterator[LedgerEntry]:
 
 def of_plans(path: Path) -> Iterator[LedgerEntry]:
     """Placements on eight TaskManagers, and plans with one machine less."""
-    rows = read_rows(path)
+    rows = counting(read_rows(path))
     facts = {row["job"]: JobFacts.of(row) for row in rows if row["kind"] == "profile"}
     pairs = {(row["job"], row["level"]): row for row in rows if row["kind"] == "pair"}
     for row in rows:

@@ -42,7 +42,8 @@ PROFILE = {
 def modules(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The benchmark's modules, which are no package."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    names = ("flink_jobs", "planned_rates", "planned_runs", "planned_tables", "plan_on_flink")
+    names = ("flink_jobs", "planned_rates", "planned_runs", "planned_tables", "quiet_rows")
+    names += ("plan_on_flink",)
     return SimpleNamespace(**{name: import_module(name) for name in names})
 
 
@@ -120,6 +121,7 @@ class FakeBench:
     def __init__(self, modules: Any, output: Path, sustains: float, most: int = 99) -> None:
         self.modules, self.output, self.sustains, self.left = modules, output, sustains, most
         self.jar = output.with_name("jobs.jar")
+        self.memory_ns = [9.0, 10.0]
         self.ran: list[float] = []
 
     def warm_up(self, jobs: list[str]) -> dict[str, dict[str, Any]]:
@@ -145,7 +147,11 @@ class FakeBench:
         carried = own.capacity(split, facts.cluster(where["cores"]), placement)
         self.ran.append(carried)
         reached = min(rate, carried)
-        return {"rates": rates(reached, reached, 10 * reached), "blocked": 0.5}
+        return {
+            "rates": rates(reached, reached, 10 * reached),
+            "blocked": 0.5,
+            "memory_ns": self.memory_ns,
+        }
 
 
 @pytest.fixture
@@ -200,6 +206,24 @@ def test_plans_that_hold_are_not_corrected(modules: Any, bench: Any) -> None:
     assert "The plan carries the rate of 1 of 1 pairs (100%)" in text
     assert "times the least of the tried clusters that carries the rate" in text
     assert "intervals hold 100% of the runs" in text
+
+
+def test_what_was_measured_while_memory_was_slow_is_measured_once_more(
+    modules: Any, bench: Any
+) -> None:
+    on_flink, own = modules.plan_on_flink, bench(1.0)
+    own.memory_ns = [9.0, 30.0]
+    on_flink.measure(own, ["split"], 1)
+    assert len(own.ran) == 6
+    text = modules.planned_tables.summary(on_flink.read_rows(own.output))
+    assert "Of 3 measurements, 0 were made while an access to memory took at most 13 ns." in text
+    assert "in 1 of 1 runs" in text
+    on_flink.measure(own, ["split"], 1)
+    assert len(own.ran) == 6
+    (counted,) = modules.quiet_rows.counting(
+        [{"kind": "run", "memory_ns": [n, n], "blocked": n} for n in (30, 9, 8)]
+    )
+    assert counted["blocked"] == 9
 
 
 def test_all_runs_are_in_random_order_and_their_time_is_told(modules: Any) -> None:

@@ -1,0 +1,209 @@
+"""A cluster of limited TaskManagers on which plans are carried out, and profiles of its jobs."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+from against_cells import JOBS as COMPARED
+from flink_jobs import JOBS as PROBED
+from flink_jobs import SOURCES, UNSEEN
+from limiting import (
+    SETTINGS,
+    CpuWatch,
+    limit,
+    measured_devices,
+    memory_ns,
+    release,
+    wait_compiled,
+    with_library,
+)
+from planned_rates import rates_of, rates_together
+from planned_runs import BANDWIDTH, CORES, DEVICES, EIGHTH, MIPS, Row, key_groups
+from quiet_rows import wait_quiet
+
+from streamplace.engines.flink.local.dist import Flink, find_flink
+from streamplace.engines.flink.local.session import LocalCluster
+from streamplace.engines.flink.measure.profile import JobProfile, profile
+from streamplace.engines.flink.measure.sampling import sample
+from streamplace.engines.flink.pin.apply import apply
+from streamplace.engines.flink.program.fixed import planned_twice
+from streamplace.engines.flink.program.jars import build_jar
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.plan import read_plan
+from streamplace.io.graphs import graph_to_dict
+
+JOBS = {**PROBED, **COMPARED, **UNSEEN}
+SETTLE, SECONDS, PROFILE_SECONDS = 6.0, 6.0, 20.0
+USUAL = {
+    "taskmanager.memory.segment-size": "32kb",
+    "taskmanager.memory.task.heap.size": "448m",
+    "classloader.resolve-order": "parent-first",
+}
+"""Buffers and heap of Flink's defaults (512 MB, with 64 MB of the framework).
+
+Small buffers would couple TaskManagers: all wait for one that collects garbage. It is collected
+often where windows fill a small heap.
+"""
+PARTLY = 0.6
+"""Share of the rate of one TaskManager at which two are profiled."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """A running cluster of limited TaskManagers, the jar of all jobs, and the file of results."""
+
+    cluster: LocalCluster
+    flink: Flink
+    jar: Path
+    output: Path
+
+    @property
+    def rest(self) -> Rest:
+        """The cluster's interface."""
+        return Rest(self.cluster.url)
+
+    def start(
+        self,
+        job: str,
+        rate: float | None,
+        vectors: Mapping[str, list[str]],
+        cores: Mapping[str, float],
+        *,
+        is_limited: bool = True,
+    ) -> str:
+        """Start a job, let it warm up without limits, and limit it; returns its id."""
+        release(self.cluster)
+        parallelism = {name: len(vector) for name, vector in vectors.items()}
+        program = self.program(job, JOBS[job].arguments(rate, parallelism))
+        started = apply(self.rest, self.flink, program, vectors, seconds=100)
+        wait_compiled(self.cluster)
+        if not is_limited:
+            return started
+        limit(self.cluster, {name: cores.get(name, EIGHTH) for name in DEVICES})
+        time.sleep(SETTLE)
+        return started
+
+    def run(self, job: str, rate: float | None, where: Row) -> dict[str, Any]:
+        """Rates of a job where it is placed, and how long its sources are held back."""
+        started = self.start(job, rate, where["vectors"], where["cores"])
+        _, tasks, edges = read_plan(self.rest, started)
+        before = wait_quiet()
+        cpu = CpuWatch(self.cluster)
+        seen = sample(self.rest, started, [task.id for task in tasks], SECONDS)
+        cores = cpu.cores()
+        after = memory_ns()
+        self.stop(started)
+        fed = {edge.target for edge in edges}
+        blocked = [seen[t.id].back_pressured / t.parallelism for t in tasks if t.id not in fed]
+        return {
+            "rates": rates_together({task.name: seen[task.id] for task in tasks}),
+            "blocked": round(max(blocked), 3),
+            "memory_ns": [before, after],
+            "cpu": cores,
+        }
+
+    def warm_up(self, jobs: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Run every job on every TaskManager without limits; returns facts of their programs.
+
+        Java takes more in the first job after its start, and compiles anew what behaves otherwise
+        in the next one.
+        """
+        facts = {}
+        for job in jobs:
+            facts[job] = self.program_facts(job)
+            subtasks, fixed = facts[job]["subtasks"], facts[job]["fixed"]
+            most = key_groups(job)
+            for first in range(0, len(DEVICES), most):
+                there = [*DEVICES[first:], *DEVICES[:first]]
+                vectors = {
+                    name: there[:p] if name in fixed else there[:most]
+                    for name, p in subtasks.items()
+                }
+                self.stop(self.start(job, None, vectors, {}, is_limited=False))
+            click.echo(f"{job}: warm")
+        return facts
+
+    def profiled(
+        self, job: str, vectors: Mapping[str, list[str]], rate: float | None = None
+    ) -> JobProfile:
+        """Profile of a job whose sources offer a rate, or more than the TaskManagers carry."""
+        started = self.start(job, rate, vectors, dict.fromkeys(DEVICES, CORES["large"]))
+        seen = profile(self.rest, started, PROFILE_SECONDS)
+        self.stop(started)
+        return seen
+
+    def stop(self, job: str) -> None:
+        """End a job; the TaskManagers are free again."""
+        release(self.cluster)
+        self.rest.cancel(job)
+
+    def program(self, job: str, arguments: list[str]) -> Program:
+        """Program of a job, whose operators get its key groups."""
+        settings = {"pipeline.max-parallelism": str(key_groups(job))}
+        return Program(self.jar, JOBS[job].entry, arguments, settings=settings)
+
+    def program_facts(self, job: str) -> dict[str, Any]:
+        """Least number of subtasks of each operator, and what else the program says of them."""
+        uploaded = self.rest.upload(self.jar)
+        started = self.rest.run_jar(uploaded, JOBS[job].entry, JOBS[job].arguments())
+        self.rest.wait_running(started)
+        _, tasks, _ = read_plan(self.rest, started)
+        self.rest.cancel(started)
+        if JOBS[job].operators:  # its arguments set them all
+            return {"subtasks": {task.name: 1 for task in tasks}, "fixed": [], "loose": []}
+        planned = planned_twice(self.rest, self.program(job, JOBS[job].arguments()))
+        fixed, name = planned.fixed, {task.id: task.name for task in tasks}
+        return {
+            "subtasks": {t.name: t.parallelism if t.id in fixed else 1 for t in tasks},
+            "fixed": [task.name for task in tasks if task.id in fixed],
+            "loose": sorted([name[u], name[v]] for u, v in planned.loose),
+        }
+
+
+def profile_row(bench: Bench, job: str, program: Mapping[str, Any]) -> dict[str, Any]:
+    """Profile a job on one TaskManager, and on two what remote tuples cost.
+
+    The two are not full: threads that wait for the CPU send many buffers at a time, each for less.
+    """
+    subtasks = program["subtasks"]
+    before = wait_quiet()
+    alone = bench.profiled(job, {name: p * [DEVICES[0]] for name, p in subtasks.items()})
+    halves = {name: DEVICES[i % 2] for i, name in enumerate(subtasks)}
+    graph = alone.graph(MIPS)
+    vectors = {name: p * [halves[name]] for name, p in subtasks.items()}
+    apart = bench.profiled(job, vectors, PARTLY * graph.source_rate)
+    java, sending = apart.background(len(DEVICES))
+    return {
+        "kind": "profile",
+        "job": job,
+        "graph": graph_to_dict(graph),
+        "fixed": program["fixed"],
+        "loose": program["loose"],
+        "memory_ns": [before, memory_ns()],
+        "rates": rates_of({task.name: alone.activity[task.id] for task in alone.tasks}),
+        "java": java,
+        "per_tuple": sending.per_tuple if sending else 0.0,
+        "per_byte": sending.per_byte if sending else 0.0,
+    }
+
+
+@contextmanager
+def running_bench(folder: Path, output: Path) -> Iterator[Bench]:
+    """Run a cluster of eight TaskManagers that know the jar of all jobs."""
+    flink = find_flink(None)
+    jar = folder / "jobs.jar"
+    build_jar(flink, sorted(java for f in SOURCES for java in f.glob("*.java")), jar)
+    own = with_library(flink, jar, folder / "flink")
+    with measured_devices(
+        own,
+        DEVICES,
+        cores=CORES["large"],
+        bandwidth_bps=BANDWIDTH,
+        settings={**SETTINGS, **USUAL},
+    ) as cluster:
+        yield Bench(cluster, own, jar, output)
