@@ -67,9 +67,15 @@ class WatchRequest:
         StreamplaceError
             When it cannot be watched or moved, fails, or is stopped or moved by others.
         """
+        from streamplace.engines.flink.rest.scheduler import is_adaptive
         from streamplace.engines.flink.watch.log import WatchLog
         from streamplace.engines.flink.watch.metrics import WatchMetrics, served
-        from streamplace.engines.flink.watch.starting import check_movable, first_job, settled
+        from streamplace.engines.flink.watch.starting import (
+            check_movable,
+            check_rescalable,
+            first_job,
+            settled,
+        )
         from streamplace.io.watch_store import WatchStore, usual_store
 
         check_nic(self.nic, {"--cluster": self.cluster_file})
@@ -77,16 +83,22 @@ class WatchRequest:
         with ExitStack() as stack:
             store = stack.enter_context(closing(WatchStore(usual_store())))
             job = first_job(rest, store, self.job)
+            document = rest.job(job)
+            scales = is_adaptive(rest, document)
+            self._check_adaptive(scales)
             if self.acts:
-                check_movable(rest, job)
-            program, name = self._program(rest, job, given), str(rest.job(job)["name"])
+                (check_rescalable if scales else check_movable)(rest, job)
+            program = None if scales else self._program(rest, job, given)
+            name = str(document["name"])
             log = WatchLog.claimed(store, job, name, say)
             stack.callback(log.release)
             metrics = WatchMetrics(name)
             if self.metrics is not None:
                 stack.enter_context(served(metrics, self.metrics))
             engine = self._engine(rest, home)
-            rounds = self._rounds(engine, program, log, guards, judge, command)
+            rounds = self._rounds(
+                engine, program, log, guards, judge, command, job if scales else None
+            )
             rounds.observe = metrics.add
             rounds.recall()
             watch = self._watch(engine, program, rounds)
@@ -104,11 +116,16 @@ class WatchRequest:
         guards: "Guards",
         judge: "RateJudge",
         command: "MachineCommand | None",
+        adaptive: str | None,
     ) -> "JobRounds":
-        """Rounds that look at the rate, and move the job if that is wanted."""
+        """Rounds that look at the rate, and move the job if that is wanted.
+
+        ``adaptive`` is the id of a job that the adaptive scheduler runs.
+        """
         from streamplace.engines.flink.watch.acting import WatchMover
         from streamplace.engines.flink.watch.machines import Machines
         from streamplace.engines.flink.watch.modelling import JobModeller
+        from streamplace.engines.flink.watch.rescaling import Rescaler, base_subtasks
         from streamplace.engines.flink.watch.rounds import JobRounds
         from streamplace.engines.flink.watch.spares import move_without_lost
         from streamplace.io.clusters import read_cluster
@@ -116,7 +133,12 @@ class WatchRequest:
         from streamplace.model.intervals import USUAL_CONFIDENCE
 
         ledger = self.ledger or usual_ledger()
-        mover = None
+        base: dict[str, int] | None = None
+        mover: WatchMover | Rescaler | None = None
+        if adaptive is not None:
+            base = base_subtasks(engine.rest, log, adaptive)
+            if self.acts:
+                mover = Rescaler(engine.rest, log, say, self.timeout, ledger, self.confidence)
         if program is not None and self.acts:
             without = partial(move_without_lost, engine.rest, self.spares)
             move = replace(engine.moving(program), without_lost=without)
@@ -135,6 +157,7 @@ class WatchRequest:
             ledger,
             may_start=machines is not None,
             cluster=None if self.cluster_file is None else read_cluster(self.cluster_file),
+            base=base,
         )
         return JobRounds(
             engine.rest,
@@ -147,6 +170,7 @@ class WatchRequest:
             self.every,
             machines=machines,
             confidence=USUAL_CONFIDENCE if self.confidence is None else self.confidence,
+            is_adaptive=base is not None,
         )
 
     def _watch(
@@ -157,7 +181,7 @@ class WatchRequest:
 
         replacing = Replacing(
             engine.rest,
-            engine.flink if self.may_start else None,
+            engine.flink if program is not None else None,
             program,
             self.spares,
             say,
@@ -166,7 +190,7 @@ class WatchRequest:
             self.timeout,
             self._placement_file(),
             rounds.log,
-            takes_free=self.acts,
+            takes_free=self.acts and not rounds.is_adaptive,
         )
         return Watch(replacing, rounds)
 
@@ -174,6 +198,17 @@ class WatchRequest:
     def may_start(self) -> bool:
         """Whether the job may be started elsewhere, for its rate or for a lost TaskManager."""
         return self.acts or bool(self.spares)
+
+    def _check_adaptive(self, scales: bool) -> None:
+        """Raise SettingError for options that have no meaning where Flink places the subtasks."""
+        from streamplace.errors import SettingError
+
+        for option, given in (("--spare", self.spares), ("--placement", self.placement)):
+            if scales and given:
+                raise SettingError(
+                    f"Flink's adaptive scheduler runs the job, and places its subtasks itself, "
+                    f"also after a loss; leave out {option}"
+                )
 
     def _guards(self) -> "Guards":
         from streamplace.engines.flink.watch.judging import Guards, QuietHours

@@ -47,6 +47,9 @@ DELETE FROM rounds WHERE watch = ? AND id <= (
 BEGUN, MOVED, RETURNED, FAILED, UNBEGUN = "begun", "moved", "returned", "failed", "not begun"
 UNSAVED, DONE = "not saved", "done"
 """States of a decision: written before anything is done, and the outcomes."""
+RESCALE = "rescale"
+FOR_RATE = ("move", RESCALE)
+"""Kinds of decisions that start a job elsewhere for its rate."""
 
 
 class StoreError(FormatError):
@@ -92,13 +95,13 @@ class WatchDecision:
     """A decision to start a job elsewhere, or a TaskManager, written before it is carried out."""
 
     at: str
-    # ``"move"`` for the rate, ``"replace"`` for lost TaskManagers, ``"start"`` and ``"stop"`` of
-    # TaskManagers.
+    # ``"move"`` and ``"rescale"`` for the rate, ``"replace"`` for lost TaskManagers, ``"start"``
+    # and ``"stop"`` of TaskManagers.
     kind: str
     job: str
     # What identifies the start at the engine: the id of the successor for a move, the checkpoint
-    # for a replacement, the TaskManagers that were there before a start (JSON), the one that is
-    # stopped.
+    # for a replacement, the numbers of subtasks before and after a job is rescaled (JSON), the
+    # TaskManagers that were there before a start (JSON), the one that is stopped.
     transaction: str
     # Operator → device of each of its subtasks, or of all of them, afterwards; empty if the job is
     # not touched.
@@ -123,7 +126,7 @@ class WatchDecision:
     @property
     def starts_job(self) -> bool:
         """Whether the job is started elsewhere."""
-        return self.kind in ("move", "replace")
+        return self.kind in (*FOR_RATE, "replace")
 
     @property
     def model(self) -> RateInterval | None:

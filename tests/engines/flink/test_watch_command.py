@@ -112,18 +112,25 @@ def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(
     assert read_records(usual_store(), 9) == [] or not read_records(usual_store(), 9)[0].rounds
 
 
-def test_a_watch_that_could_never_move_the_job_is_refused(run: Callable, flink: FakeFlink) -> None:
-    """The adaptive scheduler ignores placements; without --apply the job is looked at."""
-    running = job("shop", "RUNNING", {"map": "RUNNING"})
-    ended = job("shop", "CANCELED", {})
-    adaptive = {"schedulerType": "Adaptive"}
-    flink.answers[f"GET /jobs/{OLD}"] = running | adaptive
-    answer = run("flink", "watch", "--rest", flink.url, "--apply")
-    assert answer.status == 2
-    assert f"job {OLD} cannot be moved: the scheduler is Adaptive" in answer.err
-    assert "Without --apply, a watch says what would pay" in answer.err
-    flink.answers[f"GET /jobs/{OLD}"] = InTurn(*[running | adaptive] * 4, ended | adaptive)
-    assert run("flink", "watch", "--rest", flink.url).status == 0
+def test_a_watch_that_could_never_rescale_the_job_is_refused(
+    run: Callable, flink: FakeFlink
+) -> None:
+    """Flink takes numbers of subtasks since 1.18; without --apply the job is looked at."""
+    running = job("shop", "RUNNING", {"map": "RUNNING"}) | {"schedulerType": "Adaptive"}
+    ended = job("shop", "CANCELED", {}) | {"schedulerType": "Adaptive"}
+    flink.answers[f"GET /jobs/{OLD}"] = running
+    flink.answers[f"GET /jobs/{OLD}/plan"] = {"plan": {"nodes": [{"id": "map"}]}}
+    for options, told in (
+        (("--apply",), f"job {OLD} cannot be rescaled: Flink answers 404"),
+        (("--spare", "dev-1"), "also after a loss; leave out --spare"),
+    ):
+        answer = run("flink", "watch", "--rest", flink.url, *options)
+        assert answer.status == 2
+        assert told in answer.err
+    flink.answers[f"GET /jobs/{OLD}"] = InTurn(*[running] * 6, ended)
+    answer = run("flink", "watch", "--rest", flink.url)
+    assert answer.status == 0
+    assert "104 tuples/s on 1 TaskManager" in answer.err
 
 
 def test_a_job_is_known_by_its_ids_before_and_after_moves(flink: FakeFlink) -> None:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from streamplace.engines.flink.advise.current_machines import CurrentMachines
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.plan import FlinkTask
+from streamplace.engines.flink.rest.scheduler import is_adaptive
 from streamplace.planning.result import PlanResult
 
 FOLDER = "plan"
@@ -35,7 +36,7 @@ def change_commands(
     changes = _machine_changes(current.counts, plan.machines) if current.is_priced else {}
     starts = [f"# first start {number} × {name}" for name, number in changes.items() if number > 0]
     stops = [f"# then stop {-number} × {name}" for name, number in changes.items() if number < 0]
-    if _is_adaptive(rest, job):
+    if is_adaptive(rest, rest.job(job)):
         rescaling = _rescaling(rest, job, tasks, plan.parallelism)
         return (*starts, _slot_line(current, plan), rescaling, *stops)
     return (*starts, *_restart(rest, job, current, plan, folder, is_remembered), *stops)
@@ -99,13 +100,3 @@ def _rescaling(
     url = shlex.quote(f"{rest.url}/jobs/{job}/resource-requirements")
     document = shlex.quote(json.dumps(wanted))
     return f"curl -X PUT {url} -H 'Content-Type: application/json' -d {document}"
-
-
-def _is_adaptive(rest: Rest, job: str) -> bool:
-    """Whether the adaptive scheduler runs a job; the job does not say so before version 2."""
-    scheduler = rest.job(job).get("schedulerType")
-    if scheduler:
-        return str(scheduler) == "Adaptive"
-    settings = rest.settings()
-    is_reactive = settings.get("scheduler-mode", "").lower() == "reactive"
-    return is_reactive or settings.get("jobmanager.scheduler", "").lower() == "adaptive"

@@ -62,12 +62,37 @@ def layouts(graph: StreamGraph, slots: Mapping[str, int], mode: Mode) -> list[La
     True
     """
     bundles = balanced_bundles(graph) if mode == "TASKS" else local_bundles(graph)
+    return _variants(graph, bundles, slots, mode)
+
+
+def adaptive_layouts(graph: StreamGraph, slots: Mapping[str, int]) -> list[Layout]:
+    """Return layouts that the adaptive scheduler may choose; empty if there are too few slots.
+
+    Subtasks of the same number share a slot, those of each slot sharing group apart.
+
+    >>> from streamplace.model import Operator, Stream
+    >>> ends = [Operator("src", rate=1), Operator("map", parallelism=2)]
+    >>> graph = StreamGraph.of("job", ends, [Stream("src", "map")])
+    >>> sorted(one["src"] + one["map"] for one in adaptive_layouts(graph, {"a": 1, "b": 1}))
+    [['a', 'a', 'b'], ['b', 'b', 'a']]
+    """
+    group, number = _groups(graph), _parallelism(graph)
+    bundles: dict[tuple[int, int], Bundle] = {}
+    for v, own in enumerate(group):
+        for i in range(number[v]):
+            bundles.setdefault((own, i), []).append((v, i))
+    return _variants(graph, [*bundles.values()], slots, "NONE")
+
+
+def _variants(
+    graph: StreamGraph, bundles: Sequence[Bundle], slots: Mapping[str, int], mode: Mode
+) -> list[Layout]:
+    """Different layouts among some that Flink may choose for bundles."""
     if sum(slots.values()) < len(bundles):
         return []
     answer: list[Layout] = []
     for seed in range(VARIANTS):
-        random = np.random.default_rng(seed)
-        layout = _layout(graph, bundles, slots, mode, random)
+        layout = _layout(graph, bundles, slots, mode, np.random.default_rng(seed))
         if layout not in answer:
             answer.append(layout)
     return answer

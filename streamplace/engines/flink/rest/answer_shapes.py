@@ -194,6 +194,21 @@ class Job(TypedDict):
     plan: NotRequired[PlanNodes | None]
 
 
+class SubtaskBounds(TypedDict):
+    """Least and largest number of subtasks that a task may have."""
+
+    lowerBound: int
+    upperBound: int
+
+
+class TaskRequirements(TypedDict):
+    """Requirements of a task to the adaptive scheduler."""
+
+    parallelism: SubtaskBounds
+
+
+Requirements = dict[str, TaskRequirements]
+"""Id of a task → its requirements."""
 SubtaskMetrics = TypedDict(
     "SubtaskMetrics",
     {

@@ -1,24 +1,38 @@
-"""Check Flink's scheduler, because only the default one obeys the placement of slots."""
+"""Flink's scheduler: the default one obeys placements, the adaptive one numbers of subtasks."""
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
+from streamplace.engines.flink.rest.answer_shapes import Requirements
 from streamplace.engines.flink.rest.client import Rest
 
-SCHEDULER = "Default"
+DEFAULT, ADAPTIVE = "Default", "Adaptive"
 REMEDY = (
     "which ignores placements; set jobmanager.scheduler: default (no reactive mode) and restart "
     "the JobManager"
 )
 
 
+def is_reactive(rest: Rest) -> bool:
+    """Whether jobs use all slots that there are, whatever is required."""
+    return rest.settings().get("scheduler-mode", "").lower() == "reactive"
+
+
+def is_adaptive(rest: Rest, document: Mapping[str, Any]) -> bool:
+    """Whether the adaptive scheduler runs a job; the job does not say so before version 2."""
+    if scheduler := document.get("schedulerType"):
+        return bool(scheduler == ADAPTIVE)
+    name = rest.settings().get("jobmanager.scheduler", "")
+    return name.lower() == ADAPTIVE.lower() or is_reactive(rest)
+
+
 def cluster_fault(rest: Rest) -> str | None:
     """Fault of the scheduler in a cluster's configuration; None if it can be used."""
-    settings = rest.settings()
-    if settings.get("scheduler-mode", "").lower() == "reactive":
+    if is_reactive(rest):
         return f"the cluster runs in reactive mode, {REMEDY}"
-    if settings.get("jobmanager.scheduler", "").lower() == "adaptive":
-        return f"the scheduler is Adaptive, {REMEDY}"
+    if rest.settings().get("jobmanager.scheduler", "").lower() == ADAPTIVE.lower():
+        return f"the scheduler is {ADAPTIVE}, {REMEDY}"
     return None
 
 
@@ -27,4 +41,19 @@ def job_fault(rest: Rest, document: Mapping[str, Any]) -> str | None:
     scheduler = document.get("schedulerType") or ""
     if not scheduler:
         return cluster_fault(rest)
-    return None if scheduler == SCHEDULER else f"the scheduler is {scheduler}, {REMEDY}"
+    return None if scheduler == DEFAULT else f"the scheduler is {scheduler}, {REMEDY}"
+
+
+def requirements(rest: Rest, job: str) -> Requirements:
+    """Least and largest number of subtasks of each task, by its id; since Flink 1.18."""
+    found: Requirements = rest.get(_path(job))
+    return found
+
+
+def require(rest: Rest, job: str, wanted: Requirements) -> None:
+    """Set them; the adaptive scheduler then restarts the job, if there are enough slots."""
+    rest.put(_path(job), wanted)
+
+
+def _path(job: str) -> str:
+    return f"/jobs/{quote(job, safe='')}/resource-requirements"

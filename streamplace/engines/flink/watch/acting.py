@@ -43,7 +43,7 @@ GIVE_UP_SECONDS = 3600.0
 """Seconds for which a move is tried again that Flink answers and cannot finish."""
 
 
-def _keep(job: str, devices: Sequence[str]) -> None:
+def keep_devices(job: str, devices: Sequence[str]) -> None:
     """Leave TaskManagers as they are."""
 
 
@@ -59,7 +59,7 @@ class WatchMover:
     confidence: float | None = None  # confidence of the predictions; None if unknown
     # Receives the job and the TaskManagers that it has left for fewer others, and on which no job
     # has a slot any more.
-    left: Callable[[str, Sequence[str]], None] = _keep
+    left: Callable[[str, Sequence[str]], None] = keep_devices
 
     @property
     def rest(self) -> Rest:

@@ -30,6 +30,12 @@ from streamplace.engines.flink.watch.plans import (
     device_order,
     job_model,
 )
+from streamplace.engines.flink.watch.rescaled_plans import (
+    Scaling,
+    Subtasks,
+    most_subtasks,
+    rescaled_model,
+)
 from streamplace.engines.live import Measurement
 from streamplace.io.ledger import errors_for
 from streamplace.model.arrays import Floats
@@ -64,6 +70,9 @@ class JobModeller:
     # of the Flink when the job is measured. TaskManagers that are not among them count as far as
     # ``at_most`` limits those that are started.
     cluster: Cluster | None = None
+    # Numbers of subtasks that plans scale where Flink's adaptive scheduler runs the job; None where
+    # plans pin subtasks.
+    base: Subtasks | None = None
     _told: set[str] = field(default_factory=set, init=False)
 
     def __call__(self, look: JobLook) -> JobModel:
@@ -86,8 +95,8 @@ class JobModeller:
             look.layout,
             slots_for(rest, look.job),
             can_spread(rest),
-            occupied=occupied_devices(rest, look.job) | self._absent(look),
-            managers=left_without(rest, look.job),
+            occupied=self._occupied(look) | self._absent(look),
+            managers=None if self.base else left_without(rest, look.job),
         )
         if (warning := check_model(question, trusts=self.trusts_profile)) is not None:
             self.tell(f"warning: {warning}")
@@ -95,8 +104,12 @@ class JobModeller:
         new = NewDevices()
         if self.may_start and self.at_most is not None:
             unknown = look.managers.difference(measured.cluster.devices.name)
-            question, new = with_new(question, self.at_most - len(unknown))
-        model = job_model(look.job, question, errors, self.at_most, self.budget, new)
+            question, new = with_new(question, self.at_most - len(unknown), scales=bool(self.base))
+        if self.base is None:
+            model = job_model(look.job, question, errors, self.at_most, self.budget, new)
+        else:
+            scaling = Scaling(self.base, most_subtasks(rest, look.job))
+            model = rescaled_model(look.job, question, scaling, errors, self.at_most, new)
         return replace(model, uncounted=_uncounted(measured))
 
     def _measured(self, look: JobLook) -> Measurement:
@@ -105,6 +118,13 @@ class JobModeller:
         cards = {name: speed for name, speed in self.engine.cards.items() if name in there}
         engine = replace(self.engine, cards=cards)
         return engine.measure(look.job, self.seconds, cluster=self.cluster)
+
+    def _occupied(self, look: JobLook) -> frozenset[str]:
+        """TaskManagers on which no subtask of the job can be."""
+        if self.base is None:
+            return occupied_devices(self.engine.rest, look.job)
+        slots = slots_for(self.engine.rest, look.job)
+        return frozenset(name for name, number in slots.items() if not number)
 
     def _absent(self, look: JobLook) -> frozenset[str]:
         """Given devices that are no TaskManagers now."""
@@ -138,16 +158,20 @@ def _uncounted(measured: Measurement) -> str:
     return ""
 
 
-def with_new(question: Question, at_most: int) -> tuple[Question, NewDevices]:
+def with_new(
+    question: Question, at_most: int, *, scales: bool = False
+) -> tuple[Question, NewDevices]:
     """Add copies of the fastest free device to a question, up to a number of free devices.
 
-    Of equally fast ones, one in use is copied. A job has use for no more devices than subtasks.
+    Of equally fast ones, one in use is copied. A job has use for no more devices than subtasks,
+    unless their numbers change.
     """
     measured = question.measured
     graph, cluster = measured.graph, measured.cluster
     now = names_of(graph, question.present)
     order = device_order(cluster, question.free, {d for vector in now.values() for d in vector})
-    number = min(at_most, int(graph.operators.parallelism.sum())) - len(order)
+    useful = at_most if scales else min(at_most, int(graph.operators.parallelism.sum()))
+    number = useful - len(order)
     if number <= 0 or not order:
         return question, NewDevices()
     new = NewDevices(order[0], tuple(islice(_unused(order[0], cluster), number)))

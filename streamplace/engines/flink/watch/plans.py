@@ -22,6 +22,7 @@ from streamplace.engines.flink.measure.placed_subtasks import placed
 from streamplace.engines.live import Measurement
 from streamplace.model.cluster import Cluster
 from streamplace.model.intervals import PredictionErrors, RateInterval
+from streamplace.model.messages import counted
 from streamplace.placers.registry import Budget
 
 MOST_PLANS = 8
@@ -77,6 +78,8 @@ class JobModel:
     # Clause on CPU of operators or TaskManagers that was not measured; empty if all was. Fewer
     # TaskManagers may not have it.
     uncounted: str = ""
+    # Whether subtasks are pinned to the TaskManagers of a plan; otherwise Flink chooses which.
+    pins: bool = True
 
     def widened(self, width: float) -> "JobModel":
         """Return the same model with all intervals wider by a factor of exp(width) at each end."""
@@ -105,6 +108,10 @@ class JobModel:
     def believed_of(self, plan: WatchPlan) -> float:
         """Part of what a plan was predicted to carry that is believed."""
         return self.believed if plan.machines < self.present.machines else 1.0
+
+    def where(self, plan: WatchPlan) -> str:
+        """TaskManagers of a plan, in words."""
+        return ", ".join(plan.devices) if self.pins else counted(plan.machines, "TaskManager")
 
     def missing(self, plan: WatchPlan) -> int:
         """Number of TaskManagers that a plan uses and the cluster lacks."""
@@ -146,7 +153,7 @@ def job_model(
     order += new.names
     used = len({device for vector in now.values() for device in vector})
     most = len(order) if at_most is None else min(at_most, len(order))
-    present = _present(judge, now, used, measured.is_limited, errors)
+    present = present_plan(judge, now, used, measured.is_limited, errors)
     ample = None if judge.kept else AMPLE * graph.source_rate
     if question.spreads and order and ample:
         ample = AMPLE * max(graph.source_rate, judge.by_model(even_layout(graph, order)))
@@ -163,7 +170,7 @@ def job_model(
         if number == used and not is_better(found - kept, judge.carried(now) - kept):
             plans.append(present)
         else:
-            plans.append(WatchPlan(number, layout, _predicted(found, errors, kept)))
+            plans.append(WatchPlan(number, layout, predicted(found, errors, kept)))
         carried = max(carried, judge.by_model(plans[-1].layout))
     level = next(i for i, plan in enumerate(plans) if plan.machines == used)
     limit = limit_of(measured, now)
@@ -226,7 +233,7 @@ def _best(
     return max(layouts, key=judge.by_model)
 
 
-def _predicted(rate: float, errors: PredictionErrors | None, kept: float) -> RateInterval:
+def predicted(rate: float, errors: PredictionErrors | None, kept: float) -> RateInterval:
     """Interval of a prediction; what some sources send anyway is certain, where there is room."""
     if errors is None:
         return RateInterval(rate, rate, rate)
@@ -236,7 +243,7 @@ def _predicted(rate: float, errors: PredictionErrors | None, kept: float) -> Rat
     )
 
 
-def _present(
+def present_plan(
     judge: Judge,
     layout: Layout,
     used: int,
@@ -247,4 +254,4 @@ def _present(
     carried = judge.carried(layout)
     if is_limited:
         return WatchPlan(used, layout, interval([carried], MEASURED, [judge.kept]))
-    return WatchPlan(used, layout, _predicted(carried, errors, judge.kept))
+    return WatchPlan(used, layout, predicted(carried, errors, judge.kept))

@@ -38,6 +38,8 @@ from streamplace.engines.flink.watch.machines import Machines
 from streamplace.engines.flink.watch.measuring import Measuring
 from streamplace.engines.flink.watch.past_moves import PastMoves
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
+from streamplace.engines.flink.watch.rescaled_plans import required_subtasks
+from streamplace.engines.flink.watch.rescaling import Rescaler
 from streamplace.errors import StreamplaceError
 from streamplace.io.watch_store import StoreError, WatchRound, utc_now
 from streamplace.model.intervals import USUAL_CONFIDENCE, tracked_width
@@ -61,7 +63,7 @@ class JobRounds:
     guards: Guards
     # Measures a job that was looked at, and finds plans for it.
     model_of: Callable[[JobLook], JobModel]
-    mover: WatchMover | None  # moves the job; None only looks
+    mover: WatchMover | Rescaler | None  # moves the job; None only looks
     tell: Callable[[str], None]
     every: float = 60.0  # seconds from the beginning of one round to that of the next
     # Clock for waiting; a clock that is set does not affect it.
@@ -71,6 +73,9 @@ class JobRounds:
     machines: Machines | None = None  # starts and stops TaskManagers; None does neither
     # Share of the rounds in which the rate should be in its interval.
     confidence: float = USUAL_CONFIDENCE
+    # Whether Flink's adaptive scheduler runs the job. It changes numbers of subtasks by itself, so
+    # those that are required tell whether another controller acts.
+    is_adaptive: bool = False
     _due: float = field(default=-1.0, init=False)
     _passed: float = field(default=0.0, init=False)
     _looked: float = field(default=-1.0, init=False)
@@ -142,6 +147,8 @@ class JobRounds:
         now, last = self.monotonic(), self._last
         try:
             look = look_at(self.rest, job)
+            if self.is_adaptive:
+                look = replace(look, shape=required_subtasks(self.rest, job))
         except NoAnswer:
             raise
         except FlinkError:
@@ -213,10 +220,13 @@ class JobRounds:
             self._end(seen, f"{state}; {like}: {reason}")
             self.machines.start(look, model.new.like, missing, reason)
             return seen.job
-        self._end(seen, f"{state}; the job is moved: {reason}")
+        act = "moved" if model.pins else "rescaled"
+        self._end(seen, f"{state}; the job is {act}: {reason}")
         return self._carry_out(self.mover, model, target, reason)
 
-    def _carry_out(self, mover: WatchMover, model: JobModel, target: WatchPlan, reason: str) -> str:
+    def _carry_out(
+        self, mover: WatchMover | Rescaler, model: JobModel, target: WatchPlan, reason: str
+    ) -> str:
         began, job = self.monotonic(), model.job
         self._refused = began
         try:
@@ -232,6 +242,8 @@ class JobRounds:
             self.tell(f"the job is not moved: {error}")
         if self._moves.note(began) or job != model.job:
             self._refused = -math.inf
+            if not model.pins:
+                self._last = None  # the job has the same id with other subtasks
             self._measuring.forget()
             self._due = self.monotonic()
         return job

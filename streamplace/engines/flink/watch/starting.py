@@ -1,16 +1,17 @@
 """Start of a watch: the job, and what an earlier watch of it has begun and not finished."""
 
 from streamplace.engines.flink.pin.fitting import check_upload
-from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
+from streamplace.engines.flink.rest.client import ENDED, FlinkError, Refusal, Rest
 from streamplace.engines.flink.rest.jobs import only_job
-from streamplace.engines.flink.rest.scheduler import job_fault
+from streamplace.engines.flink.rest.scheduler import is_reactive, job_fault, requirements
 from streamplace.engines.flink.watch.acting import WatchMover
 from streamplace.engines.flink.watch.log import WatchLog, is_same_job
 from streamplace.engines.flink.watch.look import running_layout
 from streamplace.engines.flink.watch.placed_job import PlacedJob, continues
+from streamplace.engines.flink.watch.rescaling import Rescaler
 from streamplace.engines.flink.watch.watch import Watch
 from streamplace.errors import SettingError
-from streamplace.io.watch_store import BEGUN, UNBEGUN, WatchStore
+from streamplace.io.watch_store import BEGUN, FOR_RATE, UNBEGUN, WatchStore
 
 
 def first_job(rest: Rest, store: WatchStore, given: str | None) -> str:
@@ -47,7 +48,23 @@ def check_movable(rest: Rest, job: str) -> None:
     check_upload(rest)
 
 
-def settled(watch: Watch, mover: WatchMover | None, log: WatchLog, job: str) -> str:
+def check_rescalable(rest: Rest, job: str) -> None:
+    """Raise FlinkError if the adaptive scheduler takes no numbers of subtasks for a job."""
+    if is_reactive(rest):
+        raise FlinkError(
+            f"job {job} cannot be rescaled: the cluster runs in reactive mode, in which a job uses "
+            "all slots; start and stop TaskManagers, or set jobmanager.scheduler: adaptive without "
+            "scheduler-mode"
+        )
+    try:
+        requirements(rest, job)
+    except Refusal as error:
+        raise FlinkError(
+            f"job {job} cannot be rescaled: {error}. Flink takes numbers of subtasks since 1.18"
+        ) from None
+
+
+def settled(watch: Watch, mover: WatchMover | Rescaler | None, log: WatchLog, job: str) -> str:
     """Finish what an earlier watch has begun; return the job that runs.
 
     Raises
@@ -63,7 +80,7 @@ def settled(watch: Watch, mover: WatchMover | None, log: WatchLog, job: str) -> 
             log.end(number, decision, UNBEGUN, "unknown; a later decision was carried out", "")
             continue
         found: str | None = job
-        if decision.kind == "move" and mover is not None:
+        if decision.kind in FOR_RATE and mover is not None:
             found = mover.finish(number, decision, watch.rest.job(job)["name"])
             if found is not None and found != decision.job:
                 layout = running_layout(watch.rest, found)
@@ -71,7 +88,7 @@ def settled(watch: Watch, mover: WatchMover | None, log: WatchLog, job: str) -> 
         elif decision.kind == "replace" and watch.replacing.is_wanted:
             found = watch.replacing.settle(log, number, decision)
         elif watch.rest.state(job) in (None, *ENDED):
-            option = "--apply" if decision.kind == "move" else "--spare"
+            option = "--apply" if decision.kind in FOR_RATE else "--spare"
             raise SettingError(
                 f"an earlier watch has begun to start job {decision.job} elsewhere, and was ended; "
                 f"give {option}, so that this is finished"

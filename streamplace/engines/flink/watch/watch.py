@@ -100,10 +100,21 @@ class Watch:
             breaks(str(error))
             return run
         breaks("")
+        if self.rounds.is_adaptive:
+            return self._rescaled(run)
         if job == run.job:
             return run
         vectors = self._vectors(run, self.rounds.log, job)
         new = self.replacing.with_addresses(PlacedJob(job, vectors))
+        self.replacing.moved(new)
+        return new
+
+    def _rescaled(self, run: PlacedJob) -> PlacedJob:
+        """Return the job where the adaptive scheduler has put its subtasks."""
+        layout = self._ask(lambda: running_layout(self.rest, run.job))
+        if not layout or layout == run.vectors:
+            return run
+        new = self.replacing.with_addresses(PlacedJob(run.job, dict(layout)))
         self.replacing.moved(new)
         return new
 

@@ -1,0 +1,161 @@
+"""Plans of a watched job that Flink's adaptive scheduler runs: fewer and more subtasks.
+
+The scheduler takes the slots of as few TaskManagers as have enough of them, and chooses which. So a
+plan for n TaskManagers has as many subtasks as they have slots, in proportion to those that the job
+had when it was first watched. It is predicted to carry what the worst of the possible layouts does,
+on the slowest n TaskManagers.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from streamplace.engines.flink.decide.candidates import Judge, Question, names_of
+from streamplace.engines.flink.decide.layouts import Layout, adaptive_layouts
+from streamplace.engines.flink.rest.client import Refusal, Rest
+from streamplace.engines.flink.rest.plan import read_plan
+from streamplace.engines.flink.rest.scheduler import requirements
+from streamplace.engines.flink.watch.plans import (
+    BETTER,
+    JobModel,
+    NewDevices,
+    WatchPlan,
+    device_order,
+    limit_of,
+    plan_sizes,
+    predicted,
+    present_plan,
+)
+from streamplace.model.graph import StreamGraph
+from streamplace.model.intervals import PredictionErrors
+
+Subtasks = Mapping[str, int]
+"""Task → number of its subtasks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scaling:
+    """What numbers of subtasks are scaled from, and how far."""
+
+    base: Subtasks  # numbers when the job was first watched
+    most: Subtasks  # largest possible numbers; a task that cannot be parallel has 1
+
+    def to_slots(self, graph: StreamGraph, slots: int) -> dict[str, int]:
+        """Numbers of subtasks that use so many slots, in proportion to the base.
+
+        Every slot sharing group gets its part of the slots, and at least one. Single subtasks stay
+        single, unless all tasks are: programs often need them to be.
+        """
+        rows = graph.operators
+        groups = dict(zip(rows.name, rows.slot_sharing_group, strict=True))
+        size: dict[str, int] = {}
+        for name, group in groups.items():
+            size[group] = max(size.get(group, 0), self.base[name])
+        is_single = max(self.base.values()) == 1
+        numbers = {}
+        for name, group in groups.items():
+            own = max(1, size[group] * slots // sum(size.values()))
+            number = max(1, round(self.base[name] * own / size[group]))
+            if self.base[name] == 1 and not is_single:
+                number = 1
+            numbers[name] = min(number, self.most[name])
+        return numbers
+
+
+def required_subtasks(rest: Rest, job: str) -> dict[str, int]:
+    """Task → number of subtasks that the adaptive scheduler should give it.
+
+    They are the present ones if Flink does not know requirements, as before version 1.18.
+    """
+    _, tasks, _ = read_plan(rest, job)
+    try:
+        required = requirements(rest, job)
+    except Refusal:
+        return {task.name: task.parallelism for task in tasks}
+    return {task.name: required[task.id]["parallelism"]["upperBound"] for task in tasks}
+
+
+def most_subtasks(rest: Rest, job: str) -> dict[str, int]:
+    """Task → largest number of subtasks that it can have."""
+    _, tasks, _ = read_plan(rest, job)
+    return {task.name: task.max_parallelism or task.parallelism for task in tasks}
+
+
+def with_subtasks(graph: StreamGraph, numbers: Subtasks) -> StreamGraph:
+    """Graph whose operators have so many subtasks; Flink rescales what it forwards if it must."""
+    rows = np.array([numbers[name] for name in graph.operators.name], np.int32)
+    operators = replace(graph.operators, parallelism=rows)
+    streams = graph.streams
+    differ = rows[streams.source] != rows[streams.target]
+    kinds = tuple(
+        "rebalance" if kind == "forward" and unlike else kind
+        for kind, unlike in zip(streams.partitioning, differ.tolist(), strict=True)
+    )
+    streams = replace(streams, operators=operators, partitioning=kinds)
+    return replace(graph, operators=operators, streams=streams)
+
+
+def rescaled_model(
+    job: str,
+    question: Question,
+    scaling: Scaling,
+    errors: PredictionErrors | None,
+    at_most: int | None,
+    new: NewDevices,
+) -> JobModel:
+    """Find plans for a measured job; see `streamplace.engines.flink.watch.plans.job_model`."""
+    measured = question.measured
+    judge = Judge(replace(question, rate=None))
+    now = names_of(measured.graph, question.present)
+    in_use = {device for vector in now.values() for device in vector}
+    there = [name for name in question.free if name not in new.names]
+    order = [*reversed(device_order(measured.cluster, there, in_use)), *new.names]
+    slots = {**question.slots, **dict.fromkeys(new.names, question.slots.get(new.like, 0))}
+    most, used = min(len(order), at_most or len(order)), len(in_use)
+    present = present_plan(judge, now, used, measured.is_limited, errors)
+    plans: list[WatchPlan] = []
+    for number in sorted({*plan_sizes(most), used}):
+        if number == used or number > most:
+            plans.append(replace(present, machines=number))
+            continue
+        found = _rescaled(question, judge, scaling, {d: slots[d] for d in order[:number]})
+        if found is None:
+            continue
+        layout, rate = found
+        before = plans[-1] if plans else None
+        if before and rate - judge.kept < (1 + BETTER) * (before.carries.value - judge.kept):
+            plans.append(replace(before, machines=number))
+        else:
+            plans.append(WatchPlan(number, layout, predicted(rate, errors, judge.kept)))
+    level = next(i for i, plan in enumerate(plans) if plan.machines == used)
+    return JobModel(
+        job,
+        measured.graph.name,
+        tuple(plans),
+        level,
+        present,
+        limit_of(measured, now),
+        new,
+        judge.kept,
+        measured.varies,
+        pins=False,
+    )
+
+
+def _rescaled(
+    question: Question, judge: Judge, scaling: Scaling, slots: Mapping[str, int]
+) -> tuple[Layout, float] | None:
+    """Worst layout with subtasks for all of these slots, and its rate; None if they do not fit.
+
+    Keys may be uneven in other ways among other numbers of subtasks, which is not known before.
+    """
+    measured = question.measured
+    graph = measured.graph
+    numbers = scaling.to_slots(graph, sum(slots.values()))
+    scaled = replace(measured, graph=with_subtasks(graph, numbers), shares={})
+    of_scaled = Judge(replace(question, measured=scaled, rate=None), judge.scale)
+    rated: Sequence[tuple[Layout, float]] = [
+        (layout, of_scaled.carried(layout)) for layout in adaptive_layouts(scaled.graph, slots)
+    ]
+    return min(rated, key=lambda one: one[1], default=None)

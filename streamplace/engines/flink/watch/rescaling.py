@@ -1,0 +1,250 @@
+"""Change the numbers of subtasks of a watched job that Flink's adaptive scheduler runs.
+
+The scheduler takes new requirements, restarts the job from its last checkpoint with as many
+subtasks, and keeps its id. Setting the same requirements twice changes nothing. So a watch that is
+killed meanwhile reads them afterwards, and knows what it has begun.
+"""
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from streamplace.engines.flink.move.comparing import note
+from streamplace.engines.flink.move.settling import (
+    Settling,
+    SourceFlow,
+    check_rate,
+    seconds_for,
+    source_flow,
+)
+from streamplace.engines.flink.rest.answer_shapes import Requirements
+from streamplace.engines.flink.rest.client import AT_WORK, ENDED, FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.rest.plan import read_plan
+from streamplace.engines.flink.rest.scheduler import require, requirements
+from streamplace.engines.flink.watch.acting import AGAIN_SECONDS, BY, keep_devices
+from streamplace.engines.flink.watch.log import WatchLog
+from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
+from streamplace.engines.flink.watch.rescaled_plans import Subtasks, required_subtasks
+from streamplace.io.placements import Prediction
+from streamplace.io.watch_store import (
+    FAILED,
+    MOVED,
+    RESCALE,
+    RETURNED,
+    UNBEGUN,
+    StoreError,
+    WatchDecision,
+    utc_now,
+)
+from streamplace.model.messages import listed, quoted
+from streamplace.model.units import digits
+
+LOOK_SECONDS = 0.2
+"""Seconds between two looks at a job that is being rescaled; its outage is known as well as that.
+"""
+SETTLE_SECONDS = 10.0
+"""Seconds after which the rate of a rescaled job is compared with that of before."""
+
+
+def base_subtasks(rest: Rest, log: WatchLog, job: str) -> dict[str, int]:
+    """Numbers of subtasks that a job had before the first time it was rescaled.
+
+    They are those that are required now if it was not, or if its tasks are others since.
+    """
+    now = required_subtasks(rest, job)
+    for one in log.decisions.values():
+        if one.kind == RESCALE and one.job == job:
+            before: dict[str, int] = json.loads(one.transaction)["before"]
+            return before if before.keys() == now.keys() else now
+    return now
+
+
+@dataclass(frozen=True, slots=True)
+class Rescaler:
+    """Rescales a watched job."""
+
+    rest: Rest
+    log: WatchLog
+    tell: Callable[[str], None]
+    seconds: float = 120.0  # time within which the scheduler must have rescaled a job
+    # File to which predicted and measured rates are appended; None writes none.
+    ledger: Path | None = None
+    confidence: float | None = None  # confidence of the predictions; None if unknown
+    # Receives the job and the TaskManagers on which no job has a slot any more.
+    left: Callable[[str, Sequence[str]], None] = keep_devices
+
+    def carry_out(self, model: JobModel, target: WatchPlan, reason: str) -> str:
+        """Give a job the subtasks of a plan; return its id.
+
+        Raises
+        ------
+        StoreError
+            When the decision cannot be written; nothing was done.
+        FlinkError
+            When Flink refuses them; nothing was done.
+        """
+        job = model.job
+        numbers = {name: len(devices) for name, devices in target.layout.items()}
+        _, tasks, _ = read_plan(self.rest, job)
+        ids = {task.name: task.id for task in tasks}
+        before = self._required(job, ids)
+        flow = source_flow(self.rest, job, seconds_for(varies=model.varies))
+        decision = WatchDecision(
+            utc_now(),
+            RESCALE,
+            job,
+            json.dumps({"tasks": ids, "before": before, "after": numbers}, ensure_ascii=False),
+            {name: [*devices] for name, devices in target.layout.items()},
+            (model.present.machines, len(target.devices)),
+            reason,
+            *target.carries,
+            believed=model.believed_of(target),
+            kept=model.kept,
+        )
+        number = self.log.begin(decision)
+        try:
+            self._require(job, ids, numbers)
+        except NoAnswer:  # it may have arrived
+            pass
+        except FlinkError as error:
+            self.log.end(number, decision, UNBEGUN, str(error), job)
+            raise
+        self.finish(number, decision, model.name, flow)
+        is_to_fewer = len(target.devices) < len(model.present.devices)
+        with suppress(StoreError):
+            if is_to_fewer and self.log.decisions[number].state == MOVED:
+                self._free(job, model.present.devices)
+        return job
+
+    def finish(
+        self, number: int, decision: WatchDecision, name: str, before: SourceFlow | None = None
+    ) -> str | None:
+        """Finish a decision, also of a watch that was ended; return the job's id if it runs.
+
+        Parameters
+        ----------
+        before
+            Output of its sources before, below which it must not fall; None if unknown.
+        """
+        told = ""
+        while True:
+            try:
+                return self._settle(number, decision, name, before)
+            except NoAnswer as error:
+                if str(error) != told:
+                    self.tell(f"{error}; trying again")
+                told = str(error)
+            time.sleep(AGAIN_SECONDS)
+
+    def _settle(
+        self, number: int, decision: WatchDecision, name: str, before: SourceFlow | None
+    ) -> str | None:
+        """Wait until the job runs with the subtasks of a decision, and note what came of it."""
+        job, known = decision.job, json.loads(decision.transaction)
+        ids, numbers = known["tasks"], known["after"]
+        if self.rest.state(job) in (None, *ENDED):
+            self.log.end(number, decision, FAILED, f"job {job} has ended", "")
+            return None
+        if self._required(job, ids) != numbers:
+            why = "the watch was ended before it asked Flink"
+            self.log.end(number, decision, UNBEGUN, why, job)
+            return job
+        outage = self._wait(job, ids, numbers)
+        if outage is None:
+            why = f"the scheduler has not rescaled the job within {self.seconds:g} s"
+            return self._back(number, decision, UNBEGUN, why)
+        words = f"interrupted for {outage:.1f} s" if outage else ""
+        where = _subtask_words(numbers)
+        self.tell(f"job {job} runs with the subtasks {where}{words and ', '}{words}")
+        if before is not None:
+            time.sleep(SETTLE_SECONDS)
+            try:
+                check_rate(self.rest, job, Settling(never_slower=True), before)
+            except NoAnswer:
+                raise
+            except FlinkError as error:
+                return self._back(number, decision, RETURNED, str(error))
+        ended = self.log.end(number, decision, MOVED, words, job)
+        self._note(number, ended, name)
+        return job
+
+    def _wait(self, job: str, ids: Mapping[str, str], numbers: Subtasks) -> float | None:
+        """Seconds for which a job is interrupted until all of it runs with so many subtasks.
+
+        None if it does not within the time; 0 if it does already.
+        """
+        deadline, stopped = time.monotonic() + self.seconds, None
+        while time.monotonic() < deadline:
+            vertices = self.rest.job(job)["vertices"]
+            runs = bool(vertices) and {vertex["status"] for vertex in vertices} <= AT_WORK
+            there = {vertex["id"]: vertex["parallelism"] for vertex in vertices}
+            now = time.monotonic()
+            if not runs:
+                stopped = now if stopped is None else stopped
+            elif there == {ids[name]: number for name, number in numbers.items()}:
+                return 0.0 if stopped is None else now - stopped
+            time.sleep(LOOK_SECONDS)
+        return None
+
+    def _back(self, number: int, decision: WatchDecision, state: str, why: str) -> str:
+        """Require the numbers of subtasks of before, and note why."""
+        job, known = decision.job, json.loads(decision.transaction)
+        words = _subtask_words(known["before"])
+        self.tell(f"{why}; job {job} gets its earlier subtasks: {words}")
+        self._require(job, known["tasks"], known["before"])
+        self._wait(job, known["tasks"], known["before"])
+        self.log.end(number, decision, state, why, job)
+        return job
+
+    def _required(self, job: str, ids: Mapping[str, str]) -> dict[str, int]:
+        """Largest number of subtasks of each task; known also while the job restarts."""
+        now = requirements(self.rest, job)
+        return {name: now[task]["parallelism"]["upperBound"] for name, task in ids.items()}
+
+    def _require(self, job: str, ids: Mapping[str, str], numbers: Subtasks) -> None:
+        """Set the largest numbers of subtasks; the least ones stay, unless they are larger."""
+        now = requirements(self.rest, job)
+        wanted: Requirements = {}
+        for name, task in ids.items():
+            most = numbers[name]
+            least = min(now[task]["parallelism"]["lowerBound"], most)
+            wanted[task] = {"parallelism": {"lowerBound": least, "upperBound": most}}
+        require(self.rest, job, wanted)
+
+    def _note(self, number: int, decision: WatchDecision, name: str) -> None:
+        """Measure the job, and note its rate beside what was predicted."""
+        try:
+            flow = source_flow(self.rest, decision.job)
+        except FlinkError:  # the next look at the job tells
+            return
+        if flow is None or decision.value is None or decision.model is None:
+            return
+        self.log.amend(number, replace(decision, measured=flow.rate))
+        between = " to ".join(digits(x) for x in (decision.low, decision.high) if x is not None)
+        self.tell(
+            f"there: {digits(flow.rate)} tuples/s (measured); it should carry "
+            f"{digits(decision.value)} ({between})"
+        )
+        if self.ledger is not None:
+            predicted = Prediction(name, decision.model, self.confidence, kept=decision.kept)
+            note(self.ledger, BY, predicted, flow, self.tell)
+
+    def _free(self, job: str, devices: Sequence[str]) -> None:
+        """Tell, and pass on, on which TaskManagers that a job had no job has a slot any more."""
+        with suppress(FlinkError):  # one may have ended already
+            freed = [device for device in devices if not self.rest.holders(device)]
+            if freed:
+                self.tell(f"no job has a slot on {listed(freed)} any more")
+                self.left(job, freed)
+
+
+def _subtask_words(numbers: Mapping[str, int]) -> str:
+    """Numbers of subtasks, in words.
+
+    >>> _subtask_words({"map": 2, "sink": 1})
+    "2 × 'map', 1 × 'sink'"
+    """
+    return ", ".join(f"{number} × {quoted(name)}" for name, number in numbers.items())

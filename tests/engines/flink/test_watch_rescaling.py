@@ -1,0 +1,239 @@
+"""Jobs that the adaptive scheduler runs are rescaled once, and back if that is not better."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_flink import FakeFlink, failure
+from flink_documents import config
+from hypothesis import given
+from hypothesis import strategies as st
+from lazy_flink import Clock
+from watched_jobs import OLD, Killed, outcome
+
+from streamplace import Operator, Stream, StreamGraph
+from streamplace.engines.flink.move.settling import SourceFlow
+from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.engines.flink.rest.scheduler import is_adaptive
+from streamplace.engines.flink.watch import rescaling
+from streamplace.engines.flink.watch.log import WatchLog
+from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
+from streamplace.engines.flink.watch.rescaled_plans import Scaling, with_subtasks
+from streamplace.engines.flink.watch.rescaling import Rescaler, base_subtasks
+from streamplace.engines.flink.watch.starting import check_rescalable
+from streamplace.io.ledger import read_ledger
+from streamplace.io.watch_store import WatchStore
+from streamplace.model.intervals import RateInterval
+
+CARRIES = RateInterval(90.0, 100.0, 110.0)
+NOW = WatchPlan(2, {"src": ["a"], "map": ["a", "a", "b", "b"]}, CARRIES)
+FEWER = WatchPlan(1, {"src": ["a"], "map": ["a", "a"]}, CARRIES)
+MODEL = JobModel(OLD, "shop", (FEWER, NOW), 1, NOW, "", pins=False)
+REQUIREMENTS = f"/jobs/{OLD}/resource-requirements"
+IDS = {"src": "v0", "map": "v1"}
+
+
+class AdaptiveFlink(FakeFlink):
+    """A job of a source and an operator that the adaptive scheduler runs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers, self.required = {"src": 1, "map": 4}, {"src": 1, "map": 4}
+        self.least, self.is_obeyed, self.restarts, self.starting = 1, True, 0, 0
+        self.answers = {
+            f"GET /jobs/{OLD}": self._job,
+            f"GET /jobs/{OLD}/plan": self._plan,
+            f"GET {REQUIREMENTS}": self._requirements,
+            f"PUT {REQUIREMENTS}": self._require,
+            "GET /taskmanagers/a": {"allocatedSlots": [{"jobId": OLD}]},
+            "GET /taskmanagers/b": {"allocatedSlots": []},
+            "GET /jobmanager/config": config({"jobmanager.scheduler": "adaptive"}),
+        }
+
+    def _job(self) -> dict[str, Any]:
+        if self.numbers != self.required and self.is_obeyed:
+            self.numbers, self.starting = dict(self.required), 4
+            self.restarts += 1
+        self.starting = max(0, self.starting - 1)
+        status = "CREATED" if self.starting else "RUNNING"
+        rows = [
+            {"id": IDS[name], "name": name, "parallelism": number, "status": status}
+            for name, number in self.numbers.items()
+        ]
+        return {"name": "shop", "state": "RUNNING", "vertices": rows}
+
+    def _plan(self) -> dict[str, Any]:
+        read = [{"id": "v0", "ship_strategy": "HASH"}]
+        nodes = [{"id": "v0", "description": "src"}]
+        return {"plan": {"nodes": [*nodes, {"id": "v1", "description": "map", "inputs": read}]}}
+
+    def _requirements(self) -> dict[str, Any]:
+        return {
+            IDS[name]: {
+                "parallelism": {"lowerBound": min(self.least, number), "upperBound": number}
+            }
+            for name, number in self.required.items()
+        }
+
+    def _require(self) -> dict[str, Any]:
+        wanted = self.asked[-1][1]
+        self.required = {name: wanted[v]["parallelism"]["upperBound"] for name, v in IDS.items()}
+        return {}
+
+    @property
+    def was_required(self) -> list[dict[str, Any]]:
+        """Bounds of every request."""
+        documents = [document for request, document in self.asked if request.startswith("PUT")]
+        return [
+            {name: tuple(document[v]["parallelism"].values()) for name, v in IDS.items()}
+            for document in documents
+        ]
+
+
+@pytest.fixture
+def flink(monkeypatch: pytest.MonkeyPatch) -> AdaptiveFlink:
+    """The job emits 50 tuples/s, and the clock passes only where it is waited."""
+    monkeypatch.setattr(rescaling, "time", Clock())
+    flow = SourceFlow(50.0, 0.1, False, True, True, False, False, {}, 5.0)
+    monkeypatch.setattr(rescaling, "source_flow", lambda *_: flow)
+    monkeypatch.setattr(rescaling, "check_rate", lambda *_: None)
+    return AdaptiveFlink()
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> WatchLog:
+    return WatchLog.claimed(WatchStore(tmp_path / "watch.sqlite"), OLD, "shop", lambda _: None)
+
+
+@pytest.fixture
+def rescaler(flink: AdaptiveFlink, log: WatchLog, tmp_path: Path) -> Callable[..., Rescaler]:
+    def make(told: list[str] | None = None, **facts: Any) -> Rescaler:
+        tell = (told if told is not None else []).append
+        return Rescaler(flink.rest, log, tell, ledger=tmp_path / "ledger.jsonl", **facts)
+
+    return make
+
+
+def test_a_job_gets_the_subtasks_of_a_plan_and_leaves_taskmanagers(
+    flink: AdaptiveFlink, log: WatchLog, rescaler: Callable[..., Rescaler], tmp_path: Path
+) -> None:
+    told: list[str] = []
+    left: list[Any] = []
+    flink.least = 2
+    made = rescaler(told, left=lambda job, devices: left.append((job, devices)))
+    assert made.carry_out(MODEL, FEWER, "it is cheaper") == OLD
+    assert flink.was_required == [{"src": (1, 1), "map": (2, 2)}]
+    assert (flink.numbers, flink.restarts) == ({"src": 1, "map": 2}, 1)
+    assert (
+        told[0] == f"job {OLD} runs with the subtasks 1 × 'src', 2 × 'map', interrupted for 0.4 s"
+    )
+    assert told[1].startswith("there: 50 tuples/s (measured); it should carry 100")
+    assert left == [(OLD, ["b"])]
+    assert outcome(log.store) == ("moved", OLD)
+    (entry,) = read_ledger(tmp_path / "ledger.jsonl").entries
+    assert (entry.job, entry.predicted, entry.measured) == ("shop", 100.0, 50.0)
+
+
+@pytest.mark.parametrize("is_slower", [False, True])
+def test_a_job_that_is_not_rescaled_or_is_slower_gets_its_subtasks_back(
+    flink: AdaptiveFlink,
+    log: WatchLog,
+    rescaler: Callable[..., Rescaler],
+    monkeypatch: pytest.MonkeyPatch,
+    is_slower: bool,
+) -> None:
+    def slower(*_: Any) -> None:
+        raise FlinkError("it reads 20 tuples/s, 40% of before")
+
+    if is_slower:
+        monkeypatch.setattr(rescaling, "check_rate", slower)
+    flink.is_obeyed = is_slower
+    told: list[str] = []
+    assert rescaler(told).carry_out(MODEL, FEWER, "") == OLD
+    assert flink.was_required == [{"src": (1, 1), "map": (1, 2)}, {"src": (1, 1), "map": (1, 4)}]
+    assert flink.required == flink.numbers == {"src": 1, "map": 4}
+    assert outcome(log.store) == ("returned" if is_slower else "not begun", OLD)
+    assert told[-1].endswith(f"job {OLD} gets its earlier subtasks: 1 × 'src', 4 × 'map'")
+
+
+def test_requirements_that_flink_refuses_are_not_begun(
+    flink: AdaptiveFlink, log: WatchLog, rescaler: Callable[..., Rescaler]
+) -> None:
+    flink.answers[f"PUT {REQUIREMENTS}"] = failure("a.B: no such vertex")
+    with pytest.raises(FlinkError, match="no such vertex"):
+        rescaler().carry_out(MODEL, FEWER, "")
+    assert outcome(log.store) == ("not begun", OLD)
+
+
+@pytest.mark.parametrize("has_arrived", [False, True])
+def test_a_watch_that_was_killed_finds_out_what_it_has_begun(
+    flink: AdaptiveFlink,
+    log: WatchLog,
+    rescaler: Callable[..., Rescaler],
+    monkeypatch: pytest.MonkeyPatch,
+    has_arrived: bool,
+) -> None:
+    """Nothing is required a second time, and the numbers of before stay known."""
+
+    def killed(*given: Any) -> None:
+        if has_arrived:
+            usual(*given)
+        raise Killed
+
+    usual = rescaling.require
+    monkeypatch.setattr(rescaling, "require", killed)
+    with pytest.raises(Killed):
+        rescaler().carry_out(MODEL, FEWER, "")
+    ((number, decision),) = log.decisions.items()
+    assert rescaler().finish(number, decision, "shop") == OLD
+    assert outcome(log.store) == ("moved" if has_arrived else "not begun", OLD)
+    assert len(flink.was_required) == has_arrived
+    assert base_subtasks(flink.rest, log, OLD) == {"src": 1, "map": 4}
+
+
+def test_a_job_in_reactive_mode_or_of_an_old_flink_cannot_be_rescaled(flink: AdaptiveFlink) -> None:
+    assert is_adaptive(flink.rest, flink.rest.job(OLD))
+    check_rescalable(flink.rest, OLD)
+    flink.answers[f"GET {REQUIREMENTS}"] = failure("Not found: /", status=404)
+    with pytest.raises(FlinkError, match=r"Flink takes numbers of subtasks since 1\.18"):
+        check_rescalable(flink.rest, OLD)
+    flink.answers["GET /jobmanager/config"] = config({"scheduler-mode": "reactive"})
+    with pytest.raises(FlinkError, match="the cluster runs in reactive mode"):
+        check_rescalable(flink.rest, OLD)
+
+
+@given(
+    base=st.lists(st.integers(1, 12), min_size=3, max_size=3),
+    groups=st.lists(st.sampled_from(["", "other"]), min_size=3, max_size=3),
+    slots=st.integers(2, 60),
+)
+def test_plans_have_subtasks_in_proportion_for_no_more_slots_than_there_are(
+    base: list[int], groups: list[str], slots: int
+) -> None:
+    names = ("a", "b", "c")
+    operators = [
+        Operator(name, rate=float(name == "a"), parallelism=number, slot_sharing_group=group)
+        for name, number, group in zip(names, base, groups, strict=True)
+    ]
+    streams = [Stream("a", "b", partitioning="rebalance"), Stream("b", "c")]
+    graph = StreamGraph.of("job", operators, streams)
+    scaling = Scaling(dict(zip(names, base, strict=True)), {"a": 128, "b": 128, "c": 5})
+
+    def needed(numbers: dict[str, int]) -> int:
+        size: dict[str, int] = {}
+        for name, group in zip(names, groups, strict=True):
+            size[group] = max(size.get(group, 0), numbers[name])
+        return sum(size.values())
+
+    numbers = scaling.to_slots(graph, slots)
+    assert needed(numbers) <= slots
+    assert numbers["c"] <= 5
+    if max(base) > 1:
+        assert all(numbers[n] == 1 for n, b in zip(names, base, strict=True) if b == 1)
+    own = needed(scaling.base)
+    at_base = scaling.to_slots(graph, own)
+    assert at_base == {**scaling.base, "c": min(5, scaling.base["c"])}
+    scaled = with_subtasks(graph, numbers)
+    assert json.dumps(scaled.operators.parallelism.tolist()) == json.dumps([*numbers.values()])
