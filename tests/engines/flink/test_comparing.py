@@ -6,12 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from fake_flink import FakeFlink
+from flink_documents import failed_by, job
 from planning_cases import pipeline
 
 import streamplace
 from streamplace.engines.flink.move import comparing
 from streamplace.engines.flink.move.settling import SourceFlow
-from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.io.graphs import write_graph
 from streamplace.io.ledger import read_ledger
 from streamplace.io.placements import Prediction, read_prediction
@@ -28,12 +30,17 @@ def compared(
     folder: Path,
     flow: SourceFlow | None,
     should: Prediction = SHOULD,
+    state: str = "RUNNING",
 ) -> tuple[list[str], Path]:
     """What is told of a job that emits so much, and the ledger."""
     told: list[str] = []
     monkeypatch.setattr(comparing, "source_flow", lambda *_: flow)
     ledger = folder / "ledger.jsonl"
-    comparing.compare(Rest("http://flink:8081"), "job", should, ledger, told.append)
+    answers = {
+        "GET /jobs/job": job("shop", state, {}),
+        "GET /jobs/job/exceptions": failed_by("a.B: c"),
+    }
+    comparing.compare(FakeFlink(answers).rest, "job", should, ledger, told.append)
     return told, ledger
 
 
@@ -68,8 +75,16 @@ def test_a_plan_that_falls_short_is_to_be_made_again(
 def test_a_job_whose_rate_is_not_known_is_not_noted(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert compared(monkeypatch, tmp_path, None)[0] == []
+    for state in ("RUNNING", "FINISHED"):
+        assert compared(monkeypatch, tmp_path, None, state=state)[0] == []
     assert not read_ledger(tmp_path / "ledger.jsonl").entries
+
+
+def test_a_job_that_fails_after_its_move_is_not_said_to_run(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(FlinkError, match=r"job job was moved, and is FAILED since: a\.B: c"):
+        compared(monkeypatch, tmp_path, None, state="FAILED")
 
 
 def test_a_run_without_a_confidence_is_noted(

@@ -16,6 +16,7 @@ from streamplace.engines.flink.decide.decision import Candidate, decide, interva
 from streamplace.engines.flink.decide.improving import JobImprover
 from streamplace.engines.flink.decide.proposal import Proposal
 from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.move import comparing
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.move.settling import SourceFlow
@@ -83,7 +84,7 @@ def run(
             raise again
         return replace(again, decision=again.decision.damped(believed))
 
-    monkeypatch.setattr(improving, "source_flow", lambda *_: there)
+    monkeypatch.setattr(comparing, "source_flow", lambda *_: there)
     monkeypatch.setattr(JobImprover, "propose", propose)
     engine: Any = type("Engine", (), {"rest": None})()
     improver = JobImprover(
@@ -116,7 +117,7 @@ def test_a_rate_that_varies_is_measured_for_a_minute(
         asked.append(seconds)
         return SourceFlow(200.0, seconds=seconds)
 
-    monkeypatch.setattr(improving, "source_flow", flow)
+    monkeypatch.setattr(comparing, "source_flow", flow)
     engine: Any = type("Engine", (), {"rest": None})()
     improver = JobImprover(cast("FlinkEngine", engine), cast("FlinkMove", moves))
     made = proposal("job", FOUND)

@@ -171,7 +171,7 @@ def move(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[FlinkMove]:
     monkeypatch.setattr(JobImprover, "propose", propose)
     monkeypatch.setattr(JobImprover, "_present", lambda *_: dict(world.layout))
     monkeypatch.setattr(JobImprover, "_falls_short", lambda *_: False)
-    for place in ("decide.improving", "move.move", "move.settling"):
+    for place in ("move.comparing", "move.move", "move.settling"):
         monkeypatch.setattr(f"streamplace.engines.flink.{place}.source_flow", lambda *_: None)
     answers = healthy("a", "b") | {"GET /jobs": lambda: jobs({world.job: "RUNNING"})}
     return cast("Any", Moves(world, FakeFlink(answers).rest))

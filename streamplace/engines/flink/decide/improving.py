@@ -21,11 +21,11 @@ from streamplace.engines.flink.decide.proposal import Proposal
 from streamplace.engines.flink.decide.splitting import splitting
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.cluster import unpinnable
-from streamplace.engines.flink.move.comparing import note
+from streamplace.engines.flink.move.comparing import flow_there, note
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.outcomes import FlinkMoved, Undecided
 from streamplace.engines.flink.move.pause import expected_pause
-from streamplace.engines.flink.move.settling import SourceFlow, seconds_for, source_flow
+from streamplace.engines.flink.move.settling import SourceFlow, seconds_for
 from streamplace.engines.flink.pin.fitting import left_without
 from streamplace.engines.flink.pin.pinning import by_operator
 from streamplace.engines.flink.program.submission import chain_states
@@ -174,7 +174,7 @@ class JobImprover:
     def _compared(self, proposal: Proposal, moved: FlinkMoved) -> SourceFlow | None:
         """Measure the rate of a moved job, and report and record it with its prediction."""
         seconds = seconds_for(varies=proposal.measured.varies)
-        flow = source_flow(self.engine.rest, moved.job, seconds)
+        flow = flow_there(self.engine.rest, moved.job, self.tell, seconds)
         if flow is None:
             return None
         self.tell(

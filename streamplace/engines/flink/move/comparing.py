@@ -1,10 +1,12 @@
 """Comparison of what a placement was predicted to carry with what the moved job emits."""
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
-from streamplace.engines.flink.move.settling import SourceFlow, source_flow
-from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.move.endings import state_clause
+from streamplace.engines.flink.move.settling import RATE_SECONDS, SourceFlow, source_flow
+from streamplace.engines.flink.rest.client import ENDED, FINISHED, FlinkError, Rest
 from streamplace.errors import FormatError
 from streamplace.io.ledger import LedgerEntry, append_entries
 from streamplace.io.placements import Prediction
@@ -20,7 +22,7 @@ def compare(
 
     A job that is held back below the lower end of the prediction is told to be planned again.
     """
-    flow = source_flow(rest, job)
+    flow = flow_there(rest, job, tell)
     if flow is None or flow.rate <= 0:
         return
     carries = predicted.carries
@@ -31,6 +33,32 @@ def compare(
             "its sources are held back at less than was predicted; 'streamplace flink advise' "
             "measures it there, scales its costs by that, and plans it again"
         )
+
+
+def flow_there(
+    rest: Rest, job: str, tell: Callable[[str], None], seconds: float = RATE_SECONDS
+) -> SourceFlow | None:
+    """Measure the output of the sources of a moved job; None if that is not possible.
+
+    Raises
+    ------
+    FlinkError
+        When the job has failed or was cancelled since the move.
+    """
+    try:
+        if (flow := source_flow(rest, job, seconds)) is not None:
+            return flow
+    except FlinkError as error:
+        tell(f"note: the rate of the moved job is not measured: {error}")
+    state = None
+    with suppress(FlinkError):  # Flink does not answer, or has forgotten the job
+        state = rest.state(job)
+    if state in ENDED and state != FINISHED:
+        raise FlinkError(
+            f"job {job} was moved, and is {state} since: {rest.failure(job)}"
+            f"{state_clause(rest, job)}"
+        )
+    return None
 
 
 def note(

@@ -22,7 +22,7 @@ from streamplace.engines.flink.move.carried import PERIODIC_LIMIT_MS
 from streamplace.engines.flink.move.queues import draining_seconds
 from streamplace.engines.flink.move.state import checkpoint_totals
 from streamplace.engines.flink.rest.answer_shapes import Job
-from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Refusal, Rest
+from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Refusal, Rest
 from streamplace.engines.flink.rest.tasks import job_operators, source_names
 from streamplace.model.messages import quoted
 from streamplace.model.units import digits
@@ -241,19 +241,31 @@ def settle(
     failed = checkpoint_totals(rest, job).failed
     deadline = time.monotonic() + settling.seconds
     while True:
-        document = rest.job(job)
-        if document["state"] == FINISHED:
+        if _has_finished(rest, job):
             return
-        if document["state"] != "RUNNING" or document.get("timestamps", {}).get("RESTARTING"):
-            raise FlinkError(
-                f"job {job} is {document['state']} after its start: {rest.failure(job)}"
-            )
         left = deadline - time.monotonic()
         if left <= 0:
             break
         time.sleep(min(LOOK_SECONDS, left))
-    _check_checkpoint(rest, job, settling.seconds, checkpoint_seconds, failed)
-    check_rate(rest, job, settling, before)
+    try:
+        _check_checkpoint(rest, job, settling.seconds, checkpoint_seconds, failed)
+        check_rate(rest, job, settling, before)
+    except NoAnswer:
+        raise
+    except FlinkError:
+        if not _has_finished(rest, job):
+            raise
+    _has_finished(rest, job)  # its rate is unknown if it has failed while that was measured
+
+
+def _has_finished(rest: Rest, job: str) -> bool:
+    """Whether a job has finished by itself; raise FlinkError if it does not run, or restarted."""
+    document = rest.job(job)
+    if document["state"] == FINISHED:
+        return True
+    if document["state"] != "RUNNING" or document.get("timestamps", {}).get("RESTARTING"):
+        raise FlinkError(f"job {job} is {document['state']} after its start: {rest.failure(job)}")
+    return False
 
 
 def check_rate(rest: Rest, job: str, settling: Settling, before: SourceFlow | None) -> None:
