@@ -120,10 +120,8 @@ class FakeFlink:
         key = request if request in self.answers else request.partition("?")[0]
         self._looks[key] += 1
         answer = self.answers.get(key, self.otherwise)
-        if callable(answer):
-            answer = answer()
-        if isinstance(answer, InTurn):
-            answer = answer.next()
+        while callable(answer) or isinstance(answer, InTurn):
+            answer = answer.next() if isinstance(answer, InTurn) else answer()
         return _grown(answer, self._looks[key])
 
     @contextmanager

@@ -32,6 +32,16 @@ SAVED = {"status": {"id": "COMPLETED"}, "operation": {"location": "file:/s/savep
 UNDER_WAY = {"status": {"id": "IN_PROGRESS"}}
 FAILED = {"status": {"id": "COMPLETED"}, "operation": {"failure-cause": {"stack-trace": "no disk"}}}
 RETAINED = {"counts": {"completed": 3}, "latest": {"completed": {"external_path": "s3://b/chk-3"}}}
+STOPPED = {
+    "counts": {"completed": 4},
+    "latest": {
+        "savepoint": {
+            "id": 4,
+            "external_path": "file:/s/savepoint-9",
+            "checkpoint_type": "SYNC_SAVEPOINT",
+        }
+    },
+}
 UNKNOWN = failure("Could not find Flink job (…)")
 Started = list[tuple[str, str, str]]
 RUNNING, FINISHED = job(OLD, "RUNNING", {}), job(OLD, "FINISHED", {})

@@ -15,6 +15,7 @@ from moving_cases import (
     RETAINED,
     RUNNING,
     STOP,
+    STOPPED,
     UNKNOWN,
     MemoryFolder,
     Started,
@@ -29,17 +30,6 @@ from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.transaction import Transaction
 from streamplace.engines.flink.rest.client import FlinkError, Rest
-
-STOPPED = {
-    "counts": {"completed": 4},
-    "latest": {
-        "savepoint": {
-            "id": 4,
-            "external_path": "file:/s/savepoint-9",
-            "checkpoint_type": "SYNC_SAVEPOINT",
-        }
-    },
-}
 
 
 def while_watched(

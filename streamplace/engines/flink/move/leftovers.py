@@ -15,6 +15,7 @@ from streamplace.engines.flink.move.state import stopped_with
 from streamplace.engines.flink.move.stopping import stop_status
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import ENDED, FINISHED, Rest
+from streamplace.engines.flink.rest.job_ids import return_trigger
 
 UNDER_WAY = "IN_PROGRESS"
 """Status of a stop request that Flink is still carrying out."""
@@ -56,17 +57,28 @@ def _need_of(rest: Rest, journal: Journal, age: float) -> str | None:
     """Why the lock of a move must stay; None if a copy runs, or the job has ended for good."""
     if is_held(journal, age):
         return f"job {journal.job} is being moved, by {journal.holder}"
-    states = chain_states(rest, journal.job)
-    last = next(reversed(states), "")
-    if any(state not in ENDED for state in states.values()):
-        is_over = stop_status(rest, journal.job, journal.trigger) != UNDER_WAY
-    elif states and states[last] == FINISHED:
-        is_over = stopped_with(rest, last) is None
-    else:
-        is_over = bool(states) and states[last] == "CANCELED" and not journal.returns
-    if is_over:
+    if not has_to_go_on(rest, journal):
         return None
     return (
         f"the move of job {journal.job} has not finished, and no copy of the job runs; finish it "
         f"with: {journal.resume_by or 'streamplace flink move JAR --resume'}"
     )
+
+
+def has_to_go_on(rest: Rest, journal: Journal) -> bool:
+    """Whether no copy of a job runs, or the one that runs is being ended, so that others may."""
+    states = chain_states(rest, journal.job)
+    live = [job for job, state in states.items() if state not in ENDED]
+    if live:
+        return any(_is_ending(rest, journal, job, states[job]) for job in live)
+    last = next(reversed(states), "")
+    if states and states[last] == FINISHED:
+        return stopped_with(rest, last) is not None
+    return not states or states[last] != "CANCELED" or journal.returns
+
+
+def _is_ending(rest: Rest, journal: Journal, job: str, state: str) -> bool:
+    """Whether a move is ending one of its jobs."""
+    trigger = journal.trigger if job == journal.job else return_trigger(job)
+    is_withdrawn = state == "CANCELLING" and journal.returns
+    return is_withdrawn or stop_status(rest, job, trigger) == UNDER_WAY

@@ -168,7 +168,7 @@ class FlinkMove:
             self._check_earlier(folder, journal, locks)
             check_saving(self.rest, folder, journal.job, self.settings.saving, self.tell)
             lock = acquire(folder, journal, locks)
-            stack.enter_context(releasing(lock))
+            stack.enter_context(releasing(lock, self.tell))
             with remembered(folder.rest, journal.job):
                 transaction = stack.enter_context(
                     self._transaction(folder, lock, rate, plan.after, plan.before)
@@ -244,7 +244,7 @@ class FlinkMove:
                     await_devices(folder.rest, needed, self.settings.seconds, self.tell)
                 transaction = stack.enter_context(self._transaction(folder, lock, None, *places))
                 held = stack.pop_all()
-            with releasing(lock), held:
+            with releasing(lock, self.tell), held:
                 return transaction.conclude()
 
     def resume_line(self, job: str) -> str:

@@ -1,12 +1,13 @@
 """Outcomes of a move, messages on jobs that did not move, and blocks that complete them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from streamplace.engines.flink.move.endings import last_kept
 from streamplace.engines.flink.move.folder import SavepointFolder
 from streamplace.engines.flink.move.journal import Journal, MoveLock
+from streamplace.engines.flink.move.leftovers import has_to_go_on
 from streamplace.engines.flink.move.saved_files import last_on_files
 from streamplace.engines.flink.move.state import stopped_with
 from streamplace.engines.flink.program.submission import chain_states
@@ -153,25 +154,46 @@ def resumable(line: str) -> Iterator[None]:
 
 
 @contextmanager
-def releasing(lock: MoveLock) -> Iterator[None]:
+def decided(journal: Journal, resume_by: str) -> Iterator[None]:
+    """Raise Undecided for errors of the block which say that Flink does not answer."""
+    try:
+        yield
+    except NoAnswer as silence:
+        raise undecided(silence, journal, resume_by) from None
+
+
+@contextmanager
+def releasing(lock: MoveLock, tell: Callable[[str], None]) -> Iterator[None]:
     """Release a lock when the block ends, unless the state of the job is undecided.
 
-    An interruption has already been handled inside the block.
+    An interrupted move has returned the job inside the block, unless it was interrupted again.
 
     Raises
     ------
     Forgotten
         When the moved job no longer exists, because the JobManager was restarted.
     """
+    rest = lock.folder.rest
     try:
         yield
     except Undecided:
         raise
-    except (StreamplaceError, KeyboardInterrupt):
+    except KeyboardInterrupt:
+        is_unfinished = True
+        with suppress(FlinkError):
+            is_unfinished = has_to_go_on(rest, lock.journal)
+            if not is_unfinished:
+                lock.release()
+        if is_unfinished:
+            tell(f"the move is not finished; finish it with: {lock.journal.resume_by}")
+        raise
+    except StreamplaceError:
         with suppress(FlinkError):
             lock.release()
         raise
-    if not chain_states(lock.folder.rest, lock.journal.job):
+    with decided(lock.journal, lock.journal.resume_by):
+        states = chain_states(rest, lock.journal.job)
+    if not states:
         raise Forgotten(
             f"the JobManager no longer knows job {lock.journal.successor}, because it was "
             "restarted without high availability. Finish the move with: "

@@ -29,11 +29,11 @@ from streamplace.engines.flink.move.outcomes import (
     NotRunning,
     NotSaved,
     Undecided,
+    decided,
     ended_before,
     forgotten,
     not_returned,
     reason,
-    undecided,
 )
 from streamplace.engines.flink.move.pause import pause_of
 from streamplace.engines.flink.move.returning import latest_of, start_of
@@ -93,6 +93,15 @@ class Transaction:
 
     def begin(self) -> FlinkMoved:
         """Stop the job, and start it on its new devices."""
+        with decided(self.journal, self.resume_by):
+            return self._begin()
+
+    def conclude(self) -> FlinkMoved:
+        """Finish an interrupted move, whatever its current state."""
+        with decided(self.journal, self.resume_by):
+            return self._conclude()
+
+    def _begin(self) -> FlinkMoved:
         job = self.journal.job
         state = self.rest.state(job)
         if state is None:
@@ -113,8 +122,7 @@ class Transaction:
             raise
         return self._forward(path)
 
-    def conclude(self) -> FlinkMoved:
-        """Finish an interrupted move, whatever its current state."""
+    def _conclude(self) -> FlinkMoved:
         job, new = self.journal.job, self.journal.successor
         self.lock.cover(new)
         states = chain_states(self.rest, job)
@@ -129,7 +137,7 @@ class Transaction:
             return self._proceed(self.journal.savepoint)
         if state not in ENDED and stop_status(self.rest, job, self.journal.trigger) is None:
             self.tell(f"job {job} was not stopped yet")
-            return self.begin()
+            return self._begin()
         try:
             path = stopped_at(self.rest, job, self.journal.trigger, self.settings.saving.seconds)
             self.rest.wait(job, ENDED)
@@ -233,8 +241,8 @@ class Transaction:
                     path = stopped_at(self.rest, job, trigger, self.settings.saving.seconds)
                     self.rest.wait(job, ENDED)
                     return path
-                except NoAnswer as silence:
-                    raise self._undecided(silence) from None
+                except NoAnswer:
+                    raise
                 except FlinkError as failure:
                     error = NotSaved(str(failure)) if isinstance(error, FlinkError) else error
         state = steady_state(self.rest, job, self.settings.seconds)
@@ -315,8 +323,11 @@ class Transaction:
         if state not in ENDED:
             try:
                 self._await_start(job, self.journal.before)
-            except NoAnswer as silence:
-                raise self._undecided(silence) from None
+            except NoAnswer:
+                raise
+            except FlinkError as failure:
+                path = last_kept(self.rest, job) or start_of(self.rest, self.journal, job)
+                raise self._not_returned("the move failed", failure, path, job) from None
             raise FlinkError(f"the move failed; the job runs on its previous devices, as job {job}")
         if state == FINISHED:
             raise FlinkError(f"the move failed; the job has finished, as job {job}")
@@ -334,9 +345,7 @@ class Transaction:
                 refuse_ended(self.rest, new)
                 self._save(returns=True, savepoint=path)
             path = latest_of(self.rest, self.folder, new, path, self.settings.saving, self.tell)
-        except NoAnswer as silence:
-            raise self._undecided(silence) from None
-        except EndedByOthers:
+        except (NoAnswer, EndedByOthers):
             raise
         except FlinkError as failure:
             raise self._not_returned(why, failure, path, new) from None
@@ -356,9 +365,7 @@ class Transaction:
         """Start a job on its previous devices; raise an error with advice if that fails."""
         try:
             self._start(job, 1, path)
-        except NoAnswer as silence:
-            raise self._undecided(silence) from None
-        except (CopyRuns, EndedByOthers):
+        except (NoAnswer, CopyRuns, EndedByOthers):
             raise
         except FlinkError as failure:
             raise self._not_returned(why, failure, path, job) from None
@@ -366,15 +373,9 @@ class Transaction:
 
     def _check_decided(self, error: BaseException) -> None:
         """Raise the error that forbids going back: no answer, other users, or a forgotten job."""
-        if isinstance(error, CopyRuns | EndedByOthers):
+        if isinstance(error, NoAnswer | CopyRuns | EndedByOthers):
             raise error
-        if isinstance(error, NoAnswer):
-            raise self._undecided(error) from None
-        try:
-            states = chain_states(self.rest, self.journal.job)
-        except NoAnswer as silence:
-            raise self._undecided(silence) from None
-        if not states:
+        if not chain_states(self.rest, self.journal.job):
             raise self._forgotten() from None
 
     def _forgotten(self) -> FlinkError:
@@ -384,6 +385,3 @@ class Transaction:
         self._save(returns=True, savepoint=path)
         live = job if may_live(self.rest, job) else None
         return not_returned(why, failure, path, self.resume_by, live)
-
-    def _undecided(self, error: FlinkError) -> Undecided:
-        return undecided(error, self.journal, self.resume_by)

@@ -1,0 +1,90 @@
+"""The journal of a move stays until a copy of the job runs, or has ended for good."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+from fake_flink import FakeFlink, InTurn, failure
+from flink_documents import KEPT, failed_by, job, jobs
+from moving_cases import BACK, NEW, OLD, RETAINED, RUNNING, STOP, STOPPED, UNDER_WAY, MemoryFolder
+
+from streamplace.engines.flink.move import transaction
+from streamplace.engines.flink.move.journal import file_name
+from streamplace.engines.flink.move.outcomes import FlinkMoved, NotRunning, Undecided, releasing
+from streamplace.engines.flink.move.transaction import Transaction
+from streamplace.engines.flink.pin.apply import wait_started
+from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.engines.flink.rest.job_ids import return_trigger
+
+
+def interrupt() -> None:
+    """Press Ctrl-C."""
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    ("way", "failures", "answers", "error"),
+    [
+        (  # Flink is silent for a while, and answers again before the command ends
+            Transaction.conclude,
+            (),
+            {"GET /jobs": InTurn(failure("a.B: busy", status=503), jobs({OLD: "FINISHED"}))},
+            pytest.raises(Undecided, match=r"not known; .* finish the move by: move --resume"),
+        ),
+        (  # interrupted again while the job is started where it was
+            Transaction.begin,
+            (KeyboardInterrupt(), KeyboardInterrupt()),
+            {f"GET /jobs/{OLD}/checkpoints": STOPPED},
+            pytest.raises(KeyboardInterrupt),
+        ),
+        (  # interrupted while the job is being stopped
+            Transaction.conclude,
+            (),
+            {
+                "GET /jobs": jobs({OLD: "RUNNING"}),
+                STOP: InTurn(UNDER_WAY, interrupt, UNDER_WAY),
+            },
+            pytest.raises(KeyboardInterrupt),
+        ),
+        (  # interrupted while the job that was started is stopped for its return
+            Transaction.begin,
+            (FlinkError("no slots"), KeyboardInterrupt()),
+            {
+                "GET /jobs": jobs({OLD: "FINISHED", NEW: "RUNNING"}),
+                f"GET /jobs/{NEW}": RUNNING,
+                f"GET /jobs/{NEW}/savepoints/{return_trigger(NEW)}": InTurn(
+                    UNDER_WAY, interrupt, UNDER_WAY
+                ),
+            },
+            pytest.raises(KeyboardInterrupt),
+        ),
+        (  # the job has failed where it was started again
+            Transaction.conclude,
+            (),
+            {
+                "GET /jobs": jobs({OLD: "FINISHED", NEW: "CANCELED", BACK: "RUNNING"}),
+                f"GET /jobs/{BACK}": job(BACK, "FAILED", {"map": "FAILED"}),
+                f"GET /jobs/{BACK}/exceptions": failed_by("c.D: lost"),
+                f"GET /jobs/{BACK}/checkpoints": RETAINED,
+                f"GET /jobs/{BACK}/checkpoints/config": KEPT,
+            },
+            pytest.raises(NotRunning, match=r"c\.D: lost.*state is in s3://b/chk-3; start it with"),
+        ),
+    ],
+)
+def test_the_journal_stays_while_no_copy_is_sure_to_run(
+    move: Callable[..., Transaction],
+    fake: FakeFlink,
+    monkeypatch: pytest.MonkeyPatch,
+    way: Callable[[Transaction], FlinkMoved],
+    failures: Sequence[BaseException],
+    answers: Mapping[str, Any],
+    error: AbstractContextManager[Any],
+) -> None:
+    fake.answers |= answers
+    moving = move(*failures)
+    monkeypatch.setattr(transaction, "wait_started", wait_started)
+    with error, releasing(moving.lock, lambda _: None):
+        way(moving)
+    assert file_name(NEW, 1) in MemoryFolder.files
