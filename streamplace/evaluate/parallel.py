@@ -91,16 +91,18 @@ def _map_on_processes(
 ) -> Iterator[R]:
     """Results in the order of the items.
 
-    When a process dies, the items in progress are repeated one at a time, until the item that
-    kills its process is found.
+    When a process dies, the items in progress are repeated one at a time. An item is lost if it
+    kills a new process that has done nothing else.
     """
     coming = chunks(items, jobs)
     while left := (yield from _pooled(function, coming, jobs)):
-        suspects = iter([[item] for chunk in left for item in chunk])
-        while left := (yield from _pooled(function, suspects, 1)):
-            (culprit,), *others = left
-            yield lost(culprit, KILLED)
-            suspects = chain(others, suspects)
+        suspects = [[item] for chunk in left for item in chunk]
+        while suspects:
+            others = iter(suspects)
+            left = [*(yield from _pooled(function, others, 1)), *others]
+            if len(left) == len(suspects):
+                yield lost(left.pop(0)[0], KILLED)
+            suspects = left
 
 
 def _pooled(
@@ -111,6 +113,7 @@ def _pooled(
     child_end, parent_end = context.Pipe(duplex=False)
     work = Work(function, log_level())
     under_way: deque[tuple[list[T], Future[FinishedWork[R]]]] = deque()
+    unsent: list[list[T]] = []
     with (
         child_end,
         parent_end,
@@ -121,8 +124,9 @@ def _pooled(
                 try:
                     with _interrupts_wait():  # the first call starts the processes
                         under_way.append((chunk, pool.submit(_work, chunk)))
-                except BrokenProcessPool:
-                    return [*(earlier for earlier, _ in under_way), chunk]
+                except BrokenProcessPool:  # earlier chunks may be finished
+                    unsent = [chunk]
+                    break
                 if len(under_way) == AHEAD * jobs:
                     yield from relog(under_way[0][1].result())
                     under_way.popleft()
@@ -130,11 +134,11 @@ def _pooled(
                 yield from relog(under_way[0][1].result())
                 under_way.popleft()
         except BrokenProcessPool:
-            return [chunk for chunk, _ in under_way]
+            pass
         except BaseException:
             parent_end.close()
             raise
-    return []
+    return [*(chunk for chunk, _ in under_way), *unsent]
 
 
 def _refuse(item: Any, why: str) -> Any:

@@ -74,9 +74,29 @@ def deadly(number: int) -> int:
 
 
 def test_what_kills_its_worker_is_named_and_the_rest_goes_on() -> None:
-    """Such as by a system that runs out of memory: nobody else is lost with it."""
-    found = list(parallel_map(deadly, range(40), 2, lost=lambda number, why: -number))
+    """Nobody else is lost with it, even if results are read after the process has died."""
+    found = []
+    for result in parallel_map(deadly, range(40), 2, lost=lambda number, why: -number):
+        found.append(result)
+        time.sleep(0.05)
     assert found == [-number if number in (7, 30) else 2 * number for number in range(40)]
+
+
+MET: list[int] = []
+
+
+def leaking(number: int) -> int:
+    """Double a number; the tenth number of a process kills it."""
+    MET.append(number)
+    if len(MET) == 10:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 2 * number
+
+
+def test_what_dies_of_the_items_before_it_is_not_lost() -> None:
+    """Such as of their memory; a new process finishes it."""
+    found = list(parallel_map(leaking, range(30), 2, lost=lambda number, why: -number))
+    assert found == [2 * number for number in range(30)]
 
 
 def test_what_workers_log_is_logged_here(caplog: pytest.LogCaptureFixture) -> None:
