@@ -112,10 +112,13 @@ class Runner:
         return self.comparison.judges
 
     def failed(self, item: Any, reason: str) -> list[Outcome]:
-        """Outcomes of an item whose worker was lost."""
+        """Outcomes of an item whose worker was lost; saved results are not."""
+        blanks = [attempt.record for attempt in self._attempts(self.reader(item))]
         return [
-            Outcome(replace(attempt.record, error=reason), Origin.FAILED)
-            for attempt in self._attempts(self.reader(item))
+            Outcome(blank, Origin.FILE)
+            if self._is_saved(blank)
+            else Outcome(replace(blank, error=reason), Origin.FAILED)
+            for blank in blanks
         ]
 
     def rerun(self, item: Any, i: int) -> Outcome:

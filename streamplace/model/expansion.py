@@ -13,7 +13,7 @@ from streamplace.model.buffers import is_of_messages
 from streamplace.model.columns import frozen
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import Attribute, StreamGraph
-from streamplace.model.key_groups import subtask_parts
+from streamplace.model.key_groups import received_shares, subtask_parts
 from streamplace.model.messages import quoted
 from streamplace.model.moving import Moving
 from streamplace.model.operators import Operators, Window
@@ -223,10 +223,11 @@ def expand(graph: StreamGraph, shares: Mapping[str, Sequence[float]] | None = No
     _check_size(graph, int(p.sum()), float(copies.sum(dtype=np.float64)))
     operator = np.repeat(np.arange(graph.n_operators, dtype=np.int32), p)
     parts = _parts(graph, shares)
-    uneven = [*(shares or ())]
-    arriving = _arriving(graph, forward, parts, uneven) if graph.operators.window else parts
+    known = [graph.operators.index(name) for name in shares or ()]
+    dealt = graph.streams.dealt() & ~np.isin(graph.streams.target, known)
+    arriving = _arriving(graph, forward, dealt, parts) if graph.operators.window else parts
     subtasks = _subtasks(graph, p, operator, parts, arriving)
-    streams = _subtask_streams(graph, subtasks, p, forward, copies, parts, uneven)
+    streams = _subtask_streams(graph, subtasks, p, forward, dealt, copies, parts)
     expanded = StreamGraph(graph.name, subtasks, streams, _attributes(graph))
     return Expansion(expanded, graph, frozen(operator))
 
@@ -278,21 +279,14 @@ def _parts(graph: StreamGraph, shares: Mapping[str, Sequence[float]] | None = No
     return parts
 
 
-def _arriving(graph: StreamGraph, forward: Bools, parts: Floats, uneven: Sequence[str]) -> Floats:
+def _arriving(graph: StreamGraph, forward: Bools, dealt: Bools, parts: Floats) -> Floats:
     """Divisor of the tuples that arrive at each subtask, which may be another than its own, [S]."""
-    operators, flow, kinds = graph.operators, graph.flow, graph.streams.partitioning
-    own = np.split(parts, np.cumsum(operators.parallelism)[:-1])
-    arriving = list(own)
-    for v in graph.order.tolist():
-        ways, weights = [], []
-        for e in np.flatnonzero((flow.target == v) & (flow.tuples > 0)).tolist():
-            stream, even = flow.stream_index[e], np.full(len(own[v]), float(len(own[v])))
-            dealt = kinds[stream] == "rebalance" and operators.name[v] not in uneven
-            ways.append(arriving[flow.source[e]] if forward[stream] else even if dealt else own[v])
-            weights.append(flow.tuples[e])
-        if any((way != own[v]).any() for way in ways):
-            arriving[v] = 1 / np.average(1 / np.array(ways), axis=0, weights=weights)
-    return np.concatenate(arriving)
+    flow, p = graph.flow, graph.operators.parallelism
+    own = [1 / part for part in np.split(parts, np.cumsum(p)[:-1])]
+    index = flow.stream_index
+    shares = received_shares(flow, p, own, forward[index], dealt[index])
+    even = (np.full(n, 1 / n) for n in p.tolist())
+    return 1 / np.concatenate([e if s is None else s for s, e in zip(shares, even, strict=True)])
 
 
 def _check_size(graph: StreamGraph, subtasks: int, streams: float) -> None:
@@ -353,9 +347,9 @@ def _subtask_streams(
     subtasks: Operators,
     p: Longs,
     forward: Bools,
+    dealt: Bools,
     copies: Longs,
     parts: Floats,
-    uneven: Sequence[str],
 ) -> Streams:
     streams = graph.streams
     first = np.cumsum(p) - p
@@ -365,9 +359,7 @@ def _subtask_streams(
     sender = np.where(straight, copy, copy // receivers)
     to = first[streams.target][stream] + np.where(straight, copy, copy % receivers)
     whole = straight | (receivers == 1)  # else the receivers get different tuples, not one message
-    dealt = np.array([kind == "rebalance" for kind in streams.partitioning], np.bool_)
-    known = np.isin(streams.target, [graph.operators.index(name) for name in uneven])
-    divisor = np.where((dealt & ~known)[stream], receivers, parts[to])
+    divisor = np.where(dealt[stream], receivers, parts[to])
     return Streams(
         subtasks,
         first[streams.source][stream] + sender,

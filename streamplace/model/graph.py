@@ -306,8 +306,10 @@ class StreamGraph(Caching, Pictured):
         groups, subtasks = operators.max_parallelism, operators.parallelism
         if not groups.any():
             return flow
-        forward = streams.forward()[flow.stream_index]
-        return flow._replace(parallelism=balanced_parallelism(groups, subtasks, forward, flow))
+        index = flow.stream_index
+        forward, dealt = streams.forward()[index], streams.dealt()[index]
+        balanced = balanced_parallelism(groups, subtasks, forward, dealt, flow)
+        return flow._replace(parallelism=balanced)
 
     def _check_rates(self) -> None:
         from streamsim.flow import unequal_inputs

@@ -6,6 +6,7 @@ splits of a source are distributed in the same numbers. M = 0 stands for tuples 
 freely, so that each subtask has 1/p of them.
 """
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,30 +45,54 @@ def busiest_parts(groups: ArrayLike, parallelism: ArrayLike) -> Floats:
     return np.where(m > 0, m / np.maximum(-(-m // p), 1), p)
 
 
-def balanced_parallelism(groups: Ints, parallelism: Ints, forward: Bools, flow: "Flow") -> Floats:
-    """Number of equal subtasks with the load of the busiest subtask of each operator, [N].
+def received_shares(
+    flow: "Flow", parallelism: Ints, own: Sequence[Floats | None], forward: Bools, dealt: Bools
+) -> list[Floats | None]:
+    """Part of each operator's tuples that each of its subtasks gets; None where all are equal, [N].
 
-    It is the parallelism if that divides the key groups, and less otherwise. An operator whose
-    inputs are all ``forward`` [M] gets the parts of its senders' subtasks, whatever its own groups.
+    Parameters
+    ----------
+    own
+        Parts by which hashed streams and splits distribute the tuples of each operator, [N].
+    forward, dealt
+        Whether each stream of the flow gives subtask i the tuples of subtask i, or equal parts to
+        all, [M]; else it is hashed.
     """
-    parts = busiest_parts(groups, parallelism)
-    if (parts == parallelism).all():
-        return parts
-    uneven: dict[int, Floats] = {}  # parts of the subtasks, of operators where these differ
+    shares = list(own)
     for v in flow.order.tolist():
         p, into = int(parallelism[v]), flow.in_streams[flow.in_start[v] : flow.in_start[v + 1]]
-        senders = flow.source[into].tolist()
-        if not senders or not forward[into].all():
-            if parts[v] < p:
-                uneven[v] = 1 / subtask_parts([groups[v]], [p])
-        elif uneven.keys().isdisjoint(senders):
-            parts[v] = p
-        else:
-            ways = [uneven.get(u, np.full(p, 1 / p)) for u in senders]
-            weights = np.maximum(flow.tuples[into], np.finfo(np.float64).tiny)
-            uneven[v] = np.average(ways, axis=0, weights=weights)
-            parts[v] = 1 / uneven[v].max()
-    return parts
+        parts = [
+            shares[flow.source[e]] if forward[e] else None if dealt[e] else own[v]
+            for e in into.tolist()
+        ]
+        if all(part is parts[0] for part in parts):
+            shares[v] = parts[0] if parts else own[v]
+            continue
+        weights = np.maximum(flow.tuples[into], np.finfo(np.float64).tiny)
+        parts = [np.full(p, 1 / p) if part is None else part for part in parts]
+        shares[v] = np.average(parts, axis=0, weights=weights)
+    return shares
+
+
+def balanced_parallelism(
+    groups: Ints, parallelism: Ints, forward: Bools, dealt: Bools, flow: "Flow"
+) -> Floats:
+    """Number of equal subtasks with the load of the busiest subtask of each operator, [N].
+
+    It is the parallelism if all subtasks get equally many tuples (see `received_shares`), and less
+    otherwise.
+    """
+    busiest = busiest_parts(groups, parallelism)
+    if (busiest == parallelism).all():
+        return busiest
+    own = [
+        1 / subtask_parts([m], [p]) if parts < p else None
+        for m, p, parts in zip(groups.tolist(), parallelism.tolist(), busiest.tolist(), strict=True)
+    ]
+    for v, share in enumerate(received_shares(flow, parallelism, own, forward, dealt)):
+        if share is not own[v]:
+            busiest[v] = parallelism[v] if share is None else 1 / share.max()
+    return busiest
 
 
 def useful_parallelisms(groups: int, most: int) -> Longs:

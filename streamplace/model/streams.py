@@ -219,6 +219,10 @@ class Streams:
         free = np.array([not kind for kind in self.partitioning], np.bool_) & ~dealt
         return np.asarray((p[self.source] == p[self.target]) & (self.straight() | free))
 
+    def dealt(self) -> Bools:
+        """Whether each stream brings equal parts to all subtasks, whatever their key groups."""
+        return np.array([kind == "rebalance" for kind in self.partitioning], np.bool_)
+
     def messages(self) -> Longs:
         """Number of the message that each stream carries, equal for those with the same output.
 

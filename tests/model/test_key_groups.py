@@ -90,13 +90,13 @@ def test_splits_of_a_source_are_dealt_to_its_subtasks() -> None:
     assert expand(graph).graph.operators.rate.tolist() == [4, 2, 2]
 
 
-@given(assignments(), st.integers(1, 4))
+@given(assignments(), st.integers(1, 4), st.sampled_from(["", "rebalance"]))
 def test_an_operator_is_limited_by_its_busiest_subtask(
-    assignment: tuple[int, int], senders: int
+    assignment: tuple[int, int], senders: int, partitioning: str
 ) -> None:
     """Placed whole or by subtasks, a machine of many cores reaches the same."""
     groups, p = assignment
-    graph = keyed(p, groups, senders=senders).at_rate(1e6)
+    graph = keyed(p, groups, partitioning, senders).at_rate(1e6)
     cluster = Cluster.uniform(1, mips=10, cores=1000)
     whole, parts = Problem(graph, cluster).instance, Problem(expand(graph).graph, cluster).instance
     assert whole.core_load[1].max() == pytest.approx(parts.core_load[senders:].max())
@@ -120,6 +120,19 @@ def test_forward_streams_keep_the_parts_of_their_senders(more: int, partitioning
     reached = throughput(whole, [[0] * 3])[0]
     assert reached == pytest.approx(throughput(parts, [[0] * 7])[0])
     assert reached == pytest.approx(1.0 if partitioning == "rebalance" else 2.5 / 2.7)
+
+
+def test_inputs_that_are_distributed_differently_are_added_up() -> None:
+    """Of 900 tuples by 8 groups and 300 in equal parts, the busiest of three gets 337.5 + 100."""
+    operators = [
+        Operator("many", rate=900),
+        Operator("few", rate=300),
+        Operator("count", ipt=1e6, parallelism=3, max_parallelism=8),
+    ]
+    streams = [Stream("many", "count"), Stream("few", "count", partitioning="rebalance")]
+    graph = StreamGraph.of("mixed", operators, streams)
+    assert expand(graph).graph.input_rate[2:].tolist() == pytest.approx([437.5, 437.5, 325])
+    assert graph.flow.parallelism.tolist() == pytest.approx([1, 1, 1200 / 437.5])
 
 
 def test_more_subtasks_than_key_groups_are_refused() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from streamsim.equation import pressures
 
 from streamplace.errors import StreamplaceError
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.expansion import expand, with_parallelism
 from streamplace.model.graph import StreamGraph
 from streamplace.model.key_groups import busiest_parts
@@ -175,7 +175,7 @@ def _parallelism(problem: Problem, place: Ints, rows: Ints, cpu: float, most: in
     if most <= least:
         return None
     numbers = np.arange(least + 1, most + 1)
-    parts = busiest_parts(groups[:, None], numbers[None, :])
+    parts = _parts(problem, rows, numbers)
     core = instance.core_load[rows, instance.device_type[place[rows]]]
     each = (core * instance.parallelism[rows])[:, None] / parts
     if len(instance.constant):
@@ -184,6 +184,23 @@ def _parallelism(problem: Problem, place: Ints, rows: Ints, cpu: float, most: in
     fullest = each.max(axis=0)
     enough = np.flatnonzero(fullest <= cpu * (1 + HELPS))
     return int(numbers[enough[0] if len(enough) else np.argmin(fullest)])
+
+
+def _parts(problem: Problem, rows: Ints, numbers: Longs) -> Floats:
+    """Number by which the busiest subtask divides its operator's tuples, at each parallelism.
+
+    Only hashed tuples, and those of sources, are divided by key groups. Straight streams bring the
+    parts of their senders, which are among the rows.
+    """
+    operators, streams = problem.graph.operators, problem.graph.streams
+    straight = streams.straight()
+    hashed = streams.target[~(straight | streams.dealt())]
+    is_keyed = (operators.rate[rows] > 0) | np.isin(rows, hashed)
+    groups = np.where(is_keyed, operators.max_parallelism[rows], 0)
+    numbers = np.broadcast_to(numbers, (len(rows), len(numbers)))
+    parts = busiest_parts(groups[:, None], numbers)
+    parts[np.isin(rows, streams.target[straight])] = parts.min(axis=0)
+    return parts
 
 
 def _loads_without(problem: Problem, place: Ints, rows: Ints) -> float:

@@ -259,6 +259,26 @@ def test_advice_on_parallelism_knows_its_limits(
         assert set(advice.devices) == {"edge"}
 
 
+@pytest.mark.parametrize(("partitioning", "number"), [("hash", 4), ("rebalance", 7)])
+def test_key_groups_limit_the_advice_only_where_tuples_are_hashed(
+    partitioning: str, number: int
+) -> None:
+    """Eight groups on five to seven subtasks are two on the busiest, as on four."""
+    operators = [
+        Operator("src", rate=1e4),
+        Operator("map", ipt=1.5e6, max_parallelism=8),
+        Operator("sink"),
+    ]
+    streams = [
+        Stream("src", "map", partitioning=partitioning),
+        Stream("map", "sink", partitioning="forward"),
+    ]
+    problem = Problem(StreamGraph.of("g", operators, streams), edge(cores=7))
+    advice = explain(problem, problem.placement([0, 0, 0])).parallelism
+    assert advice is not None
+    assert (advice.operators, advice.parallelism) == (("map", "sink"), number)
+
+
 def test_a_graph_that_cannot_be_expanded_is_advised_on_its_devices() -> None:
     """Two operators whose forward stream joins different parallelisms stand elsewhere in it."""
     plain = clicks()
