@@ -91,7 +91,9 @@ StreamJson = TypedDict(
         "payload": NotRequired[
             Annotated[Quantity, doc("bytes per tuple, if not the payload of the sender")]
         ],
-        "partitioning": NotRequired[Literal["", "forward", "rebalance", "hash", "chained"]],
+        "partitioning": NotRequired[
+            Literal["", "forward", "rebalance", "rescale", "hash", "chained"]
+        ],
         "ipt": NotRequired[
             Annotated[
                 Amount,

@@ -8,7 +8,8 @@ and a timeout of T seconds, that is
 
 A message takes a number of instructions, half of them of the sending and half of the receiving
 operator, and equal parts of all their subtasks, on one device as between two. With p sending and q
-receiving subtasks c is p · q, and p for a forward stream. Streams in a chain have no channels.
+receiving subtasks c is p · q, p for a forward and max(p, q) for a rescaled stream. Streams in a
+chain have no channels.
 
 The CPU per tuple of a measured operator contains the messages of its measured parallelism. An
 operator is therefore charged for the larger of the messages that it sends and receives and those
@@ -28,7 +29,7 @@ from streamplace.errors import GraphError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.messages import quoted
 from streamplace.model.operators import Operators
-from streamplace.model.streams import CHAINED, Streams
+from streamplace.model.streams import CHAINED, RESCALE, Streams
 from streamplace.model.units import LARGEST
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class MessageLoads:
     tuples: Floats  # [M] per second
     forward: Bools  # [M] whether a stream joins subtask i to subtask i
     plain: Bools  # [M] whether it does so if the parallelisms are equal
+    rescaled: Bools  # [M] whether it joins neighbours, and so subtasks i if these are equal
     chained: Bools  # [M] whether it has no channels
     work: Floats  # [N] instructions per second that operators use for their tuples
     contained: Floats  # [N] those of them that are for messages
@@ -87,6 +89,7 @@ class MessageLoads:
             flow.tuples,
             (kind == "forward") | (kind == CHAINED),
             (kind == "") & ~keyed,
+            kind == RESCALE,
             kind == CHAINED,
             work,
             np.minimum(contained, work),
@@ -98,6 +101,7 @@ class MessageLoads:
         sender, receiver = p[self.source], p[self.target]
         straight = self.forward | (self.plain & (sender == receiver))
         channels = np.where(straight, sender, sender * receiver)
+        channels = np.where(self.rescaled, np.maximum(sender, receiver), channels)
         tuples = times * self.tuples
         sent = np.where(self.chained, 0.0, tuples / (1 + tuples / channels * self.timeout))
         n = len(parallelism)

@@ -8,19 +8,20 @@ from math import gcd
 import numpy as np
 
 from streamplace.errors import GraphError, PlacementError, ProblemError
-from streamplace.model.arrays import Bools, Floats, Ints, Longs
+from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.buffers import is_of_messages
 from streamplace.model.columns import frozen
 from streamplace.model.constraints import Constraints
 from streamplace.model.graph import Attribute, StreamGraph
-from streamplace.model.key_groups import received_shares, subtask_parts
+from streamplace.model.key_groups import joined_subtasks, received_shares, subtask_parts
 from streamplace.model.messages import quoted
 from streamplace.model.moving import Moving
 from streamplace.model.operators import Operators, Window
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.streams import Streams
+from streamplace.model.streams import DEALT, FORWARD, HASHED, RESCALED, Streams
 
+PAIRWISE = (FORWARD, RESCALED)
 MOST_SUBTASKS = 10_000_000
 MOST_STREAMS = 50_000_000
 MOST_PAIRS = 1_000_000
@@ -185,10 +186,10 @@ def named_problem(problem: Problem, names: Iterable[str]) -> Problem:
 def expand(graph: StreamGraph, shares: Mapping[str, Sequence[float]] | None = None) -> Expansion:
     """Return the graph of subtasks of a graph; see `Expansion`.
 
-    A "forward" or "chained" stream joins subtask i to subtask i. "rebalance" and "hash" join every
-    subtask to every subtask of the target, and divide the selectivity: evenly, or with "hash" by
-    the key groups of the target. "" means hash where the target has key groups, else forward
-    between equal parallelisms and rebalance otherwise.
+    A "forward" or "chained" stream joins subtask i to subtask i, and "rescale" neighbours.
+    "rebalance" and "hash" join every subtask to every subtask of the target, and divide the
+    selectivity: evenly, or with "hash" by the key groups of the target. "" means hash where the
+    target has key groups, else forward between equal parallelisms and rebalance otherwise.
 
     Parameters
     ----------
@@ -217,17 +218,16 @@ def expand(graph: StreamGraph, shares: Mapping[str, Sequence[float]] | None = No
     if (p == 1).all():
         rows = np.arange(graph.n_operators, dtype=np.int32)
         return Expansion(_with_messages(graph), graph, frozen(rows))
-    forward = _forward(graph, p)
+    distribution = _distribution(graph, p, shares or ())
     sender, receiver = p[graph.streams.source], p[graph.streams.target]
-    copies = np.where(forward, sender, sender * receiver)
+    pairwise = np.isin(distribution, PAIRWISE)
+    copies = np.where(pairwise, np.maximum(sender, receiver), sender * receiver)
     _check_size(graph, int(p.sum()), float(copies.sum(dtype=np.float64)))
     operator = np.repeat(np.arange(graph.n_operators, dtype=np.int32), p)
     parts = _parts(graph, shares)
-    known = [graph.operators.index(name) for name in shares or ()]
-    dealt = graph.streams.dealt() & ~np.isin(graph.streams.target, known)
-    arriving = _arriving(graph, forward, dealt, parts) if graph.operators.window else parts
+    arriving = _arriving(graph, distribution, parts) if graph.operators.window else parts
     subtasks = _subtasks(graph, p, operator, parts, arriving)
-    streams = _subtask_streams(graph, subtasks, p, forward, dealt, copies, parts)
+    streams = _subtask_streams(graph, subtasks, p, distribution, copies, parts)
     expanded = StreamGraph(graph.name, subtasks, streams, _attributes(graph))
     return Expansion(expanded, graph, frozen(operator))
 
@@ -247,8 +247,8 @@ def _attributes(graph: StreamGraph) -> dict[str, Attribute]:
     return {name: value for name, value in graph.attributes.items() if not is_of_messages(name)}
 
 
-def _forward(graph: StreamGraph, p: Longs) -> Bools:
-    """Whether each stream joins subtask i to subtask i."""
+def _distribution(graph: StreamGraph, p: Longs, known: Iterable[str]) -> Longs:
+    """How each stream distributes tuples; by their shares to operators where these are known."""
     streams = graph.streams
     wrong = streams.straight() & (p[streams.source] != p[streams.target])
     if wrong.any():
@@ -258,7 +258,10 @@ def _forward(graph: StreamGraph, p: Longs) -> Bools:
             f"{p[streams.source[e]]} to {p[streams.target[e]]} subtasks; "
             "use equal parallelisms or 'rebalance'"
         )
-    return streams.forward()
+    distribution = streams.distribution()
+    by_share = np.isin(streams.target, [graph.operators.index(name) for name in known])
+    distribution[by_share & (distribution == DEALT)] = HASHED
+    return distribution
 
 
 def _parts(graph: StreamGraph, shares: Mapping[str, Sequence[float]] | None = None) -> Floats:
@@ -279,12 +282,11 @@ def _parts(graph: StreamGraph, shares: Mapping[str, Sequence[float]] | None = No
     return parts
 
 
-def _arriving(graph: StreamGraph, forward: Bools, dealt: Bools, parts: Floats) -> Floats:
+def _arriving(graph: StreamGraph, distribution: Longs, parts: Floats) -> Floats:
     """Divisor of the tuples that arrive at each subtask, which may be another than its own, [S]."""
     flow, p = graph.flow, graph.operators.parallelism
     own = [1 / part for part in np.split(parts, np.cumsum(p)[:-1])]
-    index = flow.stream_index
-    shares = received_shares(flow, p, own, forward[index], dealt[index])
+    shares = received_shares(flow, p, own, distribution[flow.stream_index])
     even = (np.full(n, 1 / n) for n in p.tolist())
     return 1 / np.concatenate([e if s is None else s for s, e in zip(shares, even, strict=True)])
 
@@ -346,8 +348,7 @@ def _subtask_streams(
     graph: StreamGraph,
     subtasks: Operators,
     p: Longs,
-    forward: Bools,
-    dealt: Bools,
+    distribution: Longs,
     copies: Longs,
     parts: Floats,
 ) -> Streams:
@@ -355,16 +356,20 @@ def _subtask_streams(
     first = np.cumsum(p) - p
     stream = np.repeat(np.arange(graph.n_streams), copies)
     copy = np.arange(len(stream)) - np.repeat(np.cumsum(copies) - copies, copies)
-    straight, receivers = forward[stream], p[streams.target][stream]
-    sender = np.where(straight, copy, copy // receivers)
-    to = first[streams.target][stream] + np.where(straight, copy, copy % receivers)
-    whole = straight | (receivers == 1)  # else the receivers get different tuples, not one message
-    divisor = np.where(dealt[stream], receivers, parts[to])
+    senders, receivers = p[streams.source][stream], p[streams.target][stream]
+    way = distribution[stream]
+    pairwise = np.isin(way, PAIRWISE)
+    sender, receiver, number = joined_subtasks(copy, senders, receivers)
+    sender = np.where(pairwise, sender, copy // receivers)
+    to = first[streams.target][stream] + np.where(pairwise, receiver, copy % receivers)
+    divisor = np.select([pairwise, way == DEALT], [number, receivers], parts[to])
+    # a sender with several receivers sends them different tuples, not one message
+    whole = np.where(pairwise, number, receivers) == 1
     return Streams(
         subtasks,
         first[streams.source][stream] + sender,
         to,
-        selectivity=streams.selectivity[stream] / np.where(straight, 1, divisor),
+        selectivity=streams.selectivity[stream] / divisor,
         payload=np.where(whole, streams.payload[stream], streams.bytes_per_tuple()[stream]),
         partitioning=[streams.partitioning[e] for e in stream.tolist()],
         input=_inputs(graph, stream.tolist()),

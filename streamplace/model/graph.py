@@ -20,7 +20,7 @@ from streamplace.model.messages import counted, quoted, shown
 from streamplace.model.operators import ALL, EACH, Operator, Operators
 from streamplace.model.report import Report
 from streamplace.model.sheets import about_parts, operator_sheet
-from streamplace.model.streams import Stream, Streams
+from streamplace.model.streams import RESCALE, Stream, Streams
 from streamplace.model.units import LARGEST, Quantity, digits, format_rate, total_rate
 
 if TYPE_CHECKING:
@@ -304,11 +304,10 @@ class StreamGraph(Caching, Pictured):
         except CycleError as error:
             raise self._cyclic(error.order) from None
         groups, subtasks = operators.max_parallelism, operators.parallelism
-        if not groups.any():
+        if not groups.any() and RESCALE not in streams.partitioning:
             return flow
-        index = flow.stream_index
-        forward, dealt = streams.forward()[index], streams.dealt()[index]
-        balanced = balanced_parallelism(groups, subtasks, forward, dealt, flow)
+        distribution = streams.distribution()[flow.stream_index]
+        balanced = balanced_parallelism(groups, subtasks, distribution, flow)
         return flow._replace(parallelism=balanced)
 
     def _check_rates(self) -> None:

@@ -1,4 +1,4 @@
-"""Key groups: how Flink distributes an operator's tuples over its subtasks.
+"""How Flink distributes an operator's tuples over its subtasks: by key groups, evenly, or pairwise.
 
 An operator of maximum parallelism M has M key groups. Subtask i of p owns the groups g with
 ⌊g · p / M⌋ = i (`KeyGroupRangeAssignment` of Flink), so it has ⌊M / p⌋ or ⌈M / p⌉ of them. The
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from streamplace.model.arrays import Bools, Floats, Ints, Longs
+from streamplace.model.arrays import Floats, Ints, Longs
+from streamplace.model.streams import DEALT, FORWARD, HASHED, RESCALED
 
 if TYPE_CHECKING:
     from streamsim.flow import Flow
@@ -45,8 +46,26 @@ def busiest_parts(groups: ArrayLike, parallelism: ArrayLike) -> Floats:
     return np.where(m > 0, m / np.maximum(-(-m // p), 1), p)
 
 
+def joined_subtasks(pair: Longs, senders: Longs, receivers: Longs) -> tuple[Longs, Longs, Longs]:
+    """Sender, receiver and number of the sender's receivers, of a pair of a pointwise stream.
+
+    There are as many pairs as subtasks on the side with more of them, each of which is joined to
+    one of the other side (`computeVertexInputInfoForPointwise` of Flink).
+
+    >>> [ends.tolist() for ends in joined_subtasks(np.arange(3), np.array(3), np.array(2))]
+    [[0, 1, 2], [0, 1, 1], [1, 1, 1]]
+    >>> [ends.tolist() for ends in joined_subtasks(np.arange(3), np.array(2), np.array(3))]
+    [[0, 0, 1], [0, 1, 2], [2, 2, 1]]
+    """
+    fewer = senders <= receivers
+    sender = np.where(fewer, pair * senders // receivers, pair)
+    receiver = np.where(fewer, pair, ((pair + 1) * receivers - 1) // senders)
+    last = -(-(sender + 1) * receivers // senders)
+    return sender, receiver, np.where(fewer, last - -(-sender * receivers // senders), 1)
+
+
 def received_shares(
-    flow: "Flow", parallelism: Ints, own: Sequence[Floats | None], forward: Bools, dealt: Bools
+    flow: "Flow", parallelism: Ints, own: Sequence[Floats | None], distribution: Longs
 ) -> list[Floats | None]:
     """Part of each operator's tuples that each of its subtasks gets; None where all are equal, [N].
 
@@ -54,28 +73,40 @@ def received_shares(
     ----------
     own
         Parts by which hashed streams and splits distribute the tuples of each operator, [N].
-    forward, dealt
-        Whether each stream of the flow gives subtask i the tuples of subtask i, or equal parts to
-        all, [M]; else it is hashed.
+    distribution
+        How each stream of the flow distributes tuples (`Streams.distribution`), [M].
     """
     shares = list(own)
     for v in flow.order.tolist():
-        p, into = int(parallelism[v]), flow.in_streams[flow.in_start[v] : flow.in_start[v + 1]]
-        parts = [
-            shares[flow.source[e]] if forward[e] else None if dealt[e] else own[v]
-            for e in into.tolist()
-        ]
+        into = flow.in_streams[flow.in_start[v] : flow.in_start[v + 1]]
+        parts = []
+        for u, way in zip(flow.source[into].tolist(), distribution[into].tolist(), strict=True):
+            arriving = {HASHED: own[v], FORWARD: shares[u], DEALT: None}
+            if way == RESCALED:
+                arriving[RESCALED] = _rescaled(shares[u], int(parallelism[u]), int(parallelism[v]))
+            parts.append(arriving[way])
         if all(part is parts[0] for part in parts):
             shares[v] = parts[0] if parts else own[v]
             continue
+        even = np.full(parallelism[v], 1 / parallelism[v])
         weights = np.maximum(flow.tuples[into], np.finfo(np.float64).tiny)
-        parts = [np.full(p, 1 / p) if part is None else part for part in parts]
+        parts = [even if part is None else part for part in parts]
         shares[v] = np.average(parts, axis=0, weights=weights)
     return shares
 
 
+def _rescaled(shares: Floats | None, senders: int, receivers: int) -> Floats | None:
+    """Parts of the receivers of a rescaled stream, from those of its senders."""
+    if receivers == 1 or (shares is None and receivers % senders == 0):
+        return None
+    pairs = np.arange(max(senders, receivers))
+    sender, receiver, number = joined_subtasks(pairs, np.array(senders), np.array(receivers))
+    sent = (np.full(senders, 1 / senders) if shares is None else shares)[sender] / number
+    return np.bincount(receiver, sent, receivers)
+
+
 def balanced_parallelism(
-    groups: Ints, parallelism: Ints, forward: Bools, dealt: Bools, flow: "Flow"
+    groups: Ints, parallelism: Ints, distribution: Longs, flow: "Flow"
 ) -> Floats:
     """Number of equal subtasks with the load of the busiest subtask of each operator, [N].
 
@@ -83,13 +114,13 @@ def balanced_parallelism(
     otherwise.
     """
     busiest = busiest_parts(groups, parallelism)
-    if (busiest == parallelism).all():
+    if (busiest == parallelism).all() and not (distribution == RESCALED).any():
         return busiest
     own = [
         1 / subtask_parts([m], [p]) if parts < p else None
         for m, p, parts in zip(groups.tolist(), parallelism.tolist(), busiest.tolist(), strict=True)
     ]
-    for v, share in enumerate(received_shares(flow, parallelism, own, forward, dealt)):
+    for v, share in enumerate(received_shares(flow, parallelism, own, distribution)):
         if share is not own[v]:
             busiest[v] = parallelism[v] if share is None else 1 / share.max()
     return busiest

@@ -24,9 +24,12 @@ from streamplace.model.operators import Operators
 from streamplace.model.units import LARGEST, size_bytes
 
 CHAINED = "chained"
-PARTITIONINGS = ("", "forward", "rebalance", "hash", CHAINED)
+RESCALE = "rescale"
+PARTITIONINGS = ("", "forward", "rebalance", RESCALE, "hash", CHAINED)
 STRAIGHT = ("forward", CHAINED)
 """Partitionings that join subtask i to subtask i, and so need equal parallelisms."""
+HASHED, FORWARD, DEALT, RESCALED = range(4)
+"""Ways to distribute tuples over subtasks; see `Streams.distribution`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +46,10 @@ class Stream:
         of a pass send once to each device; a stream with a payload carries its own message.
     partitioning
         How tuples reach the subtasks of the target: "forward" (one to one), "rebalance"
-        (evenly to all), "hash" (to all, by the key groups of the target), "chained" (one to one,
-        by a call in one thread, so subtasks share a device). "" means hash if the target has key
-        groups, else forward between equal parallelisms and rebalance otherwise.
+        (evenly to all), "rescale" (evenly to neighbours: each of the fewer subtasks is joined to
+        its own group of the others), "hash" (to all, by the key groups of the target), "chained"
+        (one to one, by a call in one thread, so subtasks share a device). "" means hash if the
+        target has key groups, else forward between equal parallelisms and rebalance otherwise.
     input
         Input of a target that fires "all"; streams with equal names are merged into one input.
         "" is an input of its own.
@@ -212,16 +216,18 @@ class Streams:
         """Whether each stream is said to join subtask i to subtask i."""
         return np.array([kind in STRAIGHT for kind in self.partitioning], np.bool_)
 
-    def forward(self) -> Bools:
-        """Whether each stream joins subtask i to subtask i, by its partitioning or by default."""
-        operators = self.operators
-        p, dealt = operators.parallelism, operators.max_parallelism[self.target] > 0
-        free = np.array([not kind for kind in self.partitioning], np.bool_) & ~dealt
-        return np.asarray((p[self.source] == p[self.target]) & (self.straight() | free))
+    def distribution(self) -> Longs:
+        """How each stream distributes tuples, by its partitioning or by default.
 
-    def dealt(self) -> Bools:
-        """Whether each stream brings equal parts to all subtasks, whatever their key groups."""
-        return np.array([kind == "rebalance" for kind in self.partitioning], np.bool_)
+        FORWARD joins subtask i to subtask i, RESCALED neighbours; DEALT brings equal parts to all
+        subtasks, and HASHED those of the target's key groups, equal ones if it has none.
+        """
+        operators, kind = self.operators, np.array(self.partitioning, "U9")
+        p = operators.parallelism
+        free = (kind == "") & (operators.max_parallelism[self.target] == 0)
+        forward = (p[self.source] == p[self.target]) & (self.straight() | free | (kind == RESCALE))
+        ways = [forward, kind == RESCALE, kind == "rebalance"]
+        return np.select(ways, [FORWARD, RESCALED, DEALT], HASHED)
 
     def messages(self) -> Longs:
         """Number of the message that each stream carries, equal for those with the same output.

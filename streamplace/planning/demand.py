@@ -11,7 +11,7 @@ from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.buffers import MessageLoads
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
-from streamplace.model.streams import CHAINED
+from streamplace.model.streams import CHAINED, RESCALE
 
 FLINK_GROUP = "default"
 """Slot sharing group of operators that name none."""
@@ -200,11 +200,14 @@ def demand_of(
 
 
 def unchained(graph: StreamGraph) -> StreamGraph:
-    """Return the graph with chained streams as forward ones: a plan may separate their ends."""
-    streams = graph.streams
-    if CHAINED not in streams.partitioning:
+    """Return the graph whose streams let a plan separate their ends, and choose parallelisms.
+
+    Chained streams become forward ones, and rescaled ones are rebalanced.
+    """
+    streams, other = graph.streams, {CHAINED: "forward", RESCALE: "rebalance"}
+    if other.keys().isdisjoint(streams.partitioning):
         return graph
-    kinds = ["forward" if kind == CHAINED else kind for kind in streams.partitioning]
+    kinds = [other.get(kind, kind) for kind in streams.partitioning]
     return replace(graph, streams=replace(streams, partitioning=tuple(kinds)))
 
 

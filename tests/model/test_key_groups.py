@@ -135,6 +135,26 @@ def test_inputs_that_are_distributed_differently_are_added_up() -> None:
     assert graph.flow.parallelism.tolist() == pytest.approx([1, 1, 1200 / 437.5])
 
 
+@pytest.mark.parametrize(
+    ("senders", "receivers", "arriving"),
+    [
+        (3, 2, [400, 800]),
+        (2, 3, [300, 300, 600]),
+        (2, 4, [300, 300, 300, 300]),
+        (2, 2, [600, 600]),
+    ],
+)
+def test_rescaled_streams_join_neighbours(
+    senders: int, receivers: int, arriving: list[float]
+) -> None:
+    """As in Flink: each of the fewer subtasks has its own group of the others."""
+    graph = keyed(receivers, 8, "rescale", senders)
+    expanded = expand(graph).graph
+    assert expanded.n_streams == max(senders, receivers)
+    assert expanded.input_rate[senders:].tolist() == pytest.approx(arriving)
+    assert graph.flow.parallelism[1] == pytest.approx(1200 / max(arriving))
+
+
 def test_more_subtasks_than_key_groups_are_refused() -> None:
     """The message names the operator and both numbers."""
     with pytest.raises(GraphError, match="'s' has parallelism 5 and max_parallelism 4; lower the"):

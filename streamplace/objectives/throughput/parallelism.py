@@ -19,6 +19,7 @@ from streamplace.model.graph import StreamGraph
 from streamplace.model.key_groups import busiest_parts
 from streamplace.model.problem import Problem
 from streamplace.model.report import percent
+from streamplace.model.streams import HASHED
 from streamplace.objectives.throughput.loads import FILLS
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ def _parts(problem: Problem, rows: Ints, numbers: Longs) -> Floats:
     """
     operators, streams = problem.graph.operators, problem.graph.streams
     straight = streams.straight()
-    hashed = streams.target[~(straight | streams.dealt())]
+    hashed = streams.target[streams.distribution() == HASHED]
     is_keyed = (operators.rate[rows] > 0) | np.isin(rows, hashed)
     groups = np.where(is_keyed, operators.max_parallelism[rows], 0)
     numbers = np.broadcast_to(numbers, (len(rows), len(numbers)))

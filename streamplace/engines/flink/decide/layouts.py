@@ -26,6 +26,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from streamplace.model.graph import StreamGraph
+from streamplace.model.streams import RESCALE, STRAIGHT
 
 Mode = Literal["NONE", "SLOTS", "TASKS"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -187,9 +188,10 @@ def _is_direct(graph: StreamGraph, e: int) -> bool:
     """Whether a stream connects subtask i to subtask i."""
     streams, number = graph.streams, graph.operators.parallelism
     kind, v = streams.partitioning[e], streams.target[e]
-    if kind:
-        return kind in ("forward", "chained")
-    return bool(number[streams.source[e]] == number[v] and graph.operators.max_parallelism[v] == 0)
+    if kind and kind != RESCALE:
+        return kind in STRAIGHT
+    keyed = not kind and graph.operators.max_parallelism[v] > 0
+    return bool(number[streams.source[e]] == number[v] and not keyed)
 
 
 def balanced_bundles(graph: StreamGraph) -> list[Bundle]:

@@ -30,6 +30,7 @@ from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
+from streamplace.model.streams import RESCALE, STRAIGHT
 
 PREFIX, SUFFIX = "streamplace-probe-", ".json"
 
@@ -230,7 +231,7 @@ def crosses(layout: Layout, streams: Iterable[tuple[str, str, str]]) -> bool:
     """
     for source, target, partitioning in streams:
         senders, receivers = layout[source], layout[target]
-        if partitioning in ("forward", "chained"):
+        if partitioning in (*STRAIGHT, RESCALE):
             pairs = pointwise_pairs(len(senders), len(receivers))
             if any(senders[i] != receivers[j] for i, j in pairs):
                 return True

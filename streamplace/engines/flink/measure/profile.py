@@ -52,7 +52,7 @@ from streamplace.model.graph import (
 )
 from streamplace.model.messages import listed, quoted
 from streamplace.model.operators import Operator
-from streamplace.model.streams import Stream
+from streamplace.model.streams import RESCALE, Stream
 
 ALIKE = 0.02
 """Payloads with a smaller relative difference are equal."""
@@ -180,7 +180,7 @@ class JobProfile:
                 name_of[edge.target],
                 carried.sent.get(e, carried.tuples[e]) / (self.tuples[edge.source] or 1.0),
                 _own_payload(sizes.get(e), usual.get(edge.source, 0.0)),
-                edge.partitioning,
+                RESCALE if edge.is_rescaled else edge.partitioning,
             )
             for e, edge in enumerate(self.edges)
         ]
