@@ -262,10 +262,11 @@ def _joined(graph: StreamGraph, keeps: Bools) -> Ints:
     keyed = graph.operators.max_parallelism[streams.target] > 0
     kinds = {"forward": FORWARD, "rebalance": ALL_TO_ALL, "hash": ALL_TO_ALL, "": EITHER}
     joined = np.array([kinds[kind] for kind in streams.partitioning], np.int32)
+    joined[keyed & (joined == EITHER)] = ALL_TO_ALL  # hashed, at any parallelisms
     settled = (joined == EITHER) & keeps[streams.source] & keeps[streams.target]
     equal = parallelism[streams.source] == parallelism[streams.target]
     joined[settled] = np.where(equal, FORWARD, ALL_TO_ALL)[settled]
-    return np.where(keyed & (joined == EITHER), ALL_TO_ALL, joined).astype(np.int32)
+    return joined
 
 
 def _slot_groups(graph: StreamGraph) -> Ints:

@@ -134,3 +134,16 @@ def test_a_join_behind_a_window_may_have_equal_inputs_at_one_rate_alone() -> Non
     result = streamplace.plan(graph, offers=[Offer("m", 1.0)], budget=BUDGET)
     assert result.machines == {"m": 1}
     assert result.carries == pytest.approx(50, rel=1e-5)
+
+
+def test_a_stream_is_hashed_to_key_groups_although_both_ends_keep_equal_parallelisms() -> None:
+    """The source's subtasks have two and one of three splits, and the receiver's equal parts."""
+    operators = [
+        Operator("source", ipt=10, rate=1000, parallelism=2, max_parallelism=3),
+        Operator("sum", ipt=1000, parallelism=2, max_parallelism=4),
+    ]
+    graph = StreamGraph.of("keyed", operators, [Stream("source", "sum")])
+    offers = [Offer("m", 1.0, mips=0.6, cores=2)]
+    result = streamplace.plan(graph, offers=offers, keep_parallelism=True, budget=BUDGET)
+    assert result.machines == {"m": 1}
+    assert share_of_carried(result) == pytest.approx(1, rel=1e-6)
