@@ -186,7 +186,7 @@ def demand_of(
         memory=np.array(operators.memory),
         requires=operators.requires,
         dealing=dealing,
-        most=_limits(graph, tied, named, isinstance(fixed, bool)),
+        most=_limits(graph, tied, named),
         keeps=keeps,
         tied=tied,
         slot_group=_slot_groups(graph),
@@ -224,16 +224,12 @@ def _named(graph: StreamGraph, fixed: bool | Collection[str]) -> Bools:
     return np.isin(names, sorted(fixed))
 
 
-def _limits(graph: StreamGraph, tied: Ints, named: Bools, own: bool) -> Ints:
-    """Largest parallelism of each operator, which is the only one in groups with a named operator.
-
-    Operators that are not named have that of the others in their group unless all keep their own.
-    """
+def _limits(graph: StreamGraph, tied: Ints, named: Bools) -> Ints:
+    """Largest parallelism of each operator, the only one in groups with a named operator, [N]."""
     name, parallelism = graph.operators.name, graph.operators.parallelism
-    if own:
-        return np.where(named, parallelism, _most(graph, tied)).astype(np.int32)
-    most = _most(graph, tied)
-    for first in np.flatnonzero(named).tolist():
+    most, kept_rows = _most(graph, tied), np.flatnonzero(named)
+    firsts = kept_rows[np.unique(tied[kept_rows], return_index=True)[1]]
+    for first in firsts.tolist():
         group, kept = tied == tied[first], int(parallelism[first])
         others = group & named & (parallelism != kept)
         if others.any():

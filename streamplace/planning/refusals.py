@@ -1,6 +1,5 @@
 """Refusals: messages on why no machines carry a rate, and which rate they do carry."""
 
-from fractions import Fraction
 from operator import itemgetter
 
 import numpy as np
@@ -18,6 +17,7 @@ from streamplace.planning.headroom import SHORT_QUEUES
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.search import MOST_AT_FIRST
+from streamplace.planning.shares import least_need
 from streamplace.planning.slots import slot_groups, slots_of
 from streamplace.planning.steps import promised_rate
 
@@ -116,9 +116,8 @@ def slow_operator(problem: PlanProblem) -> str:
         if not least_parallelism(demand, v, max(speeds)):
             if not demand.most[v]:
                 return f"operator {quoted(name)} needs more than {MOST_SUBTASKS} subtasks"
-            share = Fraction(1, int(demand.most[v]))
             limit = "parallelism" if demand.keeps[v] else "max_parallelism"
-            need = float(share) * demand.heaviest[v]
+            need = least_need(demand, v, int(demand.most[v]))
             return (
                 f"with {limit} {demand.most[v]}, the busiest subtask of operator "
                 f"{quoted(name)} needs at least {_mips(need)}, and the fastest core has "

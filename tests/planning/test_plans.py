@@ -141,6 +141,18 @@ def test_kept_parallelisms_that_forward_streams_exclude_are_named(
         planned(graph, Catalogue.of([Offer("a", 1.0, mips=10.0)]), asked)
 
 
+def test_forward_streams_between_unequal_parallelisms_that_are_kept_are_refused() -> None:
+    """The source has fewer splits than the receiver has subtasks."""
+    operators = [
+        Operator("parse", ipt=1000, rate=1000, max_parallelism=1),
+        Operator("detect", ipt=1000, parallelism=2),
+    ]
+    graph = StreamGraph.of("job", operators, [Stream("parse", "detect", partitioning="forward")])
+    asked = replace(ASKED, keep_parallelism=True)
+    with pytest.raises(GraphError, match="'parse' and 'detect' are to keep their parallelisms 1"):
+        planned(graph, Catalogue.of([Offer("a", 1.0, mips=10.0)]), asked)
+
+
 def test_an_operator_to_keep_must_be_there() -> None:
     graph = StreamGraph.of("job", [Operator("src", rate=1.0)])
     with pytest.raises(ProblemError, match="graph 'job' has no operator 'map'"):
@@ -157,6 +169,14 @@ def test_a_kept_parallelism_may_be_too_low() -> None:
     with pytest.raises(ProblemError, match="with parallelism 2, the busiest subtask"):
         planned(two, offers, settings)
     assert planned(four, offers, settings).machines == {"a": 4}
+
+
+def test_a_refusal_names_what_the_busiest_subtask_of_a_kept_parallelism_needs() -> None:
+    """Of three key groups, it has two."""
+    source = Operator("v", ipt=3000, rate=1000, parallelism=2, max_parallelism=3)
+    offers = Catalogue.of([Offer("a", 1.0, mips=1.75)])
+    with pytest.raises(ProblemError, match=r"'v' needs at least 2 MIPS, and .* 1\.75"):
+        planned(StreamGraph.of("g", [source]), offers, replace(ASKED, keep_parallelism=True))
 
 
 def test_machines_that_are_full_of_memory_are_packed() -> None:
