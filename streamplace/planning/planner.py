@@ -17,7 +17,6 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.placers.meter import Meter
-from streamplace.placers.registry import Budget
 from streamplace.planning.bounds import CostBound, proven_bound
 from streamplace.planning.contents import (
     CORE,
@@ -31,7 +30,7 @@ from streamplace.planning.contents import (
 )
 from streamplace.planning.counts import Prices
 from streamplace.planning.cuts import useful_offers
-from streamplace.planning.demand import Demand, unchained
+from streamplace.planning.demand import Demand
 from streamplace.planning.deployment import PlannedDeployment, machine_names
 from streamplace.planning.improving import with_fewer_subtasks, with_most_room
 from streamplace.planning.links import deployed, fullest_link
@@ -214,7 +213,7 @@ def planned(
     DefectError
         When the plan fails its own check, which is a defect of streamplace.
     """
-    problems = _problems(graph, machines, settings)
+    problems = PlanProblem.of(graph, machines, settings).parts()
     check_tags(problems[0])
     attempts = [_attempt(asked, Meter(asked.settings.budget, 1)) for asked in problems]
     found = [one.result for one in attempts if one.result is not None]
@@ -227,25 +226,6 @@ def planned(
     least = min(bounds, key=lambda bound: bound.value)
     cheapest = min(found, key=lambda result: result.cost)
     return replace(cheapest, bound=least.value, bounds=least.by_strength)
-
-
-def _problems(
-    graph: StreamGraph, machines: Catalogue | Cluster, settings: PlanSettings
-) -> list[PlanProblem]:
-    """Problems of which each plan is one: of all machines, and of faster ones that need less room.
-
-    Each has an equal part of the budget.
-    """
-    if not isinstance(machines, Catalogue):
-        return [PlanProblem.of(graph, machines, settings)]
-    parts = settings.headroom.catalogues(unchained(graph), machines)
-    seconds, evaluations = settings.budget.seconds, settings.budget.evaluations
-    budget = Budget(
-        None if seconds is None else seconds / len(parts),
-        None if evaluations is None else max(1, evaluations // len(parts)),
-    )
-    each = replace(settings, budget=budget)
-    return [PlanProblem.of(graph, part, each) for part in parts]
 
 
 class _Attempt(NamedTuple):
@@ -297,7 +277,7 @@ def planned_most(
     ProblemError
         When no rate with a plan is found, or no number of machines limits the rate.
     """
-    problems = _problems(graph, machines, settings)
+    problems = PlanProblem.of(graph, machines, settings).parts()
     check_tags(problems[0])
     rate = max(map(_highest_promised, problems))
     if not rate:

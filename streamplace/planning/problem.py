@@ -9,6 +9,7 @@ from streamplace.errors import GraphError
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import LARGEST_RATE, StreamGraph
 from streamplace.model.units import LARGEST
+from streamplace.placers.registry import Budget
 from streamplace.planning.cuts import useful_offers
 from streamplace.planning.demand import Demand, demand_of, unchained
 from streamplace.planning.offers import Catalogue, Offer
@@ -51,6 +52,29 @@ class PlanProblem:
         catalogue, members = catalogue_of(machines)
         headroom, reserves = _reserve(graph, catalogue, settings)
         return cls(graph, settings, catalogue, headroom, machines, members, reserves)
+
+    def parts(self) -> "list[PlanProblem]":
+        """Problems of which each plan is one: of all machines, and of faster ones alone.
+
+        Each has the headroom that its own machines need, and an equal part of the budget.
+        """
+        catalogues = self.settings.headroom.catalogues(unchained(self.graph), self.catalogue)
+        seconds, evaluations = self.settings.budget.seconds, self.settings.budget.evaluations
+        budget = Budget(
+            None if seconds is None else seconds / len(catalogues),
+            None if evaluations is None else max(1, evaluations // len(catalogues)),
+        )
+        settings = replace(self.settings, budget=budget)
+        return [self._on(catalogue, settings) for catalogue in catalogues]
+
+    def _on(self, catalogue: Catalogue, settings: PlanSettings) -> "PlanProblem":
+        """Return the same problem with some of its types of machines alone."""
+        headroom, reserves = _reserve(self.graph, catalogue, settings)
+        types = zip(self.catalogue.offers, self.members, strict=True) if self.members else ()
+        members = tuple(devices for offer, devices in types if offer in catalogue.offers)
+        return PlanProblem(
+            self.graph, settings, catalogue, headroom, self.cluster, members, reserves
+        )
 
     @cached_property
     def demand(self) -> Demand:

@@ -282,6 +282,18 @@ def test_operators_kept_apart_pay_for_their_stream() -> None:
     assert result.bound == pytest.approx(0.5, abs=1e-6)
 
 
+def test_a_hub_is_kept_apart_from_many_equal_branches() -> None:
+    """What counts of equal branches suggest would put some beside the hub."""
+    branches = [f"b{i}" for i in range(14)]
+    operators = [Operator("hub", ipt=5e5, payload=1e3, rate=1.0)]
+    operators += [Operator(name, ipt=3e5 * (1 + i % 2)) for i, name in enumerate(branches)]
+    graph = StreamGraph.of("star", operators, [Stream("hub", name, 0.5) for name in branches])
+    rules = Constraints(exlocate=[{"hub", name} for name in branches])
+    problem = Problem(graph, Cluster.uniform(4, mips=1, bandwidth="8 kbps"), rules)
+    result = solved(problem, Budget(evaluations=30_000))
+    assert result.value == pytest.approx(1 / 2.5)  # five branches are on one device
+
+
 def test_one_core_bounds_a_single_operator() -> None:
     """Two cores do not speed up one subtask."""
     cluster = Cluster.of([Device("d0", mips=1, cores=2)])

@@ -1,12 +1,13 @@
 """Headroom that is derived from restarts and from waiting."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from planning_cases import pipeline
 
 import streamplace
-from streamplace import Budget, Operator, Stream, StreamGraph
+from streamplace import Budget, Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.errors import ProblemError, SettingError
 from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer
@@ -128,6 +129,19 @@ def test_offers_that_are_not_used_need_no_headroom() -> None:
     assert both.headroom == pytest.approx(4e-4 / 1.4e-3)
     required = planned(replace(slow, at_least=1), fast)
     assert required.headroom == pytest.approx(0.04 / 0.041)
+
+
+def test_given_machines_that_are_not_used_need_no_headroom() -> None:
+    """Two fast ones are enough; the slow one would need 83,000 MIPS for such short queues."""
+    graph = StreamGraph.of("one", [Operator("a", ipt=1e6, rate=2000)])
+    devices = [Device(name, mips=mips) for name, mips in (("f0", 2500), ("s", 25), ("f1", 2500))]
+    asked: dict[str, Any] = {"headroom": Headroom(latency=1e-3), "budget": Budget(None, 4000)}
+    result = streamplace.plan(graph, cluster=Cluster.of(devices), **asked)
+    assert set(result.machines) == {"f0", "f1"}
+    assert result.is_cheapest
+    assert result.headroom == pytest.approx(4e-4 / 1.4e-3)
+    most = streamplace.plan(graph, rate="max", cluster=Cluster.of(devices), **asked)
+    assert most.rate == pytest.approx(5000 * (1 - result.headroom), rel=1e-3)
 
 
 def test_the_bound_is_that_of_plans_on_any_of_the_machines() -> None:

@@ -21,7 +21,7 @@ from streamplace.placers.exact.rate.branch_and_bound import (
     new_search,
     run,
 )
-from streamplace.placers.exact.rate.units import Units, contracted, fits
+from streamplace.placers.exact.rate.units import Units, are_legal, contracted
 from streamplace.placers.exact.rate.warm_start import FREE, anneal, write_loads
 from streamplace.placers.exact.solver import effort_of
 from streamplace.placers.incumbent import Incumbent
@@ -104,8 +104,8 @@ class Prover:
         return self.peak * (1 - TOLERANCE)
 
     def _adopt(self, place: Ints) -> None:
-        """Keep a placement of the units if it is better and fits into memory."""
-        if not fits(self.units, place[None])[0]:
+        """Keep a placement of the units if it is legal and better; relaxations may suggest others."""
+        if not are_legal(self.units, place[None])[0]:
             return
         loads = np.empty(self.units.n_devices * (self.units.n_devices + 3))
         self._best.offer(place, write_loads(self.units, place, loads))

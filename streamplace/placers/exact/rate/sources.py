@@ -15,7 +15,7 @@ from streamplace.model.arrays import Floats, Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
 from streamplace.placers.exact.rate.bounds import powers
-from streamplace.placers.exact.rate.units import Units, fits
+from streamplace.placers.exact.rate.units import Units, are_legal
 from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter
 
@@ -46,7 +46,7 @@ class BatchIncumbent(Incumbent[Ints]):
 def try_all(units: Units, best: BatchIncumbent) -> bool:
     """Evaluate every legal placement within the budget; return whether that was all of them."""
     for batch in _all_placements(units):
-        legal = batch[_legal(units, batch)]
+        legal = batch[are_legal(units, batch)]
         tried = legal[: best.meter.at_most(len(legal))]
         if len(tried):
             best.judge(tried)
@@ -73,7 +73,7 @@ def climb(units: Units, best: BatchIncumbent, rng: np.random.Generator) -> None:
         kicked = best.solution.copy()
         some = rng.integers(units.n_units, size=min(KICK, units.n_units))
         kicked[some] = rng.integers(units.n_devices, size=len(some))
-        if not meter.over and _legal(units, kicked[None, :])[0]:
+        if not meter.over and are_legal(units, kicked[None, :])[0]:
             now, value = best.judge(kicked[None, :])
 
 
@@ -126,11 +126,5 @@ def _moves(units: Units, place: Ints) -> Ints:
     n, d = units.n_units, units.n_devices
     moves = np.repeat(place[None, :], n * d, axis=0)
     moves[np.arange(n * d), np.repeat(np.arange(n), d)] = np.tile(np.arange(d), n)
-    return moves[_legal(units, moves)]
+    return moves[are_legal(units, moves)]
 
-
-def _legal(units: Units, places: Ints) -> np.ndarray:
-    inside = np.isfinite(units.load[np.arange(units.n_units), places]).all(axis=1)
-    a, b = units.apart.T
-    apart = (places[:, a] != places[:, b]).all(axis=1)
-    return np.asarray(inside & apart & fits(units, places))

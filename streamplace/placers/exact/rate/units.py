@@ -112,12 +112,15 @@ def units_of(problem: Problem, times: float = 1.0) -> tuple[Units, Ints]:
     return _linked(units._replace(apart=rules.apart)), rules.unit
 
 
-def fits(units: Units, places: Ints) -> Bools:
-    """Whether the memory of devices suffices for each placement [B, U]; shape [B]."""
-    if not len(units.memory):
-        return np.ones(len(places), np.bool_)
-    taken = used(places, units.memory, units.n_devices)
-    return np.asarray((taken <= most(units.room)).all(axis=1))
+def are_legal(units: Units, places: Ints) -> Bools:
+    """Whether each placement [B, U] meets the constraints and fits into memory, [B]."""
+    allowed = np.isfinite(units.load[np.arange(units.n_units), places]).all(axis=1)
+    a, b = units.apart.T
+    legal: Bools = allowed & (places[:, a] != places[:, b]).all(axis=1)
+    if len(units.memory):
+        taken = used(places, units.memory, units.n_devices)
+        legal &= (taken <= most(units.room)).all(axis=1)
+    return legal
 
 
 def merged(units: Units, group: Ints) -> Units:
