@@ -22,7 +22,7 @@ from streamplace.control.policy import POLICIES, MakePolicy
 from streamplace.control.replay import replay
 from streamplace.control.result import PlanSchedule
 from streamplace.control.schedule import cheapest_levels, lower_bound
-from streamplace.errors import ProblemError, SettingError
+from streamplace.errors import GraphError, ProblemError, SettingError
 from streamplace.evaluate.parallel import FEW, parallel_map
 from streamplace.io.ledger import errors_for
 from streamplace.model.cluster import Cluster
@@ -115,10 +115,10 @@ class PlanRequest:
         return planned_for_trace(self.graph, trace, quantile, self._plan_of, self._plans_found)
 
     def plan_if_any(self) -> PlanResult | None:
-        """Plan for the rate of the graph; None if no plan is found."""
+        """Plan for the rate of the graph; None if none is found, or the graph cannot have it."""
         try:
             return self.plan()
-        except ProblemError:
+        except (ProblemError, GraphError):
             return None
 
     def frontier(self, rates: Iterable[float]) -> PlanCurve:

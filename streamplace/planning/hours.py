@@ -91,9 +91,9 @@ def hour_parts(hours: Sequence[PlanHour], cost: float, priced: bool) -> list[Par
 
 
 def _machines(hour: PlanHour) -> str:
-    if not hour.carried:
-        return "more than the plan carries"
-    return machines_in_words(hour.machines) or "no plan was found"
+    if hour.cost is None:
+        return "no plan was found"
+    return machines_in_words(hour.machines) if hour.carried else "more than the plan carries"
 
 
 def ends_in_words(interval: RateInterval | None) -> str:

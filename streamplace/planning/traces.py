@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from streamplace.errors import FormatError, SettingError, UnitError
+from streamplace.errors import FormatError, GraphError, SettingError, UnitError
 from streamplace.io.files import read_bytes, spot
 from streamplace.model.arrays import Floats
 from streamplace.model.expansion import expand, with_parallelism
@@ -191,30 +191,59 @@ def planned_for_trace(
     """Return the plan for a quantile of the rates of each source, with the plan of every hour.
 
     Loads grow with the rate of every source, so the plan for the peaks carries the whole trace. An
-    hour that has higher rates may have no plan.
+    hour that has higher rates may have no plan, and one at whose rates a join would have unequal
+    inputs has none.
     """
     hours, level = list(trace.hours()), trace.level(quantile)
-    plan = plan_one(trace.graph(graph, level))
-    distinct = {rates.tobytes(): trace.graph(graph, rates) for _, rates in hours}
-    graphs = [asked for key, asked in distinct.items() if key != level.tobytes()]
-    found = iter(plan_each(graphs))
-    results = {key: plan if key == level.tobytes() else next(found) for key in distinct}
+    peak = trace.graph(graph, level)
+    plan = plan_one(peak)
+    distinct = {rates.tobytes(): rates for _, rates in hours}
+    distinct.pop(level.tobytes(), None)
+    graphs = {
+        key: possible
+        for key, rates in distinct.items()
+        if (possible := _possible(trace, graph, rates)) is not None
+    }
+    found = plan_each(list(graphs.values()))
+    alone = dict(zip(graphs, found, strict=True)) | {level.tobytes(): plan}
+    graphs[level.tobytes()] = peak
     return replace(
         plan,
         hours=tuple(
-            _hour(start, distinct[rates.tobytes()], results[rates.tobytes()], plan)
+            _hour(start, rates, graphs.get(rates.tobytes()), alone.get(rates.tobytes()), plan)
             for start, rates in hours
         ),
     )
 
 
-def _hour(start: float, graph: StreamGraph, alone: PlanResult | None, plan: PlanResult) -> PlanHour:
-    carried = share_carried(plan, graph) >= 1 - ROUNDING
+def _possible(trace: RateTrace, graph: StreamGraph, rates: Floats) -> StreamGraph | None:
+    """Graph whose sources have these rates; None if a join would have unequal inputs."""
+    try:
+        return trace.graph(graph, rates)
+    except GraphError:
+        return None
+
+
+def _hour(
+    start: float,
+    rates: Floats,
+    graph: StreamGraph | None,
+    alone: PlanResult | None,
+    plan: PlanResult,
+) -> PlanHour:
+    rate = float(rates.sum()) if graph is None else graph.source_rate
+    carried = graph is not None and _is_carried(plan, graph)
     if alone is None:
-        return PlanHour(start, graph.source_rate, {}, None, None, carried)
-    return PlanHour(
-        start, alone.rate, alone.machines, alone.cost, alone.bound, carried, alone.interval
-    )
+        return PlanHour(start, rate, {}, None, None, carried)
+    return PlanHour(start, rate, alone.machines, alone.cost, alone.bound, carried, alone.interval)
+
+
+def _is_carried(plan: PlanResult, graph: StreamGraph) -> bool:
+    """Whether a plan carries the rates of a graph; not if some subtask has unequal inputs."""
+    try:
+        return share_carried(plan, graph) >= 1 - ROUNDING
+    except GraphError:
+        return False
 
 
 def share_carried(plan: PlanResult, graph: StreamGraph) -> float:

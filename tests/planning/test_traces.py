@@ -6,6 +6,7 @@ from planning_cases import pipeline
 from streamplace import Offer, plan
 from streamplace.errors import ProblemError, SettingError, StreamplaceError
 from streamplace.model import Operator, Stream, StreamGraph
+from streamplace.model.operators import Window
 from streamplace.placers.registry import Budget
 from streamplace.planning.traces import parse_trace
 
@@ -100,6 +101,34 @@ def test_an_hour_that_no_machines_carry_does_not_refuse_the_plan_for_a_quantile(
     assert "plan.svg" in result.files()
     with pytest.raises(ProblemError, match="all machines together have"):
         plan(graph, trace=trace, offers=offers, budget=budget)
+
+
+def test_an_hour_in_which_a_join_has_unequal_inputs_has_no_plan() -> None:
+    """The others have theirs."""
+    operators = [Operator(name, ipt=1e3, rate=1) for name in ("left", "right")]
+    operators.append(Operator("join", ipt=1e3, fires="all"))
+    streams = [Stream("left", "join"), Stream("right", "join")]
+    graph = StreamGraph.of("pairs", operators, streams)
+    trace = parse_trace(b"time,left,right\n0,100,100\n3600,50,60\n7200,50,50\n", "rates.csv")
+    result = plan(graph, trace=trace, offers=[Offer("s", 0.1)], budget=Budget(None, 1000))
+    assert [hour.cost for hour in result.hours] == [0.1, None, 0.1]
+    assert [hour.carried for hour in result.hours] == [True, False, True]
+    assert result.hours[1].rate == 110
+
+
+def test_an_hour_that_a_window_keeps_from_a_join_has_no_plan() -> None:
+    """With the headroom, the window of the first hour emits 100 of 150 tuples/s."""
+    window = Window(1.0, 1.0, base=0.0, factor=1.0, limit=100.0)
+    operators = [
+        Operator("s", ipt=1e3, rate=80),
+        Operator("w", ipt=1e3, window=window),
+        Operator("j", ipt=1e3, fires="all"),
+    ]
+    streams = [Stream("s", "w"), Stream("s", "j"), Stream("w", "j")]
+    graph = StreamGraph.of("windowed", operators, streams)
+    trace = parse_trace(b"time,rate\n0,75\n3600,40\n7200,40\n", "rates.csv")
+    result = plan(graph, trace=trace, quantile=0.5, offers=[Offer("s", 0.1)], headroom=0.5)
+    assert [hour.cost for hour in result.hours] == [None, 0.1, 0.1]
 
 
 @pytest.mark.parametrize(

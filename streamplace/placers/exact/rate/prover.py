@@ -104,7 +104,7 @@ class Prover:
         return self.peak * (1 - TOLERANCE)
 
     def _adopt(self, place: Ints) -> None:
-        """Keep a placement of the units if it is legal and better; relaxations may suggest others."""
+        """Keep a placement of the units if it is better, and legal: relaxations may break rules."""
         if not are_legal(self.units, place[None])[0]:
             return
         loads = np.empty(self.units.n_devices * (self.units.n_devices + 3))

@@ -127,4 +127,3 @@ def _moves(units: Units, place: Ints) -> Ints:
     moves = np.repeat(place[None, :], n * d, axis=0)
     moves[np.arange(n * d), np.repeat(np.arange(n), d)] = np.tile(np.arange(d), n)
     return moves[are_legal(units, moves)]
-
