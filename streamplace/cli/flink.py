@@ -155,7 +155,10 @@ def cluster_(
         measured = engine.cluster(job, seconds, beside=beside)
     size, text = measured.cluster().n_devices, measured.as_toml()
     if measured.java is None:
-        say("note: no TaskManager is on this machine, so the CPU that Java takes is not measured")
+        say(
+            "note: the threads of no TaskManager can be read on this machine, so the CPU that Java "
+            "takes is not measured; run the command where TaskManagers and a JDK (jcmd) are"
+        )
     for note in (*measured.assumptions, *measured.notes):
         say(f"note: {note}")
     for device in unpinnable(rest):

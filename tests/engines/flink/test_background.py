@@ -2,23 +2,32 @@
 
 import os
 import socket
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_flink import FakeFlink
 from flink_documents import TASK_MANAGER, jobs
 from lazy_flink import START, Clock, LazyFlink, Vertex, rates
+from shop_flink import shop_vertices
 
 from streamplace.engines.flink.cpu import background, limits
 from streamplace.engines.flink.cpu import threads as cpu
 from streamplace.engines.flink.cpu.background import background_between, remote_flows
 from streamplace.engines.flink.cpu.limits import CpuPool
 from streamplace.engines.flink.cpu.threads import JavaThread, listening_ports, processes_of
-from streamplace.engines.flink.measure import cluster
+from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.measure import cluster, job_watch
 from streamplace.engines.flink.measure.cluster import HEADROOM, measured_cluster
+from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.profile_quality import doubts_of_sending
 from streamplace.engines.flink.measure.sampling import PATIENCE_SECONDS, Activity
-from streamplace.engines.flink.measure.sending_cost import RemoteFlow, SendingCost, sending_cost
+from streamplace.engines.flink.measure.sending_cost import (
+    ASSUMED,
+    RemoteFlow,
+    SendingCost,
+    sending_cost,
+)
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.plan import read_plan
 from streamplace.io.clusters import parse_cluster
@@ -99,6 +108,50 @@ def test_task_managers_elsewhere_are_not_measured(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(background, "time", None)
     found, sending = background.background(flink(MANAGER), None, 60.0)
     assert (found.network, sending) == ({}, None)
+
+
+@pytest.fixture
+def unreadable(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
+    """The shop on two TaskManagers of this machine, which has no jcmd."""
+    flink = LazyFlink(clock, shop_vertices(), devices=("dev-0", "dev-1"))
+    flink.process_cpu = dict.fromkeys(flink.devices, 0.13)
+    for module in (background, cluster, job_watch):
+        monkeypatch.setattr(module, "processes_of", lambda _: {"dev-0": os.getpid(), "dev-1": 0})
+    monkeypatch.setattr(cpu.shutil, "which", lambda tool: None)
+    return flink
+
+
+def test_threads_that_cannot_be_read_do_not_cost_nothing(unreadable: LazyFlink) -> None:
+    """Nothing is measured then, neither what Java takes nor what a remote tuple costs."""
+    measured = FlinkEngine(unreadable.rest).cluster("job", 10.0)
+    assert measured.java is None
+    assert measured.sending == ASSUMED.rounded()
+    assert "measured" not in measured.as_toml()
+
+
+def test_task_managers_whose_threads_cannot_be_read_are_measured_as_wholes(
+    unreadable: LazyFlink,
+) -> None:
+    """As those on other machines are; whether they are full is not known."""
+    seen = profile(unreadable.rest, "job", 10.0)
+    assert sum(one.cores for one in seen.cpu.values()) == pytest.approx(0.26)
+    assert all("whole TaskManagers" in one.source for one in seen.cpu.values())
+    assert seen.background(2) == (None, None)
+    assert str(seen.graph(1000.0).attributes["consistency"]).startswith(
+        "unchecked, for the threads"
+    )
+
+
+def test_a_process_that_does_not_answer_has_no_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A TaskManager that was stopped, for example."""
+    jcmd = tmp_path / "jcmd"
+    jcmd.write_text("#!/bin/sh\nexec sleep 60\n")
+    jcmd.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setattr(cpu, "PATIENCE_SECONDS", 0.2)
+    assert cpu.java_threads(os.getpid()) == []
 
 
 def test_a_task_that_has_ended_is_not_waited_for(

@@ -38,7 +38,7 @@ class Background(NamedTuple):
     # job has run for a while.
     java: float
     # TaskManager of this machine → core seconds per second of its threads that send and receive;
-    # empty if nothing could be measured.
+    # without those whose threads cannot be read.
     network: Mapping[str, float]
 
 
@@ -48,7 +48,7 @@ def background(
     """Measure the background of the cluster's TaskManagers, and the cost of remote tuples.
 
     The cost is None if several jobs run and none is named, if no or too few tuples of the job go to
-    another TaskManager, or if not all TaskManagers are on this machine.
+    another TaskManager, or if the threads of not all TaskManagers can be read on this machine.
     """
     processes = processes_of(rest)
     if not processes:
@@ -73,7 +73,8 @@ def background_between(
     """Background of TaskManagers, from two measurements of their threads."""
     kinds = {
         device: cores_by_kind(spent_between(first[device], second[device]))
-        for device in first.keys() & second.keys()
+        for device in first
+        if first[device] and second.get(device)
     }
     return Background(java_itself(kinds), {d: one.get(NETWORK, 0.0) for d, one in kinds.items()})
 

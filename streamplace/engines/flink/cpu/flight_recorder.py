@@ -18,12 +18,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from streamplace.engines.flink.cpu.stack_samples import StackCounts, read_stacks
-from streamplace.engines.flink.cpu.threads import local_task_managers
+from streamplace.engines.flink.cpu.threads import PATIENCE_SECONDS, local_task_managers
 
 SECONDS = 30
 """Duration of a recording, after which sampling ends."""
-PATIENCE_SECONDS = 60.0
-"""Timeout for each of the JDK's tools."""
 DEPTH = 64
 """Default number of stack frames that the recorder stores."""
 _EVENT = "jdk.ExecutionSample"

@@ -31,7 +31,8 @@ SHARED = (
     "operators different names, or let the TaskManagers log at level INFO"
 )
 OF_PROCESS = (
-    "from the CPU of whole TaskManagers on other machines, divided in proportion to busy time"
+    "from the CPU of whole TaskManagers, whose threads cannot be read here, divided in proportion "
+    "to busy time"
 )
 BUSY = "from busy time, which includes waiting for a core and can be many times too high"
 UNKNOWN = "unknown and counted as 0, because Flink does not report its busy time"
@@ -93,7 +94,8 @@ class ClusterInterval:
 
     # Subtasks of all jobs; times and numbers of tuples are the increase of these.
     subtasks: Sequence[RunningSubtask]
-    loads: Mapping[str, list[ThreadLoad]]  # TaskManager on this machine → CPU of its threads
+    # TaskManager on this machine → CPU of its threads; without those whose threads cannot be read.
+    loads: Mapping[str, list[ThreadLoad]]
     # TaskManager on this machine → its tasks, by its log.
     received: Mapping[str, list[ReceivedTask]]
     sources: frozenset[str] = frozenset()  # threads of the tasks without input from others
@@ -164,8 +166,9 @@ def between(
         if one.key in before
     ]
     loads = {
-        device: spent_between(first.threads.get(device, ()), threads)
+        device: spent_between(before_it, threads)
         for device, threads in second.threads.items()
+        if threads and (before_it := first.threads.get(device))
     }
     return ClusterInterval(
         subtasks,
@@ -209,7 +212,7 @@ def task_cpu(
     Parameters
     ----------
     processes
-        TaskManager → cores of its process, at least for those on other machines.
+        TaskManager → cores of its process, at least where its threads cannot be read.
     """
     parts: dict[str, list[TaskCpu]] = {vertex: [] for vertex in activity}
     for one, cpu in cpu_by_subtask(job, interval, activity, processes):

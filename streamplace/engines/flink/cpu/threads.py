@@ -23,6 +23,8 @@ _THREAD = re.compile(
     r"elapsed=(?P<elapsed>[\d.]+)s(?: tid=\w+ nid=(?P<native>\w+))?",
     re.MULTILINE,
 )
+PATIENCE_SECONDS = 60.0
+"""Timeout for each of the JDK's tools."""
 _LISTENS = "0A"
 _PYTHON = "pyflink.fn_execution"
 _MAIN = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
@@ -188,9 +190,16 @@ def java_threads(process: int) -> list[JavaThread]:
     jcmd = shutil.which("jcmd")
     if jcmd is None:
         return []
-    command = [jcmd, str(process), "Thread.print"]
-    done = subprocess.run(command, capture_output=True, check=False)
-    threads = read_threads(done.stdout.decode(errors="replace"))
+    try:
+        dump = subprocess.run(
+            [jcmd, str(process), "Thread.print"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=PATIENCE_SECONDS,
+        ).stdout
+    except subprocess.TimeoutExpired:  # it is stopped, or hangs
+        return []
+    threads = read_threads(dump.decode(errors="replace"))
     return threads_again(process, threads) or threads
 
 

@@ -70,7 +70,7 @@ class Present(NamedTuple):
     """The measured placement."""
 
     devices: Mapping[str, Sequence[str]]  # operator → TaskManagers of its subtasks, in order
-    # Usage by TaskManager; those that are not on this machine are missing.
+    # Usage by TaskManager; those whose threads cannot be read on this machine are missing.
     usage: Mapping[str, Usage]
     java: float  # cores that Java itself uses in each TaskManager
     # Cost of remote tuples; None if there were none, or too few to measure it.
@@ -138,7 +138,7 @@ def consistency(
 
     Returns
     -------
-    None if a TaskManager of the job is not on this machine, or the job uses no CPU.
+    None if the threads of a TaskManager of the job cannot be read here, or the job uses no CPU.
     """
     from streamsim import bottleneck, resource_loads
 
@@ -255,10 +255,8 @@ def present_of(
     if any(len(devices[task.id]) != task.parallelism for task in tasks):
         return None
     kinds = {device: cores_by_kind(loads) for device, loads in interval.loads.items()}
-    shares = cpu_shares(processes, {d: sum(kinds[d].values()) for d in processes})
-    usage = {
-        device: Usage(share, kinds[device], throttled[device]) for device, share in shares.items()
-    }
+    shares = cpu_shares(processes, {d: sum(one.values()) for d, one in kinds.items()})
+    usage = {d: Usage(shares[d], one, throttled[d]) for d, one in kinds.items()}
     flows = remote_flows(tasks, edges, activity, devices)
     network = {device: one.get(NETWORK, 0.0) for device, one in kinds.items()}
     full = {device for device, one in usage.items() if one.is_full}

@@ -98,7 +98,7 @@ class JobWatch:
             {
                 device: (PROCESS_CPU, *of_managers)
                 for device in self.devices - {""}
-                if of_managers or device not in self.processes
+                if of_managers or not self._marks[0].cluster.threads.get(device)
             },
         )
 

@@ -147,8 +147,8 @@ class JobProfile:
     def background(self, managers: int) -> tuple[float | None, SendingCost | None]:
         """Cores that Java itself uses in each TaskManager, and the cost of remote tuples.
 
-        Either is None if it is not measured; the second also if one of the ``managers``
-        TaskManagers of the cluster is not on this machine.
+        Either is None if it is not measured; the second also if the threads of one of the
+        ``managers`` TaskManagers of the cluster cannot be read here.
         """
         if self.present is None or not self.present.usage:
             return None, None
@@ -226,7 +226,7 @@ class JobProfile:
             graph, self.present, tuples, is_blocked=self.is_limited, shares=self.shares
         )
         if agreement is None:
-            text = "unchecked, for not all TaskManagers of the job run on this machine"
+            text = "unchecked, for the threads of not all TaskManagers of the job can be read here"
             return replace(graph, attributes={**graph.attributes, CONSISTENCY: text})
         facts: dict[str, str | float] = {CONSISTENCY: str(agreement)}
         if agreement.is_saturated or agreement.error <= 0:
