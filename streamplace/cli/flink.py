@@ -140,10 +140,10 @@ def cluster_(
     """Write a cluster file with a device for every TaskManager.
 
     For TaskManagers on this machine, the command measures the CPU that Java itself takes, and
-    reserves it. It reads their CPU limits from their cgroups. If a job is running, it also measures
-    what sending and receiving a tuple costs. What cannot be measured is assumed, and the file and
-    the output say so. Give the same --mips to this command and to profile. You can edit everything
-    in the file.
+    reserves it. It reads their CPU limits from their cgroups. If jobs are running, it watches each
+    of them, and measures what sending and receiving a tuple costs. What cannot be measured is
+    assumed, and the file and the output say so. Give the same --mips to this command and to
+    profile. You can edit everything in the file.
     """
     from streamplace.engines.flink.engine import FlinkEngine
     from streamplace.engines.flink.measure.cards import parse_cards
@@ -292,9 +292,9 @@ def profile_(
         say(f"note: {doubt}")
     if seen.present is not None and seen.present.sending is None and seen.edges:
         say(
-            "note: no or hardly any tuple crosses between TaskManagers, so what that costs cannot "
-            "be measured where the job runs; if none does, 'streamplace flink move --probe' moves "
-            "it once to measure it"
+            "note: no or hardly any tuple crosses between TaskManagers, or other jobs send some as "
+            "well, so what that costs cannot be measured where the job runs; if none does, "
+            "'streamplace flink move --probe' moves it once to measure it"
         )
 
 

@@ -1,7 +1,7 @@
 """Flink as an engine: measure, place, verify and move its running jobs from Python."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import hypot
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.measure.assumed_network import fast_enough
 from streamplace.engines.flink.measure.cluster import MeasuredCluster, measured_cluster
 from streamplace.engines.flink.measure.cores_taken import cores_of_others, cores_taken
+from streamplace.engines.flink.measure.profile_quality import doubts_of_sending
 from streamplace.engines.flink.measure.steady import rates_vary
 from streamplace.engines.flink.measure.warm import PATIENCE_SECONDS, Warmth, warm_profile
 from streamplace.engines.flink.move.beside_savepoints import refuse_moved
@@ -136,16 +137,17 @@ class FlinkEngine:
         Parameters
         ----------
         job
-            The job whose remote tuples are counted, if several run.
+            A job that must be running. The remote tuples of all running jobs are counted.
         beside
             Jobs that stay where they run; the CPU of their tasks is reserved.
         """
         seen, sending = background(self.rest, job, seconds)
         java = seen.java if seen.network else None
         taken = cores_taken(self.rest, beside, seconds)
-        return measured_cluster(
+        measured = measured_cluster(
             self.rest, self.mips, self.bandwidth, java, sending, taken, self.cards
         )
+        return replace(measured, notes=(*measured.notes, *doubts_of_sending(sending)))
 
     def advise(
         self,

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_flink import FakeFlink
+from fake_flink import FakeFlink, failure
 from flink_documents import TASK_MANAGER, jobs
 from lazy_flink import START, Clock, LazyFlink, Vertex, rates
 from shop_flink import shop_vertices
@@ -28,7 +28,7 @@ from streamplace.engines.flink.measure.sending_cost import (
     SendingCost,
     sending_cost,
 )
-from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import read_plan
 from streamplace.io.clusters import parse_cluster
 
@@ -152,6 +152,66 @@ def test_a_process_that_does_not_answer_has_no_threads(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     monkeypatch.setattr(cpu, "PATIENCE_SECONDS", 0.2)
     assert cpu.java_threads(os.getpid()) == []
+
+
+@pytest.fixture
+def busy(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
+    """The shop on two TaskManagers of two cores, whose network threads take 0.1 cores each."""
+    flink = LazyFlink(clock, shop_vertices(), devices=("dev-0", "dev-1"))
+    for module in (background, cluster):
+        monkeypatch.setattr(module, "processes_of", lambda _: {"dev-0": 0, "dev-1": 1})
+    monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool(f"box {process}", 2.0))
+    monkeypatch.setattr(background, "time", clock)
+    monkeypatch.setattr(background, "java_threads", lambda _: network_threads(clock))
+    return flink
+
+
+def network_threads(clock: Clock, work: float = 0.5) -> list[JavaThread]:
+    """A thread that sends, and one that works."""
+    cores = {"Flink Netty Server (0) Thread 0": 0.1, "split (1/2)#0": work}
+    return [JavaThread(1, name, own * clock.now, clock.now) for name, own in cores.items()]
+
+
+def test_what_crossing_costs_is_said_to_be_of_full_task_managers(
+    busy: LazyFlink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a profile: where CPU is left, it may be more."""
+    usual = FlinkEngine(busy.rest).cluster("job", 10.0)
+    assert (usual.sending.is_assumed, usual.notes) == (False, ())
+    threads = lambda process: network_threads(busy.clock, 0.5 + 1.4 * process)  # noqa: E731
+    monkeypatch.setattr(background, "java_threads", threads)
+    assert not FlinkEngine(busy.rest).cluster("job", 10.0).sending.is_of_full
+    monkeypatch.setattr(background, "java_threads", lambda _: threads(1))
+    full = FlinkEngine(busy.rest).cluster("job", 10.0)
+    assert full.sending.is_of_full
+    assert "measured while TaskManagers were full" in full.notes[0]
+
+
+@pytest.mark.parametrize("job", ["job", None])
+def test_what_crossing_costs_is_shared_by_all_jobs(
+    busy: LazyFlink, monkeypatch: pytest.MonkeyPatch, job: str | None
+) -> None:
+    """Network threads serve all of them: twins cost half of what one alone does."""
+    alone = FlinkEngine(busy.rest).cluster(job, 10.0).sending
+    busy.answers["GET /jobs"] = jobs({"job": "RUNNING", "twin": "RUNNING"})
+    usual = busy._answer
+    monkeypatch.setattr(
+        busy, "_answer", lambda path: usual(path.replace("/jobs/twin", "/jobs/job"))
+    )
+    each = FlinkEngine(busy.rest).cluster(job, 10.0).sending
+    assert each.per_byte == pytest.approx(alone.per_byte / 2, rel=0.02)
+    busy.answers["GET /jobs/twin"] = failure("a.B: unreadable")
+    assert FlinkEngine(busy.rest).cluster(job, 10.0).sending.is_assumed
+
+
+def test_a_job_that_does_not_run_is_no_reason_not_to_measure_the_cluster(busy: LazyFlink) -> None:
+    """Unless it is named: then what crossing costs is wanted."""
+    busy.states, busy.answers["GET /jobs"] = ["RESTARTING"], jobs({"job": "RESTARTING"})
+    measured = FlinkEngine(busy.rest).cluster(None, 10.0)
+    assert measured.sending.is_assumed
+    assert measured.java == pytest.approx(0.0)
+    with pytest.raises(FlinkError, match="is RESTARTING"):
+        FlinkEngine(busy.rest).cluster("job", 10.0)
 
 
 def test_a_task_that_has_ended_is_not_waited_for(
@@ -301,4 +361,4 @@ def test_task_managers_without_cpu_left_do_not_say_what_crossing_costs() -> None
     assert full == usual._replace(is_of_full=True)
     assert [*doubts_of_sending(usual)] == []
     (doubt,) = doubts_of_sending(full)
-    assert "'streamplace flink profile' at a lower rate" in doubt
+    assert "measure it at a lower rate" in doubt

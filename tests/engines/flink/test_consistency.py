@@ -1,6 +1,7 @@
 """What the model says of the placement that was measured."""
 
 import json
+import math
 import re
 import time
 from pathlib import Path
@@ -49,14 +50,12 @@ def usage(load: float, limit: float = 0.25, **kinds: float) -> Usage:
     )
 
 
-def test_what_remote_tuples_cost_is_measured_where_cpu_is_left(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """As many tuples cross at both ends; the threads of the full one take a third of the CPU."""
+def present_beside(monkeypatch: pytest.MonkeyPatch, *others: RunningSubtask) -> Present:
+    """Job of two tasks beside subtasks of other jobs, on two TaskManagers; the first is full."""
     monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool(f"quota {process}", 1.0))
     tasks = [FlinkTask("v0", "a", "a", 1, ("a",)), FlinkTask("v1", "b", "b", 2, ("b",))]
     where = [("v0", 0, "tm-0"), ("v1", 0, "tm-0"), ("v1", 1, "tm-1")]
-    subtasks = [RunningSubtask("job", v, i, device, v, 0.0) for v, i, device in where]
+    subtasks = [*others, *(RunningSubtask("job", v, i, at, v, 0.0) for v, i, at in where)]
     netty = "Flink Netty Server (0) Thread 0"
     loads = {
         "tm-0": [ThreadLoad(0, "a (1/1)#0", 0.9), ThreadLoad(1, netty, 0.1)],
@@ -68,8 +67,30 @@ def test_what_remote_tuples_cost_is_measured_where_cpu_is_left(
     processes, throttled = {"tm-0": 1, "tm-1": 2}, {"tm-0": 0.0, "tm-1": 0.0}
     present = present_of("job", tasks, edges, interval, activity, processes, throttled)
     assert present is not None
+    return present
+
+
+def test_what_remote_tuples_cost_is_measured_where_cpu_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As many tuples cross at both ends; the threads of the full one take a third of the CPU."""
+    present = present_beside(monkeypatch)
     assert [one.is_full for one in present.usage.values()] == [True, False]
     assert present.sending == sending_cost({"tm-1": 0.3}, {"tm-1": RemoteFlow(5e4, 2.5e6)})
+
+
+@pytest.mark.parametrize(
+    ("read", "where", "is_measured"),
+    [(1e3, "tm-1", True), (1e5, "tm-1", False), (math.nan, "tm-1", False), (1e5, "tm-0", True)],
+)
+def test_what_remote_tuples_cost_is_not_measured_beside_those_of_other_jobs(
+    monkeypatch: pytest.MonkeyPatch, read: float, where: str, is_measured: bool
+) -> None:
+    """The threads that send and receive serve all jobs; what stays on one TaskManager is none."""
+    source = RunningSubtask("other", "v0", 0, "tm-0", "x (1/1)#0", 0.0, 0.0)
+    sink = RunningSubtask("other", "v1", 0, where, "y (1/1)#0", 0.0, read)
+    present = present_beside(monkeypatch, source, sink)
+    assert (present.sending is not None) == is_measured
 
 
 def checked(

@@ -3,9 +3,11 @@
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from streamplace.engines.flink.cpu.helpers import NETWORK, cores_by_kind, java_itself
+from streamplace.engines.flink.cpu.limits import cpu_shares
 from streamplace.engines.flink.cpu.threads import (
     JavaThread,
     java_threads,
@@ -15,7 +17,7 @@ from streamplace.engines.flink.cpu.threads import (
 from streamplace.engines.flink.measure.carried_tuples import carried_by_streams
 from streamplace.engines.flink.measure.sampling import IDLE, Activity, sample
 from streamplace.engines.flink.measure.sending_cost import RemoteFlow, SendingCost, sending_cost
-from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, pointwise_pairs, read_plan
 from streamplace.engines.flink.rest.tasks import subtask_devices
 
@@ -40,6 +42,7 @@ class Background(NamedTuple):
     # TaskManager of this machine → core seconds per second of its threads that send and receive;
     # without those whose threads cannot be read.
     network: Mapping[str, float]
+    used: Mapping[str, float] = MappingProxyType({})  # cores of all threads of these TaskManagers
 
 
 def background(
@@ -47,24 +50,28 @@ def background(
 ) -> tuple[Background, SendingCost | None]:
     """Measure the background of the cluster's TaskManagers, and the cost of remote tuples.
 
-    The cost is None if several jobs run and none is named, if no or too few tuples of the job go to
-    another TaskManager, or if the threads of not all TaskManagers can be read on this machine.
+    All running jobs are watched one after the other, each for about ``seconds``, because network
+    threads serve all of them. The cost is None if one of them cannot be watched, if no or too few
+    tuples go to another TaskManager, or if the threads of not all TaskManagers can be read on this
+    machine.
+
+    Parameters
+    ----------
+    job
+        A job that must be running; None if there may be none.
     """
     processes = processes_of(rest)
     if not processes:
         return Background(0.0, {}), None
-    live = rest.live_jobs() if job is None else [job]
     first = {device: java_threads(pid) for device, pid in processes.items()}
-    if len(live) == 1:
-        flows = _remote_flows(rest, live[0], seconds)
-    else:
-        time.sleep(seconds)
-        flows = {}
+    flows = _flows_of_jobs(rest, job, seconds)
     measured = background_between(
         first, {device: java_threads(pid) for device, pid in processes.items()}
     )
-    is_complete = len(measured.network) == len(rest.task_managers())
-    return measured, sending_cost(measured.network, flows) if is_complete else None
+    if flows is None or len(measured.network) != len(rest.task_managers()):
+        return measured, None
+    full = {d for d, share in cpu_shares(processes, measured.used).items() if share.is_full}
+    return measured, sending_cost(measured.network, flows, full)
 
 
 def background_between(
@@ -76,7 +83,11 @@ def background_between(
         for device in first
         if first[device] and second.get(device)
     }
-    return Background(java_itself(kinds), {d: one.get(NETWORK, 0.0) for d, one in kinds.items()})
+    return Background(
+        java_itself(kinds),
+        {device: one.get(NETWORK, 0.0) for device, one in kinds.items()},
+        {device: sum(one.values()) for device, one in kinds.items()},
+    )
 
 
 def remote_flows(
@@ -106,6 +117,25 @@ def remote_flows(
     if crossing < min(LEAST_SHARE * sum(carried.tuples.values()), ENOUGH):
         return {}
     return {device: RemoteFlow(tuples[device], traffic[device]) for device in tuples}
+
+
+def _flows_of_jobs(rest: Rest, job: str | None, seconds: float) -> dict[str, RemoteFlow] | None:
+    """Traffic between TaskManagers of all running jobs; None if that of one is unknown."""
+    running = [one for one, state in rest.jobs().items() if state == "RUNNING"]
+    flows: dict[str, RemoteFlow] = {}
+    is_known, is_watched = True, False
+    for one in dict.fromkeys([*([] if job is None else [job]), *running]):
+        try:
+            for device, flow in _remote_flows(rest, one, seconds).items():
+                flows[device] = flow.plus(flows.get(device, RemoteFlow(0.0, 0.0)))
+            is_watched = True
+        except FlinkError as error:
+            if one == job or isinstance(error, NoAnswer):
+                raise
+            is_known = False
+    if not is_watched:
+        time.sleep(seconds)
+    return flows if is_known else None
 
 
 def _remote_flows(rest: Rest, job: str, seconds: float) -> dict[str, RemoteFlow]:

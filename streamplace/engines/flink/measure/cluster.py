@@ -96,9 +96,9 @@ class MeasuredCluster:
         return (
             "what a tuple between TaskManagers costs is assumed to be "
             f"{1e9 * self.sending.per_tuple:.3g} ns per tuple and "
-            f"{1e9 * self.sending.per_byte:.3g} ns per byte at each end, because no one job "
-            "sends enough tuples between TaskManagers that all run on this machine; if they do, "
-            "'streamplace flink move --probe' measures it"
+            f"{1e9 * self.sending.per_byte:.3g} ns per byte at each end, because no job "
+            "sends enough tuples between TaskManagers whose threads can all be read here, or other "
+            "jobs send some as well; 'streamplace flink move --probe' measures it for one job"
         )
 
     @property

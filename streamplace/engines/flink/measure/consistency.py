@@ -1,5 +1,6 @@
 """Consistency of a profile: the model's prediction for the measured placement against its rate."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
@@ -17,7 +18,7 @@ from streamplace.engines.flink.cpu.helpers import (
     java_itself,
 )
 from streamplace.engines.flink.cpu.limits import FULL, CpuShare, cpu_shares
-from streamplace.engines.flink.cpu.task_cpu import ClusterInterval, cores_beside
+from streamplace.engines.flink.cpu.task_cpu import ClusterInterval, RunningSubtask, cores_beside
 from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, MOST_RESERVED, slowness
 from streamplace.engines.flink.measure.key_shares import Shares
 from streamplace.engines.flink.measure.placed_subtasks import placed
@@ -38,6 +39,11 @@ LEAST_RATE = 60.0
 _NOT_OPERATORS = (NETWORK, GARBAGE, COMPILERS, JAVA, OTHERS)
 MOST_ERROR = 1e6
 """Error if nothing was measured, and maximum of every error."""
+MOST_OF_OTHERS = 0.1
+"""Maximum of remote tuples of other jobs, relative to its own, if a job shows what they cost.
+
+The threads that send and receive serve all jobs, so the others' would be charged to this one.
+"""
 NOTABLE = 0.03
 """Minimum part of a TaskManager's CPU that is mentioned as a cause."""
 
@@ -73,7 +79,7 @@ class Present(NamedTuple):
     # Usage by TaskManager; those whose threads cannot be read on this machine are missing.
     usage: Mapping[str, Usage]
     java: float  # cores that Java itself uses in each TaskManager
-    # Cost of remote tuples; None if there were none, or too few to measure it.
+    # Cost of remote tuples; None if there were none, too few to measure it, or many of other jobs.
     sending: SendingCost | None = None
     # TaskManager → cores of the subtasks of other jobs.
     beside: Mapping[str, float] = MappingProxyType({})
@@ -234,6 +240,19 @@ def _causes(usage: Mapping[str, Usage]) -> list[str]:
     return causes
 
 
+def _read_by_others(
+    job: str, subtasks: Sequence[RunningSubtask], activity: Mapping[str, Activity]
+) -> float:
+    """Tuples/s that other jobs may exchange between TaskManagers at most; NaN if unknown."""
+    own: dict[str, list[RunningSubtask]] = defaultdict(list)
+    for one in subtasks:
+        if one.job != job:
+            own[one.job].append(one)
+    spread = [jobs for jobs in own.values() if len({one.device for one in jobs}) > 1]
+    seconds = max((seen.seconds for seen in activity.values()), default=0.0)
+    return sum(one.read for jobs in spread for one in jobs) / (seconds or 1.0)
+
+
 def present_of(
     job: str,
     tasks: Sequence[FlinkTask],
@@ -258,6 +277,9 @@ def present_of(
     shares = cpu_shares(processes, {d: sum(one.values()) for d, one in kinds.items()})
     usage = {d: Usage(shares[d], one, throttled[d]) for d, one in kinds.items()}
     flows = remote_flows(tasks, edges, activity, devices)
+    crossing = sum(flow.tuples for flow in flows.values()) / 2  # each counts at both ends
+    if not _read_by_others(job, interval.subtasks, activity) <= MOST_OF_OTHERS * crossing:
+        flows = {}  # the network threads serve all jobs
     network = {device: one.get(NETWORK, 0.0) for device, one in kinds.items()}
     full = {device for device, one in usage.items() if one.is_full}
     return Present(

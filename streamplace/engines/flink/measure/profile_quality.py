@@ -98,8 +98,7 @@ def doubts_of_sending(cost: SendingCost | None) -> Iterator[str]:
     if cost is not None and cost.is_of_full:
         yield (
             "cost of remote tuples: it was measured while TaskManagers were full, and where they "
-            "are not, it may be several times as much per tuple; 'streamplace flink profile' at a "
-            "lower rate narrows it"
+            "are not, it may be several times as much per tuple; measure it at a lower rate"
         )
 
 

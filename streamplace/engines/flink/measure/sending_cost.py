@@ -29,6 +29,10 @@ class RemoteFlow(NamedTuple):
     tuples: float
     traffic: float
 
+    def plus(self, other: "RemoteFlow") -> "RemoteFlow":
+        """Sum of the flows of two jobs."""
+        return RemoteFlow(self.tuples + other.tuples, self.traffic + other.traffic)
+
 
 class SendingCost(NamedTuple):
     """Core seconds per remote tuple at each end, and in addition per byte."""
