@@ -164,6 +164,8 @@ def test_parts_that_change_are_told_from_a_job_that_becomes_cheaper() -> None:
         assert drift.level > 2
         assert drift.mix >= mix if mix else drift.mix < 1e-6
     assert drift_over(TASKS, rows[:3]).mix == math.inf
+    unknown = [row._replace(cores=dict.fromkeys(row.cores, 0.0)) for row in rows]
+    assert drift_over(TASKS, unknown).mix == math.inf
 
 
 def test_a_job_that_stays_cold_is_refused(warming: Warming) -> None:

@@ -43,7 +43,7 @@ NEXT_SECONDS = 60.0
 LITTLE = 0.1
 """Minimum tuples of a window, relative to the fullest one, for its CPU per tuple to count."""
 LEAST_FOR_DRIFT = 4
-"""Minimum number of windows with enough tuples from which a drift is estimated."""
+"""Minimum number of windows with enough tuples, and with CPU, from which a drift is estimated."""
 MATTERS = 0.05
 """Minimum part of the job's CPU of an operator that matters."""
 
@@ -129,7 +129,8 @@ def drift_over(tasks: Sequence[FlinkTask], windows: Sequence[LoadWindow]) -> Dri
         for one in windows
     ]
     costs = per_tuple("", job)
-    if len(costs.values) < LEAST_FOR_DRIFT:
+    measured = sum(one.cores[""] > 0 for one in job)
+    if min(measured, len(costs.values)) < LEAST_FOR_DRIFT:
         return Drift(math.inf, math.inf)
     changes, errors = [], []
     for task in tasks:
