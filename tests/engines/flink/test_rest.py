@@ -114,6 +114,14 @@ def test_redirections_are_told_and_not_followed(run: Callable) -> None:
     assert other.asked == []
 
 
+def test_the_id_of_a_job_is_not_empty(run: Callable) -> None:
+    """As that of a shell variable that is not set; Flink answers with the list of all jobs."""
+    with FakeFlink({**ANSWERS, "GET /jobs/": {"jobs": []}}).served() as flink:
+        answer = run("flink", "profile", "--rest", flink.url, "--job", "")
+    assert answer.status == 2
+    assert answer.err == "error: the id of the job is empty; give the id of a job, as --job ID\n"
+
+
 @pytest.mark.parametrize(
     "url",
     [

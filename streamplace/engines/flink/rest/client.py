@@ -151,6 +151,8 @@ class Rest:
 
     def job(self, job: str) -> Job:
         """State and vertices of a job."""
+        if not job:
+            raise SettingError("the id of the job is empty; give the id of a job, as --job ID")
         answer: Job = self.get(f"/jobs/{quote(job, safe='')}")
         return answer
 
