@@ -6,7 +6,7 @@ that name, in the order of the log. The log contains the id of every task's vert
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -65,23 +65,24 @@ def read_received(lines: Iterable[str]) -> list[ReceivedTask]:
 def received_tasks(process: int) -> list[ReceivedTask]:
     """Tasks that a TaskManager of this machine runs, according to its log."""
     with suppress(OSError):  # it ended, logs elsewhere, or belongs to others
-        path = _log(Path(f"/proc/{process}"))
-        if path is not None and path.is_file():
+        for path in filter(Path.is_file, _logs(Path(f"/proc/{process}"))):
             with path.open("rb") as file:
                 file.seek(max(0, path.stat().st_size - MOST_BYTES))
                 return read_received(line.decode(errors="replace") for line in file)
     return []
 
 
-def _log(folder: Path) -> Path | None:
-    """Log of a process: the file on its command line, else its standard output."""
+def _logs(folder: Path) -> Iterator[Path]:
+    """Possible logs of a process: the file on its command line, and its standard output.
+
+    The former is not written if its logging is configured for the console alone.
+    """
     for word in (folder / "cmdline").read_bytes().split(b"\0"):
         if word.startswith(_LOG_FILE):
             named = Path(word.removeprefix(_LOG_FILE).decode(errors="replace"))
             start = folder / "cwd" if not named.is_absolute() else folder / "root"
-            return start / named.relative_to(named.anchor)
-    printed = folder / "fd" / _STANDARD_OUTPUT
-    return printed if printed.readlink().is_absolute() else None
+            yield start / named.relative_to(named.anchor)
+    yield folder / "fd" / _STANDARD_OUTPUT
 
 
 def owners(
