@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, doubts, rates
@@ -372,6 +373,38 @@ def test_a_job_that_ends_while_it_is_watched_is_told(clock: Clock) -> None:
     with pytest.raises(FlinkError, match=r"is RESTARTING, not RUNNING; .*: .*the reason"):
         profile(flink.rest, "job", 10)
     assert clock.now < START + 1
+
+
+def test_a_subtask_that_begins_again_is_told(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Although the sums over all subtasks grow on, as those of a young job may."""
+    flink = shop(clock)
+    usual = flink._subtasks
+
+    def subtasks(vertex: Vertex) -> list[dict[str, Any]]:
+        first, *others = usual(vertex)
+        return [first | {"attempt": int(clock.now > START + 5)}, *others]
+
+    monkeypatch.setattr(flink, "_subtasks", subtasks)
+    with pytest.raises(FlinkError, match="was restarted during the measurement"):
+        profile(flink.rest, "job", 10)
+
+
+def test_a_subtask_without_a_task_manager_is_not_measured(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Flink calls its TaskManager unassigned while other subtasks of its task run."""
+    flink = shop(clock)
+    flink.process_cpu = {"dev-0": 0.13}
+    usual = flink._subtasks
+
+    def subtasks(vertex: Vertex) -> list[dict[str, Any]]:
+        first, *others = usual(vertex)
+        return [first | {"taskmanager-id": "(unassigned)"}, *others]
+
+    monkeypatch.setattr(flink, "_subtasks", subtasks)
+    monkeypatch.setattr(task_cpu, "time", clock)
+    profile(flink.rest, "job", 10)
+    assert not [path for path in flink.requests("GET") if "unassigned" in path]
 
 
 def test_counts_that_begin_again_are_told(clock: Clock) -> None:

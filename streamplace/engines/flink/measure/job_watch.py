@@ -26,6 +26,7 @@ from streamplace.engines.flink.measure.sampling import (
     Activity,
     Sampler,
     pending_of,
+    restarted,
     sent_by,
 )
 from streamplace.engines.flink.rest.answer_shapes import Job
@@ -118,6 +119,7 @@ class JobWatch:
         with sampled_stacks(self._sampled) as stop:
             self._sampler.watch(seconds)
             self._marks.append(self._mark(self._marks[-1].cluster))
+            self._check_same_subtasks()
             interval = self._interval(self.windows, self.windows + 1)
             stacks = stop()
         self._stacks.append(stacks_by_task(interval, self.job, stacks))
@@ -149,6 +151,16 @@ class JobWatch:
         for one, cpu in subtasks:
             taken[one.device] += cpu.cores
         return dict(taken)
+
+    def _check_same_subtasks(self) -> None:
+        """Raise FlinkError if a subtask began again, whose counters may hide it by growing fast."""
+        before, after = (
+            {one.key: one.thread for one in mark.cluster.subtasks if one.job == self.job}
+            for mark in self._marks[-2:]
+        )
+        if before != after:
+            self.rest.running_job(self.job)
+            raise restarted(self.job)
 
     def _mark(self, before: ClusterSnapshot | None) -> _Mark:
         held = {device: throttling(process) for device, process in self.processes.items()}

@@ -313,6 +313,13 @@ def settled_rate(rest: Rest, job: str, vertex: str, seconds: float) -> float:
     return rate
 
 
+def restarted(job: str) -> FlinkError:
+    """Error of a job of which at least some subtasks began again while it was measured."""
+    return FlinkError(
+        f"job {shown(job)} was restarted during the measurement; profile it when it runs steadily"
+    )
+
+
 def _why_silent(rest: Rest, job: str) -> str:
     """Reasons for which Flink reports no metrics of a job, according to its configuration.
 
@@ -344,10 +351,7 @@ def _look(rest: Rest, job: str, watch: _Watch) -> None:
     now, query = time.monotonic(), ",".join(quote(name, safe="") for name in offered)
     counters = _numbers(rest.get(f"{watch.path}get={query}"))
     if watch.has_fallen(counters):
-        raise FlinkError(
-            f"job {shown(job)} was restarted during the measurement; profile it when it runs "
-            "steadily"
-        )
+        raise restarted(job)
     if counters:
         watch.see(now, counters)
 

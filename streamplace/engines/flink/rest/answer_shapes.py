@@ -7,6 +7,7 @@ import sys
 from typing import Annotated, NotRequired, TypeVar
 
 from pydantic import (
+    AfterValidator,
     ConfigDict,
     FailFast,
     Field,
@@ -220,12 +221,19 @@ SubtaskMetrics = TypedDict(
     },
 )
 with_config(ConfigDict(strict=True))(SubtaskMetrics)
+
+
+def _assigned(device: str | None) -> str | None:
+    """Id of a TaskManager; None for what Flink writes if there is none yet."""
+    return None if device == "(unassigned)" else device
+
+
 Subtask = TypedDict(
     "Subtask",
     {
         "subtask": NotRequired[Annotated[int, Field(ge=0, le=MOST_SUBTASKS)]],
         "attempt": NotRequired[Annotated[int, Field(ge=0)]],
-        "taskmanager-id": NotRequired[str | None],
+        "taskmanager-id": NotRequired[Annotated[str | None, AfterValidator(_assigned)]],
         "metrics": NotRequired[SubtaskMetrics],
     },
 )
