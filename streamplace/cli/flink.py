@@ -96,7 +96,8 @@ def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -
     if port is not None:
         check_port(port)
     flink = find_flink(flink_home)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for one in (signal.SIGINT, signal.SIGTERM):  # shells let background jobs ignore SIGINT
+        signal.signal(one, signal.default_int_handler)
     try:
         say(f"starting Flink {flink.version} with {devices} TaskManagers")
         with local_cluster(flink, [f"dev-{i}" for i in range(devices)], port=port) as cluster:

@@ -9,13 +9,17 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from flink_graphs import pipeline
 
-from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.local import dist, session
+from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import local_cluster
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.program.program import Program
@@ -143,6 +147,40 @@ def test_a_taken_port_is_told_before_the_cluster_starts(tmp_path: Path) -> None:
             local_cluster(nothing, ["dev-0"], port=port),
         ):
             pytest.fail("it came up on a port that is taken")
+
+
+@pytest.mark.parametrize("name", ["2.3.0", "1.20.1-amzn-0", "2.4-SNAPSHOT"])
+def test_a_distribution_may_have_a_version_of_its_own(tmp_path: Path, name: str) -> None:
+    """Those of vendors and of developers; what is no complete jar is told in one line."""
+    (tmp_path / "lib").mkdir()
+    (tmp_path / "lib" / f"flink-dist-{name}.jar").touch()
+    flink = find_flink(tmp_path)
+    assert (flink.version, flink.dist_jar.exists()) == (name, True)
+    with pytest.raises(SettingError, match=r"holds no config\.yaml, which a local cluster needs"):
+        flink.java_options()
+
+
+def test_ctrl_c_stops_a_cluster_that_a_script_has_put_into_the_background(
+    run: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Shells start what they put there with SIGINT ignored."""
+
+    @contextmanager
+    def cluster(flink: Flink, devices: Sequence[str], *, port: int | None) -> Iterator[Any]:
+        watch = lambda: os.kill(os.getpid(), signal.SIGINT)  # noqa: E731
+        yield SimpleNamespace(url="http://here", devices=devices, watch=watch)
+
+    monkeypatch.setattr(session, "local_cluster", cluster)
+    monkeypatch.setattr(dist, "find_flink", lambda home: Flink(Path(), "2.3.0"))
+    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        answer = run("flink", "local")
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+    assert (answer.status, answer.out) == (0, "http://here\n")
+    assert answer.err.endswith("ready; Ctrl-C stops it\nstopped\n")
 
 
 @pytest.mark.slow

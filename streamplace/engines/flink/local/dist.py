@@ -14,7 +14,7 @@ from streamplace.errors import SettingError
 from streamplace.io.caches import user_cache
 
 VERSION = "2.3.0"
-_DIST_JAR = re.compile(r"flink-dist-(\d+\.\d+\.\d+)\.jar")
+_DIST_JAR = re.compile(r"flink-dist-(\d+\.\d[\w.+-]*)\.jar")
 _JAVA_OPTIONS = re.compile(rb"^\s*all:\s*(--add-.*)$", re.MULTILINE)
 
 
@@ -37,8 +37,14 @@ class Flink:
 
     def java_options(self) -> list[str]:
         """Options that recent versions of Java need to run Flink."""
-        with zipfile.ZipFile(self.dist_jar) as jar:
-            match = _JAVA_OPTIONS.search(jar.read("config.yaml"))
+        try:
+            with zipfile.ZipFile(self.dist_jar) as jar:
+                match = _JAVA_OPTIONS.search(jar.read("config.yaml"))
+        except (KeyError, OSError, zipfile.BadZipFile):
+            raise SettingError(
+                f"{self.dist_jar}: holds no config.yaml, which a local cluster needs; name the "
+                "folder of a complete Flink of version 1.19 or later"
+            ) from None
         return match[1].decode().split() if match else []
 
 
