@@ -14,7 +14,7 @@ BUFFER_TIMEOUTS = ("execution.buffer-timeout.interval", "execution.buffer-timeou
 """Setting of the timeout, and its name before Flink 1.19."""
 TIMEOUT_ENABLED = "execution.buffer-timeout.enabled"
 BUFFER_SIZE = "taskmanager.memory.segment-size"
-_AMOUNT = re.compile(r"(-?\d{1,9})\s*([a-zA-Zµ]*)")
+_AMOUNT = re.compile(r"(-?\d{1,18})\s*([a-zA-Zµ]*)")
 _SECONDS: Mapping[tuple[str, ...], float] = {
     ("", "ms", "milli", "millis", "millisecond", "milliseconds"): 1e-3,
     ("s", "sec", "secs", "second", "seconds"): 1.0,
