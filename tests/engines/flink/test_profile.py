@@ -407,6 +407,23 @@ def test_a_subtask_without_a_task_manager_is_not_measured(
     assert not [path for path in flink.requests("GET") if "unassigned" in path]
 
 
+def test_a_task_manager_of_ended_tasks_is_not_waited_for(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be gone, as on Kubernetes, where idle ones are released."""
+    flink = shop(clock)
+    flink.vertices["v3"] = Vertex("Source: file", {})
+    flink.process_cpu = {"dev-0": 0.13}
+    vertex, subtasks = flink._vertex, flink._subtasks
+    ended, gone = {"v3": {"status": "FINISHED"}}, {"Source: file": {"taskmanager-id": "gone"}}
+    monkeypatch.setattr(flink, "_vertex", lambda v: vertex(v) | ended.get(v, {}))
+    monkeypatch.setattr(
+        flink, "_subtasks", lambda v: [row | gone.get(v.name, {}) for row in subtasks(v)]
+    )
+    profile(flink.rest, "job", 10)
+    assert clock.now - START < 12
+
+
 def test_counts_that_begin_again_are_told(clock: Clock) -> None:
     """A job can restart between two looks."""
     flink = shop(clock)

@@ -88,17 +88,19 @@ class JobWatch:
         self._marks = [self._mark(None)]
         self._sampled = self.processes
         self._stacks: list[StacksByTask] = []
+        running = {task.id for task in self.tasks if not task.has_ended}
         subtasks = self._marks[0].cluster.subtasks
-        self.devices = {one.device for one in subtasks if one.job == job}
-        """TaskManagers on which the job runs."""
+        own = (one for one in subtasks if one.job == job and one.vertex in running)
+        self.devices = {one.device for one in own if one.device}
+        """TaskManagers on which tasks of the job run."""
         self._sampler = Sampler(
             rest,
             job,
-            [task.id for task in self.tasks if not task.has_ended],
+            [task.id for task in self.tasks if task.id in running],
             {task.id: (self.generated[task.id], pending_of(task.operators[0])) for task in sources},
             {
                 device: (PROCESS_CPU, *of_managers)
-                for device in self.devices - {""}
+                for device in self.devices
                 if of_managers or not self._marks[0].cluster.threads.get(device)
             },
         )
