@@ -47,6 +47,16 @@ def test_threads_that_name_a_task_are_its_own() -> None:
     assert found == pytest.approx({SOURCE: 0.32, MAP: 0.01})
 
 
+def test_a_task_is_no_helper_of_another_one_whose_name_its_own_ends_with() -> None:
+    """Names may contain the word by which Flink calls helpers after their task."""
+    lookup, users = "Lookup for users (1/1)#0", "users (1/1)#0"
+    flushers = [ThreadLoad(0, f"OutputFlusher for {name}", 0.01) for name in (lookup, users)]
+    cores = {lookup: 0.5, users: 0.1}
+    own = [*flushers, *(ThreadLoad(0, *load) for load in cores.items())]
+    found = shares_of_helpers({"a": own}, {"a": cores}, ())
+    assert found == {"a": pytest.approx({lookup: 0.01, users: 0.01})}
+
+
 def test_what_limits_rates_is_the_sources() -> None:
     """Their name does not say whose they are."""
     (found,) = shares(loads(source=0.1, map=0.1, limiter=0.05))

@@ -24,7 +24,11 @@ MOST_UNNAMED = 0.05
 Without load these are about 0.01 to 0.03. More of it depends on the rate: in clients of other
 systems, state backends and garbage collection.
 """
-_OF_TASK = re.compile(r"(?:.* for |Legacy Source Thread - )?(.+ \(\d+/\d+\)#\d+)", re.DOTALL)
+_OF_TASK = re.compile(
+    r"(?:[\w. ]*?(?:OutputFlusher|Trigger|Fetcher) for |Legacy Source Thread - )?"
+    r"(.+ \(\d+/\d+\)#\d+)",
+    re.DOTALL,
+)
 _KINDS = (
     (re.compile(r"Flink Netty "), NETWORK),
     (re.compile(r"C[12] CompilerThre|Sweeper thread"), COMPILERS),
@@ -51,8 +55,8 @@ def kind_of(thread: str) -> str:
 def task_of(thread: str) -> str:
     """Main thread of the task that a thread names; its own name if it names none.
 
-    >>> task_of("OutputFlusher for Map (1/2)#0"), task_of("VM Thread")
-    ('Map (1/2)#0', 'VM Thread')
+    >>> task_of("OutputFlusher for Look for it (1/2)#0"), task_of("VM Thread")
+    ('Look for it (1/2)#0', 'VM Thread')
     """
     match = _OF_TASK.fullmatch(thread)
     return match[1] if match else thread
