@@ -27,7 +27,9 @@ from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.jobs import only_job
 from streamplace.engines.live import Measurement, Verification
+from streamplace.errors import SettingError
 from streamplace.model.cluster import Cluster
+from streamplace.model.messages import shown
 from streamplace.model.units import Quantity
 from streamplace.model.units import mips as parsed_mips
 
@@ -141,6 +143,11 @@ class FlinkEngine:
         beside
             Jobs that stay where they run; the CPU of their tasks is reserved.
         """
+        if job is not None and job in beside:
+            raise SettingError(
+                f"job {shown(job)} is given as the one to place and with --beside; its own CPU "
+                "would be reserved, so drop one"
+            )
         seen, sending = background(self.rest, job, seconds)
         java = seen.java if seen.network else None
         taken = cores_taken(self.rest, beside, seconds)

@@ -15,6 +15,7 @@ from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cluster, job_watch, profile
 from streamplace.engines.flink.measure.cores_taken import cores_taken
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
+from streamplace.errors import SettingError
 from streamplace.model.trust import trust_of
 
 
@@ -49,7 +50,9 @@ def test_a_job_with_an_iteration_takes_cpu_like_others(
 ) -> None:
     """It cannot be placed, but it need not be."""
     flink = beside(clock, monkeypatch)
-    assert cores_taken(flink.rest, ["other"], 10) == pytest.approx({"dev-0": 0.3})
+    assert cores_taken(flink.rest, ["other", "other"], 10) == pytest.approx({"dev-0": 0.3})
+    with pytest.raises(SettingError, match="its own CPU would be reserved"):
+        FlinkEngine(flink.rest).cluster("job", beside=["job"])
     seen = FlinkEngine(flink.rest).measure("job", 5.0)
     assert not any("job other" in doubt for doubt in seen.notes)
     left = FlinkEngine(beside(clock, monkeypatch, "FAILED").rest).measure("job", 5.0)

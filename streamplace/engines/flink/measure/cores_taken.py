@@ -20,7 +20,7 @@ def cores_taken(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, fl
         When one of them is not running, or stops running.
     """
     taken: dict[str, float] = {}
-    for job in jobs:
+    for job in dict.fromkeys(jobs):
         watch = JobWatch(rest, job, plan=plan_with_loops(rest, job))
         watch.watch(seconds)
         for device, cores in watch.cores_by_device(watch.last()).items():

@@ -170,13 +170,7 @@ class Rest:
         return {job["id"]: job["status"] for job in self.get("/jobs")["jobs"]}
 
     def running_job(self, job: str) -> Job:
-        """State and vertices of a running job.
-
-        Raises
-        ------
-        FlinkError
-            When it or one of its tasks is not running; the message quotes the reason, if known.
-        """
+        """State and vertices of a running job; otherwise an error that quotes the known reason."""
         document = self.job(job)
         if document["state"] == FINISHED:
             raise FlinkError(f"{finished(job)}; only a running job can be examined")
@@ -280,10 +274,7 @@ class Rest:
     def wait_running(self, job: str, seconds: float = 60.0) -> None:
         """Wait until every subtask of a job runs, or has read all of its input.
 
-        Raises
-        ------
-        FlinkError
-            When the job has ended; the message quotes the reason.
+        If the job ends meanwhile, the error quotes the reason.
         """
         deadline = time.monotonic() + seconds
         while True:
