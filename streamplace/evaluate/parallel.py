@@ -114,11 +114,8 @@ def _pooled(
     work = Work(function, log_level())
     under_way: deque[tuple[list[T], Future[FinishedWork[R]]]] = deque()
     unsent: list[list[T]] = []
-    with (
-        child_end,
-        parent_end,
-        ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(child_end, work)) as pool,
-    ):
+    pool = ProcessPoolExecutor(jobs, context, initializer=_begin, initargs=(child_end, work))
+    with child_end, parent_end:
         try:
             for chunk in coming:
                 try:
@@ -138,6 +135,9 @@ def _pooled(
         except BaseException:
             parent_end.close()
             raise
+        finally:
+            with _interrupts_wait():  # processes that start need semaphores of this one
+                pool.shutdown()
     return [*(chunk for chunk, _ in under_way), *unsent]
 
 

@@ -11,9 +11,15 @@ from problems import fork_join
 
 from streamplace.io.graphs import graph_to_dict
 
-SITE = """
-import os, signal, sys
+NO_OTHERS = """
+from streamsim import first_use
 
+first_use.before_compiling = lambda prepare: None
+"""
+"""Compile what a command needs, not what others need as well, which would be announced."""
+SITE = f"""
+import os, signal, sys
+{NO_OTHERS}
 class Interrupting:
     def find_spec(self, name, path=None, target=None):
         if name == os.environ["INTERRUPTING"]:
@@ -21,12 +27,17 @@ class Interrupting:
 
 sys.meta_path.insert(0, Interrupting())
 """
-AT_A_WORKER = """
+AT_A_WORKER = f"""
 import os, signal, sys
-
-if any("spawn_main" in word for word in sys.orig_argv) and not os.path.exists("interrupted"):
-    open("interrupted", "w").close()
-    os.killpg(0, signal.SIGINT)
+{NO_OTHERS}
+if any("spawn_main" in word for word in sys.orig_argv):
+    for file in os.environ["INTERRUPTING"].split():
+        try:
+            os.close(os.open(file, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            continue
+        os.killpg(0, signal.SIGINT)
+        break
 """
 """A terminal sends Ctrl-C to all processes of the command, here while a worker starts."""
 EARLY = ["streamplace.cli.main", "click", "streamplace.errors", "numpy"]
@@ -62,14 +73,19 @@ def test_a_process_that_ignores_ctrl_c_goes_on_ignoring_it(graph: str, tmp_path:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def on_a_data_set(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run a command on 20 graphs by two processes, with one Ctrl-C while they start."""
+def on_a_data_set(
+    folder: Path, *words: str, interrupts: str = "once"
+) -> subprocess.CompletedProcess[str]:
+    """Run a command on 20 graphs by two processes, with a Ctrl-C for each word of ``interrupts``.
+
+    They are sent while the processes start, each at most once in a folder.
+    """
     (folder / "site").mkdir(exist_ok=True)
     (folder / "site" / "sitecustomize.py").write_text(AT_A_WORKER)
     graphs = [json.dumps({**graph_to_dict(fork_join()), "name": f"g{i}"}) for i in range(20)]
     (folder / "set.jsonl").write_text("\n".join(graphs) + "\n")
     paths = [str(folder / "site"), *filter(None, os.environ.get("PYTHONPATH", "").split(":"))]
-    environment = {**os.environ, "PYTHONPATH": ":".join(paths)}
+    environment = {**os.environ, "PYTHONPATH": ":".join(paths), "INTERRUPTING": interrupts}
     command = [sys.executable, "-m", "streamplace", words[0], "set.jsonl", *words[1:], "--jobs=2"]
     return subprocess.run(
         command, capture_output=True, text=True, env=environment, cwd=folder, timeout=300,
@@ -103,3 +119,13 @@ def test_after_ctrl_c_the_same_command_continues(
     assert (
         "20 of 20 graphs placed" if words[0] == "place" else "20 graphs"
     ) in again.stdout + again.stderr
+
+
+def test_a_second_ctrl_c_while_processes_start_adds_no_traceback(tmp_path: Path) -> None:
+    """They end before the command does."""
+    words = ["place", "--placer", "metis", "-o", "answers.jsonl"]
+    stopped = on_a_data_set(tmp_path, *words, interrupts="once again")
+    assert stopped.returncode == 130
+    assert stopped.stderr.startswith("stopped; answers.jsonl holds what is done")
+    assert stopped.stderr.endswith("\n\nerror: interrupted\n")
+    assert "Traceback" not in stopped.stderr
