@@ -6,6 +6,7 @@ import math
 import os
 import secrets
 import stat
+import sys
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -26,7 +27,8 @@ MOST_UNPACKED = 64 * 2**20
 RATIO = 256
 LONGEST_PATH = 4096
 CHUNK = 2**20
-TEMPORARY = ".streamplace-"
+TEMPORARY, RANDOM_DIGITS = ".streamplace-", 12
+STANDARD_OUTPUT = Path("/dev/stdout")
 _READ_ERRORS = (OSError, EOFError, ValueError, zlib.error)
 
 
@@ -85,7 +87,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
     """Open a file that replaces the one at its path only if the block succeeds.
 
     Files whose names end in ``.gz`` are packed, without a time stamp, so that equal content gives
-    equal files. A pipe or device such as /dev/stdout is written to directly.
+    equal files. A pipe or a device is written to directly, and so is standard output.
     """
     target = _target(path)
     opened = _overwriting(target) if is_special(target) else _replacing(target)
@@ -221,7 +223,7 @@ def _replacing(target: Path) -> Iterator[BinaryIO]:
 def _temporary(folder: Path) -> tuple[Path, BinaryIO]:
     """Create a file that is locked while it is written, unlike those of killed processes."""
     while True:
-        path = folder / f"{TEMPORARY}{secrets.token_hex(6)}"
+        path = folder / f"{TEMPORARY}{secrets.token_hex(RANDOM_DIGITS // 2)}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         raw = os.fdopen(os.open(path, flags, 0o666), "wb")
         wait_for_lock(raw)
@@ -233,7 +235,7 @@ def _temporary(folder: Path) -> tuple[Path, BinaryIO]:
 @cache
 def _sweep(folder: Path) -> None:
     """Remove incomplete files of killed processes from a folder, once per process."""
-    for left in folder.glob(f"{TEMPORARY}*"):
+    for left in folder.glob(f"{TEMPORARY}{'[0-9a-f]' * RANDOM_DIGITS}"):
         with suppress(OSError):
             if left.is_file():
                 with left.open("rb") as file:
@@ -243,7 +245,9 @@ def _sweep(folder: Path) -> None:
 
 @contextmanager
 def _overwriting(target: Path) -> Iterator[BinaryIO]:
-    with target.open("wb") as raw:
+    if target == STANDARD_OUTPUT:  # opened by its name, it would lose what a file has already
+        sys.stdout.flush()
+    with os.fdopen(os.dup(1), "wb") if target == STANDARD_OUTPUT else target.open("wb") as raw:
         yield raw
 
 
@@ -257,7 +261,12 @@ def _packing(raw: BinaryIO, path: Path) -> Iterator[BinaryIO]:
 
 
 def is_special(path: Path) -> bool:
-    """Whether a path leads to a pipe, a terminal or another device, which must not be replaced."""
+    """Whether a path is standard output, or leads to a pipe, a terminal or another device.
+
+    These must not be replaced.
+    """
+    if path == STANDARD_OUTPUT:
+        return True
     try:
         mode = path.stat().st_mode
     except FileNotFoundError:

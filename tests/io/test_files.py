@@ -261,11 +261,12 @@ def writer(tmp_path: Path) -> Iterator[Any]:
 
 
 def test_what_a_killed_process_left_is_swept_up_by_the_next(tmp_path: Any, writer: Any) -> None:
-    """And by its name nothing half-written ever stood."""
+    """And by its name nothing half-written ever stood; a file of the user stays."""
     writer.communicate()
     assert len(names(tmp_path)) == 1
+    (tmp_path / ".streamplace-notes").touch()
     write_text(tmp_path / "other", "x")
-    assert names(tmp_path) == ["other"]
+    assert names(tmp_path) == [".streamplace-notes", "other"]
 
 
 def test_what_a_living_process_writes_is_left_alone(tmp_path: Path, writer: Popen[Any]) -> None:
@@ -302,6 +303,26 @@ def test_a_device_is_written_to_and_not_replaced(tmp_path: Any) -> None:
     assert os.read(reader, 10) == b"x"
     os.close(reader)
     assert pipe.is_fifo()
+
+
+def test_standard_output_keeps_what_its_file_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As with -o - >> FILE."""
+    path = tmp_path / "file"
+    path.write_text("before\n")
+    with path.open("a") as file:
+        monkeypatch.setattr(sys, "stdout", file)
+        print("printed", flush=False)
+        usual = os.dup(1)
+        os.dup2(file.fileno(), 1)
+        try:
+            write_text(Path("/dev/stdout"), "written\n")
+        finally:
+            os.dup2(usual, 1)
+            os.close(usual)
+        print("afterwards")
+    assert path.read_text().split() == ["before", "printed", "written", "afterwards"]
 
 
 def test_text_that_is_no_unicode_is_refused(tmp_path: Any) -> None:
