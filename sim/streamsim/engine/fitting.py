@@ -9,7 +9,7 @@ import numpy as np
 from streamsim.arrays import Floats, Ints
 from streamsim.engine.capacities import TICKS
 from streamsim.engine.runs import Runs, simulate
-from streamsim.engine.settings import Policy, Settings, require_positive
+from streamsim.engine.settings import Policy, Settings, require_seconds
 from streamsim.engine.settling import SETTLED
 from streamsim.instance import Instance
 
@@ -22,6 +22,7 @@ MOST_LOGGED = 4 * 10**7  # numbers in the log of the longest run
 LEAST = 4  # times that all windows advance in the measured window
 MANY = 20  # measured multiples of the longest advance if windows never advance at once
 TRIES = 12  # capacities to try, each twice the one before
+MOST_SECONDS = 1e15  # longest given time, so that products of times are finite
 NEAR = 1e-3  # share of the usual step below which a step is not shortened for a capacity
 
 
@@ -37,9 +38,9 @@ class GivenSettings:
     def __post_init__(self) -> None:
         """Reject values that no run can have."""
         dt = 1.0 if self.dt is None else self.dt
-        require_positive("dt", dt, "seconds")
+        require_seconds("dt", dt, MOST_SECONDS)
         duration = dt if self.duration is None else self.duration
-        require_positive("duration", duration, "seconds")
+        require_seconds("duration", duration, MOST_SECONDS)
         Settings(duration, duration if self.dt is None else dt, 1, self.capacity, self.policy)
 
 

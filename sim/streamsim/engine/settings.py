@@ -57,8 +57,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Reject values that no run can have."""
-        require_positive("dt", self.dt, "seconds")
-        require_positive("duration", self.duration, "seconds")
+        require_seconds("dt", self.dt)
+        require_seconds("duration", self.duration)
         _require_whole_ticks("duration", self.duration, self.dt)
         if self.iterations < 1 or self.iterations != int(self.iterations):
             raise ValueError(f"iterations is {self.iterations}; give a whole number of at least 1")
@@ -103,10 +103,11 @@ class Settings:
         return (self.ticks - self.warm_ticks) * self.dt
 
 
-def require_positive(name: str, value: float, unit: str) -> None:
-    """Raise ValueError unless a value is finite and above 0."""
-    if not (isfinite(value) and value > 0):
-        raise ValueError(f"{name} is {value}; give a finite number of {unit} above 0")
+def require_seconds(name: str, value: float, most: float = inf) -> None:
+    """Raise ValueError unless a time is finite, above 0 and at most ``most``."""
+    if not (isfinite(value) and 0 < value <= most):
+        limit = "" if most == inf else f" and at most {most:g}"
+        raise ValueError(f"{name} is {value}; give a finite number of seconds above 0{limit}")
 
 
 def _require_whole_ticks(name: str, value: float, dt: float) -> None:
