@@ -84,9 +84,9 @@ def list_(
 @LIBRARY
 @common("Write the JSON document to this file.")
 def show_(instance: str, folder: Path | None, as_json: bool, output: Path | None) -> None:
-    """Show an INSTANCE: its graph and devices, the best known values, the bounds and their proofs.
+    """Show an INSTANCE: its size and origin, the best known values, the bounds and their proofs.
 
-    Its file can be given to every other command, such as streamplace place.
+    It also names the folder of the files that 'check' verifies.
     """
     from streamplace.library.folder import open_library
     from streamplace.library.reports import entry_document, instance_report

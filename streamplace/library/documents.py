@@ -1,11 +1,17 @@
 """Instances and solutions of the library as documents of the checker, and as problems."""
 
-from typing import Any
+from typing import Annotated, Any, NotRequired
 
 import networkx as nx
 import numpy as np
+from pydantic import Field
+from typing_extensions import TypedDict
 
-from streamplace.errors import ProblemError
+from streamplace.errors import FormatError, ProblemError
+from streamplace.io.field_types import ListOf
+from streamplace.io.files import located
+from streamplace.io.parsing import utf8, valid
+from streamplace.library.entries import ObjectiveName
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
@@ -22,6 +28,65 @@ SECOND = 10**15
 """Units of time in a second."""
 BITS, BITS_PART = 8, 10**6
 """Bits per byte; plans count millionths of bits, as pairs of pieces exchange few bits."""
+
+Whole = Annotated[int, Field(ge=0, lt=10**40, strict=True)]
+
+KindJson = TypedDict(
+    "KindJson",
+    {
+        "cpu": NotRequired[Whole],
+        "memory": NotRequired[Whole],
+        "slots": NotRequired[Whole],
+        "out": NotRequired[Whole],
+        "in": NotRequired[Whole],
+    },
+)
+
+
+class PiecesJson(TypedDict):
+    """An operator of an instance, with its work on each kind of machine."""
+
+    memory: Whole
+    work: ListOf[Whole | None]
+
+
+class InstanceJson(TypedDict):
+    """Fields of an instance that become a problem; the checker reads others of plans."""
+
+    name: str
+    objective: ObjectiveName
+    second: Annotated[Whole, Field(ge=1)]
+    kinds: ListOf[KindJson]
+    devices: ListOf[Whole]
+    links: ListOf[ListOf[tuple[Whole, Whole]]]
+    operators: ListOf[PiecesJson]
+    streams: ListOf[tuple[Whole, Whole, Whole]]
+
+
+def instance_problem(content: bytes, where: str) -> Problem:
+    """Problem of a file of an instance; errors begin with ``where``."""
+    document = valid(InstanceJson, utf8(content, where), where)
+    with located(where):
+        _check_sizes(document)
+        return library_problem({**document})
+
+
+def _check_sizes(document: InstanceJson) -> None:
+    """Raise FormatError where lists of an instance do not fit together."""
+    n_kinds, n_operators = len(document["kinds"]), len(document["operators"])
+    wrong = {
+        "devices": any(kind >= n_kinds for kind in document["devices"]),
+        "links": document["objective"] != "plan"
+        and [len(line) for line in document["links"]] != [n_kinds] * n_kinds,
+        "operators": any(len(row["work"]) != n_kinds for row in document["operators"]),
+        "streams": not all(u < v < n_operators for u, v, _ in document["streams"]),
+    }
+    for field, is_wrong in wrong.items():
+        if is_wrong:
+            raise FormatError(
+                f"{field} do not fit the {n_kinds} kinds and {n_operators} operators; "
+                "make the instance again"
+            )
 
 
 def instance_document(problem: Problem, objective: Objective) -> dict[str, Any]:

@@ -175,9 +175,10 @@ class Library:
 
         Operators and devices are named after their numbers in the instance: ``v0``, ``d0``.
         """
-        from streamplace.library.documents import library_problem
+        from streamplace.library.documents import instance_problem
 
-        return library_problem(json.loads(read_bytes(self.instance_file(name))))
+        path = self.instance_file(name)
+        return instance_problem(read_bytes(path), spot(path))
 
     @staticmethod
     def _stored(path: Path) -> Path:

@@ -4,6 +4,7 @@ import gzip
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -178,3 +179,27 @@ def test_checks_of_makespans_name_the_unit(run: Callable) -> None:
     out = run("library", "check", "random-pass-00", "branched-00").out
     assert "makespan 0.000200672363634 s = " in out
     assert "throughput 0.715881106466 = " in out
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda d: d.pop("kinds"), "kinds is missing"),
+        (lambda d: d["devices"].append(3), "devices do not fit the 3 kinds"),
+        (lambda d: d["operators"][0].update(work=[1]), "operators do not fit"),
+        (lambda d: d["streams"].append([5, 1, 8]), "streams do not fit"),
+        (lambda d: d["links"].pop(), "links do not fit"),
+        (lambda d: d.update(second=0), "second is 0"),
+    ],
+)
+def test_a_damaged_instance_is_named(
+    run: Callable, folder: Path, change: Callable[[dict[str, Any]], object], message: str
+) -> None:
+    """In one line, before anything runs on it."""
+    file = folder / "random-00" / "instance.json"
+    document = json.loads(file.read_text())
+    change(document)
+    file.write_text(json.dumps(document))
+    answer = run("library", "run", "random-00", "--placer", "single", "--library", folder)
+    assert (answer.status, answer.out) == (2, "")
+    assert f"random-00/instance.json: {message}" in answer.err
