@@ -56,7 +56,7 @@ def check_known(
         for key, value in given.items():
             if key not in allowed:
                 path = path_text((*place, str(key)))
-                remedy = suggestion(str(key), _fields_at(kind, place)) or "; correct or remove it"
+                remedy = suggestion(str(key), fields_at(kind, place)) or "; correct or remove it"
                 raise FormatError(f"{where}: {path} is not a known field{remedy}")
             check_known(value, allowed[key], where, kind, (*place, key))
     elif isinstance(given, list) and isinstance(document, list):
@@ -71,7 +71,7 @@ def path_text(place: tuple[int | str, ...]) -> str:
     ).lstrip(".")
 
 
-def _fields_at(kind: Any, place: tuple[int | str, ...]) -> list[str]:
+def fields_at(kind: Any, place: tuple[int | str, ...]) -> list[str]:
     """Names of the fields that the type allows at a place of a document."""
     schema = TypeAdapter(kind).json_schema()
     part = schema

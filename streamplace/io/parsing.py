@@ -11,7 +11,7 @@ from pydantic_core import from_json
 
 from streamplace.errors import FormatError
 from streamplace.io import toml
-from streamplace.io.fields import check_json, check_known, path_text
+from streamplace.io.fields import check_json, check_known, fields_at, path_text
 from streamplace.io.schema import FILES
 from streamplace.model.messages import quoted, shown, suggestion
 
@@ -45,7 +45,7 @@ def valid(kind: type[_T], text: bytes, where: str) -> _T:
     try:
         document: _T = _adapter(cast(Hashable, kind)).validate_json(text, extra="ignore")
     except ValidationError as error:
-        raise FormatError(f"{where}: {first_fault(error)}") from None
+        raise FormatError(f"{where}: {first_fault(error, kind)}") from None
     return document
 
 
@@ -73,7 +73,7 @@ def checked(kind: type[_T], tables: object, where: str) -> _T:
     try:
         document: _T = _adapter(cast(Hashable, kind)).validate_python(tables, extra="ignore")
     except ValidationError as error:
-        raise FormatError(f"{where}: {first_fault(error)}") from None
+        raise FormatError(f"{where}: {first_fault(error, kind)}") from None
     check_known(tables, document, where, kind)
     return document
 
@@ -90,8 +90,8 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
     return TypeAdapter(kind)
 
 
-def first_fault(error: ValidationError) -> str:
-    """Describe the first fault on one line: place, value and remedy."""
+def first_fault(error: ValidationError, kind: Any) -> str:
+    """Describe the first fault of a document of a type: place, value and remedy."""
     fault = error.errors(include_url=False, include_context=False)[0]
     path = _path(fault["loc"])
     message = shown(fault["msg"].replace("Input should", "it should"), 200)
@@ -100,14 +100,17 @@ def first_fault(error: ValidationError) -> str:
     if fault["type"] == "extra_forbidden":
         return f"{path} is not a known field; correct or remove it"
     if fault["type"] == "missing":
-        return _missing(fault["loc"], fault["input"])
+        return _missing(fault["loc"], fault["input"], kind)
     return f"{path or 'the document'} is {quoted(fault['input'])}; {message}"
 
 
-def _missing(location: tuple[int | str, ...], table: object) -> str:
+def _missing(location: tuple[int | str, ...], table: object, kind: Any) -> str:
     """Describe a missing field, or an unknown one that probably stands for it."""
     *above, name = location
+    known = fields_at(kind, tuple(above))
     for given in table if isinstance(table, dict) else ():
+        if given in known:
+            continue
         if near := suggestion(str(given), [str(name)]):
             return f"{_path((*above, str(given)))} is not a known field{near}"
     return f"{_path(location)} is missing; add it"

@@ -139,4 +139,4 @@ def _validated(
     try:
         return options.model_validate_json(json.dumps(values, default=str))
     except ValidationError as error:
-        raise kind(f"{where}: {first_fault(error)}") from None
+        raise kind(f"{where}: {first_fault(error, options)}") from None

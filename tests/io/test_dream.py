@@ -131,6 +131,7 @@ def _set(*path_and_value: Any) -> Callable[..., Any]:
     ("change", "message"),
     [
         (lambda d: d.pop("event_rate"), "event_rate is missing; add it"),
+        (lambda d: d["connections"][0].pop("from_vertex"), r"\[0\].from_vertex is missing; add it"),
         (_set("event_rate", 0), "event_rate is 0; it should be greater than 0"),
         (_set("event_rate", "fast"), "event_rate is 'fast'"),
         (_set("operators", 0, "cpu", -1), r"operators\[0\].cpu is -1"),
