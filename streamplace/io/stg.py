@@ -90,10 +90,13 @@ def _split(words: list[Word], costs: bool) -> list[StgTask] | int:
     at, width = 0, 2 if costs else 1
     while at < len(words):
         head = words[at : at + 3]
-        end = at + 3 + width * int(head[2].value) if len(head) == 3 else math.inf
-        if head[0].value != len(tasks) or end > len(words):
+        inputs = head[2].value if len(head) == 3 else math.inf
+        end = at + 3 + width * inputs
+        if head[0].value != len(tasks) or end > len(words) or not inputs.is_integer():
             return head[0].line
         rest = [word.value for word in words[at + 3 : int(end)]]
+        if not all(number.is_integer() for number in rest[::width]):
+            return head[0].line
         before = zip(rest[::width], rest[1::2] if costs else [0.0] * len(rest), strict=True)
         tasks.append(StgTask(len(tasks), head[1].value, [(int(u), cost) for u, cost in before]))
         at = int(end)

@@ -72,6 +72,7 @@ def test_a_folder_is_a_data_set(tmp_path: Path) -> None:
         (PLAIN.replace("5", "five"), ":5: five is not a number; correct it"),
         (PLAIN.replace("3          5", "7          5"), "line 5: must be a task number"),
         (PLAIN.replace("3          4", "3          9"), "unknown operator '9'"),
+        (PLAIN.replace("3          4", "3        3.5"), "must be a task number"),
         (PLAIN.replace("1          3          1          0", "1 3 1 5"), "has the cycle"),
     ],
 )
