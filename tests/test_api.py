@@ -239,6 +239,13 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "rate": (lambda: place(PIPE, rate="fast"), "rate 'fast'"),
     "placement": (lambda: simulate(PIPE, 3), "placement is 3"),  # type: ignore[arg-type]
     "placement of rows": (lambda: simulate(PIPE, {"a": 0, "b": 1}), "placement has 'a': 0"),
+    "order": (
+        lambda: simulate(PIPE, {"assignment": APART, "priority": 5}),
+        "placement: priority is 5",
+    ),
+    "ledger": (lambda: place(PIPE, ledger=3), "ledger is 3"),  # type: ignore[arg-type]
+    "units": (lambda: describe(PIPE, mips=0), "mips 0"),
+    "unit of traffic": (lambda: describe(PIPE, bandwidth="0 bps"), "the bandwidth of the unit"),
     "form": (lambda: export(PIPE, APART, 3), "to is 3"),  # type: ignore[arg-type]
     "family": (lambda: generate(3), "family is 3"),  # type: ignore[arg-type]
     "data": (lambda: describe([3]), "data is 3"),  # type: ignore[list-item]

@@ -208,7 +208,7 @@ def placed_problem(problem: Problem, placement: PlacementLike) -> tuple[Problem,
         return _named(problem, assignment_of(placement.to_dict()))
     if isinstance(placement, Mapping):
         assignment = assignment_of(placement)
-        order = (None, "priority") if assignment is placement else order_given(placement)
+        order = (None, "priority") if assignment is placement else order_of(placement)
         return _named(problem, assignment, *order)
     if is_path(placement):
         path = Path(placement)
@@ -232,6 +232,12 @@ def assignment_of(placement: Mapping[str, Any]) -> Mapping[str, str]:
                 f"placement has {pair}; it must map names of operators to names of devices"
             )
     return assignment
+
+
+def order_of(document: Mapping[str, Any]) -> tuple[dict[str, float] | None, str]:
+    """Priorities of a document of a placement, and their discipline."""
+    given = {key: document[key] for key in ("priority", "queue") if key in document}
+    return order_given(parse_tables("placement", {**given, "assignment": {}}, "placement"))
 
 
 def _named(

@@ -121,7 +121,10 @@ def describe(
 
     graphs, devices = graphs_of(data, split, limit), cluster_of(cluster)
     if devices is None:
-        units = speed(mips or MIPS), bandwidth_bps(bandwidth or BANDWIDTH)
+        units = (
+            speed(MIPS if mips is None else mips),
+            bandwidth_bps(BANDWIDTH if bandwidth is None else bandwidth),
+        )
     elif mips is None and bandwidth is None:
         units = mean_device_and_link(devices)
     else:

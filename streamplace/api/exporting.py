@@ -17,6 +17,7 @@ from streamplace.api.arguments import (
     constraints_of,
     converted,
     is_path,
+    order_of,
     path_of,
     problem_of,
     wrong,
@@ -25,7 +26,6 @@ from streamplace.engines.deployment import Deployment
 from streamplace.engines.reading import implied_cluster, read_assignment, read_placed_problem
 from streamplace.engines.registry import EXPORTS
 from streamplace.io.files import make_folder, write_texts
-from streamplace.io.placements import order_given
 from streamplace.model.graph import StreamGraph
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
@@ -97,7 +97,7 @@ def _assignment(placement: PlacementLike) -> Mapping[str, str]:
         if assignment is placement:
             return assignment
         devices = sorted(set(assignment.values()))
-        return Placement.of(tuple(assignment), devices, assignment, *order_given(placement))
+        return Placement.of(tuple(assignment), devices, assignment, *order_of(placement))
     return read_assignment(path_of("placement", placement))
 
 

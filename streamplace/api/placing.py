@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from contextlib import nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamplace.api.arguments import (
@@ -16,6 +15,7 @@ from streamplace.api.arguments import (
     checked_objective,
     checked_relocation,
     objective_of,
+    path_of,
     placed_problem,
     placer_of,
     problem_of,
@@ -131,7 +131,7 @@ def place(
         seed=seed_of(seed),
         budget=budget_of(budget) or USUAL_BUDGET,
         confidence=confidence,
-        ledger=None if ledger is None else Path(ledger),
+        ledger=None if ledger is None else path_of("ledger", ledger),
     )
     problem = problem_of(graph, cluster, constraints)
     takes_long = request.budget.seconds is None or request.budget.seconds > SHORT

@@ -10,6 +10,7 @@ from streamsim.passes.sending import fixed_times, sending_times
 
 from streamplace.drawing.charts import PALETTE, finish
 from streamplace.drawing.figures import new_figure
+from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import Cluster
 from streamplace.model.devices import Device
@@ -171,6 +172,8 @@ def profile(
 
     For problems, their own clusters are measured, too.
     """
+    if not bandwidth_bps > 0:
+        raise SettingError("the bandwidth of the unit of traffic is 0; it must be above 0")
     sizes: list[tuple[int, int, int, int]] = []
     cpu: list[float] = []
     utilisation: list[Floats] = []
