@@ -118,13 +118,13 @@ class _Tokens:
     def attributes(self) -> dict[str, str]:
         """Consume attributes after a bracket, and further lists of them."""
         attributes: dict[str, str] = {}
-        while not (self.taken("]") and not self.taken("[")):
-            if self._ahead.text == "]":  # an empty list after another
-                continue
-            name = self.identifier()
-            attributes[name] = self.identifier() if self.taken("=") else "true"
-            _ = self.taken(",") or self.taken(";")
-        return attributes
+        while True:
+            while not self.taken("]"):
+                name = self.identifier()
+                attributes[name] = self.identifier() if self.taken("=") else "true"
+                _ = self.taken(",") or self.taken(";")
+            if not self.taken("["):
+                return attributes
 
     def identifier(self) -> str:
         """Consume an ID; keywords are valid as names of attributes."""

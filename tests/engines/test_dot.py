@@ -104,8 +104,9 @@ def test_what_other_tools_write_is_read() -> None:
         "node" [device=d0][label="a \"b\""]  c:out:n [device="d" + "1"] é [device=1.5,];
         subgraph { e [device=d2] } -> f [device=edge]
         e -> { g [device=d3] }
+        h ["]"=yes, device=d4]
     }""".encode()
-    placed = {"node": "d0", "c": "d1", "é": "1.5", "e": "d2", "g": "d3"}
+    placed = {"node": "d0", "c": "d1", "é": "1.5", "e": "d2", "g": "d3", "h": "d4"}
     assert read_dot(text, "f") == placed
 
 
