@@ -12,12 +12,10 @@ readers. Elementwise operations work in place; all others need memory for their 
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import NamedTuple
-
-import numpy as np
 
 from streamplace.errors import SettingError
 from streamplace.families.parameters import check, parameter
@@ -203,7 +201,7 @@ class Gpus:
     memory: str = parameter("16 GB", "memory of a GPU")
     bandwidth: str = parameter("16 GB/s", "bandwidth between any two GPUs, in each direction")
     inputs_everywhere: bool = parameter(
-        False, "inputs are available on all GPUs, instead of being sent from that of their task"
+        False, "inputs are available on all GPUs, instead of being tasks that send them"
     )
 
     def __post_init__(self) -> None:
@@ -221,12 +219,13 @@ class Gpus:
         gpus = [
             Device(f"gpu{d}", self.tflops * 1e6, memory=self.memory) for d in range(self.devices)
         ]
-        program = unsent(graph) if self.inputs_everywhere else graph
+        program = without_inputs(graph) if self.inputs_everywhere else graph
         return Problem(program, Cluster.of(gpus, bandwidth=self.bandwidth))
 
 
-def unsent(graph: StreamGraph) -> StreamGraph:
-    """Return a program whose inputs take no time to send."""
-    operators = graph.operators
-    payload = np.where(np.array(operators.kind) == INPUT, 0.0, operators.payload)
-    return graph.with_operators(replace(operators, payload=payload))
+def without_inputs(graph: StreamGraph) -> StreamGraph:
+    """Return a program whose inputs are no tasks, so that what reads them never waits for them."""
+    tasks = [task for task in graph.operators if task.kind != INPUT]
+    names = {task.name for task in tasks}
+    streams = [stream for stream in graph.streams if stream.source in names]
+    return StreamGraph.of(graph.name, tasks, streams, graph.attributes, fires="all")
