@@ -1,6 +1,7 @@
 """HSDAG: groups, rounds, and their two forms."""
 
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,10 @@ from numpy.typing import NDArray
 from problems import PROBLEMS
 from strategies import problems as any_problem
 
+from streamplace.errors import SettingError
+from streamplace.learn.config import configured
 from streamplace.learn.constructive.learner import ConstructiveLearner
-from streamplace.learn.registry import LearningTask
+from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.threads import one_thread
 from streamplace.model import Problem
 from streamplace.papers.hsdag.module import ALONE, HsdagModule, parse
@@ -183,6 +186,16 @@ def test_a_short_training_shortens_passes() -> None:
             adam.step()
     assert one.loss(np.array([0]), 40, 40)[1].reward > before + 0.1
     assert one.validate()[0] >= first
+
+
+def test_rounds_without_samples_are_refused(tmp_path: Path) -> None:
+    """Every round of an episode is learned from, so each needs a sample."""
+    file = tmp_path / "c.toml"
+    file.write_text("[model]\nrounds = 9\n")
+    with pytest.raises(SettingError, match="on_policy is 8, fewer samples than the 9 rounds"):
+        configured(MODELS["hsdag"], file=file)
+    file.write_text("[model]\nrounds = 9\non_policy = 9\n")
+    assert configured(MODELS["hsdag"], file=file).model.model_dump()["rounds"] == 9
 
 
 def test_traits_can_be_left_out() -> None:

@@ -19,7 +19,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu, linear, one_hot
 
-from streamplace.errors import SettingError
 from streamplace.model.arrays import Ints
 from streamplace.papers.doppler.episode import SLOPE, DopplerHeads, EpisodeRecord
 from streamplace.papers.doppler.features import (
@@ -145,8 +144,6 @@ def choices(
         both.append(_tasks(outputs, record, exploration))
     if config.place == "learned":
         both.append(_devices(outputs, record, exploration))
-    if not both:
-        raise SettingError("nothing is learned; set select or place to 'learned'")
     return Choices(*(torch.stack(parts).sum(0) for parts in zip(*both, strict=True)))
 
 

@@ -39,7 +39,9 @@ class DopplerConfig(Config):
     entropy: float = Field(default=1e-2, ge=0, le=10)  # entropy bonus per nat
 
     def check_beside(self, training: TrainingConfig) -> None:
-        """Raise SettingError for a running mean over problems that are learned at once."""
+        """Raise SettingError if nothing is learned, or a running mean is over several problems."""
+        if "learned" not in (self.select, self.place):
+            raise SettingError("nothing is learned; set select or place to 'learned'")
         if self.comparison == "running-mean" and training.batch > 1:
             raise SettingError(
                 "comparison 'running-mean' compares with earlier episodes and needs one problem "

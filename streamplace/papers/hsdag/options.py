@@ -4,6 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
+from streamplace.errors import SettingError
 from streamplace.learn.config import TrainingConfig
 from streamplace.learn.constructive.options import ConstructiveConfig
 from streamplace.papers.groups.options import Trait
@@ -25,6 +26,14 @@ class HsdagConfig(ConstructiveConfig):
     discount: float = Field(default=0.95, ge=0, le=1)  # discount of a reward, per round
     # share of streams that do not join operators into a group
     dropout: float = Field(default=0.2, ge=0, lt=1)
+
+    def check_beside(self, training: TrainingConfig) -> None:
+        """Raise SettingError for rounds that no sample would be drawn in."""
+        if self.rounds > self.on_policy:
+            raise SettingError(
+                f"on_policy is {self.on_policy}, fewer samples than the {self.rounds} rounds; every"
+                " round needs one, so raise on_policy or lower rounds"
+            )
 
 
 PAPER: dict[str, Any] = {

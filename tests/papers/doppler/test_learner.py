@@ -61,6 +61,14 @@ def test_a_running_mean_wants_one_problem_after_the_other(tmp_path: Path) -> Non
     assert configured(MODELS["doppler"], "fast", file).training.batch == 2
 
 
+def test_a_training_that_learns_nothing_is_refused_before_it_begins(tmp_path: Path) -> None:
+    """With both rules together, no parameter would have a gradient."""
+    file = tmp_path / "c.toml"
+    file.write_text("[model]\nselect = 'critical-path'\nplace = 'earliest'\n")
+    with pytest.raises(SettingError, match="nothing is learned"):
+        configured(MODELS["doppler"], file=file)
+
+
 def test_imitation_leads_to_what_the_critical_path_would_do() -> None:
     """Its choices become likelier, wherever the policies lead."""
     found = taught(learner((CHAIN,)), 40, epoch=0)
