@@ -126,6 +126,7 @@ def test_options_of_placers_are_read_as_they_are_annotated() -> None:
         for text, complaint in (
             ("choosy:fast=perhaps", "fast is 'perhaps'; it must be true or false"),
             ("choosy:k=none", "k is 'none'; it must be a whole number"),
+            ("choosy:k=1000000000000000000", "k is '1000000000000000000'; it must be at most"),
             (
                 "choosy:start=x",
                 "has no option 'start'; it takes fast, slack, name, k, budget, evaluations",
