@@ -11,6 +11,8 @@ from streamplace.model.problem import Problem
 
 LARGEST_TOTAL = 1e9
 """Approximate sum of scaled weights; it fits 32 bits, so sums inside a partitioner do, too."""
+LEAST_TOTAL = 1e-290
+"""Smaller sums of weights count as 0, since their inverses would be infinite."""
 MOST_EXCHANGED = 256
 """Most parts that exchange devices; with more, that would take longer than the cut."""
 MOST_ROUNDS = 50
@@ -49,7 +51,7 @@ def whole(weights: Floats) -> Longs:
     [0, 1, 250000000, 750000000]
     """
     total = weights.sum()
-    if not total > 0:
+    if not total > LEAST_TOTAL:
         return np.zeros(len(weights), np.int64)
     scaled: Longs = np.ceil(weights * (LARGEST_TOTAL / total)).astype(np.int64)
     return scaled
@@ -71,7 +73,8 @@ def power(problem: Problem) -> Floats:
     if instance.load.shape[1] == 1:
         return np.ones(instance.n_devices)
     whole_graph = instance.full_load.sum(axis=0)
-    return np.where(whole_graph > 0, 1 / np.maximum(whole_graph, 1e-300), 1.0)[instance.device_type]
+    of_type = np.where(whole_graph > LEAST_TOTAL, 1 / np.maximum(whole_graph, LEAST_TOTAL), 1.0)
+    return of_type[instance.device_type]
 
 
 def strongest(power: Floats, k: int) -> Ints:

@@ -154,11 +154,14 @@ def test_tiny_and_huge_weights_survive() -> None:
     assert len(placed(graph).operators) == 31
 
 
-def test_weightless_graphs_are_placed() -> None:
-    """No CPU and no bytes at all is a graph, too."""
-    operators = [Operator("src", rate=1), *(Operator(f"o{i}") for i in range(9))]
+@pytest.mark.parametrize("weight", [0.0, 1e-310])
+def test_weightless_graphs_are_placed(weight: float) -> None:
+    """No CPU and no bytes at all is a graph, too, and so is as good as none."""
+    operators = [Operator("src", rate=1)]
+    operators += [Operator(f"o{i}", ipt=weight, payload=weight) for i in range(9)]
     graph = StreamGraph.of("empty", operators, [Stream("src", f"o{i}") for i in range(9)])
-    assert len(placed(graph).operators) == 10
+    cluster = Cluster.of([Device("fast", mips=4000), Device("slow", mips=1000)])
+    assert len(placed(graph, cluster).operators) == 10
 
 
 @pytest.mark.parametrize(
