@@ -25,7 +25,7 @@ from streamplace.learn.models.pilot_makespan.placing import (
 )
 from streamplace.learn.models.pilot_makespan.rollout import NOTHING, new_record, rollouts
 from streamplace.learn.registry import MODELS, LearningTask
-from streamplace.model import Problem
+from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.scheduling.insertion import ListSchedule
 
@@ -119,10 +119,12 @@ def targets() -> tuple[NDArray[np.int32], ...]:
 TARGETS = targets()
 
 
-def learner(known: Any = TARGETS, **options: Any) -> PilotMakespanLearner:
+def learner(
+    known: Any = TARGETS, problems: tuple[Problem, ...] = PROBLEMS, **options: Any
+) -> PilotMakespanLearner:
     """The learner on some problems."""
     config = MODELS["pilot-makespan"].config(**{"width": 8, **options})
-    task = LearningTask(PROBLEMS, PROBLEMS[:2], seed=0, objective="makespan", targets=known)
+    task = LearningTask(problems, problems[:2], seed=0, objective="makespan", targets=known)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         return PilotMakespanLearner(task, config)
@@ -150,6 +152,14 @@ def test_where_nothing_good_is_known_nothing_is_learned() -> None:
     loss, report = learner((None,) * 4).loss(rows(0, 1), 0, 0)
     assert float(loss.detach()) == 0
     assert report.reward == 0
+
+
+def test_passes_that_take_no_time_are_the_best_possible() -> None:
+    """In validation their reward is 1, and nothing is learned from them."""
+    graph = StreamGraph.of("idle", [Operator("a", rate=1), Operator("b")], [Stream("a", "b")])
+    one = learner((np.zeros(2, np.int32),), (Problem(graph, Cluster.uniform(2)),))
+    assert float(one.loss(rows(0), 0, 0)[0].detach()) == 0
+    assert one.validate().tolist() == [1.0]
 
 
 def test_samples_of_one_seed_are_the_same() -> None:

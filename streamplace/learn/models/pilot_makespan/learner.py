@@ -80,7 +80,7 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
         rng, policy = np.random.default_rng(seed), self._policy()
         pairs = [(row, self._study(row, rng, policy)) for row in rows.tolist()]
         studies = [(row, study) for row, study in pairs if study is not None]
-        rewards = np.array([self._bounds[row] / study.span for row, study in studies])
+        rewards = np.array([_reward(self._bounds[row], study.span) for row, study in studies])
         for (row, _), value in zip(studies, rewards.tolist(), strict=True):
             self._best.meet(row, value)
         best, reward = float(self._best.rewards[rows].sum()), float(rewards.sum())
@@ -107,7 +107,7 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
             first = first_schedules(features)
             schedules = policy.schedules(features, first, span, looks, JUDGED, seed=0)
             spans = [span(schedule) for schedule in schedules if schedule.complete]
-            rewards.append(least_makespan(problem) / min(spans) if spans else 0.0)
+            rewards.append(_reward(least_makespan(problem), min(spans)) if spans else 0.0)
         return rewards
 
     def features(self) -> dict[str, Any]:
@@ -151,6 +151,11 @@ class PilotMakespanLearner(PolicyLearner[PilotMakespanConfig]):
             if rebuilt.complete:
                 schedule = rebuilt
         return schedule
+
+
+def _reward(bound: float, makespan: float) -> float:
+    """Bound over the makespan; 1 where tasks and transfers take no time."""
+    return bound / makespan if makespan > 0 else 1.0
 
 
 FORESIGHT = -10.0
