@@ -71,11 +71,15 @@ class ActorPipeline:
     def start(
         cls, devices: LocalDevices, graph: StreamGraph, placement: Placement
     ) -> "ActorPipeline":
-        """Start all actors with a placement; if one does not start, end the others."""
+        """Start all actors with a placement; if one does not start or answer, end all."""
         pipeline = cls(devices, graph, placement.as_dict(), {})
         pipeline.actors = pipeline._start_actors(pipeline.placement)
-        pipeline._connect()
-        pipeline.resume()
+        try:
+            pipeline._connect()
+            pipeline.resume()
+        except BaseException:
+            pipeline.end(pipeline.actors.values())
+            raise
         return pipeline
 
     def snapshot(self) -> dict[str, OperatorSnapshot]:
@@ -109,19 +113,11 @@ class ActorPipeline:
         Operators that stay keep running. If one cannot move, none does.
         """
         moved = {name: d for name, d in placement.items() if d != self.placement[name]}
-        new = self._start_actors(moved)
+        new, old = self._start_actors(moved), self.actors
         begin = time.monotonic()
         try:
             self.pause()
-            self._replace(new)
-        finally:
-            self.resume()
-        self.placement = dict(placement)
-        return time.monotonic() - begin
-
-    def _replace(self, new: dict[str, Any]) -> None:
-        counts, old = self.counts(), self.actors
-        try:
+            counts = self.counts()
             self._answers({name: actor.take.remote(counts[name]) for name, actor in new.items()})
             self.actors = {**old, **new}
             self._connect()
@@ -130,7 +126,12 @@ class ActorPipeline:
             self.end(new.values())
             self._connect()
             raise
-        self.end(old[name] for name in new)
+        else:
+            self.end(old[name] for name in new)
+            self.placement = dict(placement)
+        finally:
+            self.resume()
+        return time.monotonic() - begin
 
     def _connect(self) -> None:
         targets: dict[str, dict[int, Any]] = {name: {} for name in self.actors}
