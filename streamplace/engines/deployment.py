@@ -19,15 +19,12 @@ class Element:
 
     Attributes
     ----------
-    resource
-        Name of the resource that only this device offers.
     tags
         Tags that its operators require of the device.
     """
 
     number: int
     device: str
-    resource: str
     operators: tuple[str, ...]
     tags: tuple[str, ...]
 
@@ -132,18 +129,22 @@ class Deployment:
     @property
     def elements(self) -> tuple[Element, ...]:
         """The processing elements, in device order."""
-        graph, resource = self.placed.graph, resources(self.problem.cluster.devices.name)
-        requires = dict(zip(graph.operators.name, graph.operators.requires, strict=True))
+        operators = self.placed.graph.operators
+        requires = dict(zip(operators.name, operators.requires, strict=True))
         return tuple(
             Element(
                 number,
                 device,
-                resource[device],
                 tuple(names),
                 tuple(sorted(set().union(*(requires[name] for name in names)))),
             )
             for number, (device, names) in enumerate(self.placement.pes().items())
         )
+
+    @property
+    def resources(self) -> dict[str, str]:
+        """Device → the resource that only it offers; ProblemError if two would offer the same."""
+        return resources(self.problem.cluster.devices.name)
 
     @property
     def flows(self) -> list[DeployedFlow]:

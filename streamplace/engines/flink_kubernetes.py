@@ -1,12 +1,12 @@
 """Flink on Kubernetes: a session cluster, and a job of Flink's operator; devices are nodes."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.local.config import Settings, device_settings
 from streamplace.engines.flink_kubernetes_operator import application
 from streamplace.engines.kubernetes_nodes import labels, mebibytes, node_labels, sizes
-from streamplace.engines.names import resource, slug
+from streamplace.engines.names import slug
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, group_notes, listed, quoted_yaml
 from streamplace.model.devices import Device
@@ -96,7 +96,8 @@ def as_flink_kubernetes(deployment: Deployment) -> dict[str, str]:
     devices = deployment.problem.cluster.devices
     control = CONTROL.format(image=IMAGE)
     layers = None if deployment.is_split else 0
-    managers = (_task_manager(device, devices.name, layers) for device in devices)
+    own = deployment.resources
+    managers = (_task_manager(device, own, layers) for device in devices)
     return {
         "session.yaml": comment(_notes(deployment)) + control + "".join(managers),
         "application.yaml": application(deployment),
@@ -124,18 +125,18 @@ def _notes(deployment: Deployment) -> Iterator[str]:
     yield from group_notes(deployment)
 
 
-def _task_manager(device: Device, devices: tuple[str, ...], layers: int | None) -> str:
+def _task_manager(device: Device, own: Mapping[str, str], layers: int | None) -> str:
     settings = {
         "taskmanager.rpc.port": 6122,
         "taskmanager.numberOfTaskSlots": 1,
         **sizes(device),
-        **device_settings(device.name, devices, layers),
+        **device_settings(device.name, tuple(own), layers),
     }
     selector = "".join(f"{' ' * 8}{key}: {quoted_yaml(value)}\n" for key, value in labels(device))
     return TASK_MANAGER.format(
         title=comment([f"Device {listed([device.name])}"]),
         name=slug(device.name),
-        resource=resource(device.name),
+        resource=own[device.name],
         selector=selector.rstrip("\n"),
         image=IMAGE,
         cores=device.cores,

@@ -86,7 +86,8 @@ def as_kubernetes(deployment: Deployment) -> str:
         ensure_ascii=False,
     )
     shared = SHARED.format(name=NAME, document=quoted_yaml(document))
-    devices = (_device(deployment, element) for element in deployment.elements)
+    own = deployment.resources
+    devices = (_device(deployment, e, own[e.device]) for e in deployment.elements)
     return comment(_notes(deployment)) + shared + "".join(devices)
 
 
@@ -111,7 +112,7 @@ def _notes(deployment: Deployment) -> Iterator[str]:
     yield from group_notes(deployment)
 
 
-def _device(deployment: Deployment, element: Element) -> str:
+def _device(deployment: Deployment, element: Element, resource: str) -> str:
     device = deployment.problem.cluster.devices[element.device]
     terms = "\n".join(
         f"{' ' * 18}- {{key: {key}, operator: In, values: [{quoted_yaml(value)}]}}"
@@ -119,7 +120,7 @@ def _device(deployment: Deployment, element: Element) -> str:
     )
     return DEVICE.format(
         title=comment([f"Device {listed([device.name])}"]),
-        resource=element.resource,
+        resource=resource,
         terms=terms,
         image=IMAGE,
         device=quoted_yaml(device.name),

@@ -25,24 +25,24 @@ def host_tag(resource: str) -> str:
     return resource.replace("-", "_")
 
 
-def host_tags(element: Element) -> list[str]:
-    """Tags that the host of a PE must have: its own, and those that its operators require."""
-    return [host_tag(element.resource), *map(identifier, element.tags)]
+def host_tags(deployment: Deployment) -> dict[Element, list[str]]:
+    """Tags that the host of each PE must have: its own, and those that its operators require."""
+    own = deployment.resources
+    return {e: [host_tag(own[e.device]), *map(identifier, e.tags)] for e in deployment.elements}
 
 
 def tagging(deployment: Deployment) -> Iterator[str]:
     """Commands that tag the hosts, once per cluster."""
-    for element in deployment.elements:
-        host = f"HOST_OF_{host_tag(element.resource)}"
-        for tag in host_tags(element):
+    for tags in host_tags(deployment).values():
+        for tag in tags:
             yield f"streamtool mktag {tag}"
-        yield f"streamtool chhost --add --tags {','.join(host_tags(element))} {host}"
+        yield f"streamtool chhost --add --tags {','.join(tags)} HOST_OF_{tags[0]}"
 
 
 @export("spl", suffix=".spl")
 def as_spl(deployment: Deployment) -> str:
     """IBM Streams SPL: host pools and a placement config for each operator's invocation."""
-    pools = ",\n".join(f"  {_pool(element)}" for element in deployment.elements)
+    pools = ",\n".join(f"  {_pool(tags)}" for tags in host_tags(deployment).values())
     return (
         f"{comment(_notes(deployment), '//')}\n"
         f"// In the main composite:\nconfig hostPool :\n{pools};\n\n"
@@ -71,16 +71,14 @@ def _notes(deployment: Deployment) -> Iterator[str]:
 
 
 def _clauses(deployment: Deployment) -> Iterator[str]:
-    for element in deployment.elements:
+    for element, (tag, *_) in host_tags(deployment).items():
         yield "\n" + comment([f"PE {element.number}, on {listed([element.device])}"], "//")
-        tag = host_tag(element.resource)
         clause = f'config placement : partitionColocation("{tag}"), host(Pool_{tag})'
         apart = f', partitionExlocation("{APART}"), hostExlocation("{APART}")'
         for i, name in enumerate(element.operators):
             yield f"{comment([listed([name])], '//')}{clause}{'' if i else apart};\n"
 
 
-def _pool(element: Element) -> str:
-    tags = ", ".join(f'"{tag}"' for tag in host_tags(element))
-    pool = f"Pool_{host_tag(element.resource)}"
-    return f"{pool} = createPool({{size=1u, tags=[{tags}]}}, Sys.Shared)"
+def _pool(tags: list[str]) -> str:
+    listed_tags = ", ".join(f'"{tag}"' for tag in tags)
+    return f"Pool_{tags[0]} = createPool({{size=1u, tags=[{listed_tags}]}}, Sys.Shared)"

@@ -1,11 +1,11 @@
 """Storm 2: generic resources. Every supervisor offers its own, and components request it."""
 
+import math
+from collections import Counter
 from collections.abc import Iterator
 
-import numpy as np
-
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.names import resource, resources, slug, tag_resource
+from streamplace.engines.names import resource, slug, tag_resource
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, group_notes, listed, quoted_java
 from streamplace.model.devices import Device
@@ -15,6 +15,9 @@ HEAP_MB = 128
 """Storm's default for the heap of one executor."""
 SPARE = 2
 """Number of Storm's own executors that a worker may get in addition."""
+SUPERVISOR_MB = 4096
+"""Storm's default for the memory that a supervisor offers."""
+MEBIBYTE = 2**20
 SCHEDULER = "org.apache.storm.scheduler.resource.ResourceAwareScheduler"
 STRATEGY = "org.apache.storm.scheduler.resource.strategies.scheduling.GenericResourceAwareStrategy"
 
@@ -96,12 +99,13 @@ def _supervisor(device: Device) -> str:
         "Use: add this to storm.yaml of its supervisor and restart it.",
         "Check: Storm UI, Supervisor summary, lists the resources.",
     ]
-    return f"{comment(notes)}supervisor.resources.map: {{{offer}}}\n"
+    memory = ""
+    if math.isfinite(device.memory):
+        memory = f"supervisor.memory.capacity.mb: {int(device.memory // MEBIBYTE)}.0\n"
+    return f"{comment(notes)}supervisor.resources.map: {{{offer}}}\n{memory}"
 
 
 def _java(deployment: Deployment) -> str:
-    parallelism = deployment.placed.graph.operators.parallelism
-    executors = np.bincount(deployment.placement.index, weights=parallelism).max()
     first, *others = _parts(deployment)
     calls = [f"        add{number}();\n" for number in range(1, len(others) + 1)]
     methods = [
@@ -112,7 +116,7 @@ def _java(deployment: Deployment) -> str:
         entries="".join([*first, *calls]),
         methods="".join(methods),
         strategy=STRATEGY,
-        heap=HEAP_MB * max(int(executors) + SPARE, 6),
+        heap=max(_heaps(deployment).values()),
     )
 
 
@@ -123,9 +127,25 @@ def _notes(deployment: Deployment) -> Iterator[str]:
     yield "Check: in Storm UI, Host of every component's executors."
     yield "Storm puts the executors that acknowledge tuples wherever there is room; set"
     yield "topology.acker.executors to 0 if you do without."
+    for device, heap in _heaps(deployment).items():
+        memory = deployment.problem.cluster.devices[device].memory
+        offer = int(memory // MEBIBYTE) if math.isfinite(memory) else SUPERVISOR_MB
+        if heap > offer:
+            yield f"Memory: the executors on {listed([device])} need {heap} MB, and its supervisor"
+            yield f"offers {offer}; raise its supervisor.memory.capacity.mb, or the topology stays"
+            yield "unassigned."
     if deployment.is_split:
         yield "Subtasks are placed one by one: each is a component of its own, of parallelism 1."
     yield from group_notes(deployment)
+
+
+def _heaps(deployment: Deployment) -> dict[str, int]:
+    """Megabytes of heap of the worker on each device."""
+    parallelism = deployment.placed.graph.operators.parallelism
+    executors: Counter[str] = Counter()
+    for device, count in zip(deployment.placement.values(), parallelism.tolist(), strict=True):
+        executors[device] += count
+    return {device: HEAP_MB * max(count + SPARE, 6) for device, count in executors.items()}
 
 
 def _parts(deployment: Deployment) -> list[list[str]]:
@@ -136,7 +156,7 @@ def _parts(deployment: Deployment) -> list[list[str]]:
 
 
 def _entries(deployment: Deployment) -> Iterator[str]:
-    own = resources(deployment.problem.cluster.devices.name)
+    own = deployment.resources
     requires = deployment.placed.graph.operators.requires
     for (name, device), tags in zip(deployment.placement.items(), requires, strict=True):
         names = [own[device], *map(tag_resource, sorted(tags))]

@@ -3,7 +3,7 @@
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.names import identifier
 from streamplace.engines.registry import export
-from streamplace.engines.spl import host_tag, host_tags, tagging
+from streamplace.engines.spl import host_tags, tagging
 from streamplace.engines.text import indented, python_docstring, python_table
 from streamplace.io.files import json_text
 
@@ -83,7 +83,7 @@ def as_streams(deployment: Deployment) -> dict[str, str]:
     )
     operators = deployment.placement.operators
     names = {name: identifier(name) for name in operators if identifier(name) != name}
-    pes = {tuple(host_tags(e)): list(e.operators) for e in deployment.elements}
+    pes = {tuple(tags): list(e.operators) for e, tags in host_tags(deployment).items()}
     module = MODULE.format(
         title=python_docstring(f"{deployment.title}."),
         tagging=indented(tagging(deployment), 12),
@@ -99,7 +99,7 @@ def as_streams(deployment: Deployment) -> dict[str, str]:
 
 def _overlay(deployment: Deployment) -> str:
     """Return the overlay with the number of PEs."""
-    tags = ", ".join(host_tag(e.resource) for e in deployment.elements)
+    tags = ", ".join(own for own, *_ in host_tags(deployment).values())
     document = {
         "comment": (
             f"{deployment.title}. Use: streamtool submitjob --jobConfig job_config.json SAB. "

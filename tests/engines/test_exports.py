@@ -14,6 +14,8 @@ import streamplace
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.names import resource
 from streamplace.engines.registry import EXPORTS
+from streamplace.errors import ProblemError
+from streamplace.model import Cluster, Device, Operator, Problem, StreamGraph
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = [
@@ -30,7 +32,8 @@ def test_every_used_device_and_nothing_unsafe_is_written(export: str, deployment
     files = EXPORTS[export].files(used)
     text = "\n".join(files.values())
     for element in used.elements if EXPORTS[export].read is None else ():  # see the round trip
-        assert element.resource in text or element.resource.replace("-", "_") in text
+        own = resource(element.device)
+        assert own in text or own.replace("-", "_") in text
     assert not any(".." in PurePosixPath(name).parts or name.startswith("/") for name in files)
     assert all(content.endswith("\n") for content in files.values())
 
@@ -138,8 +141,14 @@ def test_python_is_warned_of_an_order_that_is_lost() -> None:
     assert '"queue": "order"' in files["placement.json"]
 
 
-def test_resources_depend_on_the_device_alone() -> None:
-    """A cluster set up for one placement serves the next."""
-    for deployment in DEPLOYMENTS.values():
-        for element in deployment.elements:
-            assert element.resource == resource(element.device)
+@pytest.mark.parametrize("export", GENERAL)
+def test_devices_of_one_resource_are_refused_where_resources_are_written(export: str) -> None:
+    """Both would offer dev-0; files that can be read back name devices themselves."""
+    graph = StreamGraph.of("two", [Operator("a", rate=1), Operator("b", rate=1)])
+    problem = Problem(graph, Cluster.of([Device("0"), Device("dev-0")]))
+    deployment = Deployment(problem, problem.placement([0, 1]))
+    if EXPORTS[export].read is not None:
+        assert EXPORTS[export].files(deployment)
+        return
+    with pytest.raises(ProblemError, match="'0' and 'dev-0' would both offer the resource"):
+        EXPORTS[export].files(deployment)

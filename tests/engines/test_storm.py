@@ -9,7 +9,7 @@ from engine_deployments import DEPLOYMENTS
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.names import resource, tag_resource
 from streamplace.engines.storm import as_storm
-from streamplace.model import Cluster, Operator, Problem, StreamGraph
+from streamplace.model import Cluster, Device, Operator, Problem, StreamGraph
 
 STUBS = {
     "org/apache/storm/Config.java": """
@@ -66,6 +66,19 @@ def test_nimbus_gets_the_scheduler_that_counts_resources() -> None:
     assert fragment == {
         "storm.scheduler": "org.apache.storm.scheduler.resource.ResourceAwareScheduler"
     }
+
+
+def test_memory_that_a_supervisor_lacks_by_default_is_named() -> None:
+    """Executors take 128 MB each, and supervisors offer 4096 MB unless they say otherwise."""
+    operators = [Operator(f"v{i}", rate=1.0) for i in range(40)]
+    devices = [Device("d0"), Device("d1", memory="8 GiB"), Device("d2", memory="1 GiB")]
+    problem = Problem(StreamGraph.of("many", operators, []), Cluster.of(devices))
+    files = as_storm(Deployment(problem, problem.placement([0] * 35 + [1] * 5)))
+    assert "on d0 need 4736 MB, and its supervisor\n// offers 4096;" in files["Placement.java"]
+    assert "on d1" not in files["Placement.java"]
+    assert '"topology.worker.max.heap.size.mb", 4736.0' in files["Placement.java"]
+    assert "supervisor.memory.capacity.mb: 8192.0\n" in files["supervisor-d1.yaml"]
+    assert "capacity" not in files["supervisor-d0.yaml"]
 
 
 @pytest.mark.skipif(shutil.which("javac") is None, reason="no Java compiler")

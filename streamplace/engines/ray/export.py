@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 
 from streamplace.engines.deployment import Deployment
-from streamplace.engines.names import resources, tag_resource
+from streamplace.engines.names import tag_resource
 from streamplace.engines.ray.turns import start_order
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, listed, python_docstring, python_table, quoted_shell
@@ -163,7 +163,7 @@ def as_ray(deployment: Deployment) -> dict[str, str]:
     operators = deployment.placed.graph.operators
     if operators.fires_all.all():
         return {"placement.py": _tasks(deployment), "ray_start.sh": _script(deployment)}
-    own = resources(deployment.problem.cluster.devices.name)
+    own = deployment.resources
     options = {}
     for name, device, tags in zip(
         deployment.placement, deployment.placement.values(), operators.requires, strict=True
@@ -188,7 +188,7 @@ def as_ray(deployment: Deployment) -> dict[str, str]:
 def _tasks(deployment: Deployment) -> str:
     """Module with options by which tasks request a core of their device, and with a driver."""
     graph, cluster = deployment.placed.graph, deployment.problem.cluster
-    own, operators = resources(cluster.devices.name), graph.operators
+    own, operators = deployment.resources, graph.operators
     core = {device.name: _core(device) for device in cluster.devices}
     options = {
         name: {
@@ -259,7 +259,7 @@ def _script(deployment: Deployment) -> str:
 
 
 def _starts(deployment: Deployment) -> Iterator[str]:
-    own = resources(deployment.problem.cluster.devices.name)
+    own = deployment.resources
     for i, device in enumerate(deployment.problem.cluster.devices):
         names = [own[device.name], *map(tag_resource, sorted(device.tags))]
         units = dict.fromkeys(names, OFFER) | {own[device.name]: _core(device) * device.cores}
