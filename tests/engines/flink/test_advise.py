@@ -19,6 +19,7 @@ from streamplace.engines.flink.program import fixed
 from streamplace.engines.flink.program.fixed import PlannedProgram
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.errors import SettingError
 from streamplace.model import Cluster
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
@@ -168,6 +169,19 @@ def test_pending_records_that_grow_are_offered_too(shop: Callable[..., ShopFlink
     assert advice.offered == pytest.approx(150)
     assert advice.rate == pytest.approx(300)
     assert "records are pending and grow by 50 per second" in " ".join(str(advice).split())
+
+
+def test_a_source_without_cpu_left_may_be_offered_more(shop: Callable[..., ShopFlink]) -> None:
+    """It is busy all the time and not back-pressured, so what it emits is not what arrives."""
+    flink = shop()
+    busy = {"accumulateBusyTimeMs": 1960.0, "Source__src.numRecordsOut": 5000.0}
+    flink.vertices["v0"].rates = {**flink.vertices["v0"].rates, **busy}
+    with pytest.raises(SettingError, match="give --rate in tuples/s"):
+        advised(flink, "2x")
+    advice = advised(flink, "6000")
+    assert advice.offered is None
+    text = " ".join(str(advice).split())
+    assert "it is busy 98 % of the time, so it may be offered more, and how much is unknown" in text
 
 
 def test_task_managers_are_matched_by_name_first(shop: Callable[..., ShopFlink]) -> None:

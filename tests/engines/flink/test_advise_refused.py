@@ -15,7 +15,7 @@ from streamplace.planning.offers import Catalogue, Offer
 
 def test_back_pressure_hides_the_rate_that_is_multiplied(shop: Callable[..., ShopFlink]) -> None:
     """A multiple is refused; a rate is planned for, and the unknown is named."""
-    with pytest.raises(SettingError, match=r"holds 'src' back.*give --rate in tuples/s"):
+    with pytest.raises(SettingError, match=r"'src' may be offered more.*give --rate in tuples/s"):
         advised(shop(blocked=1.0))
     advice = advised(shop(blocked=1.0), "200")
     assert advice.offered is None

@@ -53,5 +53,7 @@ def test_one_busy_task_that_is_the_whole_job_is_held_back(
         flink.counted["v0"] = {"Source__src.pendingRecords": backlog}
     seen = profile(flink.rest, "job", 10)
     assert seen.is_limited is is_limited
+    is_known = backlog is not None or not is_limited
+    assert source_rates(seen)[0].offered == (rate if is_known else None)
     told = "it is busy 98 % of the time, so its actual rate may be higher"
     assert (told in str(seen.graph(MIPS).attributes.get("unmeasured", ""))) is is_limited

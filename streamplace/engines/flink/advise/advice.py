@@ -78,7 +78,7 @@ class Advice(Displayed):
 
     @property
     def offered(self) -> float | None:
-        """Tuples/s that all sources together are offered now; None if back-pressure hides it."""
+        """Tuples/s that all sources together are offered now; None if that is unknown."""
         return offered_rate(self.sources)
 
     def report(self) -> Report:
@@ -194,6 +194,8 @@ def _rate(source: SourceRate) -> str:
         text += f"; {who} is back-pressured {percent(share)} of the time"
         if source.offered is None:
             return f"{text}, so it is offered more than that, and how much is unknown."
+    elif source.offered is None:
+        return f"{text}; {source.behind}, so it may be offered more, and how much is unknown."
     return f"{text}; it is offered {source.offered:.4g}."
 
 

@@ -132,10 +132,11 @@ class JobProfile:
             task.name
             for task in self.sources
             if self.activity[task.id].back_pressured > BLOCKED * task.parallelism
-            or self._why_behind(task) is not None
+            or self.why_behind(task) is not None
         )
 
-    def _why_behind(self, source: FlinkTask) -> str | None:
+    def why_behind(self, source: FlinkTask) -> str | None:
+        """Why a source that is not back-pressured emits less than arrives; None if it does not."""
         return why_behind(source, self.activity[source.id], self.tuples[source.id], self.present)
 
     @property
@@ -292,7 +293,7 @@ class JobProfile:
                 f"rate of {source.name}: back-pressured {100 * blocked:.0f} % of the time, so its "
                 "actual rate is higher; set it with --rate when placing"
             )
-        elif (why := self._why_behind(source)) is not None:
+        elif (why := self.why_behind(source)) is not None:
             self.doubts.append(
                 f"rate of {source.name}: {why}, so its actual rate may be higher; set it with "
                 "--rate when placing"

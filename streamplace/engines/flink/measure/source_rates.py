@@ -29,6 +29,7 @@ class SourceRate:
     back_pressured: float = 0.0  # share of the time for which it was back-pressured
     # The same of its most back-pressured subtask, or less; 0 if unknown.
     most_back_pressured: float = 0.0
+    behind: str | None = None  # why it may emit less than arrives, as `why_behind` says
 
     @property
     def is_held_back(self) -> bool:
@@ -37,10 +38,10 @@ class SourceRate:
 
     @property
     def offered(self) -> float | None:
-        """Tuples/s that arrive for it; None if back-pressure hides them."""
+        """Tuples/s that arrive for it; None if it is held back, and how many wait is unknown."""
         if self.pending is not None:
             return max(0.0, self.observed + self.growth)
-        return None if self.is_held_back else self.observed
+        return None if self.is_held_back or self.behind is not None else self.observed
 
 
 def emitted(source: FlinkTask, activity: Activity) -> tuple[float, float] | None:
@@ -51,27 +52,25 @@ def emitted(source: FlinkTask, activity: Activity) -> tuple[float, float] | None
 
 def source_rates(seen: JobProfile) -> tuple[SourceRate, ...]:
     """Rates of all sources of a job."""
-    return tuple(
-        _source_rate(source, seen.activity[source.id], seen.tuples[source.id])
-        for source in seen.sources
-    )
+    return tuple(_source_rate(source, seen) for source in seen.sources)
 
 
-def _source_rate(source: FlinkTask, activity: Activity, observed: float) -> SourceRate:
-    metric = pending_of(source.operators[0])
+def _source_rate(source: FlinkTask, seen: JobProfile) -> SourceRate:
+    metric, activity = pending_of(source.operators[0]), seen.activity[source.id]
     return SourceRate(
         source.name,
-        observed,
+        seen.tuples[source.id],
         emitted(source, activity),
         activity.totals.get(metric),
         activity.growth(metric) or 0.0,
         activity.back_pressured / source.parallelism,
         activity.most_back_pressured,
+        seen.why_behind(source),
     )
 
 
 def offered_rate(rates: Sequence[SourceRate]) -> float | None:
-    """Tuples/s that all sources together are offered; None if back-pressure hides some."""
+    """Tuples/s that all sources together are offered; None if that is unknown for some."""
     offered = [source.offered for source in rates if source.offered is not None]
     return sum(offered) if len(offered) == len(rates) else None
 
@@ -100,8 +99,9 @@ def asked_rate(rate: Quantity, sources: Sequence[SourceRate]) -> float:
     if offered is None:
         held = [source.name for source in sources if source.offered is None]
         raise SettingError(
-            f"back-pressure holds {listed(held)} back, and no pending records are reported, so the "
-            f"rate that --rate {rate} multiplies is unknown; give --rate in tuples/s"
+            f"{listed(held)} may be offered more than is emitted, because of back-pressure or "
+            "missing CPU, and no pending records are reported, so the rate that "
+            f"--rate {rate} multiplies is unknown; give --rate in tuples/s"
         )
     if not 0 < factor * offered <= LARGEST:
         raise SettingError(
