@@ -114,17 +114,21 @@ def test_the_report_says_it_in_words(shop: Callable[..., ShopFlink]) -> None:
 def test_costs_count_as_much_more_as_a_held_back_job_carries_less(
     shop: Callable[..., ShopFlink], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The model says a fifth more than is measured; further off, something else limits the job."""
+    """The model says a fifth more than is measured; further off, something else limits the job.
 
-    def planned_at(share: float, blocked: float = 1.0) -> Advice:
-        monkeypatch.setattr(advising, "_carried", lambda graph, _: share * graph.source_rate)
-        return advised(shop(blocked=blocked), "300")
+    It does not matter whether the source tells what waits for it.
+    """
+
+    def planned_at(share: float, blocked: float = 1.0, pending: float | None = None) -> Advice:
+        monkeypatch.setattr(advising, "_carried", lambda *_: 100 * share)
+        return advised(shop(blocked=blocked, pending=pending), "300")
 
     def cost(advice: Advice) -> list[float]:
         return advice.plan.graph.operators.ipt.tolist()
 
     usual, dearer = planned_at(1.0), planned_at(1.2)
-    assert cost(dearer) == pytest.approx([1.2 * ipt for ipt in cost(usual)])
+    for other in (dearer, planned_at(1.2, pending=50.0)):
+        assert cost(other) == pytest.approx([1.2 * ipt for ipt in cost(usual)])
     (note,) = (one for one in dearer.notes if one.startswith("the sources are held back"))
     assert "at 83% of what the model says of the present layout, so all costs count 1.20" in note
     for other in (planned_at(1.5), planned_at(1.2, blocked=0.0)):

@@ -155,7 +155,7 @@ def advise(
     reading = _read(rest, job, settings)
     asked = asked_rate(rate, reading.sources)
     warning = check_trust(reading.graph, trusts=settings.trust_profile)
-    factor = correction(reading.sources, _carried(reading.graph, reading))
+    factor = correction(reading.seen, _carried(reading.graph, reading))
     graph = scaled(reading.graph, factor).at_rate(asked)
     kept = _kept(rest, reading, settings.program)
     graph = with_loose_streams(graph, kept.loose)

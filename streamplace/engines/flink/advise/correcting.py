@@ -4,17 +4,17 @@ After a plan is carried out, advice on the job that runs there mends the plan: i
 held back at less than was predicted, all costs count so much more.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from math import isfinite
 
-from streamplace.engines.flink.measure.source_rates import SourceRate, offered_rate
+from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.io.ledger import NOISE
 from streamplace.model.graph import StreamGraph
 from streamplace.model.trust import WRONG
 
 
-def correction(sources: Sequence[SourceRate], carried: float | None) -> float:
+def correction(seen: JobProfile, carried: float | None) -> float:
     """Factor of all costs with which the present layout carries what was measured; 1 if unknown.
 
     It is known if the sources are held back. A model that is further off than profiles may be is
@@ -25,12 +25,11 @@ def correction(sources: Sequence[SourceRate], carried: float | None) -> float:
     carried
         Tuples/s that the present layout carries by the model; None if unknown.
     """
-    observed = sum(source.observed for source in sources)
-    if carried is None or not isfinite(carried) or not observed:
+    observed = sum(seen.tuples[source.id] for source in seen.sources)
+    if carried is None or not isfinite(carried) or not observed or not seen.is_limited:
         return 1.0
     factor = carried / observed
-    is_known = offered_rate(sources) is None and 1 - WRONG <= factor <= 1 + WRONG
-    return factor if is_known else 1.0
+    return factor if 1 - WRONG <= factor <= 1 + WRONG else 1.0
 
 
 def scaled(graph: StreamGraph, factor: float) -> StreamGraph:
