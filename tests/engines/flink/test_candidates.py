@@ -83,6 +83,16 @@ def test_on_unequal_machines_the_layout_that_was_found_is_chosen() -> None:
     assert answer.chosen.carries.value > 1.5 * slots.carries.value
 
 
+def test_operators_with_names_like_those_of_subtasks_are_placed() -> None:
+    """A program that names operators in a loop is not one that was placed subtask by subtask."""
+    shards = [Operator(f"shard#{i}", ipt=1e6) for i in range(2)]
+    streams = [Stream("src", one.name, partitioning="rebalance") for one in shards]
+    graph = StreamGraph.of("job", [job().operators["src"], *shards], streams)
+    layout = {"src": ["d0"] * 4, "shard#0": ["d0"], "shard#1": ["d0"]}
+    answer = decision(Question(Measurement(graph, EQUAL, True), layout, SLOTS, True), budget=BUDGET)
+    assert answer.best.layout.keys() == layout.keys()
+
+
 def test_predictions_are_scaled_to_what_was_measured_where_sources_are_held_back() -> None:
     """The model says 2,000 for the half that the job runs on, and 1,000 were measured."""
     half = {name: ["d0", "d1", "d0", "d1"] for name in TOGETHER}

@@ -112,14 +112,14 @@ def vectors_of(
     --------
     >>> vectors_of({"src -> trim": "a", "map#0": "a", "map#1": "b"})
     {'src': 'a', 'trim': 'a', 'map': ['a', 'b']}
-    >>> vectors_of({"src": "a", "map": "b"}, {"map": 2})
-    {'src': ['a'], 'map': ['b', 'b']}
+    >>> vectors_of({"src#0": "a", "map": "b"}, {"map": 2})
+    {'src#0': ['a'], 'map': ['b', 'b']}
     """
     split: dict[str, list[str]] = {}
     whole: dict[str, list[str] | str] = {}
     for name, device in assignment.items():
         owner = None if name in (parallelism or ()) else subtask_owner(name, assignment)
-        if owner is not None:
+        if owner is not None and (parallelism is None or owner in parallelism):
             split.setdefault(owner, []).append(device)
         else:
             whole[name] = device if parallelism is None else [device] * parallelism.get(name, 1)
