@@ -193,9 +193,9 @@ def known_errors(
     """Return the prediction errors that apply to a job.
 
     The runs of the job itself are used if its program names it and they are enough for the
-    confidence, else the user's jobs, else those and the recorded ones. Recorded runs of a job of
-    the same name are ignored, so that the errors of a job do not come from the package's records of
-    it.
+    confidence, else the user's jobs, else those and the recorded ones. Recorded runs of the job
+    itself are ignored, so that its errors do not come from the package's records of it, and so are
+    those of the user's jobs, which would count twice.
 
     Parameters
     ----------
@@ -215,12 +215,10 @@ def known_errors(
     if len(mine) >= needed:
         return PredictionErrors.of(mine, confidence, count_in_words(len(mine), 0), carried)
     entries = read_ledger(RECORDED).entries if recorded is None else recorded
-    others = {name: known for name, known in _by_job(entries, "score").items() if name != job}
-    further, bounds = (
-        {f"ledger: {name}": own for name, own in known.items()} for known in (mine, carried)
-    )
+    known = _by_job(entries, "score").items()
+    others = {name: scores for name, scores in known if name != job and name not in mine}
     origin = count_in_words(len(mine), len(others))
-    return PredictionErrors.of(others | further, confidence, origin, bounds)
+    return PredictionErrors.of(others | mine, confidence, origin, carried)
 
 
 def errors_for(
@@ -238,17 +236,17 @@ def errors_for(
     Raises
     ------
     SettingError
-        When a confidence is asked for a graph that was not measured.
+        When a confidence or a ledger is given for a graph that was not measured.
     """
     if confidence == 0:
         return None
     if PROFILE_WINDOWS not in graph.attributes:
-        if confidence is None:
+        if confidence is None and ledger is None:
             return None
         raise SettingError(
             f"graph {quoted(graph.name)} was not measured, so nothing is known of the errors of "
-            "its predictions; drop the confidence, or measure the graph with streamplace flink "
-            "profile"
+            "its predictions; drop the confidence and the ledger, or measure the graph with "
+            "streamplace flink profile"
         )
     own = read_ledger(usual_ledger() if ledger is None else ledger)
     if own.skipped:

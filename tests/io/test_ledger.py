@@ -167,6 +167,13 @@ def test_a_job_is_not_judged_by_its_own_recorded_runs() -> None:
     assert known_errors("clicks", (), 0.6, recorded).origin == "2 recorded jobs"
 
 
+def test_a_recorded_job_that_the_user_has_run_counts_once() -> None:
+    recorded = [*runs("clicks", 1.0), *runs("orders", 0.8)]
+    known = known_errors("visits", runs("clicks", 0.9), 0.9, recorded)
+    assert known.origin == "1 recorded job and 1 job of the ledger"
+    assert known.supported == pytest.approx(2 / 3)
+
+
 def test_runs_of_other_jobs_do_not_count_as_runs_of_this_one() -> None:
     """However many of them a ledger has."""
     recorded = runs("recorded", 0.5)
@@ -185,8 +192,9 @@ def test_recorded_runs_of_the_package_are_whole() -> None:
 def test_a_graph_that_was_not_measured_has_no_interval() -> None:
     drawn = StreamGraph.of("drawn", [Operator("a", rate=1.0)], [])
     assert errors_for(drawn) is None
-    with pytest.raises(SettingError, match="was not measured"):
-        errors_for(drawn, 0.8)
+    for given in ((0.8, None), (None, Path("ledger.jsonl"))):
+        with pytest.raises(SettingError, match="was not measured"):
+            errors_for(drawn, *given)
 
 
 def test_a_measured_graph_has_the_intervals_of_the_users_ledger(
