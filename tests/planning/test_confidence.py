@@ -100,8 +100,9 @@ def test_the_reserve_is_told_part_by_part() -> None:
 
 
 def test_measured_graphs_are_planned_with_confidence_and_others_are_not(ledger: Path) -> None:
-    asked = {"rate": 1000.0, "offers": OFFERS, "budget": Budget(None, 5_000), "ledger": ledger}
-    drawn = streamplace.plan(pipeline(), **asked)
+    bare = {"rate": 1000.0, "offers": OFFERS, "budget": Budget(None, 5_000)}
+    asked = bare | {"ledger": ledger}
+    drawn = streamplace.plan(pipeline(), **bare)
     assert drawn.errors is None
     assert drawn.interval is None
     assert "confidence" not in str(drawn.report())
@@ -115,8 +116,9 @@ def test_measured_graphs_are_planned_with_confidence_and_others_are_not(ledger: 
     half = streamplace.plan(MEASURED, confidence=0.5, **asked)
     assert half.errors is not None
     assert half.errors.least > sure.errors.least
-    with pytest.raises(SettingError, match="was not measured"):
-        streamplace.plan(pipeline(), confidence=0.9, **asked)
+    for given in ({"confidence": 0.9}, {"ledger": ledger}):
+        with pytest.raises(SettingError, match="was not measured"):
+            streamplace.plan(pipeline(), **bare, **given)
 
 
 def test_curves_are_confident_too(ledger: Path) -> None:
@@ -173,7 +175,8 @@ def test_nine_of_ten_confident_plans_carry_the_rate_on_jobs_of_known_noise() -> 
 
 def test_hours_and_schedules_of_a_measured_graph_have_intervals(ledger: Path) -> None:
     """Of what the plan for each hour alone carries, and of each plan of a schedule."""
-    asked = {"trace": TRACE, "offers": OFFERS, "budget": Budget(None, 2_000), "ledger": ledger}
+    bare = {"trace": TRACE, "offers": OFFERS, "budget": Budget(None, 2_000)}
+    asked = bare | {"ledger": ledger}
     result = streamplace.plan(MEASURED, **asked)
     for hour in result.hours:
         assert hour.interval is not None
@@ -186,7 +189,7 @@ def test_hours_and_schedules_of_a_measured_graph_have_intervals(ledger: Path) ->
         assert plan.interval is not None
         assert document["interval"] == plan.interval._asdict()
     assert "carries, tuples/s" in str(schedule.report())
-    drawn = streamplace.plan(pipeline(), **asked)
+    drawn = streamplace.plan(pipeline(), **bare)
     assert [hour.interval for hour in drawn.hours] == [None, None]
     assert "interval" not in drawn.to_json()["hours"][0]
     assert "carries, tuples/s" not in str(drawn.report())
