@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from fake_flink import FakeFlink
-from flink_documents import config
+from flink_documents import config, task_manager
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.decide.candidates import (
@@ -17,6 +17,7 @@ from streamplace.engines.flink.decide.candidates import (
     check_model,
     configured_mode,
     decision,
+    is_placed,
     judged,
     known_modes,
     searched,
@@ -81,6 +82,34 @@ def test_on_unequal_machines_the_layout_that_was_found_is_chosen() -> None:
     assert answer.chosen.name == FOUND
     slots = next(one for one in answer.candidates if one.mode == "SLOTS")
     assert answer.chosen.carries.value > 1.5 * slots.carries.value
+
+
+@pytest.mark.parametrize("unpinned", [True, False])
+def test_flinks_own_layouts_of_a_placed_job_are_those_without_its_placement(
+    *, unpinned: bool
+) -> None:
+    """Slot sharing groups of a placement go with it, and those of a program stay."""
+    alone = job().with_operators(replace(job().operators, slot_sharing_group=("a", "b")))
+    measured = Measurement(alone, EQUAL, True)
+    slots = dict.fromkeys(SLOTS, 1)
+    answer = decision(Question(measured, SPREAD, slots, True, is_placed=unpinned), budget=BUDGET)
+    own = [one.name for one in answer.candidates if one.mode is not None]
+    assert bool(own) is unpinned  # two groups of four take eight slots
+
+
+def test_a_job_is_placed_if_its_slots_request_a_task_manager() -> None:
+    device = task_manager("dev-0", ["dev-0", "dev-1"])
+    flink = FakeFlink({"GET /taskmanagers": {"taskmanagers": [device]}})
+    for requested, known in (
+        ({"dev-0": 1}, True),
+        ({"lim-0": 5e5, "lim-0-dev-1": 1e6}, True),
+        (device["totalResource"]["extendedResources"], False),
+    ):
+        wants = {"managedMemory": 0, "extendedResources": requested}
+        slot = {"jobId": "job", "resource": wants}
+        flink.answers["GET /taskmanagers/dev-0"] = {"allocatedSlots": [slot]}
+        assert is_placed(flink.rest, "job") is known
+        assert not is_placed(flink.rest, "other")
 
 
 def test_operators_with_names_like_those_of_subtasks_are_placed() -> None:

@@ -26,6 +26,7 @@ from streamplace.engines.flink.advise.notes import (
 from streamplace.engines.flink.advise.unknowns import unknowns
 from streamplace.engines.flink.cpu.task_cpu import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
 from streamplace.engines.flink.decide.capacity import capacity
+from streamplace.engines.flink.decide.layouts import in_one_group
 from streamplace.engines.flink.measure.assumed_network import fast_enough
 from streamplace.engines.flink.measure.cluster import (
     HEADROOM,
@@ -204,7 +205,7 @@ def _read(rest: Rest, job: str, settings: AdviceSettings) -> _Reading:
     measured = seen.graph(speed)
     graph = _with_offered(measured, sources)
     if all(map(is_pinnable, managers)):
-        graph = _in_one_slot_sharing_group(graph)
+        graph = in_one_group(graph)  # a placement defines its own
     java, sending = seen.background(len(managers))
     given = (rest, settings.mips, settings.bandwidth)
     sizes = measured_cluster(*given)
@@ -226,12 +227,6 @@ def _with_offered(graph: StreamGraph, sources: Sequence[SourceRate]) -> StreamGr
         for name, rate in zip(graph.operators.name, graph.operators.rate.tolist(), strict=True)
     ]
     return graph.with_operators(replace(graph.operators, rate=np.array(rates, np.float64)))
-
-
-def _in_one_slot_sharing_group(graph: StreamGraph) -> StreamGraph:
-    """Return the graph without slot sharing groups, because a placement defines its own."""
-    one_group = ("",) * graph.n_operators
-    return graph.with_operators(replace(graph.operators, slot_sharing_group=one_group))
 
 
 class _Kept(NamedTuple):

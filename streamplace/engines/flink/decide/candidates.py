@@ -30,6 +30,7 @@ from streamplace.engines.flink.decide.layouts import (
     Layout,
     Mode,
     even_layout,
+    in_one_group,
     layouts,
 )
 from streamplace.engines.flink.decide.pinnable import pinnable
@@ -82,6 +83,7 @@ class Question:
     width: float = PREDICTED
     # TaskManagers with the resources that the job may use; None if any layout can be pinned.
     managers: Managers | None = None
+    is_placed: bool = False  # whether the slot sharing groups of the job are those of its placement
 
     def pinnable(self, layout: Layout) -> Layout | None:
         """Return a layout as it can be pinned; None if that is impossible."""
@@ -262,9 +264,10 @@ def check_model(question: Question, *, trusts: bool = False) -> str | None:
 def decision(question: Question, seed: int = 0, budget: Budget | None = None) -> Decision:
     """Find layouts for a job, compare them by the same model, and choose one."""
     judge, graph = Judge(question), question.measured.graph
+    unpinned = in_one_group(graph) if question.is_placed else graph
     others = []
     for mode in question.modes:
-        possible = layouts(graph, question.slots, mode)
+        possible = layouts(unpinned, question.slots, mode)
         if possible:
             others.append(judge.candidate(f"Flink's own layout {mode}", *possible, mode=mode))
     if question.free:
@@ -338,6 +341,20 @@ def slots_for(rest: Rest, job: str) -> dict[str, int]:
         alone = own == len(taken)
         slots[device] = number if alone else min(number, manager.get("freeSlots", 0) + own)
     return slots
+
+
+def is_placed(rest: Rest, job: str) -> bool:
+    """Whether slots of a job request a TaskManager, so that its groups are those of a placement.
+
+    A slot of any other job has its part of everything that the TaskManager offers.
+    """
+    for manager in filter(is_pinnable, rest.task_managers()):
+        device = manager["id"]
+        for slot in rest.task_manager(device).get("allocatedSlots", ()):
+            taken = slot.get("resource", {}).get("extendedResources", {})
+            if slot["jobId"] == job and taken and taken.get(resource(device), 0) <= 1:
+                return True
+    return False
 
 
 def can_spread(rest: Rest) -> bool:

@@ -11,6 +11,7 @@ from streamplace.engines.flink.decide.candidates import (
     check_model,
     configured_mode,
     decision,
+    is_placed,
     known_modes,
     occupied_devices,
     slots_for,
@@ -90,6 +91,7 @@ class JobImprover:
             configured_mode(rest),
             0.0 if self.confidence == 0 else hypot(PREDICTED, measured.drift),
             left_without(rest, job),
+            is_placed(rest, job),
         )
         left_out = [device for device in unpinnable(rest) if device in question.occupied]
         if left_out:

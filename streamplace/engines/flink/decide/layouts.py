@@ -20,7 +20,7 @@ fills one TaskManager after another, so it balances tasks only among those that 
 """
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -97,6 +97,16 @@ def _variants(
         if layout not in answer:
             answer.append(layout)
     return answer
+
+
+def in_one_group(graph: StreamGraph) -> StreamGraph:
+    """Return the graph with all operators in one slot sharing group, as of most programs.
+
+    The groups of a placement are its own, and those of the program are not known while it is
+    placed.
+    """
+    one_group = ("",) * graph.n_operators
+    return graph.with_operators(replace(graph.operators, slot_sharing_group=one_group))
 
 
 def even_layout(graph: StreamGraph, devices: Sequence[str]) -> Layout:
