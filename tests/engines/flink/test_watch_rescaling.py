@@ -13,16 +13,18 @@ from hypothesis import strategies as st
 from lazy_flink import Clock
 from watched_jobs import OLD, Killed, outcome
 
-from streamplace import Operator, Stream, StreamGraph
+from streamplace import Cluster, Device, Operator, Stream, StreamGraph
+from streamplace.engines.flink.decide.candidates import Question
 from streamplace.engines.flink.move.settling import SourceFlow
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.scheduler import is_adaptive
 from streamplace.engines.flink.watch import rescaling
 from streamplace.engines.flink.watch.log import WatchLog
-from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
-from streamplace.engines.flink.watch.rescaled_plans import Scaling, with_subtasks
+from streamplace.engines.flink.watch.plans import JobModel, NewDevices, WatchPlan
+from streamplace.engines.flink.watch.rescaled_plans import Scaling, rescaled_model, with_subtasks
 from streamplace.engines.flink.watch.rescaling import Rescaler, base_subtasks
 from streamplace.engines.flink.watch.starting import check_rescalable
+from streamplace.engines.live import Measurement
 from streamplace.io.ledger import read_ledger
 from streamplace.io.watch_store import WatchStore
 from streamplace.model.intervals import RateInterval
@@ -237,3 +239,25 @@ def test_plans_have_subtasks_in_proportion_for_no_more_slots_than_there_are(
     assert at_base == {**scaling.base, "c": min(5, scaling.base["c"])}
     scaled = with_subtasks(graph, numbers)
     assert json.dumps(scaled.operators.parallelism.tolist()) == json.dumps([*numbers.values()])
+
+
+@pytest.mark.parametrize(("packs", "subtasks"), [(True, [2, 6]), (False, [1, 6])])
+def test_a_plan_for_fewer_taskmanagers_never_needs_more(packs: bool, subtasks: list[int]) -> None:
+    """Of three TaskManagers with two slots, the job uses two; a third lets it carry more.
+
+    In a session, subtasks for two slots may be spread over two TaskManagers.
+    """
+    operators = [Operator("src", rate=100.0), Operator("map", ipt=1e6, parallelism=4)]
+    graph = StreamGraph.of("job", operators, [Stream("src", "map", partitioning="hash")])
+    cluster = Cluster.of([Device(name, mips=100) for name in "abc"])
+    present = {"src": ["a"], "map": ["a", "a", "b", "b"]}
+    measured = Measurement(graph, cluster, is_limited=False)
+    question = Question(measured, present, dict.fromkeys("abc", 2), spreads=False)
+    scaling = Scaling({"src": 1, "map": 4}, {"src": 1, "map": 128}, packs)
+    model = rescaled_model("id", question, scaling, None, None, NewDevices())
+    fewer, now, more = model.plans
+    assert (fewer.machines, now, more.machines) == (1, model.present, 3)
+    assert [len(plan.layout["map"]) for plan in (fewer, more)] == subtasks
+    assert len(fewer.devices) == 1
+    assert [plan.carries.value for plan in model.plans] == pytest.approx([100.0, 200.0, 300.0])
+    assert model.where(fewer) == "1 TaskManager"

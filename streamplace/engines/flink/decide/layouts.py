@@ -66,10 +66,13 @@ def layouts(graph: StreamGraph, slots: Mapping[str, int], mode: Mode) -> list[La
     return _variants(graph, bundles, slots, mode)
 
 
-def adaptive_layouts(graph: StreamGraph, slots: Mapping[str, int]) -> list[Layout]:
+def adaptive_layouts(
+    graph: StreamGraph, slots: Mapping[str, int], *, spreads: bool = False
+) -> list[Layout]:
     """Return layouts that the adaptive scheduler may choose; empty if there are too few slots.
 
-    Subtasks of the same number share a slot, those of each slot sharing group apart.
+    Subtasks of the same number share a slot, those of each slot sharing group apart. The slots are
+    those of one TaskManager after another, or, if it ``spreads``, of the emptiest ones.
 
     >>> from streamplace.model import Operator, Stream
     >>> ends = [Operator("src", rate=1), Operator("map", parallelism=2)]
@@ -82,7 +85,7 @@ def adaptive_layouts(graph: StreamGraph, slots: Mapping[str, int]) -> list[Layou
     for v, own in enumerate(group):
         for i in range(number[v]):
             bundles.setdefault((own, i), []).append((v, i))
-    return _variants(graph, [*bundles.values()], slots, "NONE")
+    return _variants(graph, [*bundles.values()], slots, "SLOTS" if spreads else "NONE")
 
 
 def _variants(

@@ -34,6 +34,7 @@ from streamplace.engines.flink.watch.rescaled_plans import (
     Scaling,
     Subtasks,
     most_subtasks,
+    packs_subtasks,
     rescaled_model,
 )
 from streamplace.engines.live import Measurement
@@ -108,7 +109,7 @@ class JobModeller:
         if self.base is None:
             model = job_model(look.job, question, errors, self.at_most, self.budget, new)
         else:
-            scaling = Scaling(self.base, most_subtasks(rest, look.job))
+            scaling = Scaling(self.base, most_subtasks(rest, look.job), packs_subtasks(rest))
             model = rescaled_model(look.job, question, scaling, errors, self.at_most, new)
         return replace(model, uncounted=_uncounted(measured))
 

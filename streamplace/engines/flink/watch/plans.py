@@ -109,6 +109,10 @@ class JobModel:
         """Part of what a plan was predicted to carry that is believed."""
         return self.believed if plan.machines < self.present.machines else 1.0
 
+    def size(self, plan: WatchPlan) -> int:
+        """Number of TaskManagers that a plan uses, or at most uses where Flink chooses them."""
+        return len(plan.devices) if self.pins else plan.machines
+
     def where(self, plan: WatchPlan) -> str:
         """TaskManagers of a plan, in words."""
         return ", ".join(plan.devices) if self.pins else counted(plan.machines, "TaskManager")

@@ -1,9 +1,11 @@
 """Plans of a watched job that Flink's adaptive scheduler runs: fewer and more subtasks.
 
-The scheduler takes the slots of as few TaskManagers as have enough of them, and chooses which. So a
-plan for n TaskManagers has as many subtasks as they have slots, in proportion to those that the job
-had when it was first watched. It is predicted to carry what the worst of the possible layouts does,
-on the slowest n TaskManagers.
+The scheduler chooses the slots. In application mode it takes those of as few TaskManagers as have
+enough of them, so a plan for n of them has subtasks for all of their slots. In a session it may
+spread subtasks over all TaskManagers, so a plan that must leave some of them has subtasks for n
+slots. Subtasks are in proportion to those that the job had when it was first watched. A plan is
+predicted to carry what the worst of some possible layouts does; with fewer TaskManagers than there
+are, on the slowest.
 """
 
 from collections.abc import Mapping, Sequence
@@ -40,6 +42,7 @@ class Scaling:
 
     base: Subtasks  # numbers when the job was first watched
     most: Subtasks  # largest possible numbers; a task that cannot be parallel has 1
+    packs: bool = False  # whether Flink takes as few TaskManagers as have enough slots
 
     def to_slots(self, graph: StreamGraph, slots: int) -> dict[str, int]:
         """Numbers of subtasks that use so many slots, in proportion to the base.
@@ -82,6 +85,18 @@ def most_subtasks(rest: Rest, job: str) -> dict[str, int]:
     return {task.name: task.max_parallelism or task.parallelism for task in tasks}
 
 
+def packs_subtasks(rest: Rest) -> bool:
+    """Whether the adaptive scheduler takes as few TaskManagers as have enough slots.
+
+    It does so in application mode, by default, since Flink 2.0.
+    """
+    settings = rest.settings()
+    prefers = settings.get("jobmanager.adaptive-scheduler.prefer-minimal-taskmanagers", "true")
+    major = rest.get("/config")["flink-version"].partition(".")[0]
+    is_application = settings.get("execution.target", "").lower() == "embedded"
+    return is_application and prefers.lower() == "true" and major.isdigit() and int(major) >= 2
+
+
 def with_subtasks(graph: StreamGraph, numbers: Subtasks) -> StreamGraph:
     """Graph whose operators have so many subtasks; Flink rescales what it forwards if it must."""
     rows = np.array([numbers[name] for name in graph.operators.name], np.int32)
@@ -112,6 +127,7 @@ def rescaled_model(
     there = [name for name in question.free if name not in new.names]
     order = [*reversed(device_order(measured.cluster, there, in_use)), *new.names]
     slots = {**question.slots, **dict.fromkeys(new.names, question.slots.get(new.like, 0))}
+    slots = {device: slots[device] for device in order}
     most, used = min(len(order), at_most or len(order)), len(in_use)
     present = present_plan(judge, now, used, measured.is_limited, errors)
     plans: list[WatchPlan] = []
@@ -119,7 +135,11 @@ def rescaled_model(
         if number == used or number > most:
             plans.append(replace(present, machines=number))
             continue
-        found = _rescaled(question, judge, scaling, {d: slots[d] for d in order[:number]})
+        few = {device: slots[device] for device in order[:number]}
+        if scaling.packs or number >= len(there):
+            found = _rescaled(question, judge, scaling, few, sum(few.values()))
+        else:
+            found = _rescaled(question, judge, scaling, slots, number)
         if found is None:
             continue
         layout, rate = found
@@ -144,18 +164,23 @@ def rescaled_model(
 
 
 def _rescaled(
-    question: Question, judge: Judge, scaling: Scaling, slots: Mapping[str, int]
+    question: Question, judge: Judge, scaling: Scaling, slots: Mapping[str, int], most: int
 ) -> tuple[Layout, float] | None:
-    """Worst layout with subtasks for all of these slots, and its rate; None if they do not fit.
+    """Worst layout on some TaskManagers with subtasks for so many slots, and its rate.
 
-    Keys may be uneven in other ways among other numbers of subtasks, which is not known before.
+    None if they do not fit, or if the job has them: Flink would not put them elsewhere. Keys may be
+    uneven in other ways among other numbers of subtasks, which is not known before.
     """
     measured = question.measured
     graph = measured.graph
-    numbers = scaling.to_slots(graph, sum(slots.values()))
+    numbers = scaling.to_slots(graph, most)
+    if list(numbers.values()) == graph.operators.parallelism.tolist():
+        return None
     scaled = replace(measured, graph=with_subtasks(graph, numbers), shares={})
     of_scaled = Judge(replace(question, measured=scaled, rate=None), judge.scale)
     rated: Sequence[tuple[Layout, float]] = [
-        (layout, of_scaled.carried(layout)) for layout in adaptive_layouts(scaled.graph, slots)
+        (layout, of_scaled.carried(layout))
+        for spreads in (False, True)
+        for layout in adaptive_layouts(scaled.graph, slots, spreads=spreads)
     ]
     return min(rated, key=lambda one: one[1], default=None)

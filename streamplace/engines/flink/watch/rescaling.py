@@ -98,7 +98,7 @@ class Rescaler:
             job,
             json.dumps({"tasks": ids, "before": before, "after": numbers}, ensure_ascii=False),
             {name: [*devices] for name, devices in target.layout.items()},
-            (model.present.machines, len(target.devices)),
+            (model.present.machines, target.machines),
             reason,
             *target.carries,
             believed=model.believed_of(target),
@@ -113,7 +113,7 @@ class Rescaler:
             self.log.end(number, decision, UNBEGUN, str(error), job)
             raise
         self.finish(number, decision, model.name, flow)
-        is_to_fewer = len(target.devices) < len(model.present.devices)
+        is_to_fewer = target.machines < model.present.machines
         with suppress(StoreError):
             if is_to_fewer and self.log.decisions[number].state == MOVED:
                 self._free(job, model.present.devices)

@@ -198,7 +198,7 @@ class JobRounds:
         self, look: JobLook, seen: WatchRound, state: str, model: JobModel, target: WatchPlan
     ) -> str:
         """Deal with a move, or a start of TaskManagers, that would pay; return the job's id."""
-        if back := self._moves.came_back(len(target.devices)):
+        if back := self._moves.came_back(model.size(target)):
             self._end(seen, f"{state}; stays; {back}")
             return seen.job
         reason, missing = reason_words(model, target, seen), model.missing(target)
