@@ -280,18 +280,15 @@ class WatchRequest:
     def _moved(self, run: "PlacedJob") -> None:
         """Print the id of a job that was started, and write its placement."""
         from streamplace.io.files import write_text
+        from streamplace.io.placements import parse_document
 
         print_line(run.job)
         if self.output is None:
             return
         document: dict[str, Any] = {"assignment": _assignment(run.vectors)}
-        if self.placement is not None:
-            given = json.loads(self.placement.read_bytes())
-            if run.stand_ins:
-                names = given["assignment"].items()
-                moved = {name: run.stand_ins.get(device, device) for name, device in names}
-                document = {"assignment": moved}
-            document = given | document
+        if self.placement is not None:  # its prediction is of another placement
+            given = parse_document(self.placement.read_bytes(), str(self.placement))
+            document = {key: given[key] for key in ("graph",) if key in given} | document
         write_text(self.output, json.dumps(document, indent=1) + "\n")
         say_written("placement", self.output)
 

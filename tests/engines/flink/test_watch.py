@@ -341,30 +341,39 @@ def test_a_job_that_waits_for_whole_task_managers_is_told_what_it_waits_for(
 def test_where_a_job_runs_is_written_for_verify(
     run: Callable, flink: FakeFlink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What stands in stands in the file; the new id is printed, and why the command ends."""
+    """Without lost devices, and without what another placement was predicted to carry.
+
+    The new id is printed, and why the command ends.
+    """
     monkeypatch.setattr(replacing, "apply", Watched().apply)
     monkeypatch.setattr(replacing, "verify", lambda *_: Verification((), (), ()))
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
     monkeypatch.setattr(replacing, "LOOK_SECONDS", 0.01)
-    every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-1")
+    every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-0", "dev-1")
     flink.answers |= {
         "GET /jobs": jobs({"old": "RUNNING"}),
-        "GET /taskmanagers": InTurn(every, gone),
-        "GET /jobs/old": InTurn(*[job("old", "RUNNING", {})] * 2, job("old", "FAILED", {})),
+        "GET /taskmanagers": InTurn(*[every] * 2, gone),
+        "GET /jobs/old": InTurn(*[job("old", "RUNNING", {})] * 3, job("old", "FAILED", {})),
         "GET /jobs/new": job("new", "CANCELED", {}),
     }
-    (tmp_path / "p.json").write_text('{"graph": "g", "assignment": {"a": "dev-0", "b": "dev-1"}}')
+    carries = {"low": 80, "value": 100, "high": 120, "confidence": 0.9}
+    placed = {
+        "graph": "g",
+        "assignment": dict(zip("abc", ("dev-0", "dev-1", "dev-3"), strict=True)),
+    }
+    (tmp_path / "p.json").write_text(json.dumps(placed | {"carries": carries}))
     with zipfile.ZipFile(tmp_path / "job.jar", "w") as jar:
         jar.writestr("META-INF/MANIFEST.MF", "Main-Class: Job\r\n")
     (tmp_path / "lib").mkdir()
     (tmp_path / "lib" / "flink-dist-2.3.0.jar").touch()
-    given = ("--placement", "p.json", "--spare", "dev-2", "--patience", "0", "--rest", flink.url)
+    given = ("--placement", "p.json", "--apply", "--patience", "0", "--rest", flink.url)
     answer = run("flink", "watch", "job.jar", *given, "--flink-home", ".", "-o", "where.json")
     assert (answer.status, answer.out) == (0, "new\n"), answer.err
-    assert "job new runs, dev-2 for dev-1" in answer.err
+    assert "job new runs, dev-2 for dev-0" in answer.err
     assert "job new is CANCELED" in answer.err
     written = json.loads((tmp_path / "where.json").read_text())
-    assert written == {"graph": "g", "assignment": {"a": "dev-0", "b": "dev-2"}}
+    moved = {"a": "dev-2", "b": "dev-2", "c": "dev-3"}
+    assert written == {"graph": "g", "assignment": moved}
 
 
 def test_a_jar_for_spread_subtasks_needs_to_know_all_devices(run: Callable, tmp_path: Path) -> None:
