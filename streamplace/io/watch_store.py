@@ -192,6 +192,7 @@ class WatchStore:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._claimed: dict[int, str] = {}  # watch → the calling process, as text
         make_folder(path.parent)
         with self._store_errors():
             self._database = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
@@ -251,34 +252,68 @@ class WatchStore:
                     "WHERE id = ?",
                     (job, name, holder, utc_now(), time.time(), number),
                 )
+                self._claimed[number] = holder
                 return int(number)
             cursor = self._database.execute(
                 "INSERT INTO watches (name, job, holder, since, seen) VALUES (?, ?, ?, ?, ?)",
                 (name, job, holder, utc_now(), time.time()),
             )
-            return int(cursor.lastrowid or 0)
+            number = int(cursor.lastrowid or 0)
+            self._claimed[number] = holder
+            return number
 
     def release(self, watch: int) -> None:
-        """End a watch; its rounds remain."""
-        self._write("UPDATE watches SET holder = NULL WHERE id = ?", (watch,))
+        """End a watch, unless another process has claimed it since; its rounds remain."""
+        own = (watch, self._claimed.pop(watch, None))
+        self._write("UPDATE watches SET holder = NULL WHERE id = ? AND holder = ?", own)
+
+    def keep(self, watch: int) -> None:
+        """Give a sign of life.
+
+        Raises
+        ------
+        JobWatched
+            When another process has claimed the watch since.
+        """
+        with self._store_errors(), self._transaction():
+            self._keep(watch)
+
+    def _keep(self, watch: int) -> None:
+        query = "SELECT holder, since FROM watches WHERE id = ?"
+        ((holder, since),) = self._database.execute(query, (watch,)).fetchall() or [(None, "")]
+        if watch in self._claimed and self._claimed[watch] != holder:
+            when = since[:16].replace("T", " ")
+            raise JobWatched(
+                f"another command has watched the job since {when} UTC, because this one had given "
+                "no sign of life for a long time; this one ends"
+            )
+        self._database.execute("UPDATE watches SET seen = ? WHERE id = ?", (time.time(), watch))
 
     def follow(self, watch: int, job: str) -> None:
         """Note the present id of the job."""
         self._write("UPDATE watches SET job = ? WHERE id = ?", (job, watch))
 
     def add_round(self, watch: int, seen: WatchRound) -> None:
-        """Append a round, which is also a sign of life; the oldest ones are forgotten."""
+        """Append a round and give a sign of life, see `keep`; the oldest ones are forgotten."""
         with self._store_errors(), self._transaction():
+            self._keep(watch)
             self._database.execute(
                 "INSERT INTO rounds (watch, document) VALUES (?, ?)", (watch, _text(seen))
             )
             self._database.execute(_FORGET, (watch, watch, KEPT))
-            self._database.execute("UPDATE watches SET seen = ? WHERE id = ?", (time.time(), watch))
 
     def begin(self, watch: int, decision: WatchDecision) -> int:
-        """Append a decision before it is carried out; return its number."""
+        """Append a decision before it is carried out; return its number.
+
+        Raises
+        ------
+        JobWatched
+            When another process has claimed the watch since.
+        """
         query = "INSERT INTO decisions (watch, document) VALUES (?, ?)"
-        return self._write(query, (watch, _text(decision)))
+        with self._store_errors(), self._transaction():
+            self._keep(watch)
+            return int(self._database.execute(query, (watch, _text(decision))).lastrowid or 0)
 
     def end(self, number: int, decision: WatchDecision) -> None:
         """Replace a decision by the one with its outcome."""

@@ -14,9 +14,10 @@ from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.state import CheckpointTotals
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.engines.flink.watch.judging import QuietHours, RateJudge
-from streamplace.engines.flink.watch.log import WatchLog
+from streamplace.engines.flink.watch.log import WatchLog, is_same_job
 from streamplace.errors import SettingError
 from streamplace.io.watch_store import (
+    JobWatched,
     StoreError,
     WatchDecision,
     WatchRound,
@@ -312,6 +313,30 @@ def test_where_another_command_moves_the_job_nothing_is_moved_any_more(scene: Sc
     told = scene.passes(rounds, look(95))
     assert "but another controller acts on this job: job job is being moved" in told[-1]
     assert scene.moves == []
+
+
+@pytest.mark.parametrize("act", ["pass", "keep", "move"])
+def test_a_watch_that_another_process_has_taken_over_ends(
+    scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
+) -> None:
+    """It moves nothing any more, and leaves the watch to that process."""
+    rounds = scene.rounds()
+    scene.passes(rounds, look(50))
+    other = WatchStore(tmp_path / "watch.sqlite")
+
+    def take_over(*_: object) -> None:
+        other.claim("job", "shop", "another", is_same_job, lambda *_: "")
+
+    if act == "move":
+        monkeypatch.setattr(WatchLog, "add", take_over)
+    else:
+        take_over()
+    with pytest.raises(JobWatched, match="another command has watched the job since 20"):
+        scene.log.keep() if act == "keep" else scene.passes(rounds, look(95))
+    assert scene.decisions == []
+    scene.log.release()
+    with pytest.raises(JobWatched, match="is watched by another"):
+        WatchStore(tmp_path / "watch.sqlite").claim("job", "", "", is_same_job, lambda one, _: one)
 
 
 def test_a_round_without_an_answer_is_no_round(scene: Scene) -> None:

@@ -1,6 +1,8 @@
 """Log of a watch in the store: rounds may be missing from it, decisions may not."""
 
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from streamplace.engines.flink.move.holder import Holder
@@ -16,8 +18,8 @@ from streamplace.io.watch_store import (
     WatchStore,
 )
 
-DEAD_SECONDS = 900.0
-"""Seconds without a round after which a watch on another machine counts as ended."""
+KEEP_SECONDS, DEAD_SECONDS = 60.0, 900.0
+"""Seconds between two signs of life, and without any until a watch elsewhere counts as ended."""
 
 
 @dataclass(slots=True)
@@ -32,6 +34,7 @@ class WatchLog:
     watch: int
     tell: Callable[[str], None]
     _is_failing: bool = field(default=False, init=False)
+    _due: float = field(default=0.0, init=False)
 
     @classmethod
     def claimed(
@@ -62,6 +65,19 @@ class WatchLog:
             if self._is_failing:
                 self.tell("rounds are recorded again")
             self._is_failing = False
+
+    def keep(self) -> None:
+        """Give a sign of life, if one is due and it can be written.
+
+        Raises
+        ------
+        JobWatched
+            When another process has taken over the watch.
+        """
+        if time.monotonic() >= self._due:
+            self._due = time.monotonic() + KEEP_SECONDS
+            with suppress(StoreError):
+                self.store.keep(self.watch)
 
     def begin(self, decision: WatchDecision) -> int:
         """Write a decision before it is carried out; raise StoreError if that is not possible."""

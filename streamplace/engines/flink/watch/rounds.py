@@ -41,7 +41,7 @@ from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.engines.flink.watch.rescaled_plans import required_subtasks
 from streamplace.engines.flink.watch.rescaling import Rescaler
 from streamplace.errors import StreamplaceError
-from streamplace.io.watch_store import StoreError, WatchRound, utc_now
+from streamplace.io.watch_store import JobWatched, StoreError, WatchRound, utc_now
 from streamplace.model.intervals import USUAL_CONFIDENCE, tracked_width
 from streamplace.model.messages import counted
 
@@ -117,6 +117,8 @@ class JobRounds:
             When Flink does not answer.
         FlinkError
             When the job does not run.
+        JobWatched
+            When another process has taken over the watch.
         """
         look, seen = self._look(job)
         held = self._check(look)
@@ -236,7 +238,7 @@ class JobRounds:
             self.tell(f"{error}; nothing is moved from now on")
         except StoreError as error:
             self.tell(f"warning: {error}; nothing is moved without a record")
-        except NoAnswer:
+        except (NoAnswer, JobWatched):
             raise
         except StreamplaceError as error:
             self.tell(f"the job is not moved: {error}")

@@ -64,12 +64,16 @@ class Watch:
         FlinkError
             When it failed although all its devices are present, when it cannot be started with a
             spare, or when the JobManager no longer knows it.
+        JobWatched
+            When another process has taken over the watch.
         """
         self.replacing.check(run)
         run = self.replacing.with_addresses(run)
         since, missing_before, wanted = 0.0, set[str](), self.replacing.is_wanted
         losses, shortages, breaks = (Notices(self.tell) for _ in range(3))
         while True:
+            if self.rounds is not None:
+                self.rounds.log.keep()
             health = self._look(run)
             if health.has_ended or (health.state == FAILED and not wanted):
                 return self._end(run, health.state)
