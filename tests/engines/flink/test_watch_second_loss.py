@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from fake_flink import FakeFlink, InTurn
 from flink_documents import KEPT, healthy, job, jobs
+from lazy_flink import Clock
 from watched_jobs import OLD
 
 from streamplace.engines.flink.local.dist import Flink
@@ -80,7 +81,7 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Starts]:
     """Say what becomes of the tries to start a job."""
     monkeypatch.setattr(replacing, "verify", lambda *_: Verification((), (), ()))
     monkeypatch.setattr(replacing, "unfit", lambda *_: None)
-    monkeypatch.setattr(replacing, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(replacing, "time", Clock())
     monkeypatch.setattr(Rest, "cancel", lambda *_: None)
 
     def given(*ends: Callable[[], None] | StreamplaceError | None) -> Starts:
@@ -94,7 +95,7 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Starts]:
 def replacing_of(flink: FakeFlink, log: WatchLog | None, told: list[str]) -> Replacing:
     """Start a job again on whatever is there."""
     program, home = Program(Path("a.jar")), Flink(Path(), "2.3.0")
-    facts: dict[str, Any] = {"patience": 0.2, "log": log, "takes_free": True}
+    facts: dict[str, Any] = {"patience": 5.0, "log": log, "takes_free": True}
     return Replacing(Rest(flink.url), home, program, (), told.append, lambda _: None, **facts)
 
 
