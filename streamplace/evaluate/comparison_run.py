@@ -10,6 +10,7 @@ from streamplace.io.files import is_file
 from streamplace.io.weights import stamped
 from streamplace.learn.loading import shipped
 from streamplace.model.problem import Problem
+from streamplace.model.units import exact_digits
 from streamplace.objectives.conditions import composed_objective
 from streamplace.objectives.registry import DEFAULT, Objective
 from streamplace.placers.named import AliasedPlacer, aliased_placers
@@ -73,7 +74,7 @@ class ComparisonRun:
 
 def terms_of(placer: Placer, budget: Budget, seed: int) -> str:
     """Budget, seed and weights as a text; results are reused only if it is equal."""
-    seconds = "no time limit" if budget.seconds is None else f"{budget.seconds:g} s"
+    seconds = "no time limit" if budget.seconds is None else f"{exact_digits(budget.seconds)} s"
     text = f"{seconds}, {budget.evaluations or 'any'} evaluations, seed {seed}"
     weights = _weights_of(placer)
     return text if weights is None else f"{text}, weights {_digest(*stamped(weights))}"

@@ -19,7 +19,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
 from streamplace.model.report import percent, quantity
-from streamplace.model.units import seconds
+from streamplace.model.units import exact_digits, seconds
 from streamplace.objectives.explanation import Explanation, PlainExplanation
 from streamplace.objectives.picture import Picture
 from streamplace.registry import Registry
@@ -241,7 +241,8 @@ class Condition:
     @property
     def text(self) -> str:
         """Condition as written on the command line."""
-        return f"{self.objective.name}{'>=' if self.sense == 'max' else '<='}{self.limit:g}"
+        sign = ">=" if self.sense == "max" else "<="
+        return f"{self.objective.name}{sign}{exact_digits(self.limit)}"
 
     def shortfall(
         self,

@@ -18,6 +18,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
 from streamplace.model.report import MOST_ROWS, Report, Sheet, quantity, some
+from streamplace.model.units import exact_digits
 from streamplace.objectives.explanation import Explanation
 from streamplace.objectives.registry import Objective
 
@@ -58,7 +59,7 @@ def relocating(objective: Objective, relocation: Relocation) -> Objective:
 
     return replace(
         objective,
-        name=f"{objective.name} after a move every {relocation.passes:g} passes",
+        name=f"{objective.name} after a move every {exact_digits(relocation.passes)} passes",
         evaluate=evaluate,
         explain=explain,
         refuses=lambda problem: relocation.fault(problem) or objective.refuses(problem),

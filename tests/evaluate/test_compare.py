@@ -16,10 +16,11 @@ from streamplace.evaluate.comparison_run import ComparisonRun
 from streamplace.evaluate.objective_results import ResultsByObjective
 from streamplace.evaluate.optima import cache_path
 from streamplace.evaluate.parallel import FEW
-from streamplace.evaluate.record_file import RecordFile
+from streamplace.evaluate.record_file import RecordFile, RecordIndex
 from streamplace.evaluate.records import Record, problem_hash
 from streamplace.evaluate.results import ResultsTable
 from streamplace.evaluate.rows import rows_by_rate
+from streamplace.evaluate.runner import Origin, Runner, same_problem
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import Budget, Placer
@@ -73,6 +74,15 @@ def test_results_do_not_depend_on_the_number_of_processes(tmp_path: Path) -> Non
         for j in (1, 2)
     )
     assert one == two
+
+
+def test_saved_results_of_a_graph_are_not_lost_with_its_worker(file: RecordFile) -> None:
+    """Only the placer whose result is missing failed."""
+    played(comparison("random"), file, PROBLEMS[:1])
+    saved = RecordIndex.of(file).numbers
+    both = Runner(comparison("random", "round-robin"), same_problem, saved)
+    origins = [outcome.origin for outcome in both.failed(PROBLEMS[0], "killed")]
+    assert origins == 2 * [Origin.FILE, Origin.FAILED]
 
 
 def test_a_stopped_comparison_goes_on_where_it_was(

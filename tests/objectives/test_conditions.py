@@ -9,6 +9,7 @@ from streamplace.errors import PlacementError, SettingError, UnitError
 from streamplace.model import Cluster, Problem
 from streamplace.objectives.conditions import BEYOND, subject_to
 from streamplace.objectives.registry import OBJECTIVES, Condition
+from streamplace.objectives.throughput.robust import protected
 
 PROBLEM = Problem(chain(3), Cluster.uniform(3))  # 40 % of a device each
 
@@ -35,6 +36,13 @@ def test_what_is_no_condition_is_refused_in_one_line(text: str, complaint: str) 
     with pytest.raises(SettingError, match=complaint) as caught:
         Condition.of(text)
     assert "\n" not in str(caught.value)
+
+
+def test_objectives_of_different_limits_have_different_names() -> None:
+    """Saved results are found by the name, which says the whole limit."""
+    names = [f"throughput>={limit}" for limit in ("0.99", "0.9999996", "1")]
+    assert [Condition.of(name).text for name in names] == names
+    assert protected("", 2, 0.12345678) == "throughput:robust=2:error=0.12345678"
 
 
 def test_a_limit_in_an_unknown_unit_is_refused() -> None:

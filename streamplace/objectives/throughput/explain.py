@@ -250,7 +250,8 @@ class Sustained(Displayed):
         offered = f"{digits(self.offered, 6)} tuples/s"
         if self.bottleneck.load <= 1:
             return f"sustains all {offered} of the sources"
-        return f"sustains {self.throughput:g} of the sources' {offered} ({percent(self.value)})"
+        carried = digits(self.throughput, 6)
+        return f"sustains {carried} of the sources' {offered} ({percent(self.value)})"
 
 
 def explain(problem: Problem, placement: Placement) -> Sustained:

@@ -15,6 +15,7 @@ from streamplace.model.messages import quoted
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.report import Report, percent
+from streamplace.model.units import exact_digits
 from streamplace.objectives.explanation import PlainExplanation
 from streamplace.objectives.registry import DEFAULT, Objective
 
@@ -76,7 +77,7 @@ def protected(
     if isinstance(objective, Objective) or objective not in ("", DEFAULT):
         raise SettingError("only the throughput can be robust; drop robust, or the objective")
     share = USUAL_ERROR if error is None else error
-    return f"{DEFAULT}:robust={robust}:error={share:g}"
+    return f"{DEFAULT}:robust={robust}:error={exact_digits(share)}"
 
 
 @dataclass(frozen=True, slots=True)
