@@ -97,13 +97,7 @@ def _noted(name: str) -> str:
 
 
 class KernelCache(NullCache):
-    """The files of one kernel.
-
-    Parameters
-    ----------
-    options
-        Compiler options of the kernel.
-    """
+    """The files of one kernel, compiled with these options."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         assert isinstance(function, FunctionType)

@@ -32,11 +32,6 @@ class Optima(NamedTuple):
 class BestValues:
     """Best value and lowest bound of every problem: 24 bytes each, for any number of results.
 
-    Parameters
-    ----------
-    sense
-        Whether larger values are better ("max") or smaller ones.
-
     Examples
     --------
     >>> best = BestValues("min")

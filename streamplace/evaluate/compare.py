@@ -32,15 +32,7 @@ OnSaved = Callable[[Record], None]
 
 
 class SavedAliases:
-    """Aliases in a file of results, compared with those of a comparison.
-
-    Parameters
-    ----------
-    placers
-        Placers of the comparison.
-    path
-        File of the results, for messages.
-    """
+    """Aliases in a file of results, compared with those of a comparison."""
 
     def __init__(self, placers: Iterable[AliasedPlacer], path: Path) -> None:
         self._specs = {alias: spec for alias, spec in placers if alias is not None}
@@ -78,21 +70,12 @@ def compare(
 
     Problems are read and records written one after the other, so neither fill the memory. The
     workers parse the problems of a `DataSet`. Records of a problem are in order of objectives,
-    rates and placers.
+    rates and placers, and do not depend on ``jobs`` and ``on`` (see `parallel_map`).
 
-    Parameters
-    ----------
-    jobs
-        Number of processes; one per core by default. Results do not depend on it.
-    on
-        Compute on Ray instead: ``ray`` starts one on this machine, ``auto`` or an address names a
-        running cluster. Results do not depend on it either.
-    on_failure
-        Called for every graph that failed, because a placer raised an error or the worker was
-        killed; by default, it is logged. The other graphs are still compared, and failed ones are
-        tried again next time.
-    on_saved
-        Called with every record in ``file``, which is read only once.
+    ``on_failure`` is called for every graph that failed, because a placer raised an error or the
+    worker was killed; by default, it is logged. The other graphs are still compared, and failed
+    ones are tried again next time. ``on_saved`` is called with every record in ``file``, which is
+    read only once.
     """
     reader = problems.reader if isinstance(problems, DataSet) else same_problem
     specs = [placer.named.spec for placer in Runner(comparison, reader).placers]

@@ -32,13 +32,7 @@ class Estimate:
 
 
 def estimate(work: Callable[[Line], Any], data: DataSet, total: int, each: int) -> Estimate:
-    """Time the work on a sample of a data set's graphs.
-
-    Parameters
-    ----------
-    each
-        Number of placements of every graph.
-    """
+    """Time the work on a sample of a data set's graphs, each of which has ``each`` placements."""
     seconds = np.array(list(_times(work, _drawn(data, total))))
     hours = total / 3600
     error = float(seconds.std(ddof=1)) / len(seconds) ** 0.5 if len(seconds) > 1 else nan

@@ -22,13 +22,7 @@ class ObjectiveResults(NamedTuple):
 
 
 class ResultsByObjective:
-    """Collects the records of a comparison, and those that were saved before it.
-
-    Parameters
-    ----------
-    judges
-        Objectives of the comparison; records for others are ignored.
-    """
+    """Collects the records of a comparison, and those that were saved before it, by objective."""
 
     def __init__(self, judges: Sequence[Objective]) -> None:
         self._judges = judges

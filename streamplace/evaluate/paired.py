@@ -90,12 +90,7 @@ def _matched(results: ResultColumns, rival: ResultColumns) -> tuple[Floats, Floa
 
 
 def paired(values: Floats, rivals: Floats, sign: float = 1.0) -> Paired:
-    """Compare the values of two placers on the same graphs.
-
-    Parameters
-    ----------
-    sign
-        1 if larger values are better, -1 if smaller ones are.
+    """Compare the values of two placers on the same graphs; ``sign`` is -1 if less is better.
 
     Examples
     --------

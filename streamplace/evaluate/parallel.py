@@ -46,22 +46,12 @@ def parallel_map(
 
     Items are read when they are needed, so neither they nor the results accumulate. Processes end
     with this one, even if it is killed, and when the iterator is closed. Messages that workers log
-    are logged in this process. An item is lost if its worker is killed twice, the second time on
-    this item alone; the others continue.
+    are logged in this process. An item is lost if it kills a worker that has done nothing else; the
+    others continue. Its result is that of ``lost``; without that function it is an error.
 
-    Parameters
-    ----------
-    function
-        A function that can be pickled; every process gets a copy once.
-    jobs
-        Processes of this machine; by default one for every core.
-    on
-        Compute on Ray instead: ``ray`` starts one on this machine, ``auto`` or an address names a
-        running cluster.
-    lost
-        Result of an item that kills its worker; without it, such an item is an error.
-    few
-        Number of items up to which this process does the work alone.
+    The function is pickled, once for each process: by default one for every core, but up to ``few``
+    items are left to this process alone. With ``on``, Ray computes instead: ``ray`` starts one on
+    this machine, ``auto`` or an address names a running cluster.
     """
     if on is not None:
         if jobs is not None:

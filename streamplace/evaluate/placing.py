@@ -147,10 +147,7 @@ def place_all(
 ) -> Iterator[PlacedGraph]:
     """Place all problems of a data set into a file; problems with lines in it are skipped.
 
-    Raises
-    ------
-    FormatError
-        If the file has results of other settings, or another process writes it.
+    A file with results of other settings, or that another process writes, is refused.
     """
     with claim(path) as file:
         repair(file, path, START, lambda line: _parsed(line) is not None)

@@ -56,14 +56,7 @@ class ResultColumns(NamedTuple):
 
 
 class ResultsTable:
-    """Results by rate and placer for one objective, which grow by records.
-
-    Parameters
-    ----------
-    objective
-        Name of the objective; results for others are ignored.
-    sense
-        Whether larger values are better ("max") or smaller ones.
+    """Results by rate and placer for one objective, which grow by records; others are ignored.
 
     Examples
     --------

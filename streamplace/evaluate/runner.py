@@ -62,24 +62,14 @@ def same_problem(problem: Problem) -> Problem:
 
 
 class Runner:
-    """Outcomes of all placers at all rates for all objectives.
-
-    Parameters
-    ----------
-    reader
-        Function from an item to its problem.
-    saved
-        Numbers of the keys of all saved results, ascending.
-    proofs
-        Answers of the exact placer from the user's cache.
-    """
+    """Outcomes of all placers at all rates for all objectives."""
 
     def __init__(
         self,
         comparison: ComparisonRun,
         reader: Callable[[Any], Problem],
-        saved: NDArray[np.uint64] | None = None,
-        proofs: RecordIndex | None = None,
+        saved: NDArray[np.uint64] | None = None,  # numbers of the keys of saved results, ascending
+        proofs: RecordIndex | None = None,  # answers of the exact placer from the user's cache
     ) -> None:
         self.comparison, self.reader = comparison, reader
         self._saved, self._proofs = saved, proofs

@@ -89,11 +89,8 @@ def conformal_quantile(
 ) -> Quantile:
     """Return the score that a run of a new job does not exceed with this confidence.
 
-    Parameters
-    ----------
-    at_most
-        Bounds of further runs, whose scores are not above them. Such a run tells of scores from its
-        bound upwards, and nothing of those below it.
+    The scores of further runs are not above their bounds ``at_most``. Such a run tells of scores
+    from its bound upwards, and nothing of those below it.
 
     Examples
     --------
@@ -186,10 +183,8 @@ class PredictionErrors:
     ) -> "PredictionErrors":
         """Compute the quantiles of scores at a confidence.
 
-        Parameters
-        ----------
-        carried
-            log(measured / predicted) of runs that were not held back, and may carry more.
+        ``carried`` has the log(measured / predicted) of runs that were not held back, and may carry
+        more.
         """
         check_confidence(confidence)
         both = {job: [abs(score) for score in own] for job, own in scores.items()}

@@ -69,12 +69,8 @@ def received_shares(
 ) -> list[Floats | None]:
     """Part of each operator's tuples that each of its subtasks gets; None where all are equal, [N].
 
-    Parameters
-    ----------
-    own
-        Parts by which hashed streams and splits distribute the tuples of each operator, [N].
-    distribution
-        How each stream of the flow distributes tuples (`Streams.distribution`), [M].
+    Hashed streams and splits distribute them by the parts ``own`` [N], the other streams of the
+    flow by their ``distribution`` [M].
     """
     shares = list(own)
     for v in flow.order.tolist():
@@ -102,7 +98,7 @@ def _rescaled(shares: Floats | None, senders: int, receivers: int) -> Floats | N
     pairs = np.arange(max(senders, receivers))
     sender, receiver, number = joined_subtasks(pairs, np.array(senders), np.array(receivers))
     sent = (np.full(senders, 1 / senders) if shares is None else shares)[sender] / number
-    return np.bincount(receiver, sent, receivers)
+    return np.asarray(np.bincount(receiver, sent, receivers), np.float64)
 
 
 def balanced_parallelism(

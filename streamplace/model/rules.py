@@ -256,7 +256,7 @@ def _fitting(
 
 
 def _rows(graph: StreamGraph, names: Iterable[str], what: str) -> list[int]:
-    for name in names:
+    for name in sorted(names, key=str):
         if name not in graph.operators:
             raise ProblemError(f"{what} names the unknown operator {quoted(name)}; correct it")
     return sorted(graph.operators.index(name) for name in names)
@@ -321,7 +321,7 @@ def _allowed(
 
 def _mask(cluster: Cluster, devices: frozenset[str], where: str) -> Bools:
     mask = np.zeros(cluster.n_devices, bool)
-    for device in devices:
+    for device in sorted(devices, key=str):
         if device not in cluster.devices:
             names = listed(cluster.devices.name)
             raise ProblemError(

@@ -223,8 +223,12 @@ def moves(problem: Problem, placement: Placement, relocation: Relocation) -> tup
 
 
 def _value_before(problem: Problem, objective: Objective, relocation: Relocation) -> float | None:
-    """Value of the present placement; None if it is not a legal placement of the problem."""
+    """Value of the present placement; None if it is not a legal placement of the problem.
+
+    New operators are where they start and run in the least time.
+    """
     stay = relocation.stay(problem)
-    if (stay.index != relocation.rows(problem)).any():
+    known = [name in relocation.before for name in problem.graph.operators.name]
+    if (stay.index != relocation.rows(problem))[known].any():
         return None
     return objective.value(problem, stay)

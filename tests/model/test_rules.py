@@ -107,9 +107,12 @@ def test_a_batch_is_repaired_row_by_row() -> None:
         ({"pin": {"x": "d0"}}, "pin names the unknown operator 'x'"),
         ({"pin": {"v0": "d9"}}, "pin of 'v0' names the unknown device 'd9'; the cluster has 'd0'"),
         ({"allowed": {"x": ["d0"]}}, "allowed names the unknown operator 'x'"),
-        ({"allowed": {"v0": ["d9"]}}, "allowed of 'v0' names the unknown device 'd9'"),
+        (
+            {"allowed": {"v0": [f"d{i}" for i in range(12, 8, -1)]}},
+            "allowed of 'v0' names the unknown device 'd10'",
+        ),
         ({"allowed": {"v0": []}}, "no device is left for 'v0'"),
-        ({"colocate": [["v0", "x"]]}, "colocate names the unknown operator 'x'"),
+        ({"colocate": [["v0", *"zyx"]]}, "colocate names the unknown operator 'x'"),
         ({"exlocate": [["v0", "x"]]}, "exlocate names the unknown operator 'x'"),
         (
             {"pin": {"v0": "d0"}, "allowed": {"v0": ["d1"]}},

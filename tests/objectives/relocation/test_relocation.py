@@ -187,6 +187,17 @@ def test_colocated_operators_move_together_and_what_must_move_does() -> None:
     assert "something has to move" in told.verdict
 
 
+def test_new_operators_are_no_reason_to_move() -> None:
+    """The present placement is compared with them where they start and run in the least time."""
+    present = {name: "d0" for name in TOGETHER if name != "short"}
+    relocation = Relocation(present, 10, startup=1.0)
+    told = simulate(FORK, {"first": "d0", "long": "d1", "short": "d0"}, relocation=relocation)
+    facts = told.headline()["relocation"]
+    stay = FORK.placement(relocation.stay(FORK).index)
+    assert facts["before"] == named_objective("makespan").value(FORK, stay)
+    assert "has to move" not in told.verdict
+
+
 def test_it_is_said_what_moves_what_that_takes_and_when_it_pays_off() -> None:
     """2 s for one second less per pass."""
     relocation = Relocation(TOGETHER, 10, startup=1.0)
