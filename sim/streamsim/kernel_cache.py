@@ -9,20 +9,26 @@ the code, as Python's own are, or else in the user's cache folder.
 
 Loading a file runs its content. Therefore only files of the user or of root are loaded, from
 folders in which, and above which, nobody else can write.
+
+Processes take turns to compile a kernel: the others wait, and load what the first has compiled. A
+turn is a lock of the operating system on one byte of a file, so it ends with its process, however
+that ends. A process that is stopped, not ended, delays the others by `LONGEST` seconds only. Where
+files cannot be locked, all processes compile.
 """
 
 import os
 import pickle
 import stat
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from types import CodeType, FunctionType
-from typing import Any
+from typing import Any, Final
 
 import numba
 import numpy as np
@@ -34,13 +40,15 @@ from numba.core.registry import cpu_target
 from numba.core.runtime.nrt import rtsys
 from numba.core.serialize import dumps
 
-from streamsim.turns import turn
-
 CHECK = 32
 """Bytes of the checksum at the beginning of a file."""
 VERSIONS = (numba.__version__, np.__version__)
 
 ROOT = 0
+LONGEST: Final = 120.0
+"""Seconds for which a process waits for another one."""
+POLL: Final = 0.02
+NAME: Final = "kernels.lock"
 
 _unkept: list[str] = []
 _closed: set[Path] = set()
@@ -295,3 +303,58 @@ def _make(folder: Path) -> None:
     if not folder.is_dir():
         _make(folder.parent)
         folder.mkdir(mode=0o755, exist_ok=True)
+
+
+def turn(
+    folder: Path, name: str, tell: Callable[[], None] = lambda: None
+) -> AbstractContextManager[None]:
+    """Return the turn among the processes that use the same folder and name, to be waited for.
+
+    ``tell`` is called if another process has the turn. A folder without write access raises
+    OSError.
+    """
+    byte = int.from_bytes(sha256(name.encode()).digest()[:7], "big")
+    return _taken(_opened(folder), byte, tell)
+
+
+@contextmanager
+def _taken(file: int, byte: int, tell: Callable[[], None]) -> Iterator[None]:
+    _wait(file, byte, tell)
+    try:
+        yield
+    finally:
+        _unlock(file, byte)
+
+
+@cache
+def _opened(folder: Path) -> int:
+    """Open the file of a folder for as long as the process runs: closing it ends all its turns."""
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+    return os.open(folder / NAME, flags, 0o644)
+
+
+def _wait(file: int, byte: int, tell: Callable[[], None]) -> None:
+    try:
+        from fcntl import LOCK_EX, LOCK_NB, lockf
+    except ImportError:  # Windows
+        return
+    until = None
+    while until is None or time.monotonic() < until:
+        try:
+            lockf(file, LOCK_EX | LOCK_NB, 1, byte)
+        except (BlockingIOError, PermissionError):
+            if until is None:
+                until = time.monotonic() + LONGEST
+                tell()
+            time.sleep(POLL)
+        except OSError:  # a file system without locks
+            return
+        else:
+            return
+
+
+def _unlock(file: int, byte: int) -> None:
+    with suppress(ImportError, OSError):
+        from fcntl import LOCK_UN, lockf
+
+        lockf(file, LOCK_UN, 1, byte)

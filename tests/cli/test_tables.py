@@ -11,7 +11,7 @@ from planning_cases import pipeline
 from streamplace.io.graphs import write_graph
 from streamplace.io.ledger import LedgerEntry, append_entries, usual_ledger
 from streamplace.library import open_library
-from streamplace.model import console, tables
+from streamplace.model import console
 from streamplace.model.report import Report, Sheet
 
 OFFERS = '[[offers]]\nname = "small"\nprice = 0.1\nmips = 4\ncores = 2\n'
@@ -43,7 +43,7 @@ COMMANDS = {
 def sheets(monkeypatch: pytest.MonkeyPatch) -> list[Sheet]:
     """Sheets that the commands of a test print."""
     printed: list[Sheet] = []
-    make = tables.tables_of
+    make = console.tables_of
     monkeypatch.setattr(
         console, "tables_of", lambda sheet, width: (printed.append(sheet), make(sheet, width))[1]
     )
@@ -83,7 +83,7 @@ def check_printed(text: str, sheets: list[Sheet], width: int) -> None:
     assert all(len(line.rstrip()) <= width for line in text.splitlines())
     for sheet in sheets:
         for cell in (cell for row in sheet.rows for cell in row if isinstance(cell, str)):
-            whole = len(cell) <= tables.LEAST_TEXT
+            whole = len(cell) <= console.LEAST_TEXT
             words = [cell.strip()] if whole else cell.split()
-            missing = [w for w in words if w not in text and len(w) <= tables.MOST_WORD]
+            missing = [w for w in words if w not in text and len(w) <= console.MOST_WORD]
             assert not missing, f"{width} columns: {missing}"

@@ -9,9 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import streamplace
-from streamplace.model.console import DataConsole, print_parts
+from streamplace.model.console import (
+    LEAST_TEXT,
+    MOST_WORD,
+    DataConsole,
+    print_parts,
+    tables_of,
+)
 from streamplace.model.report import Bar, Report, Sheet
-from streamplace.model.tables import LEAST_TEXT, MOST_WORD, tables_of
 
 SOURCES = Path(streamplace.__file__).parent
 
@@ -86,7 +91,7 @@ def test_no_other_module_makes_tables() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ImportFrom) and node.module == "rich.table"
     ]
-    assert makers == ["model/tables.py"]
+    assert makers == ["model/console.py"]
 
 
 @pytest.mark.parametrize("width", [50, 80])

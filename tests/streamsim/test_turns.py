@@ -6,13 +6,13 @@ from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
-from streamsim import turns
-from streamsim.turns import turn
+from streamsim import kernel_cache
+from streamsim.kernel_cache import turn
 
 HOLDS = """
 import sys
 from pathlib import Path
-from streamsim.turns import turn
+from streamsim.kernel_cache import turn
 with turn(Path(sys.argv[1]), "a"):
     print("holds", flush=True)
     sys.stdin.read()
@@ -47,7 +47,7 @@ def test_a_process_waits_until_the_turn_of_another_ends(
 def test_a_process_that_hangs_delays_others_for_a_time_only(
     holder: subprocess.Popen[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns, "LONGEST", 0.1)
+    monkeypatch.setattr(kernel_cache, "LONGEST", 0.1)
     with turn(tmp_path, "a"):
         assert holder.poll() is None
     with turn(tmp_path, "b", MagicMock(side_effect=AssertionError)):
