@@ -12,7 +12,7 @@ from streamplace.evaluate.best_values import BestValues, Optima
 from streamplace.evaluate.results import ResultColumns, ResultsTable
 from streamplace.evaluate.rows import heading, mean_of, ratio
 from streamplace.model.arrays import Floats
-from streamplace.objectives.registry import Objective, Sense
+from streamplace.objectives.registry import Objective
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,8 +54,9 @@ def _points(
             }
             if all(np.isfinite(share) for share in shares.values()):
                 rows.append((placer, asked, shares))
-    senses: dict[str, Sense] = {judge.name: judge.sense for judge in judges}
-    goods = np.array([_goods(shares, senses) for *_, shares in rows]).reshape(len(rows), -1)
+    sign = {judge.name: 1.0 if judge.sense == "max" else -1.0 for judge in judges}
+    goods = np.array([[sign[name] * shares[name] for name in sign] for *_, shares in rows])
+    goods = goods.reshape(len(rows), -1)
     return [Point(*row, front=not _dominated(goods, i)) for i, row in enumerate(rows)]
 
 
@@ -80,12 +81,8 @@ def _best(tables: Mapping[str, Mapping[str, ResultColumns]], judge: Objective) -
     return best.best()
 
 
-def _goods(reached: Mapping[str, float], senses: Mapping[str, Sense]) -> list[float]:
-    """Values with signs such that more is better."""
-    return [value if senses[name] == "max" else -value for name, value in reached.items()]
-
-
 def _dominated(goods: Floats, i: int) -> bool:
+    """Whether another row is nowhere less than row i, and somewhere more."""
     no_worse = (goods >= goods[i]).all(axis=1)
     better = (goods > goods[i]).any(axis=1)
     return bool((no_worse & better).any())

@@ -322,12 +322,9 @@ def _device_sheet(devices: tuple[DeviceLoad, ...]) -> Sheet:
 
 
 def _users(limit: FullestResource) -> str:
+    """Bottleneck and its users; for a core, the operators that fill it alone."""
     always = f" ({percent(limit.constant)} at any rate)" if limit.constant else ""
-    return _shared_by(limit, f"Bottleneck: {limit.label} at {percent(limit.load)}{always}")
-
-
-def _shared_by(limit: FullestResource, what: str) -> str:
-    """Users of a resource; for a core, the operators that fill it alone."""
+    what = f"Bottleneck: {limit.label} at {percent(limit.load)}{always}"
     names = [carried.name for carried in limit.carries[:MOST_CARRIED]]
     if limit.kind == "core":
         who = f"{names[0]} fills alone" if len(names) == 1 else f"each of {', '.join(names)} fills"
