@@ -78,21 +78,9 @@ def flow_of(
 ) -> Flow:
     """Order a graph and compute its rates with all sources at full rate.
 
-    Parameters
-    ----------
-    joins
-        [N] whether an operator fires once per set of one tuple from every input.
-    inputs
-        [M] integers: streams into one join with the same number form one input; by default each
-        stream is an input.
-    parallelism
-        [N] subtasks of each operator, 1 by default.
-    payload
-        [M] bytes per tuple, 0 by default.
-
-    Examples
-    --------
-    Two paths from the source meet, as in a residual network: 100 sets of two, not 200 tuples.
+    Streams into one join with the same number in ``inputs`` [M] form one input; by default each
+    stream is an input. Two paths from the source meet, as in a residual network: 100 sets of two,
+    not 200 tuples.
 
     >>> ends = [0, 0, 1], [1, 2, 2]
     >>> flow_of([100, 0, 0], *ends).input_rate.tolist()
@@ -103,14 +91,12 @@ def flow_of(
     rates, tail = np.array(rate, np.float64), np.array(source, np.int32)
     n, m = len(rates), len(tail)
     panes = np.array(windows, np.float64).reshape(-1, 6)
-    laid_out = _lay_out(n, tail, np.array(target, np.int32))
-    order, by_source, tail, head, out_start, out_end = laid_out
+    order, by_source, tail, head, out_start, out_end = _lay_out(n, tail, np.array(target, np.int32))
     if len(order) < n:
         raise CycleError(order)
     per_tuple = np.ones(m) if selectivity is None else np.array(selectivity, np.float64)[by_source]
     joining = np.zeros(n, np.bool_) if joins is None else np.array(joins, np.bool_)
-    label = np.arange(m) if inputs is None else np.array(inputs, np.int64)
-    label = label[by_source]
+    label = (np.arange(m) if inputs is None else np.array(inputs, np.int64))[by_source]
     kin = np.argsort(np.where(joining[head], label, 0), kind="stable").astype(np.int32)
     joining, port_start, port, in_start, in_row = _ports(joining, head[kin], label[kin], kin)
     flowing = propagate_rates(rates, tail, head, per_tuple, panes, port_start, port)

@@ -218,18 +218,16 @@ class Operators:
         numbers["constant"] = constant
         for column, values in numbers.items():
             put(column, float_column(values, size, 0.0, partial(self._bad, column)))
-        bad = partial(self._bad, "parallelism")
-        put("parallelism", int_column(parallelism, size, 1, bad, least=1, most=MOST_SUBTASKS))
-        put("kind", text_column(kind, size, partial(self._bad, "kind")))
+        counts = {"parallelism": parallelism, "max_parallelism": max_parallelism}
+        for column, (least, most) in _COUNTS.items():
+            bad = partial(self._bad, column)
+            put(column, int_column(counts[column], size, least, bad, least=least, most=most))
+        texts = {"kind": kind, "about": about, "slot_sharing_group": slot_sharing_group}
+        for column, words in texts.items():
+            put(column, text_column(words, size, partial(self._bad, column)))
         put("requires", tag_column(requires, size, partial(self._bad, "requires")))
         put("window", self._checked_windows(window or {}))
         put("fires_all", flag_column(fires_all, size, partial(self._bad, "fires_all")))
-        put("about", text_column(about, size, partial(self._bad, "about")))
-        bad = partial(self._bad, "max_parallelism")
-        groups = int_column(max_parallelism, size, 0, bad, least=0, most=MOST_KEY_GROUPS)
-        put("max_parallelism", groups)
-        bad = partial(self._bad, "slot_sharing_group")
-        put("slot_sharing_group", text_column(slot_sharing_group, size, bad))
         self._check_parallelism()
         self._check_joins()
 
