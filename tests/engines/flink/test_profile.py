@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -69,6 +70,12 @@ def test_a_profile_is_the_truth(threads: Clock) -> None:
     assert graph.charged_ipt.tolist() == pytest.approx([s * MIPS * 1e6 for s in per_tuple])
     assert seen.doubts == []
     assert "unmeasured" not in graph.attributes
+
+
+def test_rescaled_streams_are_profiled_as_such(threads: Clock) -> None:
+    job = shop(threads)
+    job.vertices["v1"] = replace(job.vertices["v1"], inputs=[("v0", "RESCALE")])
+    assert profile(job.rest, "job", 10).graph(MIPS).streams.partitioning == ("rescale", "forward")
 
 
 def test_a_profile_assumes_what_a_message_costs_and_contains_those_that_were_sent(

@@ -228,6 +228,8 @@ def crosses(layout: Layout, streams: Iterable[tuple[str, str, str]]) -> bool:
     >>> layout = {"src": ["a", "b"], "map": ["a", "b"]}
     >>> crosses(layout, [("src", "map", "forward")]), crosses(layout, [("src", "map", "hash")])
     (False, True)
+    >>> crosses(layout, [("src", "map", "rescale")])
+    False
     """
     for source, target, partitioning in streams:
         senders, receivers = layout[source], layout[target]
