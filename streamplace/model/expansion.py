@@ -19,7 +19,7 @@ from streamplace.model.moving import Moving
 from streamplace.model.operators import Operators, Window
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
-from streamplace.model.streams import DEALT, FORWARD, HASHED, RESCALED, Streams
+from streamplace.model.streams import FORWARD, HASHED, REBALANCED, RESCALED, Streams
 
 PAIRWISE = (FORWARD, RESCALED)
 MOST_SUBTASKS = 10_000_000
@@ -260,7 +260,7 @@ def _distribution(graph: StreamGraph, p: Longs, known: Iterable[str]) -> Longs:
         )
     distribution = streams.distribution()
     by_share = np.isin(streams.target, [graph.operators.index(name) for name in known])
-    distribution[by_share & (distribution == DEALT)] = HASHED
+    distribution[by_share & (distribution == REBALANCED)] = HASHED
     return distribution
 
 
@@ -362,7 +362,7 @@ def _subtask_streams(
     sender, receiver, number = joined_subtasks(copy, senders, receivers)
     sender = np.where(pairwise, sender, copy // receivers)
     to = first[streams.target][stream] + np.where(pairwise, receiver, copy % receivers)
-    divisor = np.select([pairwise, way == DEALT], [number, receivers], parts[to])
+    divisor = np.select([pairwise, way == REBALANCED], [number, receivers], parts[to])
     # a sender with several receivers sends them different tuples, not one message
     whole = np.where(pairwise, number, receivers) == 1
     return Streams(

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from streamplace.model.arrays import Floats, Ints, Longs
-from streamplace.model.streams import DEALT, FORWARD, HASHED, RESCALED
+from streamplace.model.streams import FORWARD, HASHED, REBALANCED, RESCALED
 
 if TYPE_CHECKING:
     from streamsim.flow import Flow
@@ -77,7 +77,7 @@ def received_shares(
         into = flow.in_streams[flow.in_start[v] : flow.in_start[v + 1]]
         parts = []
         for u, way in zip(flow.source[into].tolist(), distribution[into].tolist(), strict=True):
-            arriving = {HASHED: own[v], FORWARD: shares[u], DEALT: None}
+            arriving = {HASHED: own[v], FORWARD: shares[u], REBALANCED: None}
             if way == RESCALED:
                 arriving[RESCALED] = _rescaled(shares[u], int(parallelism[u]), int(parallelism[v]))
             parts.append(arriving[way])

@@ -28,7 +28,7 @@ RESCALE = "rescale"
 PARTITIONINGS = ("", "forward", "rebalance", RESCALE, "hash", CHAINED)
 STRAIGHT = ("forward", CHAINED)
 """Partitionings that join subtask i to subtask i, and so need equal parallelisms."""
-HASHED, FORWARD, DEALT, RESCALED = range(4)
+HASHED, FORWARD, REBALANCED, RESCALED = range(4)
 """Ways to distribute tuples over subtasks; see `Streams.distribution`."""
 
 
@@ -219,7 +219,7 @@ class Streams:
     def distribution(self) -> Longs:
         """How each stream distributes tuples, by its partitioning or by default.
 
-        FORWARD joins subtask i to subtask i, RESCALED neighbours; DEALT brings equal parts to all
+        FORWARD joins subtask i to subtask i, RESCALED neighbours; REBALANCED brings equal parts to all
         subtasks, and HASHED those of the target's key groups, equal ones if it has none.
         """
         operators, kind = self.operators, np.array(self.partitioning, "U9")
@@ -227,7 +227,7 @@ class Streams:
         free = (kind == "") & (operators.max_parallelism[self.target] == 0)
         forward = (p[self.source] == p[self.target]) & (self.straight() | free | (kind == RESCALE))
         ways = [forward, kind == RESCALE, kind == "rebalance"]
-        return np.select(ways, [FORWARD, RESCALED, DEALT], HASHED)
+        return np.select(ways, [FORWARD, RESCALED, REBALANCED], HASHED)
 
     def messages(self) -> Longs:
         """Number of the message that each stream carries, equal for those with the same output.

@@ -77,13 +77,6 @@ def test_equal_parallelisms_are_not_joined_one_to_one_across_key_groups() -> Non
     assert expand(keyed(2, 3)).graph.n_streams == 4
 
 
-@pytest.mark.parametrize("partitioning", ["rebalance", "forward"])
-def test_streams_that_are_not_hashed_ignore_key_groups(partitioning: str) -> None:
-    """Each subtask takes in the same."""
-    graph = expand(keyed(3, 8, partitioning, senders=3)).graph
-    assert graph.input_rate[3:].tolist() == pytest.approx([400, 400, 400])
-
-
 def test_splits_of_a_source_are_dealt_to_its_subtasks() -> None:
     """Four partitions on three subtasks: one reads two."""
     graph = StreamGraph.of("src", [Operator("s", rate=8, parallelism=3, max_parallelism=4)])

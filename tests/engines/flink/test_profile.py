@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -74,7 +73,7 @@ def test_a_profile_is_the_truth(threads: Clock) -> None:
 
 def test_rescaled_streams_are_profiled_as_such(threads: Clock) -> None:
     job = shop(threads)
-    job.vertices["v1"] = replace(job.vertices["v1"], inputs=[("v0", "RESCALE")])
+    job.vertices["v1"].inputs = [("v0", "RESCALE")]
     assert profile(job.rest, "job", 10).graph(MIPS).streams.partitioning == ("rescale", "forward")
 
 
