@@ -216,11 +216,15 @@ class Streams:
         """Whether each stream is said to join subtask i to subtask i."""
         return np.array([kind in STRAIGHT for kind in self.partitioning], np.bool_)
 
+    def forward(self) -> Bools:
+        """Whether each stream joins subtask i to subtask i, by its partitioning or by default."""
+        return np.asarray(self.distribution() == FORWARD)
+
     def distribution(self) -> Longs:
         """How each stream distributes tuples, by its partitioning or by default.
 
-        FORWARD joins subtask i to subtask i, RESCALED neighbours; REBALANCED brings equal parts to all
-        subtasks, and HASHED those of the target's key groups, equal ones if it has none.
+        FORWARD joins subtask i to subtask i, RESCALED neighbours; REBALANCED brings equal parts to
+        all subtasks, and HASHED those of the target's key groups, equal ones if it has none.
         """
         operators, kind = self.operators, np.array(self.partitioning, "U9")
         p = operators.parallelism
