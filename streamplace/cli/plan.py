@@ -292,7 +292,7 @@ def _answer(
 
 def _check_output(output: Path | None, *, is_curve: bool) -> None:
     """Raise an error for an output that cannot be written, before any planning."""
-    from streamplace.drawing.figures import check_suffix
+    from streamplace.drawing.figures import SUFFIXES, check_suffix
     from streamplace.planning.result import FILES
 
     if output is None:
@@ -303,6 +303,11 @@ def _check_output(output: Path | None, *, is_curve: bool) -> None:
         return
     if is_curve:
         check_suffix(output)
+    elif output.suffix in SUFFIXES:
+        raise SettingError(
+            f"-o {output}: a plan is written into a folder, with its picture and its report; "
+            "name a folder, or a report (.html)"
+        )
     else:
         _options.spare_inputs(*(output / name for name in FILES))
 

@@ -38,6 +38,8 @@ Attribute = str | int | float | bool
 
 CPU_OF = "cpu of "
 """Prefix of the attributes that tell how an operator's CPU was estimated if not measured."""
+KEEPS_PARALLELISM = "keeps parallelism of "
+"""Prefix of the attributes that tell why plans keep the parallelism of an operator."""
 CONSISTENCY = "consistency"
 """Attribute that describes how well the model agrees with the measured placement."""
 CONSISTENCY_ERROR = "consistency error"

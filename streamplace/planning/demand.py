@@ -9,7 +9,7 @@ import numpy as np
 from streamplace.errors import GraphError, ProblemError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.buffers import MessageLoads
-from streamplace.model.graph import StreamGraph
+from streamplace.model.graph import KEEPS_PARALLELISM, StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.streams import CHAINED, RESCALE
 
@@ -147,8 +147,8 @@ def demand_of(
     protected
         Operators on each machine whose cost may be too low at the same time.
     fixed
-        Operators that keep the parallelism of the graph, or whether all do. Operators that forward
-        streams connect to them have the same.
+        Operators that keep the parallelism of the graph, or whether all do; those that an attribute
+        names do in any case. Operators that forward streams connect to them have the same.
 
     Raises
     ------
@@ -212,16 +212,17 @@ def unchained(graph: StreamGraph) -> StreamGraph:
 
 
 def _named(graph: StreamGraph, fixed: bool | Collection[str]) -> Bools:
-    """Whether each operator is named in ``fixed``, or all are, [N]."""
+    """Whether each operator is named in ``fixed`` or by an attribute, or all are, [N]."""
     names = graph.operators.name
+    marked = np.array([bool(graph.attributes.get(KEEPS_PARALLELISM + name)) for name in names])
     if isinstance(fixed, bool):
-        return np.full(len(names), fixed)
+        return marked | fixed
     if unknown := set(fixed).difference(names):
         raise ProblemError(
             f"graph {quoted(graph.name)} has no operator {quoted(min(unknown))}, but its "
             "parallelism is to be kept"
         )
-    return np.isin(names, sorted(fixed))
+    return np.asarray(marked | np.isin(names, sorted(fixed)))
 
 
 def _limits(graph: StreamGraph, tied: Ints, named: Bools) -> Ints:

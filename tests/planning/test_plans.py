@@ -159,6 +159,19 @@ def test_an_operator_to_keep_must_be_there() -> None:
         demand_of(graph, fixed={"map"})
 
 
+def test_a_graph_may_say_whose_parallelism_is_kept() -> None:
+    """As that of an operator to which every tuple is copied once for each subtask."""
+    operators = [
+        Operator("src", ipt=1000, rate=1000),
+        Operator("all", ipt=1000, parallelism=3),
+        Operator("out", ipt=1000, parallelism=3),
+    ]
+    streams = [Stream("src", "all", 3.0, partitioning="rebalance"), Stream("all", "out", 0.1)]
+    graph = StreamGraph.of("copies", operators, streams, {"keeps parallelism of all": "copies"})
+    result = planned(graph, Catalogue.of([Offer("a", 1.0, mips=10.0)]), ASKED)
+    assert result.parallelism == {"src": 1, "all": 3, "out": 1}
+
+
 def test_a_kept_parallelism_may_be_too_low() -> None:
     """Two subtasks of 1.5 MIPS do not run on cores of 1 MIPS; four do."""
     offers = Catalogue.of([Offer("a", 1.0, mips=1.0)])

@@ -11,6 +11,7 @@ from streamplace.model.graph import (
     CONSISTENCY_ERROR,
     CPU_OF,
     CULPRIT,
+    KEEPS_PARALLELISM,
     PROFILE_DRIFT,
     PROFILE_SPREAD,
     PROFILE_WINDOWS,
@@ -148,7 +149,7 @@ def _attributes(pairs: Sequence[tuple[str, StreamGraph]]) -> dict[str, Attribute
             f"{prefix}{job}{BETWEEN}{key.removeprefix(prefix)}": value
             for job, graph in pairs
             for key, value in graph.attributes.items()
-            for prefix in (CPU_OF, MESSAGES_OF)
+            for prefix in (CPU_OF, KEEPS_PARALLELISM, MESSAGES_OF)
             if key.startswith(prefix)
         }
     )

@@ -86,4 +86,5 @@ def test_broadcast_tuples_count_for_every_receiver(clock: Clock) -> None:
     graph = seen.graph(MIPS)
     assert graph.streams.selectivity.tolist() == pytest.approx([0.1, 0.1, 2])
     assert graph.operators.payload[1] == pytest.approx(300)
+    assert "gets every tuple" in graph.attributes["keeps parallelism of j"]
     assert doubts(seen) == []

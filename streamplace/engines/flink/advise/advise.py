@@ -161,8 +161,7 @@ def advise(
     kept = _kept(rest, reading, settings.program)
     graph = with_loose_streams(graph, kept.loose)
     errors = errors_for(graph, settings.confidence, settings.ledger)
-    keeps = kept.operators | reading.seen.copied_to
-    current, plan = _planned(graph, reading, machines, keeps, settings, errors)
+    current, plan = _planned(graph, reading, machines, kept.operators, settings, errors)
     carried = _carried(graph, reading)
     return Advice(
         job=job,

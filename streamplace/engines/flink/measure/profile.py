@@ -47,6 +47,7 @@ from streamplace.model.graph import (
     CONSISTENCY_ERROR,
     CPU_OF,
     CULPRIT,
+    KEEPS_PARALLELISM,
     PROFILE_DRIFT,
     StreamGraph,
 )
@@ -58,6 +59,7 @@ ALIKE = 0.02
 """Payloads with a smaller relative difference are equal."""
 LEAST_RATE = 1e-9
 """Rate of silent sources, relative to that of all: sources of a graph need one above 0."""
+COPIED = "each of its subtasks gets every tuple of a broadcast stream"
 NOTABLE_CORES = 0.001
 """Loads that do not depend on the rate are mentioned from this number of cores on."""
 
@@ -193,6 +195,7 @@ class JobProfile:
             for task in self.tasks
             if self.cpu[task.id].source
         }
+        facts |= dict.fromkeys((KEEPS_PARALLELISM + name for name in self.copied_to), COPIED)
         facts |= work_in_chains(self.tasks, self.stacks)
         if self.drift.level > 0:
             facts[PROFILE_DRIFT] = float(f"{self.drift.level:.4g}")
