@@ -12,9 +12,13 @@ from statistics import median
 from typing import Any
 
 from streamplace import Cluster, Operator, Stream, StreamGraph, simulate
-from streamplace.engines.flink.cpu.background import remote_shares
 from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM
-from streamplace.engines.flink.measure.sending_cost import RemoteFlow, SendingCost, sending_cost
+from streamplace.engines.flink.measure.sending_cost import (
+    RemoteFlow,
+    SendingCost,
+    remote_shares,
+    sending_cost,
+)
 from streamplace.engines.flink.pin.names import FUSED
 from streamplace.engines.flink.pin.pinning import counts
 from streamplace.io.clusters import cluster_from_tables

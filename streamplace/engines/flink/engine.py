@@ -6,11 +6,9 @@ from math import hypot
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streamplace.engines.flink.cpu.background import background
 from streamplace.engines.flink.local.dist import Flink, find_flink
-from streamplace.engines.flink.measure.assumed_network import fast_enough
-from streamplace.engines.flink.measure.cluster import MeasuredCluster, measured_cluster
-from streamplace.engines.flink.measure.cores_taken import cores_of_others, cores_taken
+from streamplace.engines.flink.measure.background import background, cores_of_others, cores_taken
+from streamplace.engines.flink.measure.cluster import MeasuredCluster, fast_enough, measured_cluster
 from streamplace.engines.flink.measure.profile_quality import doubts_of_sending
 from streamplace.engines.flink.measure.steady import rates_vary
 from streamplace.engines.flink.measure.warm import PATIENCE_SECONDS, Warmth, warm_profile

@@ -11,13 +11,13 @@ from flink_documents import TASK_MANAGER, jobs
 from lazy_flink import START, Clock, LazyFlink, Vertex, rates
 from shop_flink import shop_vertices
 
-from streamplace.engines.flink.cpu import background, limits
+from streamplace.engines.flink.cpu import limits
 from streamplace.engines.flink.cpu import threads as cpu
-from streamplace.engines.flink.cpu.background import background_between, remote_flows
 from streamplace.engines.flink.cpu.limits import CpuPool
 from streamplace.engines.flink.cpu.threads import JavaThread, listening_ports, processes_of
 from streamplace.engines.flink.engine import FlinkEngine
-from streamplace.engines.flink.measure import cluster, job_watch
+from streamplace.engines.flink.measure import background, cluster, job_watch
+from streamplace.engines.flink.measure.background import background_between
 from streamplace.engines.flink.measure.cluster import HEADROOM, measured_cluster
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.profile_quality import doubts_of_sending
@@ -26,6 +26,7 @@ from streamplace.engines.flink.measure.sending_cost import (
     ASSUMED,
     RemoteFlow,
     SendingCost,
+    remote_flows,
     sending_cost,
 )
 from streamplace.engines.flink.rest.client import FlinkError, Rest

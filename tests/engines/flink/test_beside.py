@@ -7,7 +7,7 @@ import pytest
 from flink_graphs import pipeline
 
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.measure.cores_taken import cores_taken
+from streamplace.engines.flink.measure.background import cores_taken
 from streamplace.engines.flink.pin.apply import apply, check
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program

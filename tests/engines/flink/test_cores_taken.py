@@ -13,7 +13,7 @@ from streamplace.engines.flink.cpu.limits import CpuPool
 from streamplace.engines.flink.cpu.threads import JavaThread
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cluster, job_watch, profile
-from streamplace.engines.flink.measure.cores_taken import cores_taken
+from streamplace.engines.flink.measure.background import cores_taken
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.errors import SettingError
 from streamplace.model.trust import trust_of

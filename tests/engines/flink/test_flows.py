@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.engines.flink.measure.flows import shares
+from streamplace.engines.flink.measure.carried_tuples import shares
 
 RATES = st.floats(0.1, 1e4)
 DIAMOND = [("src", "a"), ("src", "b"), ("a", "sink"), ("b", "sink")]

@@ -27,10 +27,10 @@ from streamplace.engines.flink.advise.unknowns import unknowns
 from streamplace.engines.flink.cpu.task_cpu import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
 from streamplace.engines.flink.decide.capacity import capacity
 from streamplace.engines.flink.decide.layouts import in_one_group
-from streamplace.engines.flink.measure.assumed_network import fast_enough
 from streamplace.engines.flink.measure.cluster import (
     HEADROOM,
     MeasuredCluster,
+    fast_enough,
     is_pinnable,
     measured_cluster,
 )

@@ -8,10 +8,14 @@ from math import ceil, inf
 from typing import Any
 from urllib.parse import urlsplit
 
+import numpy as np
+
 from streamplace.engines.flink.cpu.limits import CpuShare, cpu_shares
 from streamplace.engines.flink.cpu.threads import processes_of
 from streamplace.engines.flink.measure.cards import ASSUMED as ASSUMED_SPEED
 from streamplace.engines.flink.measure.cards import GIVEN, Card, cards_of
+from streamplace.engines.flink.measure.key_shares import Shares
+from streamplace.engines.flink.measure.placed_subtasks import placed
 from streamplace.engines.flink.measure.sending_cost import ASSUMED, SendingCost
 from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
 from streamplace.engines.names import resource
@@ -19,6 +23,7 @@ from streamplace.engines.text import quoted_yaml
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.io.parsing import parse_tables
 from streamplace.model.cluster import Cluster
+from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import listed
 from streamplace.model.units import bandwidth_bps
 from streamplace.model.units import mips as parsed_mips
@@ -35,6 +40,10 @@ POD_CPU = ("kubernetes.taskmanager.cpu.amount", "kubernetes.taskmanager.cpu")
 """Setting of the cores of a TaskManager on Kubernetes, and its older name."""
 POD_CPU_FACTOR = "kubernetes.taskmanager.cpu.limit-factor"
 """Setting of the cores that it may use at most, as a multiple of these."""
+CONTRADICTED = 1.05
+"""Load above which a network must be faster; a real one may be full, and counts err a little."""
+ROOM = 2.0
+"""Speed of an assumed network then, as a multiple of what a card sends or receives."""
 ASSUMED_CPU = (
     "the CPU of TaskManagers on other machines is assumed: the cores that Java sees there, in "
     "equal parts for TaskManagers of one address; if containers limit it, or share a machine, "
@@ -239,6 +248,38 @@ def measured_cluster(
     return MeasuredCluster(
         rest.url, links, tuple(devices), cost, java, what, is_assumed, tuple(notes)
     )
+
+
+def fast_enough(
+    measured: MeasuredCluster,
+    graph: StreamGraph,
+    layout: Mapping[str, Sequence[str]],
+    shares: Shares,
+) -> tuple[MeasuredCluster, str]:
+    """Return the cluster with a network that carries what a job sends, and a note if it was raised.
+
+    Cards are compared, because no pair of TaskManagers exchanges more than the card of either, and
+    no assumed link is slower than an assumed card.
+
+    Parameters
+    ----------
+    graph
+        The job with its measured rates.
+    layout
+        Operator → TaskManagers of its subtasks.
+    """
+    from streamsim import resource_loads
+
+    cluster = measured.cluster()
+    if not {device for devices in layout.values() for device in devices} <= {*cluster.devices.name}:
+        return measured, ""  # a TaskManager was lost meanwhile
+    job = placed(graph, cluster, layout, shares)
+    loads = resource_loads(job.problem.instance, job.placement)
+    assumed = [one.card is not None and one.card.is_assumed for one in measured.devices]
+    load = float(np.maximum(loads.egress, loads.ingress)[assumed].max(initial=0.0))
+    if load <= CONTRADICTED:
+        return measured, ""
+    return measured.with_faster_network(ROOM * load)
 
 
 def unpinnable(rest: Rest) -> list[str]:

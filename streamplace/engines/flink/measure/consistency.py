@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.engines.flink.cpu.background import remote_flows
 from streamplace.engines.flink.cpu.helpers import (
     COMPILERS,
     GARBAGE,
@@ -23,7 +22,7 @@ from streamplace.engines.flink.measure.cluster import FRAMING, HEADROOM, MOST_RE
 from streamplace.engines.flink.measure.key_shares import Shares
 from streamplace.engines.flink.measure.placed_subtasks import placed
 from streamplace.engines.flink.measure.sampling import Activity
-from streamplace.engines.flink.measure.sending_cost import SendingCost, sending_cost
+from streamplace.engines.flink.measure.sending_cost import SendingCost, remote_flows, sending_cost
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.model.cluster import Cluster

@@ -16,7 +16,7 @@ from streamplace.engines.flink.measure.constant_loads import (
     constant_cores,
     counted_for,
 )
-from streamplace.engines.flink.measure.job_watch import JobWatch
+from streamplace.engines.flink.measure.job_watch import JobWatch, processed_tuples
 from streamplace.engines.flink.measure.key_shares import Shares, even_splits, key_shares
 from streamplace.engines.flink.measure.local_cost import (
     LocalCost,
@@ -25,7 +25,6 @@ from streamplace.engines.flink.measure.local_cost import (
     with_local_cost,
 )
 from streamplace.engines.flink.measure.message_cost import with_message_cost
-from streamplace.engines.flink.measure.processed_tuples import processed_tuples
 from streamplace.engines.flink.measure.profile_quality import (
     UNMEASURED_PYTHON,
     doubts_of_cpu,

@@ -11,14 +11,26 @@ Threads that wait for a CPU send many buffers at a time, each for less. So TaskM
 left are left out, unless all that exchange tuples are such.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Container, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from streamplace.engines.flink.measure.carried_tuples import carried_by_streams
+from streamplace.engines.flink.measure.sampling import Activity
+from streamplace.engines.flink.rest.plan import Edge, FlinkTask, pointwise_pairs
 from streamplace.model.arrays import Floats
 
 BYTES_OF_A_TUPLE = 6.4
+LEAST_SHARE, ENOUGH = 0.01, 10_000.0
+"""Least tuples/s that must cross: this share of all tuples/s of streams, or so many.
+
+The threads that send and receive also work while hardly a tuple crosses: for heartbeats,
+checkpoints, and buffers that are sent once per timeout. If few tuples cross, this would be the cost
+of each of them; a layout in which the job's other tuples cross, too, would be charged for it many
+times. From 10,000 tuples/s on, it is less than what they cost, however many stay.
+"""
 DIFFERENT = 2.0
 """Minimum ratio of mean tuple sizes for separating the two parts."""
 
@@ -105,3 +117,64 @@ def _fitted(amounts: Floats, cores: Floats) -> tuple[float, float]:
     alone = (amounts * cores[:, None]).sum(axis=0) / (amounts**2).sum(axis=0)
     rest = ((cores[:, None] - amounts * alone) ** 2).sum(axis=0)
     return (float(alone[0]), 0.0) if rest[0] <= rest[1] else (0.0, float(alone[1]))
+
+
+def remote_flows(
+    tasks: Sequence[FlinkTask],
+    edges: Sequence[Edge],
+    seen: Mapping[str, Activity],
+    devices: Mapping[str, Sequence[str]],
+) -> dict[str, RemoteFlow]:
+    """TaskManager → tuples and bytes of a job that it exchanges with others.
+
+    Empty if too few tuples cross to measure their cost: see `LEAST_SHARE`.
+
+    Parameters
+    ----------
+    devices
+        Task → TaskManager of each of its subtasks, in order.
+    """
+    tuples: dict[str, float] = defaultdict(float)
+    traffic: dict[str, float] = defaultdict(float)
+    carried = carried_by_streams(tasks, edges, seen)
+    for e, edge in enumerate(edges):
+        amount, size = carried.tuples[e], carried.payloads.get(e, 0.0)
+        for device, part in _crossing(edge, devices).items():
+            tuples[device] += amount * part
+            traffic[device] += amount * part * size
+    crossing = sum(tuples.values()) / 2  # each counts at both ends
+    if crossing < min(LEAST_SHARE * sum(carried.tuples.values()), ENOUGH):
+        return {}
+    return {device: RemoteFlow(tuples[device], traffic[device]) for device in tuples}
+
+
+def _crossing(edge: Edge, devices: Mapping[str, Sequence[str]]) -> dict[str, float]:
+    """Device → share of a stream's tuples that it exchanges with other devices."""
+    senders, receivers = devices[edge.source], devices[edge.target]
+    if not edge.is_pointwise:
+        return remote_shares(Counter(senders), Counter(receivers))
+    pairs = pointwise_pairs(len(senders), len(receivers))
+    outputs = Counter(i for i, _ in pairs)
+    shares: dict[str, float] = defaultdict(float)
+    for i, j in pairs:
+        if senders[i] != receivers[j]:
+            for device in (senders[i], receivers[j]):
+                shares[device] += 1 / (len(senders) * outputs[i])
+    return shares
+
+
+def remote_shares(senders: Mapping[str, int], receivers: Mapping[str, int]) -> dict[str, float]:
+    """Device → share of a stream's tuples that it exchanges with other devices.
+
+    Every sender distributes its tuples evenly over all receivers, as in a stream that is not
+    pointwise.
+
+    >>> remote_shares({"a": 1}, {"a": 1, "b": 3})
+    {'a': 0.75, 'b': 0.75}
+    """
+    sent, taken = sum(senders.values()), sum(receivers.values())
+    shares = {}
+    for device in dict.fromkeys([*senders, *receivers]):
+        here, there = senders.get(device, 0) / sent, receivers.get(device, 0) / taken
+        shares[device] = here * (1.0 - there) + there * (1.0 - here)
+    return shares

@@ -1,8 +1,7 @@
-"""CPU that TaskManagers use besides the tasks of jobs: for Java itself and for network traffic."""
+"""CPU that TaskManagers use besides the tasks of a job: for Java, traffic and other jobs."""
 
 import time
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -14,21 +13,19 @@ from streamplace.engines.flink.cpu.threads import (
     processes_of,
     spent_between,
 )
-from streamplace.engines.flink.measure.carried_tuples import carried_by_streams
-from streamplace.engines.flink.measure.sampling import IDLE, Activity, sample
-from streamplace.engines.flink.measure.sending_cost import RemoteFlow, SendingCost, sending_cost
+from streamplace.engines.flink.measure.job_watch import JobWatch
+from streamplace.engines.flink.measure.sampling import IDLE, sample
+from streamplace.engines.flink.measure.sending_cost import (
+    RemoteFlow,
+    SendingCost,
+    remote_flows,
+    sending_cost,
+)
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
-from streamplace.engines.flink.rest.plan import Edge, FlinkTask, pointwise_pairs, read_plan
+from streamplace.engines.flink.rest.jobs import other_jobs
+from streamplace.engines.flink.rest.plan import plan_with_loops, read_plan
 from streamplace.engines.flink.rest.tasks import subtask_devices
-
-LEAST_SHARE, ENOUGH = 0.01, 10_000.0
-"""Least tuples/s that must cross: this share of all tuples/s of streams, or so many.
-
-The threads that send and receive also work while hardly a tuple crosses: for heartbeats,
-checkpoints, and buffers that are sent once per timeout. If few tuples cross, this would be the cost
-of each of them; a layout in which the job's other tuples cross, too, would be charged for it many
-times. From 10,000 tuples/s on, it is less than what they cost, however many stay.
-"""
+from streamplace.model.messages import shown
 
 
 class Background(NamedTuple):
@@ -90,35 +87,6 @@ def background_between(
     )
 
 
-def remote_flows(
-    tasks: Sequence[FlinkTask],
-    edges: Sequence[Edge],
-    seen: Mapping[str, Activity],
-    devices: Mapping[str, Sequence[str]],
-) -> dict[str, RemoteFlow]:
-    """TaskManager → tuples and bytes of a job that it exchanges with others.
-
-    Empty if too few tuples cross to measure their cost: see `LEAST_SHARE`.
-
-    Parameters
-    ----------
-    devices
-        Task → TaskManager of each of its subtasks, in order.
-    """
-    tuples: dict[str, float] = defaultdict(float)
-    traffic: dict[str, float] = defaultdict(float)
-    carried = carried_by_streams(tasks, edges, seen)
-    for e, edge in enumerate(edges):
-        amount, size = carried.tuples[e], carried.payloads.get(e, 0.0)
-        for device, part in _crossing(edge, devices).items():
-            tuples[device] += amount * part
-            traffic[device] += amount * part * size
-    crossing = sum(tuples.values()) / 2  # each counts at both ends
-    if crossing < min(LEAST_SHARE * sum(carried.tuples.values()), ENOUGH):
-        return {}
-    return {device: RemoteFlow(tuples[device], traffic[device]) for device in tuples}
-
-
 def _flows_of_jobs(rest: Rest, job: str | None, seconds: float) -> dict[str, RemoteFlow] | None:
     """Traffic between TaskManagers of all running jobs; None if that of one is unknown."""
     running = [one for one, state in rest.jobs().items() if state == "RUNNING"]
@@ -148,33 +116,39 @@ def _remote_flows(rest: Rest, job: str, seconds: float) -> dict[str, RemoteFlow]
     return remote_flows(tasks, edges, seen, devices)
 
 
-def _crossing(edge: Edge, devices: Mapping[str, Sequence[str]]) -> dict[str, float]:
-    """Device → share of a stream's tuples that it exchanges with other devices."""
-    senders, receivers = devices[edge.source], devices[edge.target]
-    if not edge.is_pointwise:
-        return remote_shares(Counter(senders), Counter(receivers))
-    pairs = pointwise_pairs(len(senders), len(receivers))
-    outputs = Counter(i for i, _ in pairs)
-    shares: dict[str, float] = defaultdict(float)
-    for i, j in pairs:
-        if senders[i] != receivers[j]:
-            for device in (senders[i], receivers[j]):
-                shares[device] += 1 / (len(senders) * outputs[i])
-    return shares
+def cores_taken(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, float]:
+    """Device → core seconds per second of the tasks of running jobs.
 
+    Each job takes about ``seconds``.
 
-def remote_shares(senders: Mapping[str, int], receivers: Mapping[str, int]) -> dict[str, float]:
-    """Device → share of a stream's tuples that it exchanges with other devices.
-
-    Every sender distributes its tuples evenly over all receivers, as in a stream that is not
-    pointwise.
-
-    >>> remote_shares({"a": 1}, {"a": 1, "b": 3})
-    {'a': 0.75, 'b': 0.75}
+    Raises
+    ------
+    FlinkError
+        When one of them is not running, or stops running.
     """
-    sent, taken = sum(senders.values()), sum(receivers.values())
-    shares = {}
-    for device in dict.fromkeys([*senders, *receivers]):
-        here, there = senders.get(device, 0) / sent, receivers.get(device, 0) / taken
-        shares[device] = here * (1.0 - there) + there * (1.0 - here)
-    return shares
+    taken: dict[str, float] = {}
+    for job in dict.fromkeys(jobs):
+        watch = JobWatch(rest, job, plan=plan_with_loops(rest, job))
+        watch.watch(seconds)
+        for device, cores in watch.cores_by_device(watch.last()).items():
+            taken[device] = taken.get(device, 0.0) + cores
+    return taken
+
+
+def cores_of_others(rest: Rest, job: str, seconds: float, doubts: list[str]) -> dict[str, float]:
+    """Device → core seconds per second of the tasks of all other jobs.
+
+    Jobs that cannot be measured, such as one that waits for slots, are left out, and doubts say so.
+    """
+    taken: dict[str, float] = {}
+    for other in other_jobs(rest, job):
+        try:
+            for device, cores in cores_taken(rest, [other], seconds).items():
+                taken[device] = taken.get(device, 0.0) + cores
+        except NoAnswer:
+            raise
+        except FlinkError as error:
+            doubts.append(
+                f"CPU of job {shown(other)} beside this one: counted as 0, because {error}"
+            )
+    return taken
