@@ -64,10 +64,7 @@ def sampled_stacks(processes: Mapping[str, int]) -> Iterator[Callable[[], Stacks
 
     TaskManagers whose stacks cannot be sampled are left out.
 
-    Parameters
-    ----------
-    processes
-        TaskManager → process.
+    ``processes``: TaskManager → process.
     """
     recordings = _started(processes)
     try:
@@ -82,10 +79,7 @@ def sampled_stacks(processes: Mapping[str, int]) -> Iterator[Callable[[], Stacks
 def why_unsampled(processes: Mapping[str, int]) -> str:
     """Instruction that makes stacks of TaskManagers available; empty if they are.
 
-    Parameters
-    ----------
-    processes
-        TaskManager → process, for those on this machine.
+    ``processes``: TaskManager → process, for those on this machine.
     """
     if not processes:
         return "profile on the machines of the TaskManagers"

@@ -76,10 +76,7 @@ def java_itself(kinds: Mapping[str, Mapping[str, float]]) -> float:
     Idle TaskManagers count only if none has subtasks: Java uses less there than where it serves
     tasks. Of garbage collection and other threads, at most `MOST_UNNAMED` counts.
 
-    Parameters
-    ----------
-    kinds
-        TaskManager → cores of its threads, by kind of work.
+    ``kinds``: TaskManager → cores of its threads, by kind of work.
     """
     serving = [one for one in kinds.values() if TASKS in one] or kinds.values()
     return min(
@@ -91,10 +88,7 @@ def java_itself(kinds: Mapping[str, Mapping[str, float]]) -> float:
 def share_of_others(kinds: Mapping[str, Mapping[str, float]]) -> float:
     """Part of the CPU that is charged to tasks which threads used that name no task.
 
-    Parameters
-    ----------
-    kinds
-        TaskManager → cores of its threads, by kind of work.
+    ``kinds``: TaskManager → cores of its threads, by kind of work.
     """
     least, busy = java_itself(kinds), [one for one in kinds.values() if one.get(TASKS)]
     charged = sum(_rest(one) - least for one in busy)
@@ -117,12 +111,8 @@ def shares_of_helpers(
 ) -> dict[str, dict[str, float]]:
     """TaskManager → thread of a task → cores of other threads that are charged to it.
 
-    Parameters
-    ----------
-    tasks
-        TaskManager → thread of a task → its own cores, including threads of the same name.
-    sources
-        Threads of tasks that are sources.
+    ``tasks``: TaskManager → thread of a task → its own cores, including threads of the same name.
+    ``sources``: threads of tasks that are sources.
     """
     kinds = {device: cores_by_kind(own) for device, own in loads.items()}
     least, first = java_itself(kinds), frozenset(sources)

@@ -111,10 +111,7 @@ def cpu_shares(
 
     TaskManagers with pools of their own also have parts of the machine, which nobody else gets.
 
-    Parameters
-    ----------
-    used
-        TaskManager → cores that it uses now; None if that is not measured.
+    ``used``: TaskManager → cores that it uses now; None if that is not measured.
     """
     taken = {device: (used or {}).get(device, 0.0) for device in processes}
     pools = {device: cpu_pool(process) for device, process in processes.items()}

@@ -90,10 +90,7 @@ def owners(
 ) -> dict[int, ReceivedTask]:
     """Thread → its task, for names with as many threads as running tasks.
 
-    Parameters
-    ----------
-    numbers
-        Name → numbers of the threads with that name, in order of creation.
+    ``numbers``: name → numbers of the threads with that name, in order of creation.
     """
     by_name: dict[str, list[ReceivedTask]] = {}
     for one in received:

@@ -111,10 +111,7 @@ def snapshot(
 ) -> ClusterSnapshot:
     """Take a snapshot of a cluster, once Flink reports the devices of the job's subtasks.
 
-    Parameters
-    ----------
-    before
-        An earlier snapshot of the same processes.
+    ``before``: an earlier snapshot of the same processes.
     """
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not all(one.device for one in _subtasks(rest, job)) and time.monotonic() < deadline:
@@ -149,10 +146,7 @@ def between(
 ) -> ClusterInterval:
     """Changes between two snapshots, of everything that is in both.
 
-    Parameters
-    ----------
-    sources
-        Vertices without input from others.
+    ``sources``: vertices without input from others.
     """
     before = {one.key: one for one in first.subtasks}
     subtasks = [
@@ -209,10 +203,7 @@ def task_cpu(
 ) -> dict[str, TaskCpu]:
     """CPU of every task of a job, by vertex.
 
-    Parameters
-    ----------
-    processes
-        TaskManager → cores of its process, at least where its threads cannot be read.
+    ``processes``: TaskManager → cores of its process, at least where its threads cannot be read.
     """
     parts: dict[str, list[TaskCpu]] = {vertex: [] for vertex in activity}
     for one, cpu in cpu_by_subtask(job, interval, activity, processes):

@@ -83,13 +83,9 @@ def cluster_settings(
 ) -> dict[str, str]:
     """YAML files that make TaskManagers the devices of a cluster.
 
-    Parameters
-    ----------
-    room
-        Number of devices, ``new-1`` and so on, that may be added later.
-    layers
-        Maximum number of operators that are spread unevenly over the same device at a time, if not
-        the default; 0 if every operator stays on one device.
+    ``room``: number of devices, ``new-1`` and so on, that may be added later.
+    ``layers``: maximum number of operators that are spread unevenly over the same device at a time,
+    if not the default; 0 if every operator stays on one device.
     """
     every = [*devices, *future_devices(devices, room)]
     resources(every)  # raises an error if two devices would share a resource

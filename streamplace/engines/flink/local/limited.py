@@ -50,18 +50,11 @@ def limited_cluster(
 ) -> Iterator[LocalCluster]:
     """Run a session cluster of limited devices while the block runs, and remove it afterwards.
 
-    Parameters
-    ----------
-    cores
-        Share of a core that a TaskManager gets once the cluster is up; a restarted TaskManager is
-        not limited.
-    bandwidth_bps
-        Maximum rate at which a device sends, and at which it receives.
+    ``cores``: share of a core that a TaskManager gets once the cluster is up; a restarted
+    TaskManager is not limited.
+    ``bandwidth_bps``: maximum rate at which a device sends, and at which it receives.
 
-    Raises
-    ------
-    SettingError
-        When devices cannot be limited; the message says why.
+    An error says why if devices cannot be limited.
     """
     if reason := why_unlimited():
         raise SettingError(reason)

@@ -131,10 +131,7 @@ class LocalCluster:
     def watch(self) -> None:
         """Wait while all processes are running.
 
-        Raises
-        ------
-        SettingError
-            When one has ended; the message quotes its log.
+        If one ends, the error quotes its log.
         """
         while True:
             self._check_alive()
@@ -143,10 +140,7 @@ class LocalCluster:
     def watch_job_manager(self, tell: Callable[[str], None]) -> None:
         """Wait while the JobManager is running, and report every TaskManager that ends.
 
-        Raises
-        ------
-        SettingError
-            When the JobManager has ended; the message quotes its log.
+        If the JobManager ends, the error quotes its log.
         """
         reported: set[int] = set()
         while True:
@@ -161,10 +155,7 @@ class LocalCluster:
     def wait(self) -> None:
         """Wait until every device has joined the cluster and can be pinned to.
 
-        Raises
-        ------
-        SettingError
-            When a process has ended, or after a timeout; the message quotes a log.
+        If a process ends, or after a timeout, the error quotes a log.
         """
         rest, deadline = Rest(self.url), time.monotonic() + START_SECONDS
         while True:
@@ -204,10 +195,7 @@ def local_cluster(
     On Linux, the processes end with this one, even if it is killed. Devices with a host run there;
     ``settings`` must then give the JobManager an address that the hosts can reach.
 
-    Parameters
-    ----------
-    room
-        Number of devices, ``new-1`` and so on, that can be started later.
+    ``room``: number of devices, ``new-1`` and so on, that can be started later.
     """
     resources(devices)
     if port is not None:

@@ -52,10 +52,7 @@ def background(
     tuples go to another TaskManager, or if the threads of not all TaskManagers can be read on this
     machine.
 
-    Parameters
-    ----------
-    job
-        A job that must be running; None if there may be none.
+    ``job``: A job that must be running; None if there may be none.
     """
     processes = processes_of(rest)
     if not processes:
@@ -120,11 +117,6 @@ def cores_taken(rest: Rest, jobs: Iterable[str], seconds: float) -> dict[str, fl
     """Device → core seconds per second of the tasks of running jobs.
 
     Each job takes about ``seconds``.
-
-    Raises
-    ------
-    FlinkError
-        When one of them is not running, or stops running.
     """
     taken: dict[str, float] = {}
     for job in dict.fromkeys(jobs):

@@ -37,10 +37,7 @@ def why_behind(
     other machines, its threads are busy all the time instead: if one of them does all the work of a
     job, nothing else shows that it is at its limit.
 
-    Parameters
-    ----------
-    rate
-        Tuples/s that it emits.
+    ``rate``: tuples/s that it emits.
     """
     if source.has_ended:
         return None
@@ -69,12 +66,8 @@ def why_behind(
 def is_blocked(share: float, most: float) -> bool:
     """Return whether back-pressure reduces the output of a source, or of one of its subtasks.
 
-    Parameters
-    ----------
-    share
-        Share of the time for which it is back-pressured, in the mean of its subtasks.
-    most
-        The same of its most back-pressured subtask.
+    ``share``: share of the time for which it is back-pressured, in the mean of its subtasks.
+    ``most``: the same of its most back-pressured subtask.
     """
     return share > BLOCKED or most > SUBTASK_BLOCKED
 
@@ -85,10 +78,7 @@ def backlog_grows(seen: Activity, pending: str, rate: float) -> bool | None:
     Records of transactions arrive together, so a backlog that grows does so in both halves of the
     time, and is never as small in the second half as in the first.
 
-    Parameters
-    ----------
-    pending
-        Metric of its unread records.
+    ``pending``: metric of its unread records.
     """
     growth = seen.growth(pending)
     if growth is None:

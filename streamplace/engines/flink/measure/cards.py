@@ -54,19 +54,9 @@ def cards_of(
 ) -> dict[str, Card]:
     """TaskManager → its card.
 
-    Parameters
-    ----------
-    given
-        Speeds of some TaskManagers, or of all by the name "".
-    processes
-        TaskManager → process, for those on this machine.
-    usual
-        Speed that is assumed if nothing is known.
-
-    Raises
-    ------
-    SettingError
-        If a name belongs to no TaskManager.
+    ``given``: speeds of some TaskManagers, or of all by the name "".
+    ``processes``: TaskManager → process, for those on this machine.
+    ``usual``: speed that is assumed if nothing is known.
     """
     if unknown := [name for name in given if name != ALL and name not in managers]:
         raise SettingError(
@@ -86,10 +76,7 @@ def _card(name: str, given: Mapping[str, str], process: int | None, usual: str) 
 def link_speed(process: int, processes: Path = Path("/proc")) -> int | None:
     """Mbps of the card through which a process reaches other machines; None if unknown.
 
-    Parameters
-    ----------
-    processes
-        Folder of the processes.
+    ``processes``: folder of the processes.
     """
     with suppress(OSError, ValueError):  # the process has ended, or belongs to another user
         own, other = processes / "self", processes / str(process)

@@ -69,10 +69,7 @@ def carried_by_streams(
     counts the records that it writes elsewhere, and sends its committer one message per checkpoint.
     So does a task with a chained sink, beside the tuples that it sends on.
 
-    Parameters
-    ----------
-    buffer_bytes
-        Size of a network buffer.
+    ``buffer_bytes``: size of a network buffer.
     """
     sent = _sent(tasks, edges, activity)
     tuples = _as_received(edges, activity, _tuples(edges, activity, sent))
@@ -219,15 +216,9 @@ def shares(
     a sum carries its remainder. Streams that are still unknown share the remainder of their
     target's sum by weight.
 
-    Parameters
-    ----------
-    received, sent
-        Sums by task, without tasks whose sum is unknown.
-    weights
-        Weight of each stream, for streams that share a remainder.
+    ``received``, ``sent``: sums by task, without tasks whose sum is unknown.
+    ``weights``: weight of each stream, for streams that share a remainder.
 
-    Examples
-    --------
     >>> streams = [("src", "a"), ("src", "b"), ("a", "sink"), ("b", "sink")]
     >>> shares(streams, {"a": 9.0, "b": 8.0, "sink": 20.0}, {"a": 4.0}, {}).amounts
     {0: 9.0, 1: 8.0, 2: 4.0, 3: 16.0}

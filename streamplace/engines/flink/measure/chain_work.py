@@ -15,10 +15,7 @@ WORK_IN = "work in "
 def work_in_chains(tasks: Iterable[FlinkTask], stacks: Mapping[str, StackCounts]) -> dict[str, str]:
     """Attributes of a graph for chains without branches that were sampled often enough.
 
-    Parameters
-    ----------
-    stacks
-        Samples of each task, by id.
+    ``stacks``: samples of each task, by id.
     """
     facts = {}
     for task in tasks:

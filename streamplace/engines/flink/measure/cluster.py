@@ -194,20 +194,13 @@ def measured_cluster(
     JobManager's settings give to TaskManagers on Kubernetes; without one, those of one address are
     assumed to share the cores that Java sees evenly.
 
-    Parameters
-    ----------
-    bandwidth
-        Bandwidth of every link; None to assume it.
-    java
-        Core seconds per second that Java uses in each besides its tasks; None if not measured.
-    sending
-        Cost of remote tuples; None if not measured, and it is then assumed.
-    beside
-        Device → core seconds per second of jobs that stay where they are.
-    cards
-        Device → speed of its network card, "" for all; others are measured or assumed.
-    used
-        Device → cores that it uses now; None if that is not measured.
+    ``bandwidth``: bandwidth of every link; None to assume it.
+    ``java``: core seconds per second that Java uses in each besides its tasks; None if not
+    measured.
+    ``sending``: cost of remote tuples; None if not measured, and it is then assumed.
+    ``beside``: device → core seconds per second of jobs that stay where they are.
+    ``cards``: device → speed of its network card, "" for all; others are measured or assumed.
+    ``used``: device → cores that it uses now; None if that is not measured.
     """
     managers = rest.task_managers()
     if not managers:
@@ -261,12 +254,8 @@ def fast_enough(
     Cards are compared, because no pair of TaskManagers exchanges more than the card of either, and
     no assumed link is slower than an assumed card.
 
-    Parameters
-    ----------
-    graph
-        The job with its measured rates.
-    layout
-        Operator → TaskManagers of its subtasks.
+    ``graph``: the job with its measured rates.
+    ``layout``: operator → TaskManagers of its subtasks.
     """
     from streamsim import resource_loads
 

@@ -130,20 +130,12 @@ def consistency(
 ) -> Consistency | None:
     """Compare the model's prediction for a placement with the measured rate.
 
-    Parameters
-    ----------
-    graph
-        Graph of the profile.
-    tuples
-        Operator → tuples/s that it received, or generated.
-    is_blocked
-        Whether a source was back-pressured.
-    shares
-        Shares of the subtasks in the tuples of operators where they are uneven.
+    ``graph``: graph of the profile.
+    ``tuples``: operator → tuples/s that it received, or generated.
+    ``is_blocked``: whether a source was back-pressured.
+    ``shares``: shares of the subtasks in the tuples of operators where they are uneven.
 
-    Returns
-    -------
-    None if the threads of a TaskManager of the job cannot be read here, or the job uses no CPU.
+    It is None if the threads of a TaskManager of the job cannot be read here, or it uses no CPU.
     """
     from streamsim import bottleneck, resource_loads
 
@@ -263,10 +255,7 @@ def present_of(
 ) -> Present | None:
     """Placement of a job, and CPU usage of its TaskManagers; None if the placement is unknown.
 
-    Parameters
-    ----------
-    throttled
-        TaskManager → part of the periods of its quota in which it was throttled.
+    ``throttled``: TaskManager → part of the periods of its quota in which it was throttled.
     """
     own = sorted(one for one in interval.subtasks if one.job == job)
     devices = {task.id: [one.device for one in own if one.vertex == task.id] for task in tasks}

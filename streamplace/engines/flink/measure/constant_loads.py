@@ -54,17 +54,10 @@ def constant_cores(
 ) -> float:
     """Core seconds per second of a task that do not depend on the rate, at most ``cores``.
 
-    Parameters
-    ----------
-    cores
-        CPU of the task.
-    read
-        Tuples/s that it processed.
-    sent
-        Tuples/s that its senders count for it; 0 if none do (see `counted_for`).
+    ``cores``: CPU of the task.
+    ``read``: tuples/s that it processed.
+    ``sent``: tuples/s that its senders count for it; 0 if none do (see `counted_for`).
 
-    Examples
-    --------
     >>> constant_cores("committer", 0.2, 0.4, 4000.0, []), constant_cores("map", 0.2, 9.0, 9.0, [])
     (0.2, 0.0)
     """
@@ -85,10 +78,7 @@ def counted_for(
     writes, so their counts say nothing of a rare side output. The committer of a two-phase sink is
     known by its name; other senders must have one output, and no sink without committer.
 
-    Parameters
-    ----------
-    counts
-        Tuples/s that each task counts as sent.
+    ``counts``: tuples/s that each task counts as sent.
     """
     by_id = {task.id: task for task in tasks}
     outputs = Counter(edge.source for edge in edges)

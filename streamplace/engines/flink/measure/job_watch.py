@@ -63,12 +63,8 @@ class JobWatch:
 
     Tasks that have ended before are not watched: they count as idle.
 
-    Parameters
-    ----------
-    of_managers
-        Metrics to read of all TaskManagers of the job.
-    plan
-        Its plan, if it was already read.
+    ``of_managers``: metrics to read of all TaskManagers of the job.
+    ``plan``: its plan, if it was already read.
     """
 
     def __init__(
@@ -113,13 +109,7 @@ class JobWatch:
         return len(self._stacks)
 
     def watch(self, seconds: float) -> None:
-        """Measure one more window of at least ``seconds``.
-
-        Raises
-        ------
-        FlinkError
-            When the job is not running, or stops running.
-        """
+        """Measure one more window of at least ``seconds``."""
         with sampled_stacks(self._sampled) as stop:
             self._sampler.watch(seconds)
             self._marks.append(self._mark(self._marks[-1].cluster))

@@ -40,10 +40,7 @@ def key_shares(
     sources of which a subtask that emits less than others may be held back, by back-pressure or by
     a slow device: what it would be offered is unknown.
 
-    Parameters
-    ----------
-    subtasks
-        Subtasks of the job with the number of tuples that each read and sent.
+    ``subtasks``: subtasks of the job with the number of tuples that each read and sent.
     """
     known: dict[str, dict[int, RunningSubtask]] = {}
     for one in subtasks:

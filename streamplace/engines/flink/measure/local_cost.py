@@ -70,18 +70,11 @@ def local_cost(
 ) -> LocalCost:
     """Estimate the cost of tuples on all streams.
 
-    Parameters
-    ----------
-    loads
-        Traffic by the number of a stream.
-    cores
-        Core seconds per second of each task.
-    stacks
-        Samples of each task; empty if there are none.
-    reuses_objects
-        Whether chains pass tuples on without copying them.
-    unsampled
-        Instruction that makes stacks available; empty if they are.
+    ``loads``: traffic by the number of a stream.
+    ``cores``: core seconds per second of each task.
+    ``stacks``: samples of each task; empty if there are none.
+    ``reuses_objects``: whether chains pass tuples on without copying them.
+    ``unsampled``: instruction that makes stacks available; empty if they are.
     """
     saved = {t: one.saved_by_chains(reuses_objects=reuses_objects) for t, one in stacks.items()}
     sender = _End([edge.source for edge in edges], {t: one[0] for t, one in saved.items()})

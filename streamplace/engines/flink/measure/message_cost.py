@@ -36,13 +36,8 @@ def with_message_cost(
     If the constant load of an operator was separated, its CPU per tuple contains no messages,
     because their number hardly depends on the rate.
 
-    Parameters
-    ----------
-    timeout
-        Buffer timeout in seconds; 0 if every tuple is sent at once, None if there is none.
+    ``timeout``: buffer timeout in seconds; 0 if every tuple is sent at once, None if there is none.
 
-    Examples
-    --------
     >>> from streamplace.model import Operator, Stream
     >>> ends = [Operator("a", ipt=1e6, rate=40, parallelism=2), Operator("b", ipt=1e6)]
     >>> graph = StreamGraph.of("pair", ends, [Stream("a", "b", partitioning="rebalance")])

@@ -47,17 +47,8 @@ def placed(
 
     Operators that Flink fused run on the device of the first of them.
 
-    Parameters
-    ----------
-    devices
-        Operator → device of each of its subtasks.
-    shares
-        Shares of the subtasks in the tuples of operators where they are uneven.
-
-    Raises
-    ------
-    FlinkError
-        When the devices are not those of the cluster.
+    ``devices``: operator → device of each of its subtasks.
+    ``shares``: shares of the subtasks in the tuples of operators where they are uneven.
     """
     expansion = expand(graph, shares)
     problem = Problem(expansion.graph, cluster)

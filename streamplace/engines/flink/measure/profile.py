@@ -316,17 +316,8 @@ def profile(
     agent. Otherwise it is derived from the CPU of TaskManager processes and from Flink's busy time,
     which overestimates cheap operators; the doubts then say so.
 
-    Parameters
-    ----------
-    of_managers
-        Metrics to read of all TaskManagers of the job.
-    plan
-        Its plan, if it was already read.
-
-    Raises
-    ------
-    FlinkError
-        When the job is not running, or stops running.
+    ``of_managers``: metrics to read of all TaskManagers of the job.
+    ``plan``: its plan, if it was already read.
     """
     watch = JobWatch(rest, job, of_managers, plan)
     watch.watch(seconds)

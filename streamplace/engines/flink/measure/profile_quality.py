@@ -38,12 +38,8 @@ def spread_facts(
 ) -> dict[str, str | float]:
     """Attributes of a measured graph.
 
-    Parameters
-    ----------
-    windows
-        Windows in which the job was measured; empty if there was only one.
-    devices
-        Operator → TaskManagers of its subtasks.
+    ``windows``: windows in which the job was measured; empty if there was only one.
+    ``devices``: operator → TaskManagers of its subtasks.
     """
     facts: dict[str, str | float] = {
         PROFILE_WINDOWS: max(1, len(windows)),
@@ -80,10 +76,7 @@ def doubts_of_cpu(tasks: Sequence[FlinkTask], cpu: Mapping[str, TaskCpu]) -> Ite
 def doubts_of_threads(kinds: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
     """Doubt about CPU of threads that name no task, if it is much.
 
-    Parameters
-    ----------
-    kinds
-        TaskManager → cores of its threads, by kind of work.
+    ``kinds``: TaskManager → cores of its threads, by kind of work.
     """
     if (share := share_of_others(kinds)) >= MUCH:
         yield (

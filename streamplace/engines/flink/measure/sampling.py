@@ -195,15 +195,7 @@ def sample(
 ) -> dict[str, Activity]:
     """Activity of the vertices, each measured for at least ``seconds``.
 
-    Parameters
-    ----------
-    further
-        Vertex → additional metrics to read.
-
-    Raises
-    ------
-    FlinkError
-        When the job is not running, or stops running.
+    ``further``: vertex → additional metrics to read.
     """
     sampler = Sampler(rest, job, vertices, further)
     sampler.watch(seconds)
@@ -218,12 +210,8 @@ class Sampler:
     between two times at which counters changed, because both answers are then equally old. A window
     begins with the last such time of the previous window.
 
-    Parameters
-    ----------
-    further
-        Vertex → additional metrics to read.
-    managers
-        TaskManager → metrics to read.
+    ``further``: vertex → additional metrics to read.
+    ``managers``: TaskManager → metrics to read.
     """
 
     def __init__(
@@ -252,13 +240,7 @@ class Sampler:
         self._marks = [[0] * len(self._watches)]
 
     def watch(self, seconds: float) -> None:
-        """Measure one more window of at least ``seconds`` for each vertex.
-
-        Raises
-        ------
-        FlinkError
-            When the job is not running, or stops running.
-        """
+        """Measure one more window of at least ``seconds`` for each vertex."""
         began, looks = time.monotonic(), 0
         deadline = began + seconds + PATIENCE_SECONDS
         while time.monotonic() < deadline and self._is_short(seconds):

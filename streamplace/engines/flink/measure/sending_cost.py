@@ -76,15 +76,9 @@ def sending_cost(
 ) -> SendingCost | None:
     """Fit the CPU of network threads; None if no tuple goes to another TaskManager.
 
-    Parameters
-    ----------
-    network
-        TaskManager → cores of its threads that send and receive.
-    full
-        TaskManagers without CPU left.
+    ``network``: TaskManager → cores of its threads that send and receive.
+    ``full``: TaskManagers without CPU left.
 
-    Examples
-    --------
     >>> flows = {"a": RemoteFlow(1000, 1e5), "b": RemoteFlow(1000, 1e6)}
     >>> fitted = sending_cost({"a": 0.0012, "b": 0.003}, flows)
     >>> round(1e6 * fitted.per_tuple, 3), round(1e9 * fitted.per_byte, 3)
@@ -129,10 +123,7 @@ def remote_flows(
 
     Empty if too few tuples cross to measure their cost: see `LEAST_SHARE`.
 
-    Parameters
-    ----------
-    devices
-        Task → TaskManager of each of its subtasks, in order.
+    ``devices``: task → TaskManager of each of its subtasks, in order.
     """
     tuples: dict[str, float] = defaultdict(float)
     traffic: dict[str, float] = defaultdict(float)

@@ -86,11 +86,6 @@ def asked_rate(rate: Quantity, sources: Sequence[SourceRate]) -> float:
 
     >>> asked_rate("2x", [SourceRate("a", 30.0, None)]), asked_rate("1 k/s", [])
     (60.0, 1000.0)
-
-    Raises
-    ------
-    SettingError
-        If it is a multiple of an unknown rate.
     """
     factor = _factor(rate)
     if factor is None:

@@ -63,19 +63,10 @@ def warm_profile(
 ) -> JobProfile:
     """Measure a running job until it is warm; return its profile of all windows since then.
 
-    Parameters
-    ----------
-    of_managers
-        Metrics to read of all TaskManagers of the job.
-    tell
-        Function that receives a message after every window.
+    ``of_managers``: metrics to read of all TaskManagers of the job.
+    ``tell``: function that receives a message after every window.
 
-    Raises
-    ------
-    UnsteadyJob
-        When it is so cold after ``patience`` seconds that nothing can be judged.
-    FlinkError
-        When the job is not running, or stops running.
+    UnsteadyJob is raised if it is so cold after ``patience`` seconds that nothing can be judged.
     """
     watch = JobWatch(rest, job, of_managers)
     windows: list[LoadWindow] = []

@@ -225,8 +225,6 @@ def change_of(series: Series) -> float:
 
     A slope and a step at any position are fitted; the largest clear change counts.
 
-    Examples
-    --------
     >>> ones, middles = np.ones(4), np.array([5.0, 15.0, 25.0, 35.0])
     >>> change_of(Series(np.array([4.0, 4.1, 3.9, 4.0]), ones, middles))
     0.0

@@ -73,10 +73,7 @@ ANSWERS: dict[str, Any] = {
 def parse_answer(path: str, content: bytes) -> Any:
     """Parse the content of an answer.
 
-    Raises
-    ------
-    ValueError
-        If it does not have the declared type; the message says where.
+    A ValueError says where it does not have the declared type.
     """
     try:
         return _adapter(_pattern(path)).validate_json(content)

@@ -71,13 +71,7 @@ JobPlan = tuple[str, list[FlinkTask], list[Edge]]
 
 
 def read_plan(rest: Rest, job: str) -> JobPlan:
-    """Read the name, the tasks in topological order and the streams of a job.
-
-    Raises
-    ------
-    FlinkError
-        When the job is not running, or has an iteration.
-    """
+    """Read the name, the tasks in topological order and the streams of a job."""
     document = rest.running_job(job)
     for row in document["vertices"]:
         if row["name"].startswith(_ITERATIONS):

@@ -90,15 +90,10 @@ def exchange(
 ) -> HttpAnswer:
     """Send a request and return the answer, whatever its status; do not follow redirections.
 
-    Parameters
-    ----------
-    context
-        TLS context, if the connection is encrypted.
+    ``context``: TLS context, if the connection is encrypted.
 
-    Raises
-    ------
-    OSError, HTTPException, ValueError
-        When there is no complete answer within the time, or it is too large.
+    An OSError, HTTPException or ValueError says that there is no complete answer within the time,
+    or that it is too large.
     """
     headers = {"Connection": "close"}
     if body is not None:
