@@ -99,9 +99,9 @@ def _supervisor(device: Device) -> str:
         "Use: add this to storm.yaml of its supervisor and restart it.",
         "Check: Storm UI, Supervisor summary, lists the resources.",
     ]
-    memory = ""
-    if math.isfinite(device.memory):
-        memory = f"supervisor.memory.capacity.mb: {int(device.memory // MEBIBYTE)}.0\n"
+    size, memory = float(device.memory), ""
+    if math.isfinite(size):
+        memory = f"supervisor.memory.capacity.mb: {int(size // MEBIBYTE)}.0\n"
     return f"{comment(notes)}supervisor.resources.map: {{{offer}}}\n{memory}"
 
 
@@ -128,7 +128,7 @@ def _notes(deployment: Deployment) -> Iterator[str]:
     yield "Storm puts the executors that acknowledge tuples wherever there is room; set"
     yield "topology.acker.executors to 0 if you do without."
     for device, heap in _heaps(deployment).items():
-        memory = deployment.problem.cluster.devices[device].memory
+        memory = float(deployment.problem.cluster.devices[device].memory)
         offer = int(memory // MEBIBYTE) if math.isfinite(memory) else SUPERVISOR_MB
         if heap > offer:
             yield f"Memory: the executors on {listed([device])} need {heap} MB, and its supervisor"
