@@ -59,13 +59,7 @@ def tag_resource(tag: str) -> str:
 
 
 def resources(devices: Iterable[str]) -> dict[str, str]:
-    """Device → its own resource.
-
-    Raises
-    ------
-    ProblemError
-        When two devices would offer the same resource.
-    """
+    """Device → its own resource; ProblemError if two devices would offer the same."""
     names: dict[str, str] = {}
     taken: dict[str, str] = {}
     for device in devices:

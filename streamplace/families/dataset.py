@@ -34,12 +34,8 @@ def write_dataset(
     """Generate a data set into a ``.jsonl`` or ``.jsonl.gz`` file and write its manifest beside it.
 
     If the name ends in ``.json``, the parameters must make a single graph. It has no manifest, so
-    that a folder of such files contains only graphs. The same holds for problems.
-
-    Parameters
-    ----------
-    on_graph
-        Called with every graph as it is written; `Parameters.n_graphs` says how many will come.
+    that a folder of such files contains only graphs. The same holds for problems. ``on_graph``
+    is called with every graph as it is written.
     """
     if path.exists() and not (path.is_file() or path.is_dir()):
         raise SettingError(

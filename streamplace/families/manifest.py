@@ -88,13 +88,7 @@ def write_manifest(manifest: Manifest, path: Path) -> None:
 
 
 def verify(path: Path) -> Manifest:
-    """Manifest of a data set, after its content has been checked.
-
-    Raises
-    ------
-    FormatError
-        If the content has another checksum. A file that was only packed anew passes.
-    """
+    """Manifest of a data set; FormatError for other content, but not if it is only packed anew."""
     manifest = read_manifest(manifest_path(path))
     if packed_sha256(path) == manifest.packed_sha256:
         return manifest

@@ -99,14 +99,8 @@ def write_shards(
 ) -> Manifest:
     """Generate a data set into shards of equally many graphs, and write its manifest beside them.
 
-    Parameters
-    ----------
-    path
-        Name of the whole, such as ``set.jsonl.gz``; its shards are ``set-00000-of-00016.jsonl.gz``.
-    mapped
-        Function that makes the shards, perhaps on other machines; this process writes them.
-    on_shard
-        Function that is called after each shard.
+    The shards of ``set.jsonl.gz`` are ``set-00000-of-00016.jsonl.gz`` and so on. ``mapped`` makes
+    them, perhaps on other machines; this process writes them, and calls ``on_shard`` after each.
     """
     _check(path, shards)
     maker = _Maker(family, parameters, seed, shards, path.name.endswith(".gz"))

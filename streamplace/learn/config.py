@@ -75,16 +75,10 @@ def configured(
     start: Mapping[str, Any] | None = None,
     epochs: int | None = None,
 ) -> Preset:
-    """Return a preset of a model, changed by a TOML file and by single options.
+    """Return a preset of a model, changed by ``[training]`` and ``[model]`` of a TOML file.
 
-    Parameters
-    ----------
-    file
-        Tables ``[training]`` and ``[model]``; what they leave out stays as in the preset.
-    start
-        Options of the model in the weights that training begins from, instead of the preset's.
-    epochs
-        Instead of the preset's and the file's.
+    The model's options in the weights that training starts from replace those of the preset, and
+    ``epochs`` those of both.
     """
     if preset not in model.presets:
         names = ", ".join(model.presets)

@@ -70,19 +70,10 @@ def begin_from(learner: Learner, weights: Weights, where: str) -> None:
 class TrainingLoop:
     """The epochs of a training: steps of Adam, validation, and what resuming needs.
 
-    Parameters
-    ----------
-    folder
-        Folder of the weights, ``last.safetensors`` and ``history.jsonl``; None if another process
-        writes them.
-    settings
-        Values that a resumed run must share with this one, among them ``model``, ``seed`` and
-        ``start``, the digest of the weights that training begins from. No epoch is then the best
-        that does not beat these.
-    origin
-        Origin of the weights, for their file; fit for JSON.
-    optima
-        Best possible reward of every validation problem, NaN where it is not known.
+    A resumed run must share the ``settings``, among them ``model``, ``seed`` and ``start``, the
+    digest of the weights that training begins from: an epoch is the best only if it beats these.
+    Without a ``folder``, another process writes the files. ``origin`` goes into the weights' file;
+    ``optima`` are the best possible rewards of the validation problems, NaN where unknown.
     """
 
     def __init__(

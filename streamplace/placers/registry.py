@@ -116,10 +116,7 @@ class Placer:
     ) -> Result:
         """Place, and evaluate the placement independently of the search.
 
-        Raises
-        ------
-        PlacementError
-            When the placement is illegal or misses a condition.
+        An illegal placement, or one that misses a condition, raises PlacementError.
         """
         answer, seconds = self._answer(problem, objective, seed, budget)
         bound = objective.bound(problem) if answer.bound is None else answer.bound

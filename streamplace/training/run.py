@@ -55,12 +55,7 @@ def run_training(
 ) -> Trained:
     """Train a model into a folder, or go on where training was stopped.
 
-    Parameters
-    ----------
-    workers
-        Processes that compute; this one by default.
-    track
-        Wraps the work that comes before training, to show progress.
+    ``track`` shows the progress of the work before training; this process is the usual worker.
     """
     from streamplace.learn.registry import MODELS
     from streamplace.learn.training import take_device
@@ -83,11 +78,8 @@ def run_training(
 def workers_on(on: str | None) -> "Iterator[Workers]":
     """Workers for a training; all its processes end together.
 
-    Parameters
-    ----------
-    on
-        ``ray`` starts a Ray on this machine, ``auto`` or an address names a running cluster; None
-        takes this process, or all processes that torchrun started.
+    ``ray`` starts a Ray on this machine, ``auto`` or an address names a running cluster; None takes
+    this process, or all processes that torchrun started.
     """
     with importing_torch():
         from streamplace.learn.processes import joined, launched

@@ -24,16 +24,9 @@ def task_graph(
     payload: ArrayLike | None = None,
     attributes: Mapping[str, Attribute] | None = None,
 ) -> StreamGraph:
-    """Graph of tasks and the edges between them.
+    """Graph of tasks and the edges [M, 2] between them, from sender to receiver.
 
-    Parameters
-    ----------
-    tasks
-        Operators that fire "all"; those that nothing feeds become sources of 1 tuple/s.
-    edges
-        Rows of sender and receiver, [M, 2].
-    payload
-        Bytes of every edge; None where each sends what its sender puts out.
+    Without a ``payload`` [M] in bytes, every edge carries what its sender puts out.
     """
     ends = np.asarray(edges, np.int32).reshape(-1, 2)
     streams = Streams(tasks, ends[:, 0], ends[:, 1], payload=payload)
