@@ -177,6 +177,13 @@ def test_a_submission_whose_outcome_is_not_known_is_told_with_the_id(
         call(healthy("dev-0") | silent, refused=NoAnswer, match=told)
 
 
+def test_a_job_that_flink_does_not_answer_for_is_told_with_its_id(call: Apply) -> None:
+    """It was submitted, and nobody knows whether it runs; else it might be submitted twice."""
+    silent = {"GET /jobs/new": failure("a.B: busy", status=503)}
+    told = "job new could not be cancelled and may run"
+    call(healthy("dev-0") | silent, refused=NoAnswer, match=told)
+
+
 def test_what_the_job_is_submitted_with_reaches_flink(call: Apply) -> None:
     """Settings, classes, parallelism and arguments."""
     more: dict[str, Any] = {

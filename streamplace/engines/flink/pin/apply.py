@@ -81,11 +81,23 @@ def apply(
     except StillStarting:
         remember(job, program)
         raise
-    except BaseException:
-        rest.cancel(job)
+    except BaseException as error:
+        _cancelled(rest, job, error)
         raise
     remember(job, program)
     return job
+
+
+def _cancelled(rest: Rest, job: str, error: BaseException) -> None:
+    """Cancel a job that did not start; if Flink does not answer, its id is told with the error."""
+    try:
+        rest.cancel(job)
+    except NoAnswer as silence:
+        reason = f"{error}; " if isinstance(error, FlinkError) else ""
+        raise NoAnswer(
+            f"{reason}job {job} could not be cancelled and may run ({silence}), so look for it "
+            "before you submit it again"
+        ) from None
 
 
 def check(
