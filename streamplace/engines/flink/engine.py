@@ -171,12 +171,18 @@ class FlinkEngine:
         machines
             Offers, or existing machines; by default the TaskManagers.
         settings
-            How the job is measured; by default with the speed, the bandwidth and the cards of
-            the engine.
+            How the job is measured; by default with the speed, the bandwidth, the cards and the
+            patience of the engine.
         """
         from streamplace.engines.flink.advise.advise import AdviceSettings, advise
 
-        usual = AdviceSettings(self.mips, self.bandwidth, cards=self.cards)
+        usual = AdviceSettings(
+            self.mips,
+            self.bandwidth,
+            patience=self.patience,
+            accept_cold=self.accept_cold,
+            cards=self.cards,
+        )
         return advise(self.rest, job, rate, machines, settings or usual)
 
     def apply(

@@ -14,6 +14,7 @@ from streamplace.engines.flink.advise import advise as advising
 from streamplace.engines.flink.advise.advice import Advice
 from streamplace.engines.flink.advise.advise import AdviceSettings, advise
 from streamplace.engines.flink.cpu.stack_samples import StackCounts
+from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.engines.flink.program import fixed
 from streamplace.engines.flink.program.fixed import PlannedProgram
@@ -186,6 +187,15 @@ def test_a_source_without_cpu_left_may_be_offered_more(shop: Callable[..., ShopF
     assert advice.offered is None
     text = " ".join(str(advice).split())
     assert "it is busy 98 % of the time, so it may be offered more, and how much is unknown" in text
+
+
+def test_an_engine_is_as_patient_with_advice_as_with_measurements(
+    shop: Callable[..., ShopFlink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(advising, "advise", lambda *given: given[-1])
+    engine = FlinkEngine(shop().rest, patience=7.0, accept_cold=True)
+    settings: Any = engine.advise("job", "2x")
+    assert (settings.patience, settings.accept_cold) == (7.0, True)
 
 
 def test_task_managers_are_matched_by_name_first(shop: Callable[..., ShopFlink]) -> None:
