@@ -10,11 +10,14 @@ from flink_documents import KEPT, failed_by, job, jobs
 from moving_cases import BACK, NEW, OLD, RETAINED, RUNNING, STOP, STOPPED, UNDER_WAY, MemoryFolder
 
 from streamplace.engines.flink.move import transaction
-from streamplace.engines.flink.move.journal import file_name
+from streamplace.engines.flink.move.holder import Holder
+from streamplace.engines.flink.move.journal import JobLocks, acquire, file_name, now
+from streamplace.engines.flink.move.left_savepoints import LeftSavepoint, needed_by
 from streamplace.engines.flink.move.outcomes import FlinkMoved, NotRunning, Undecided, releasing
+from streamplace.engines.flink.move.state import outlives
 from streamplace.engines.flink.move.transaction import Transaction
 from streamplace.engines.flink.pin.apply import wait_started
-from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.engines.flink.rest.job_ids import return_trigger
 
 
@@ -88,3 +91,32 @@ def test_the_journal_stays_while_no_copy_is_sure_to_run(
     with error, releasing(moving.lock, lambda _: None):
         way(moving)
     assert file_name(NEW, 1) in MemoryFolder.files
+
+
+def test_a_process_that_tries_again_and_again_keeps_one_lock(
+    move: Callable[..., Transaction],
+) -> None:
+    """As a watch does every few seconds, which renews all of its locks."""
+    folder, journal = move().folder, move().journal
+    for _ in range(3):
+        lock = acquire(folder, journal, JobLocks.listed(folder, OLD))
+    assert lock.names == [*MemoryFolder.files] == [file_name(OLD, 1)]
+    other = journal.model_copy(update={"holder": Holder(host="x", process=1, started=1, user="")})
+    assert acquire(folder, other, JobLocks.listed(folder, OLD)).names[-1] == file_name(OLD, 2)
+
+
+def test_a_flink_that_does_not_answer_is_not_said_to_keep_nothing(
+    move: Callable[..., Transaction], fake: FakeFlink
+) -> None:
+    """A savepoint would be removed that a job needs, and a job be given up whose state exists."""
+    saved, folder = "file:/s/savepoint-1", move().folder
+    fake.answers |= {
+        "GET /jobs": jobs({NEW: "RUNNING"}),
+        f"GET /jobs/{NEW}/checkpoints": failure("a.B: busy", status=503),
+        f"GET /jobs/{NEW}/checkpoints/config": failure("a.B: busy", status=503),
+    }
+    left = LeftSavepoint(path=saved, job="gone", successor=NEW, made=now())
+    with pytest.raises(NoAnswer):
+        needed_by(fake.rest, folder, left)
+    with pytest.raises(NoAnswer):
+        outlives(fake.rest, NEW)

@@ -151,10 +151,7 @@ class JobLocks:
 def is_held(journal: Journal, age: float) -> bool:
     """Whether the command that holds a lock is still running.
 
-    Parameters
-    ----------
-    age
-        Seconds since the creation or renewal of the lock.
+    The age is the time since the lock was created or renewed.
     """
     holder = journal.holder
     if holder == Holder.current():
@@ -165,25 +162,20 @@ def is_held(journal: Journal, age: float) -> bool:
 def acquire(folder: SavepointFolder, journal: Journal, locks: JobLocks) -> MoveLock:
     """Lock a job.
 
-    A lock whose holder has ended is replaced by one with the next number.
-
-    Parameters
-    ----------
-    locks
-        Known locks of the job; a lock that another command has created since counts, too.
-
-    Raises
-    ------
-    MoveUnderWay
-        When another command holds the lock.
+    A lock whose holder has ended is replaced by one with the next number. A lock that another
+    command has created since the locks were listed counts, too. Raises MoveUnderWay when another
+    command holds the lock.
     """
     locks.refuse_holder(journal.job)
+    older = [file_name(journal.job, number) for number in range(1, locks.last + 1)]
+    if locks.journal is not None and locks.journal.holder == journal.holder:
+        folder.write(older[-1], journal.model_dump_json())  # others respect it: this process runs
+        return MoveLock(folder, journal, older)
     name = file_name(journal.job, locks.last + 1)
     if not folder.create(name, journal.model_dump_json()):
         other = read_journal(folder, name)  # its own, if the answer to an earlier request was lost
         if other is None or (other.trigger, other.holder) != (journal.trigger, journal.holder):
             raise MoveUnderWay(f"another command has just begun to move job {journal.job}")
-    older = [file_name(journal.job, number) for number in range(1, locks.last + 1)]
     return MoveLock(folder, journal, [*older, name])
 
 
@@ -206,10 +198,7 @@ def unfinished(folder: SavepointFolder) -> list[Journal]:
 def broken_off(folder: SavepointFolder, job: str | None) -> Journal:
     """Journal of the only unfinished move, or of the unfinished move of a job.
 
-    Raises
-    ------
-    SettingError
-        When there is none, or more than one.
+    Raises SettingError when there is none, or more than one.
     """
     journals = unfinished(folder)
     if job is not None:

@@ -10,7 +10,7 @@ from streamplace.engines.flink.move.folder import SavepointFolder
 from streamplace.engines.flink.move.journal import now, unfinished
 from streamplace.engines.flink.move.state import checkpoint_counts, restored_path
 from streamplace.engines.flink.rest.answers import root_cause
-from streamplace.engines.flink.rest.client import POLL_SECONDS, FlinkError, Rest
+from streamplace.engines.flink.rest.client import POLL_SECONDS, FlinkError, Refusal, Rest
 from streamplace.errors import SettingError
 from streamplace.model.messages import quoted, shown
 
@@ -58,7 +58,7 @@ def needed_by(rest: Rest, folder: SavepointFolder, savepoint: LeftSavepoint) -> 
     for job in rest.live_jobs():
         try:
             path, counts = restored_path(rest, job), checkpoint_counts(rest, job)
-        except FlinkError:  # it takes no checkpoints
+        except Refusal:  # it takes no checkpoints
             continue
         if path == savepoint.path and not counts.completed:
             return f"job {job} was started from it and has completed no checkpoint since"
@@ -68,12 +68,8 @@ def needed_by(rest: Rest, folder: SavepointFolder, savepoint: LeftSavepoint) -> 
 def remove_savepoint(rest: Rest, folder: SavepointFolder, path: str) -> None:
     """Make Flink remove a savepoint that a move has left behind.
 
-    Raises
-    ------
-    SettingError
-        When it is not a savepoint of a move, or is still needed.
-    FlinkError
-        When Flink cannot remove it.
+    Raises SettingError when it is not a savepoint of a move, or is still needed. Raises FlinkError
+    when Flink cannot remove it.
     """
     savepoint = next((s for s in left_savepoints(folder) if s.path == path), None)
     if savepoint is None:

@@ -75,10 +75,7 @@ def saved_by(rest: Rest, job: str) -> Saved | None:
 def latest_checkpoints(rest: Rest, job: str) -> Mapping[str, CheckpointAnswer | None]:
     """Last completed checkpoint, savepoint and restored state of a job, by these kinds.
 
-    Raises
-    ------
-    Refusal
-        When the job takes no checkpoints.
+    Raises Refusal when the job takes no checkpoints.
     """
     answer = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints")
     latest: Mapping[str, CheckpointAnswer | None] = answer.get("latest") or {}
@@ -135,7 +132,7 @@ def outlives(rest: Rest, job: str, *, is_failure: bool = False) -> bool:
     """Whether the checkpoints of a job are retained when it is cancelled, or when it fails."""
     try:
         settings = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
-    except FlinkError:  # it takes none
+    except Refusal:  # it takes none
         return False
     retention = settings["externalization"]
     return bool(retention["enabled"] and (is_failure or not retention["delete_on_cancellation"]))
