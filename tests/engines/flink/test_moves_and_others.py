@@ -18,9 +18,16 @@ from streamplace.engines.flink.move import settling
 from streamplace.engines.flink.move.copies import CopyRuns, free_id, refuse_copy, refuse_other
 from streamplace.engines.flink.move.endings import EndedByOthers, last_kept, refuse_ended
 from streamplace.engines.flink.move.holder import Holder
-from streamplace.engines.flink.move.pause import START_SECONDS, expected_pause, pause_of
+from streamplace.engines.flink.move.pause import (
+    INPUT,
+    OUTPUT,
+    READ,
+    START_SECONDS,
+    draining_seconds,
+    expected_pause,
+    pause_of,
+)
 from streamplace.engines.flink.move.preflight import note_slow_start
-from streamplace.engines.flink.move.queues import INPUT, OUTPUT, READ, draining_seconds
 from streamplace.engines.flink.move.resuming import resume_command, resume_words, with_job
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling, settle

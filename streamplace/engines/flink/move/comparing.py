@@ -40,10 +40,7 @@ def flow_there(
 ) -> SourceFlow | None:
     """Measure the output of the sources of a moved job; None if that is not possible.
 
-    Raises
-    ------
-    FlinkError
-        When the job has failed or was cancelled since the move.
+    Raises FlinkError when the job has failed or was cancelled since the move.
     """
     try:
         if (flow := source_flow(rest, job, seconds)) is not None:

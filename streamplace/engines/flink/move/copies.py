@@ -45,16 +45,8 @@ def refuse_other(rest: Rest, path: str, chain: Sequence[str], name: str) -> None
 
     A job of the same name counts as well if it began after the first job of the chain had ended and
     has since restarted from a checkpoint of its own. If the cluster has forgotten the first job,
-    all jobs of that name count.
-
-    Parameters
-    ----------
-    path
-        Savepoint or checkpoint that the next job of the chain would be started from.
-    chain
-        Ids of a job and of its successors.
-    name
-        Name of the job; empty if names should be ignored.
+    all jobs of that name count. The path is what the next job of the chain, a job with its
+    successors, would be started from. An empty name ignores names.
     """
     states = rest.jobs()
     ended = _moment(rest, chain[0], ENDED) if chain[0] in states else None
@@ -80,14 +72,8 @@ def alone(
 ) -> Iterator[None]:
     """Refuse other jobs that continue from the state, before and after the block submits a job.
 
-    The second check is needed because another user may submit a job at the same time.
-
-    Parameters
-    ----------
-    path, chain, name
-        As in ``refuse_other``.
-    give_way
-        Ends the job that was submitted in the block.
+    The second check is needed because another user may submit a job at the same time. ``give_way``
+    ends the job that was submitted in the block.
     """
     refuse_other(rest, path, chain, name)
     yield

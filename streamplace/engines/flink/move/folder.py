@@ -89,10 +89,7 @@ class SavepointFolder:
     def spend(self, job: str) -> None:
         """Use up the id of a job, so that no job with this id can be submitted any more.
 
-        Raises
-        ------
-        Refusal
-            When there is, or was, a job with this id.
+        Raises Refusal when there is, or was, a job with this id.
         """
         self.jar.run({"entryClass": FILES, "programArgsList": ["spend"], "jobId": job})
         self.rest.cancel(job)
@@ -119,10 +116,7 @@ def savepoint_folder(
 ) -> Iterator[SavepointFolder]:
     """Provide access to the folder of savepoints while the block runs.
 
-    Parameters
-    ----------
-    jar_name
-        Name of the jar on the cluster, which other commands may recognise.
+    Other commands may recognise the name of the jar.
     """
     name = jar_name or own_name("files.jar")
 
@@ -143,10 +137,7 @@ def _entries(text: str) -> list[FileEntry]:
 def folder_uri(rest: Rest, given: str | None, settings: Mapping[str, str] | None = None) -> str:
     """Folder of savepoints: the one given, else that of the job's or the cluster's settings.
 
-    Raises
-    ------
-    SettingError
-        When no folder is known.
+    Raises SettingError when no folder is known.
     """
     own, cluster = settings or {}, {} if given else rest.settings()
     named = (place[key] for place in (own, cluster) for key in SETTINGS if place.get(key))

@@ -255,10 +255,7 @@ class FlinkMove:
     def running_job(self, given: str | None) -> str:
         """Id of the given job, else of the only one that has not ended.
 
-        Raises
-        ------
-        SettingError
-            When it does not run because its move was interrupted.
+        Raises SettingError when it does not run because its move was interrupted.
         """
         try:
             job = only_job(self.rest, given)

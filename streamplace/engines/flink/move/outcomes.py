@@ -102,14 +102,7 @@ def not_returned(
 ) -> Undecided:
     """Error about a job that could not be started on its previous devices; with advice.
 
-    Parameters
-    ----------
-    why
-        Why the job was to return.
-    path
-        Savepoint or checkpoint with its state.
-    live
-        The job on the previous devices if it may exist and has not ended; else None.
+    ``live`` is the job on the previous devices if it may exist and has not ended.
     """
     words = f"{why}; the return to the previous devices failed, too: {failure}"
     if live is not None:
@@ -167,11 +160,7 @@ def releasing(lock: MoveLock, tell: Callable[[str], None]) -> Iterator[None]:
     """Release a lock when the block ends, unless the state of the job is undecided.
 
     An interrupted move has returned the job inside the block, unless it was interrupted again.
-
-    Raises
-    ------
-    Forgotten
-        When the moved job no longer exists, because the JobManager was restarted.
+    Raises Forgotten when the moved job no longer exists, because the JobManager was restarted.
     """
     rest = lock.folder.rest
     try:

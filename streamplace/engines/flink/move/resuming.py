@@ -120,12 +120,8 @@ def await_devices(
 ) -> None:
     """Wait until TaskManagers have joined, and released the slots of jobs that the cluster forgot.
 
-    They release the slots of a job some time after its JobManager has gone.
-
-    Raises
-    ------
-    FlinkError
-        When that takes longer than ``seconds``.
+    They release the slots of a job some time after its JobManager has gone. Raises FlinkError when
+    that takes longer than ``seconds``.
     """
     deadline, before = time.monotonic() + seconds, ""
     while waiting := _awaited(rest, needed):

@@ -26,14 +26,8 @@ def latest_of(
     """End a job and return the path of its last state; empty if it has finished by itself.
 
     No progress is lost: a running job is stopped with a savepoint. The state of any other job is
-    its last checkpoint, if that outlives the job.
-
-    Parameters
-    ----------
-    path
-        Savepoint or checkpoint that the job was to be started from.
-    saving
-        How its state is saved.
+    its last checkpoint, if that outlives the job. The path is that of the savepoint or checkpoint
+    that the job was to be started from.
     """
     state, trigger = rest.state(job), return_trigger(job)
     if state is None:

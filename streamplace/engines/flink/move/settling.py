@@ -19,7 +19,7 @@ from streamplace.engines.flink.measure.backlogs import (
 from streamplace.engines.flink.measure.key_shares import WAITS
 from streamplace.engines.flink.measure.sampling import Activity, pending_of, sample, sent_by
 from streamplace.engines.flink.move.carried import PERIODIC_LIMIT_MS
-from streamplace.engines.flink.move.queues import draining_seconds
+from streamplace.engines.flink.move.pause import draining_seconds
 from streamplace.engines.flink.move.state import checkpoint_totals
 from streamplace.engines.flink.rest.answer_shapes import Job
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Refusal, Rest
@@ -226,17 +226,8 @@ def settle(
 ) -> None:
     """Check a running job until it has settled.
 
-    Parameters
-    ----------
-    before
-        Output of its sources before it was moved; None if unknown.
-    checkpoint_seconds
-        Duration of its last checkpoint before it was moved; 0 if unknown.
-
-    Raises
-    ------
-    FlinkError
-        When it stops running, completes no checkpoint that was due, or is slower than before.
+    Raises FlinkError when it stops running, completes no checkpoint that was due, or is slower than
+    before.
     """
     failed = checkpoint_totals(rest, job).failed
     deadline = time.monotonic() + settling.seconds

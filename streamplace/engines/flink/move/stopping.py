@@ -34,12 +34,7 @@ def stop(rest: Rest, job: str, folder: str | None) -> str:
     """Stop a job with a savepoint and return its path.
 
     All machines of the cluster must be able to write to the folder; None stands for the cluster's
-    own.
-
-    Raises
-    ------
-    FlinkError
-        When the savepoint fails; the job continues to run.
+    own. Raises FlinkError when the savepoint fails; the job continues to run.
     """
     request = begin_stop(rest, job, folder, secrets.token_hex(16))
     path = stopped_at(rest.patient(SAVEPOINT_SECONDS, rest.tell), job, request)
@@ -59,14 +54,7 @@ def begin_stop(
 ) -> str:
     """Request that a job be stopped with a savepoint; return the id of the request, its trigger.
 
-    Parameters
-    ----------
-    trigger
-        Id of the request, chosen in advance so that the request can be repeated.
-    native
-        Whether the savepoint has the format of the state backend.
-    seconds
-        Timeout for the answer to the request.
+    The trigger, the id of the request, is chosen in advance so that the request can be repeated.
     """
     request: dict[str, object] = {"drain": False, "triggerId": trigger}
     request["formatType"] = "NATIVE" if native else "CANONICAL"
@@ -92,14 +80,8 @@ def stop_status(rest: Rest, job: str, request: str) -> str | None:
 def stopped_at(rest: Rest, job: str, request: str, seconds: float = SAVEPOINT_SECONDS) -> str:
     """Wait for the savepoint with which a job is being stopped, and return its path.
 
-    Raises
-    ------
-    StillSaving
-        When it is not complete within ``seconds``.
-    Refusal
-        When Flink does not know the request.
-    FlinkError
-        When the job cannot be saved.
+    Raises StillSaving when it is not complete within ``seconds``. Raises Refusal when Flink does
+    not know the request. Raises FlinkError when the job cannot be saved.
     """
     path = f"/jobs/{quote(job, safe='')}/savepoints/{quote(request, safe='')}"
     deadline = time.monotonic() + seconds

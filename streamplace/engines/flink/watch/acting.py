@@ -69,14 +69,9 @@ class WatchMover:
     def carry_out(self, model: JobModel, target: WatchPlan, reason: str) -> str:
         """Move a job to a plan; return the id of the job that runs afterwards.
 
-        Raises
-        ------
-        MoveUnderWay
-            When another command moves it.
-        StoreError
-            When the decision cannot be written; nothing was done.
-        StreamplaceError
-            When the program does not fit; nothing was done.
+        Raises MoveUnderWay when another command moves it. Raises StoreError when the decision
+        cannot be written; nothing was done. Raises StreamplaceError when the program does not fit;
+        nothing was done.
         """
         layout = by_operator(target.layout)
         plan = self.move.plan(model.job, layout)
@@ -124,12 +119,8 @@ class WatchMover:
     def settle(self, number: int, decision: WatchDecision, name: str, why: str) -> str | None:
         """Find out what became of a move, and finish it; return the job that runs, if one does.
 
-        Raises
-        ------
-        MoveUnderWay
-            When the command that moves it still runs.
-        Undecided
-            When Flink does not answer, or no job of the move runs and it can still be finished.
+        Raises MoveUnderWay when the command that moves it still runs. Raises Undecided when Flink
+        does not answer, or no job of the move runs and it can still be finished.
         """
         journals = self.move.unfinished_moves()
         if any(decision.job in (one.job, one.successor) for one in journals):

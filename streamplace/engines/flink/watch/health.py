@@ -41,10 +41,7 @@ def health_of(
 ) -> Health:
     """Ask Flink about a job and the devices that it is placed on.
 
-    Parameters
-    ----------
-    addresses
-        Addresses of the devices' TaskManagers when the job was started.
+    The addresses are those of the devices' TaskManagers when the job was started.
     """
     state = str(rest.job(job)["state"])
     rows = {row["id"]: row for row in rest.task_managers()}

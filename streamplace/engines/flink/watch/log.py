@@ -42,10 +42,7 @@ class WatchLog:
     ) -> "WatchLog":
         """Become the only watch of a job.
 
-        Raises
-        ------
-        JobWatched
-            When another process watches it.
+        Raises JobWatched when another process watches it.
         """
         holder = Holder.current().model_dump_json()
         return cls(store, store.claim(job, name, holder, is_same_job, running_holder), tell)
@@ -69,10 +66,7 @@ class WatchLog:
     def keep(self) -> None:
         """Give a sign of life, if one is due and it can be written.
 
-        Raises
-        ------
-        JobWatched
-            When another process has taken over the watch.
+        Raises JobWatched when another process has taken over the watch.
         """
         if time.monotonic() >= self._due:
             self._due = time.monotonic() + KEEP_SECONDS
@@ -137,10 +131,8 @@ def is_same_job(one: str, other: str) -> bool:
 def running_holder(text: str, silent: float) -> str:
     """Describe the process of a watch if it may run; empty if it has ended.
 
-    Parameters
-    ----------
-    silent
-        Seconds since its last sign of life, which count for processes of other machines.
+    Signs of life, the last of which was given ``silent`` seconds ago, count for processes of other
+    machines.
     """
     holder = Holder.model_validate_json(text)
     if holder == Holder.current():

@@ -38,10 +38,7 @@ class JobLook:
 def look_at(rest: Rest, job: str) -> JobLook:
     """Look at a running job for some seconds.
 
-    Raises
-    ------
-    FlinkError
-        When it does not run, or its sources report no rate.
+    Raises FlinkError when it does not run, or its sources report no rate.
     """
     document = rest.running_job(job)
     flow = source_flow(rest, job)
@@ -82,10 +79,7 @@ def shape_of(document: Job) -> dict[str, int]:
 def running_layout(rest: Rest, job: str) -> Layout:
     """Layout of a job; empty while not all of it runs.
 
-    Raises
-    ------
-    NoAnswer
-        When Flink does not answer.
+    Raises NoAnswer when Flink does not answer.
     """
     try:
         return layout_of(rest, job, rest.running_job(job))

@@ -75,10 +75,7 @@ class Measuring:
     def measure(self, look: JobLook) -> JobModel | None:
         """Measure a job; None, and the earlier model stays, if that is not possible now.
 
-        Raises
-        ------
-        NoAnswer
-            When Flink does not answer.
+        Raises NoAnswer when Flink does not answer.
         """
         try:
             model = self.model_of(look)

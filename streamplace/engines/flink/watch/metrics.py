@@ -94,10 +94,7 @@ class WatchMetrics:
 def served(metrics: WatchMetrics, port: int) -> Iterator[int]:
     """Serve metrics under /metrics while the block runs; yields the port, which 0 leaves open.
 
-    Raises
-    ------
-    SettingError
-        When the port cannot be used.
+    Raises SettingError when the port cannot be used.
     """
 
     class Handler(BaseHTTPRequestHandler):

@@ -79,12 +79,8 @@ class JobModeller:
     def __call__(self, look: JobLook) -> JobModel:
         """Measure a job.
 
-        Raises
-        ------
-        ProblemError
-            When the model contradicts the measurement, unless the profile is trusted.
-        UnsteadyJob
-            When the job does not become warm in time.
+        Raises ProblemError when the model contradicts the measurement, unless the profile is
+        trusted. Raises UnsteadyJob when the job does not become warm in time.
         """
         rest = self.engine.rest
         measured = self._measured(look)

@@ -137,16 +137,8 @@ def job_model(
 ) -> JobModel:
     """Find plans for a measured job.
 
-    Parameters
-    ----------
-    question
-        The measured job with its present layout and the constraints.
-    errors
-        Errors of predictions; None regards predictions as exact.
-    at_most
-        Largest number of TaskManagers; None for all.
-    new
-        Those of the measured devices that the cluster lacks.
+    Without errors, predictions are regarded as exact; ``new`` are those of the measured devices
+    that the cluster lacks.
     """
     measured = question.measured
     graph, cluster = measured.graph, measured.cluster

@@ -111,14 +111,8 @@ class JobRounds:
     def pass_round(self, job: str) -> str:
         """Pass one round; return the id of the job, which may have been moved.
 
-        Raises
-        ------
-        NoAnswer
-            When Flink does not answer.
-        FlinkError
-            When the job does not run.
-        JobWatched
-            When another process has taken over the watch.
+        Raises NoAnswer when Flink does not answer. Raises FlinkError when the job does not run.
+        Raises JobWatched when another process has taken over the watch.
         """
         look, seen = self._look(job)
         held = self._check(look)

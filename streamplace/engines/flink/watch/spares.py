@@ -62,10 +62,7 @@ def move_without_lost(rest: Rest, named: Sequence[str], journal: Journal) -> tup
 def unfit(rest: Rest, program: Program | None, run: PlacedJob) -> str | None:
     """Why a job does not fit on its devices, once it has left its present ones; None if it does.
 
-    Raises
-    ------
-    NoAnswer
-        When Flink does not answer.
+    Raises NoAnswer when Flink does not answer.
     """
     most = None if program is None else program.managed_mb
     managers = left_without(rest, run.job)

@@ -67,10 +67,7 @@ def check_rescalable(rest: Rest, job: str) -> None:
 def settled(watch: Watch, mover: WatchMover | Rescaler | None, log: WatchLog, job: str) -> str:
     """Finish what an earlier watch has begun; return the job that runs.
 
-    Raises
-    ------
-    SettingError
-        When the watch may not finish it.
+    Raises SettingError when the watch may not finish it.
     """
     starts = {n: one for n, one in log.decisions.items() if one.starts_job}
     for number, decision in starts.items():

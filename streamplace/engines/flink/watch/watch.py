@@ -58,14 +58,9 @@ class Watch:
         """Watch a job until it ends or is ended by a user; return its last state.
 
         A failed job is abandoned only when Flink has heard of all its devices since the failure.
-
-        Raises
-        ------
-        FlinkError
-            When it failed although all its devices are present, when it cannot be started with a
-            spare, or when the JobManager no longer knows it.
-        JobWatched
-            When another process has taken over the watch.
+        Raises FlinkError when it failed although all its devices are present, when it cannot be
+        started with a spare, or when the JobManager no longer knows it. Raises JobWatched when
+        another process has taken over the watch.
         """
         self.replacing.check(run)
         run = self.replacing.with_addresses(run)
