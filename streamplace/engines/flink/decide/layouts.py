@@ -139,14 +139,16 @@ class _Senders:
     """Bundles that the subtasks of an operator may join."""
 
     bundles: Sequence[int]  # the bundles in the order in which they are tried
-    direct: bool = False  # whether subtask i may only join the one of number i
+    # Number of subtasks that may each join only their own senders (`pointwise_pairs`); 0 if any.
+    receivers: int = 0
     _begin: int = 0
 
     def first(self, i: int, taken: Set[int]) -> int | None:
         """First of them that is not taken; a bundle that is taken stays taken."""
-        if self.direct:
-            free = i < len(self.bundles) and self.bundles[i] not in taken
-            return self.bundles[i] if free else None
+        if self.receivers:
+            begin, end = (k * len(self.bundles) // self.receivers for k in (i, i + 1))
+            own = self.bundles[begin : max(begin + 1, end)]
+            return next((bundle for bundle in own if bundle not in taken), None)
         while self._begin < len(self.bundles) and self.bundles[self._begin] in taken:
             self._begin += 1
         return self.bundles[self._begin] if self._begin < len(self.bundles) else None
@@ -191,20 +193,19 @@ def _senders(
     inputs = np.flatnonzero(graph.streams.target == v).tolist()
     sources = graph.streams.source.tolist()
     return [
-        _Senders(of_operator[sources[e]], _is_direct(graph, e))
+        _Senders(of_operator[sources[e]], _pairwise_receivers(graph, e))
         for e in inputs
         if group[sources[e]] == group[v]
     ]
 
 
-def _is_direct(graph: StreamGraph, e: int) -> bool:
-    """Whether a stream connects subtask i to subtask i."""
+def _pairwise_receivers(graph: StreamGraph, e: int) -> int:
+    """Number of receivers of a stream that connects only neighbours; 0 if it connects all."""
     streams, number = graph.streams, graph.operators.parallelism
     kind, v = streams.partitioning[e], streams.target[e]
-    if kind and kind != RESCALE:
-        return kind in STRAIGHT
-    keyed = not kind and graph.operators.max_parallelism[v] > 0
-    return bool(number[streams.source[e]] == number[v] and not keyed)
+    plain = not kind and graph.operators.max_parallelism[v] == 0
+    is_pairwise = kind in (*STRAIGHT, RESCALE) or (plain and number[streams.source[e]] == number[v])
+    return int(number[v]) if is_pairwise else 0
 
 
 def balanced_bundles(graph: StreamGraph) -> list[Bundle]:
