@@ -3,14 +3,16 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
 from urllib.parse import quote
+
+import numpy as np
 
 from streamplace.engines.flink.pin.names import FUSED
 from streamplace.engines.flink.program.chains import task_name
 from streamplace.engines.flink.program.identity import operators_of
 from streamplace.engines.flink.rest.answer_shapes import Job, JobVertex, PlanNode
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, Rest
+from streamplace.model.key_groups import joined_subtasks
 from streamplace.model.messages import quoted
 from streamplace.model.operators import MOST_KEY_GROUPS
 
@@ -99,12 +101,9 @@ def pointwise_pairs(senders: int, receivers: int) -> list[tuple[int, int]]:
     >>> pointwise_pairs(2, 4), pointwise_pairs(3, 2)
     ([(0, 0), (0, 1), (1, 2), (1, 3)], [(0, 0), (1, 1), (2, 1)])
     """
-    first = [j * senders // receivers for j in range(receivers + 1)]
-    return [
-        (i, j)
-        for j, (start, end) in enumerate(pairwise(first))
-        for i in range(start, max(start + 1, end))
-    ]
+    pairs = np.arange(max(senders, receivers))
+    sender, receiver, _ = joined_subtasks(pairs, np.array(senders), np.array(receivers))
+    return list(zip(sender.tolist(), receiver.tolist(), strict=True))
 
 
 def reuses_objects(rest: Rest, job: str) -> bool:
