@@ -69,11 +69,13 @@ class PlacementModel:
                 self.cp.add_at_most_one(self.x[u][d], self.x[w][d])
 
     def limit_memory(self, sizes: Floats, room: Floats) -> None:
-        """Limit the memory of devices; sizes are rounded down and capacities up."""
+        """Limit the memory of devices; fractions of sizes are rounded down and capacities up."""
+        whole = bool((sizes == np.floor(sizes)).all())
         for d in np.flatnonzero(np.isfinite(room)).tolist():
             grain = max(1.0, room[d] / MOST_GRAINS)
             terms = [int(sizes[u] / grain) * x[d] for u, x in enumerate(self.x) if d in x]
-            self.cp.add(sum(terms) <= int(np.ceil(most(room)[d] / grain)))
+            limit = most(room)[d] / grain
+            self.cp.add(sum(terms) <= int(limit if whole and grain == 1 else np.ceil(limit)))
 
     def open_in_order(self, classes: Ints, rows: "Sequence[Choices]") -> None:
         """Open a device only if an earlier row is on the device before it in its class."""

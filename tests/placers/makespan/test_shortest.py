@@ -123,6 +123,21 @@ def test_memory_and_rivals_hold_in_searches_and_proofs() -> None:
     assert proof.value == pytest.approx(least_of_all(problem))
 
 
+@pytest.mark.parametrize("memory", [(2.0, 3.0, 0.0), (2.5, 2.0, 0.0)])
+def test_memory_is_counted_to_the_byte(memory: tuple[float, ...]) -> None:
+    """Two operators of 4.5 or 5 bytes together are not on one device of 4."""
+    operators = [
+        Operator(f"o{i}", ipt=1e6, payload=1e3, rate=float(i == 0), memory=m)
+        for i, m in enumerate(memory)
+    ]
+    graph = StreamGraph.of("small", operators, [Stream("o0", "o1"), Stream("o0", "o2")])
+    devices = [Device(f"d{i}", mips=1.0 + i, memory=4.0) for i in range(2)]
+    problem = Problem(graph, Cluster.of(devices, bandwidth="8 kbps"))
+    result = PLACERS["exact"].place(problem, MAKESPAN, budget=Budget(None, 200_000))
+    assert result.bound is not None
+    assert result.bound <= least_of_all(problem) * (1 + 1e-6) <= result.value * (1 + 2e-6)
+
+
 @pytest.mark.parametrize("way", ["makespan:network=link", "makespan:preset=giph"])
 def test_other_rules_of_a_pass_are_judged_by_the_simulator(way: str) -> None:
     judge = named_objective(way)

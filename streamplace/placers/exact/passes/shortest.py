@@ -131,7 +131,8 @@ class Proof:
         self.least = max(self.least, model.unscaled(answer.bound))
         if answer.value_of is not None:
             timetable = model.timetable(answer.value_of)
-            self._take(PassPlan(planned_order(self._problem, timetable), timetable.place))
+            if self._problem.legal(timetable.place[None])[0]:  # the model rounds memory
+                self._take(PassPlan(planned_order(self._problem, timetable), timetable.place))
 
     def _offer(self, placement: Placement, value: float) -> None:
         """Keep a schedule if it is better."""
