@@ -26,7 +26,9 @@ from streamplace.cli._options import AS_JSON, FILE, writes
 from streamplace.cli._output import print_about, print_file, print_json, print_line, say, waiting
 
 if TYPE_CHECKING:
+    from streamplace.engines.flink.measure.profile import JobProfile
     from streamplace.engines.flink.rest.client import Rest
+    from streamplace.model.graph import StreamGraph
 
 
 @click.group(
@@ -261,12 +263,10 @@ def profile_(
     same --mips as to the command cluster. The command prints what it could not measure, and
     compares the model's prediction for the current placement with the measured rate.
     """
-    from streamplace.engines.flink.measure.local_cost import LOCAL_COST
-    from streamplace.engines.flink.measure.message_cost import MESSAGE_COST
     from streamplace.engines.flink.measure.warm import Warmth, warm_profile
     from streamplace.engines.flink.rest.jobs import only_job
     from streamplace.io.graphs import graph_to_dict, write_graph
-    from streamplace.model.graph import CONSISTENCY
+    from streamplace.model.units import digits
     from streamplace.model.units import mips as parsed_mips
 
     speed = parsed_mips(mips)
@@ -281,11 +281,18 @@ def profile_(
     if as_json:
         print_json(graph_to_dict(graph))
     else:
-        from streamplace.model.units import digits
-
         where = "" if output is None else f" → {output}"
         say(f"{graph.n_operators} operators, {digits(graph.source_rate, 6)} tuples/s{where}")
         print_about(graph)
+    _tell(seen, graph)
+
+
+def _tell(seen: "JobProfile", graph: "StreamGraph") -> None:
+    """Print how a profile was measured, and what could not be."""
+    from streamplace.engines.flink.measure.local_cost import LOCAL_COST
+    from streamplace.engines.flink.measure.message_cost import MESSAGE_COST
+    from streamplace.model.graph import CONSISTENCY
+
     for fact in (LOCAL_COST, MESSAGE_COST, CONSISTENCY):
         if fact in graph.attributes:
             say(f"{fact}: {graph.attributes[fact]}")

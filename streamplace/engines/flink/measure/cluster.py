@@ -224,13 +224,9 @@ def measured_cluster(
     ]
     notes = [ASSUMED_CPU] if any(device.is_cpu_assumed for device in devices) else []
     if java is not None or beside:
-        taken, speed = beside or {}, parsed_mips(mips)
-        wanted = {d.name: ((java or 0.0) + taken.get(d.name, 0.0)) * speed for d in devices}
-        most = {d.name: MOST_RESERVED * d.cores * parsed_mips(d.mips) for d in devices}
-        devices = [
-            replace(d, reserved=float(f"{min(wanted[d.name], most[d.name]):.3g}")) for d in devices
-        ]
-        if over := [name for name in wanted if wanted[name] > most[name]]:
+        taken = {name: (java or 0.0) + (beside or {}).get(name, 0.0) for name in names}
+        devices, over = _reserved(devices, taken, mips)
+        if over:
             notes.append(
                 f"what is reserved on {listed(over)} is nearly all CPU that the model gives it, or "
                 f"more, so only {MOST_RESERVED:.0%} of that is"
@@ -241,6 +237,17 @@ def measured_cluster(
     return MeasuredCluster(
         rest.url, links, tuple(devices), cost, java, what, is_assumed, tuple(notes)
     )
+
+
+def _reserved(
+    devices: Sequence[MeasuredDevice], taken: Mapping[str, float], mips: str
+) -> tuple[list[MeasuredDevice], list[str]]:
+    """Devices with cores that are reserved as far as possible, and the names of the others."""
+    wanted = {device.name: taken[device.name] * parsed_mips(mips) for device in devices}
+    most = {one.name: MOST_RESERVED * one.cores * parsed_mips(one.mips) for one in devices}
+    least = {name: float(f"{min(wanted[name], most[name]):.3g}") for name in wanted}
+    over = [name for name in wanted if wanted[name] > most[name]]
+    return [replace(device, reserved=least[device.name]) for device in devices], over
 
 
 def fast_enough(

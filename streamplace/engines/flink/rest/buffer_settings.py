@@ -71,8 +71,8 @@ def buffer_settings(rest: Rest) -> BufferSettings:
 def memory_bytes(text: str) -> float | None:
     """Bytes of an amount of memory as Flink reads it; None if it is none, or not positive.
 
-    >>> memory_bytes("32kb"), memory_bytes("4096"), memory_bytes("some")
-    (32768.0, 4096.0, None)
+    >>> memory_bytes("32kb"), memory_bytes("4294967296"), memory_bytes("some")
+    (32768.0, 4294967296.0, None)
     """
     amount = _amount(text, _BYTES)
     return amount if amount is not None and amount > 0 else None

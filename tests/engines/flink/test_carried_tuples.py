@@ -1,3 +1,5 @@
+"""Amounts that streams carry, from what tasks count at their ends."""
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
