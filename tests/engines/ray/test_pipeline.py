@@ -9,7 +9,9 @@ import pytest
 
 from streamplace.engines.ray.actor import OperatorCounts, OperatorSnapshot
 from streamplace.engines.ray.devices import LocalDevices
+from streamplace.engines.ray.engine import Interval
 from streamplace.engines.ray.pipeline import ActorError, ActorPipeline
+from streamplace.errors import SettingError
 from streamplace.model import Cluster, Operator, Stream, StreamGraph
 from streamplace.model.placement import Placement
 
@@ -71,6 +73,15 @@ def test_a_move_that_fails_leaves_no_new_actors(call: str) -> None:
         pipeline.move(placed("d1", "d1").as_dict())
     assert ray.alive == before == list(pipeline.actors.values())
     assert pipeline.placement == placed("d0", "d0").as_dict()
+
+
+def test_a_measurement_without_a_tuple_is_refused() -> None:
+    """A graph whose source has no rate could not be placed."""
+    devices = LocalDevices(ActedRay(), CLUSTER, Path(), 1.0)
+    pipeline = ActorPipeline.start(devices, GRAPH, placed("d0", "d0"))
+    counted = pipeline.snapshot()
+    with pytest.raises(SettingError, match="'src' generated no tuple; measure for longer"):
+        Interval(pipeline, counted, counted).measurement(GRAPH, CLUSTER)
 
 
 @pytest.mark.parametrize("call", ["home", "connect", "start"])
