@@ -6,7 +6,7 @@ are available, a core of its device is free, and its turn has come.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.names import tag_resource
@@ -163,56 +163,46 @@ def as_ray(deployment: Deployment) -> dict[str, str]:
     operators = deployment.placed.graph.operators
     if operators.fires_all.all():
         return {"placement.py": _tasks(deployment), "ray_start.sh": _script(deployment)}
-    own = deployment.resources
-    options = {}
-    for name, device, tags in zip(
-        deployment.placement, deployment.placement.values(), operators.requires, strict=True
-    ):
-        names = [own[device], *map(tag_resource, sorted(tags))]
-        options[name] = {"num_cpus": 0, "resources": dict.fromkeys(names, DEMAND)}
     notes = "\nEvery subtask is an actor of its own.\n" if deployment.is_split else ""
     if deployment.placement.priority is not None:
         notes += "\nThe order of the placement is left out: actors take what arrives.\n"
-    module = ACTORS.format(
-        title=python_docstring(f"{deployment.title}."),
-        example=python_docstring(repr(deployment.placement.operators[0])),
-        notes=notes,
-        options=python_table(options),
-        devices=python_table(deployment.placement.as_dict()),
-        colocate=repr([list(group) for group in deployment.colocated]),
-        exlocate=repr([list(group) for group in deployment.exlocated]),
-    )
+    demand = dict.fromkeys(deployment.problem.cluster.devices.name, DEMAND)
+    module = ACTORS.format(**_texts(deployment, demand), notes=notes)
     return {"placement.py": module, "ray_start.sh": _script(deployment)}
 
 
 def _tasks(deployment: Deployment) -> str:
     """Module with options by which tasks request a core of their device, and with a driver."""
-    graph, cluster = deployment.placed.graph, deployment.problem.cluster
-    own, operators = deployment.resources, graph.operators
-    core = {device.name: _core(device) for device in cluster.devices}
+    graph = deployment.placed.graph
+    demand = {device.name: _core(device) for device in deployment.problem.cluster.devices}
+    inputs: dict[str, list[str]] = {graph.operators.name[v]: [] for v in graph.order.tolist()}
+    for stream in graph.streams:
+        inputs[stream.target] = list(dict.fromkeys([*inputs[stream.target], stream.source]))
+    texts = _texts(deployment, demand)
+    return TASKS.format(**texts, inputs=python_table(inputs), run=_run(deployment))
+
+
+def _texts(deployment: Deployment, demand: Mapping[str, float]) -> dict[str, str]:
+    """Parts of both modules; operators request so much of the resource of their device."""
+    placement, own = deployment.placement, deployment.resources
     options = {
         name: {
             "num_cpus": 0,
-            "resources": {own[device]: core[device]}
+            "resources": {own[device]: demand[device]}
             | dict.fromkeys(map(tag_resource, sorted(tags)), DEMAND),
         }
-        for name, device, tags in zip(
-            deployment.placement, deployment.placement.values(), operators.requires, strict=True
+        for (name, device), tags in zip(
+            placement.items(), deployment.placed.graph.operators.requires, strict=True
         )
     }
-    inputs: dict[str, list[str]] = {operators.name[v]: [] for v in graph.order.tolist()}
-    for stream in graph.streams:
-        inputs[stream.target] = list(dict.fromkeys([*inputs[stream.target], stream.source]))
-    return TASKS.format(
-        title=python_docstring(f"{deployment.title}."),
-        example=python_docstring(repr(operators.name[0])),
-        options=python_table(options),
-        inputs=python_table(inputs),
-        run=_run(deployment),
-        devices=python_table(deployment.placement.as_dict()),
-        colocate=repr([list(group) for group in deployment.colocated]),
-        exlocate=repr([list(group) for group in deployment.exlocated]),
-    )
+    return {
+        "title": python_docstring(f"{deployment.title}."),
+        "example": python_docstring(repr(placement.operators[0])),
+        "options": python_table(options),
+        "devices": python_table(placement.as_dict()),
+        "colocate": repr([list(group) for group in deployment.colocated]),
+        "exlocate": repr([list(group) for group in deployment.exlocated]),
+    }
 
 
 def _run(deployment: Deployment) -> str:
