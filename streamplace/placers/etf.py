@@ -15,11 +15,11 @@ def etf(problem: Problem, objective: Objective, *, seed: int, budget: Budget) ->
     step takes the pair of a ready task and a device with memory left that can start first; ties go
     to the task of the highest upward rank.
     """
-    from streamplace.placers.scheduled import answer_of
+    from streamplace.placers.scheduled import best_answer
     from streamplace.scheduling.ranks import upward
     from streamplace.scheduling.soonest import start_soonest
     from streamplace.scheduling.tasks import tasks_of
 
     tasks = tasks_of(problem)
     nobody = np.full(tasks.n_tasks, -1, np.int32)
-    return answer_of(problem, objective, start_soonest(tasks, upward(tasks), nobody))
+    return best_answer(problem, objective, [start_soonest(tasks, upward(tasks), nobody)])

@@ -29,11 +29,6 @@ class Judged(NamedTuple):
     value: float
 
 
-def answer_of(problem: Problem, objective: Objective, schedule: ListSchedule) -> Found:
-    """Placement of a schedule, with its order, as an answer."""
-    return best_answer(problem, objective, (schedule,))
-
-
 def best_answer(problem: Problem, objective: Objective, schedules: Iterable[ListSchedule]) -> Found:
     """Placement of the best schedule by the objective, with its order; on ties the first."""
     answers = [judge_schedule(problem, objective, schedule) for schedule in schedules]

@@ -27,13 +27,14 @@ def sct(problem: Problem, objective: Objective, *, seed: int, budget: Budget) ->
     Then as m-ETF, but other tasks get the core that ran u no sooner than its favourite could start
     elsewhere.
     """
-    from streamplace.placers.scheduled import answer_of
+    from streamplace.placers.scheduled import best_answer
     from streamplace.scheduling.ranks import upward
     from streamplace.scheduling.soonest import start_soonest
     from streamplace.scheduling.tasks import tasks_of
 
     tasks = tasks_of(problem)
-    return answer_of(problem, objective, start_soonest(tasks, upward(tasks), favourites(tasks)))
+    schedule = start_soonest(tasks, upward(tasks), favourites(tasks))
+    return best_answer(problem, objective, [schedule])
 
 
 def favourites(tasks: Tasks) -> Ints:

@@ -106,11 +106,8 @@ def episodes(
 ) -> Ints:
     """Devices [S, N] that all tasks are given in S episodes.
 
-    Parameters
-    ----------
-    numbers
-        [S, N, 2] for the task and the device of every step: in [0, 1) the policy's choice is drawn
-        with it, in [1, 2) any choice is, and below 0 the likeliest is taken.
+    Of the ``numbers`` [S, N, 2] for the task and the device of every step, one in [0, 1) draws the
+    policy's choice, one in [1, 2) any choice, and below 0 the likeliest is taken.
     """
     s, n = numbers.shape[:2]
     d, h = features.tasks.work.shape[1], len(heads.out)
@@ -128,7 +125,7 @@ def episodes(
         for t in range(n):
             v = _next(features, heads, rules.select, state, numbers[i, t, 0])
             if len(record.task):
-                judged = _longest(features, state) if rules.taught else v
+                judged = _first(features.to_exit, state.ready) if rules.taught else v
                 _look(features, state, buffers, judged)
                 copy_row(record.ready[i, t], state.ready)
                 record.task[i, t] = judged
@@ -180,20 +177,11 @@ def _next(
 
 
 @borrowing_kernel
-def _first(score: Singles, ready: Bools) -> int:
+def _first(score: Singles | Floats, ready: Bools) -> int:
+    """Ready task of the largest score, of equal ones the first."""
     best = -1
     for v in range(len(score)):
         if ready[v] and (best < 0 or score[v] > score[best]):
-            best = v
-    return best
-
-
-@borrowing_kernel
-def _longest(features: DopplerFeatures, state: EpisodeState) -> int:
-    """Ready task of the longest path to an exit."""
-    best = -1
-    for v in range(len(state.ready)):
-        if state.ready[v] and (best < 0 or features.to_exit[v] > features.to_exit[best]):
             best = v
     return best
 

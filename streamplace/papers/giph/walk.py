@@ -82,12 +82,7 @@ def go(
 ) -> Ints:
     """Take T steps and return the placements [T, N] after each.
 
-    Parameters
-    ----------
-    uniform
-        [T] numbers in [0, 1) that choices are drawn with; below 0, the likeliest is taken.
-    record
-        Written if its length is not 0.
+    Choices are drawn with the numbers ``uniform`` [T] in [0, 1); below 0, the likeliest is taken.
     """
     places = np.empty((len(uniform), len(walk.place)), np.int32)
     for t in range(len(uniform)):

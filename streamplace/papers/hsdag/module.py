@@ -42,11 +42,6 @@ class GraphsSideBySide:
     open: Tensor  # [V, D] devices that a node may use
 
     @cached_property
-    def n_graphs(self) -> int:
-        """Number of graphs, G."""
-        return int(self.owner[-1]) + 1
-
-    @cached_property
     def degree(self) -> Tensor:
         """[V] edges out of a node, and itself."""
         source = self.edges[0]

@@ -62,6 +62,16 @@ def bias_of(tensors: Mapping[str, Singles], name: str) -> Singles:
     return np.array(tensors.get(f"{name}.bias", np.zeros(0)), np.float32)
 
 
+class DirectionState(NamedTuple):
+    """Messages in one direction under way (H nodes)."""
+
+    summary: Singles  # [H, 5]
+    sent: Singles  # [H, M] what every node sends
+    sums: Singles  # [H, M] of the messages to every node
+    count: Longs  # [H] of these
+    row: Singles  # [M] buffer
+
+
 @kernel
 def summaries(
     weights: DirectionWeights, rounds: int, graph: NodeGraph, features: NodeFeatures, against: bool
@@ -72,14 +82,14 @@ def summaries(
     senders, receivers = features.source, features.target
     if against:
         senders, receivers = features.target, features.source
-    summary, sent = own.copy(), product(own, weights.node)
-    sums, count = np.zeros_like(sent), np.zeros(len(own), np.int64)
-    row = np.zeros(sent.shape[1], np.float32)
+    sent = product(own, weights.node)
+    count, row = np.zeros(len(own), np.int64), np.zeros(sent.shape[1], np.float32)
+    state = DirectionState(own.copy(), sent, np.zeros_like(sent), count, row)
     n, m = len(graph.tasks.order), len(features.edges)
     for _ in range(rounds):
-        sums[:], count[:] = 0, 0
-        _send(weights, features.edges, senders, receivers, 0, m, sent, row, sums, count)
-        _finish(weights, own, 0, len(own), sums, count, summary, sent)
+        state.sums[:], state.count[:] = 0, 0
+        _send(weights, features.edges, senders, receivers, 0, m, state)
+        _finish(weights, own, 0, len(own), state)
     for at in range(n if rounds == 0 else 0):
         v = graph.tasks.order[n - 1 - at] if against else graph.tasks.order[at]
         first, last = graph.tasks.in_start[v], graph.tasks.in_start[v + 1]
@@ -88,11 +98,9 @@ def summaries(
         for i in range(first, last):
             e = i if against else graph.tasks.in_stream[i]
             begin, end = graph.edge_start[e], graph.edge_start[e + 1]
-            _send(weights, features.edges, senders, receivers, begin, end, sent, row, sums, count)
-        _finish(
-            weights, own, graph.node_start[v], graph.node_start[v + 1], sums, count, summary, sent
-        )
-    return summary
+            _send(weights, features.edges, senders, receivers, begin, end, state)
+        _finish(weights, own, graph.node_start[v], graph.node_start[v + 1], state)
+    return state.summary
 
 
 @borrowing_kernel
@@ -103,36 +111,28 @@ def _send(
     receivers: Ints,
     first: int,
     last: int,
-    sent: Singles,
-    row: Singles,
-    sums: Singles,
-    count: Longs,
+    state: DirectionState,
 ) -> None:
     """Add the messages over some edges to the sums of their receivers."""
+    row = state.row
     for k in range(first, last):
         i, j = senders[k], receivers[k]
         for c in range(len(row)):
-            row[c] = sent[i, c] + weights.message_bias[c]
+            row[c] = state.sent[i, c] + weights.message_bias[c]
         for f in range(len(weights.edge)):
             for c in range(len(row)):
                 row[c] += edges[k, f] * weights.edge[f, c]
         for c in range(len(row)):
-            sums[j, c] += max(row[c], np.float32(0))
-        count[j] += 1
+            state.sums[j, c] += max(row[c], np.float32(0))
+        state.count[j] += 1
 
 
 @borrowing_kernel
 def _finish(
-    weights: DirectionWeights,
-    own: Singles,
-    first: int,
-    last: int,
-    sums: Singles,
-    count: Longs,
-    summary: Singles,
-    sent: Singles,
+    weights: DirectionWeights, own: Singles, first: int, last: int, state: DirectionState
 ) -> None:
     """Compute the summaries of some nodes from their messages, and what they send."""
+    summary, sent, sums, count = state.summary, state.sent, state.sums, state.count
     for i in range(first, last):
         if count[i]:
             for c in range(summary.shape[1]):

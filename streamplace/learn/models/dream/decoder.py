@@ -29,7 +29,6 @@ class StepInputs:
 
     previous: Tensor  # [G, T, S, D] one-hot decision of the step before, zero at the first
     upstream: Tensor  # [G, T, S, D] share of the upstream operators on each device
-    used: Tensor  # [G, T, S, D] operators on each device so far
     open: Tensor  # [G, T, S, D] whether the decision may fall on a device
 
 
@@ -52,7 +51,7 @@ class EarlierDecisions:
         maps = self.maps[:, :, steps]
         mapped = maps.flatten(1, 2) @ chosen.flatten(2)
         previous, upstream, used, *rules = mapped.view(*maps.shape[:3], *chosen.shape[2:]).unbind(1)
-        return StepInputs(previous, upstream, used, self._open(used, rules, steps))
+        return StepInputs(previous, upstream, self._open(used, rules, steps))
 
     def device_state(self, chosen: Tensor, steps: slice) -> Tensor:
         """Load of every device so far and transfer from it to this operator, [G, T, S, 2 D]."""
