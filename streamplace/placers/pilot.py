@@ -78,9 +78,8 @@ def pilot(
     most = walks * looks + samples if budget.evaluations is None else budget.evaluations
     rows = _walked(policy.walks(problem, min(looks, most)), min(walks, -(-most // looks)), budget)
     rows = rows[:most]
-    if min(samples, most - len(rows)) > 0:
-        drawn = policy.sampled(problem, min(samples, most - len(rows)), seed)
-        rows = np.concatenate([rows, drawn])
+    if (left := min(samples, most - len(rows))) > 0:
+        rows = np.concatenate([rows, policy.sampled(problem, left, seed)])
     values = objective.evaluate(problem, rows)
     best = objective.best(values)
     improvement = Improvement(now() - start, float(values[best]), len(rows))

@@ -220,18 +220,13 @@ LEAST = 1e-9
 
 
 class BestPlacements:
-    """Devices of all units of every problem, None as long as there is no placement.
-
-    Parameters
-    ----------
-    sizes
-        [P, 2] units and devices of every problem.
-    """
+    """Devices of all units of every problem, None as long as there is no placement."""
 
     def __init__(
         self, placements: Sequence[Ints | None], rewards: Sequence[float], sizes: Longs
     ) -> None:
-        self.placements, self._sizes = list(placements), sizes
+        self.placements = list(placements)
+        self._sizes = sizes  # [P, 2] units and devices of every problem
         self.rewards: Floats = np.array(rewards, np.float64)
 
     def meet(self, row: int, placement: Ints, reward: float) -> None:

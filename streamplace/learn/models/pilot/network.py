@@ -49,50 +49,50 @@ class PilotNetwork(NamedTuple):
     out: Singles
 
 
+def shapes(width: int, rounds: int) -> dict[str, tuple[int, ...]]:
+    """Shapes of the named tensors; matrices there are [out, in], as torch has them."""
+    square = (width, width)
+    linear = {"enter": (width, len(UNIT_FEATURES)), "unit": (width, 3 * width), "own": square}
+    plain = {"content": square, "device": (width, N_DEVICE), "step": (width, N_STEP)}
+    plain |= {"mean": square, "out": (1, width)}
+    for r in range(rounds):
+        linear[f"rounds.{r}.update"] = (width, 4 * width)
+        plain |= {f"rounds.{r}.peer": square, f"rounds.{r}.pair": (width, len(PAIR_FEATURES))}
+    biases = {f"{name}.bias": (width,) for name in linear}
+    return {**{f"{name}.weight": shape for name, shape in (linear | plain).items()}, **biases}
+
+
 def network_of(tensors: Mapping[str, Singles]) -> PilotNetwork:
-    """Network from named tensors; matrices there are [out, in], as torch has them.
+    """Network from named tensors."""
 
-    Raises
-    ------
-    KeyError, ValueError
-        If a tensor is missing or has another shape; the message names it.
-    """
-    width = tensors["enter.bias"].size
-
-    def matrix(name: str, inputs: int, outputs: int = width) -> Singles:
-        weight = tensors[f"{name}.weight"]
-        if weight.shape != (outputs, inputs):
-            raise ValueError(f"{name}.weight is {weight.shape}, not {(outputs, inputs)}")
-        return np.ascontiguousarray(weight.T, np.float32)
+    def matrix(name: str) -> Singles:
+        return np.ascontiguousarray(tensors[f"{name}.weight"].T, np.float32)
 
     def bias(name: str) -> Singles:
-        vector = tensors[f"{name}.bias"]
-        if vector.shape != (width,) or not width:
-            raise ValueError(f"{name}.bias is {vector.shape}, not {(width,)}")
-        return np.asarray(vector, np.float32)
+        return np.asarray(tensors[f"{name}.bias"], np.float32)
 
-    n_rounds = sum(name.startswith("rounds.") and name.endswith("peer.weight") for name in tensors)
+    n_rounds = sum(name.endswith("peer.weight") for name in tensors)
     return PilotNetwork(
-        matrix("enter", len(UNIT_FEATURES)),
+        matrix("enter"),
         bias("enter"),
         tuple(
             RoundWeights(
-                matrix(f"rounds.{r}.peer", width),
-                matrix(f"rounds.{r}.pair", len(PAIR_FEATURES)),
-                matrix(f"rounds.{r}.update", 4 * width),
+                matrix(f"rounds.{r}.peer"),
+                matrix(f"rounds.{r}.pair"),
+                matrix(f"rounds.{r}.update"),
                 bias(f"rounds.{r}.update"),
             )
             for r in range(n_rounds)
         ),
-        matrix("unit", 3 * width),
+        matrix("unit"),
         bias("unit"),
-        matrix("content", width),
-        matrix("device", N_DEVICE),
-        matrix("step", N_STEP),
-        matrix("own", width),
-        matrix("mean", width),
+        matrix("content"),
+        matrix("device"),
+        matrix("step"),
+        matrix("own"),
+        matrix("mean"),
         bias("own"),
-        matrix("out", width, 1)[:, 0].copy(),
+        matrix("out")[:, 0].copy(),
     )
 
 

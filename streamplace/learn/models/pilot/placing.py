@@ -7,10 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from streamplace.errors import FormatError
-from streamplace.io.files import spot
-from streamplace.io.weights import read_weights
-from streamplace.learn.loading import REMEDY, loaded
+from streamplace.learn.loading import check_shapes, loaded, read_model
 from streamplace.learn.models.pilot.features import (
     PAIR_FEATURES,
     UNIT_FEATURES,
@@ -19,7 +16,8 @@ from streamplace.learn.models.pilot.features import (
     on_walk,
 )
 from streamplace.learn.models.pilot.measures import DEVICE_FEATURES, STEP_FEATURES
-from streamplace.learn.models.pilot.network import PilotNetwork, heads_of, network_of
+from streamplace.learn.models.pilot.network import PilotNetwork, heads_of, network_of, shapes
+from streamplace.learn.models.pilot.options import PilotConfig
 from streamplace.learn.models.pilot.rollout import NOTHING, places_after, rollouts
 from streamplace.model.arrays import Ints, Singles
 from streamplace.model.problem import Problem
@@ -67,14 +65,9 @@ class TrainedPilot:
 @loaded
 def trained(path: Path) -> TrainedPilot:
     """Pilot from a weights file."""
-    weights = read_weights(path, model="pilot", features=FEATURES)
-    try:
-        return TrainedPilot(network_of(weights.tensors))
-    except KeyError as error:
-        fault = f"lacks parameter {error}"
-    except ValueError as error:
-        fault = f"parameter {error}"
-    raise FormatError(f"{spot(path)}: {fault}; {REMEDY}")
+    weights, options, where = read_model(path, "pilot", PilotConfig, FEATURES)
+    check_shapes(weights.tensors, shapes(options.width, options.rounds), where)
+    return TrainedPilot(network_of(weights.tensors))
 
 
 def _legal(problem: Problem, places: Ints) -> Ints:

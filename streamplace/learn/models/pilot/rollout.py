@@ -60,22 +60,13 @@ NOTHING = RolloutRecord(
 def rollouts(
     features: PilotFeatures, heads: PilotHeads, given: Ints, uniform: Singles, record: RolloutRecord
 ) -> tuple[Ints, Floats]:
-    """Place all units, once per row of ``given``.
+    """Devices [S, T] of all units, once per row of ``given`` [S, T], and log-probabilities [S].
 
     T = L · U decisions are L looks: after the first look every unit in turn is removed from its
-    device and placed again, while all others stay where they are.
-
-    Parameters
-    ----------
-    given
-        [S, T] devices to follow, -1 where the policy is to choose.
-    uniform
-        [S, T] numbers in [0, 1) that choices are drawn with; below 0, the likeliest is taken.
-
-    Returns
-    -------
-    The devices [S, T], all -1 if the rules left no device at some decision, and the
-    log-probabilities [S]; without a record, given decisions are not evaluated and add none.
+    device and placed again, while all others stay where they are. The policy chooses where no
+    device is given (-1): with the number ``uniform`` [S, T] in [0, 1), or below 0 the likeliest.
+    All devices are -1 if the rules left none at some decision. Without a record, given decisions
+    are not evaluated and add no probability.
     """
     s, n_steps = given.shape
     u, d, h = len(features.order), len(features.group), len(heads.out)

@@ -57,19 +57,10 @@ def rollouts(
     uniform: Singles,
     record: ScheduleRecord,
 ) -> tuple[Ints, ListSchedule]:
-    """Schedule all tasks, once per row of ``given``.
+    """Schedules [S, N], one per row of ``given`` [S, N], and their devices [S, N] by step.
 
-    Parameters
-    ----------
-    given
-        [S, N] devices to follow, step by step; -1 where the policy is to choose.
-    uniform
-        [S, N] numbers in [0, 1) that choices are drawn with; below 0, the likeliest is taken.
-
-    Returns
-    -------
-    The devices [S, N] by step, -1 from the step at which the rules left none, and the schedules
-    [S, N].
+    The policy chooses where no device is given (-1): with the number ``uniform`` [S, N] in [0, 1),
+    or below 0 the likeliest. Devices are -1 from the step at which the rules left none.
     """
     s, n = given.shape
     d, keep = len(before.loads), len(record.open) > 0
