@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import repeat
 
 import numpy as np
 
@@ -216,12 +217,13 @@ def control_day(
 ) -> ControlDay:
     """Plan for several rates between the lowest and the peaks, and bound the cost of every slot."""
     slots = TraceSlots.of(trace, seconds)
-    found = plan_each([trace.graph(graph, rates) for rates in planned_rates(slots)])
-    plans = _useful(list(found))
+    starts = (slots.start + seconds * np.arange(len(slots))).tolist()
     offered, peak = (
-        np.array([trace.graph(graph, rates).source_rate for rates in each])
+        np.array([trace.graph_at(*one).source_rate for one in zip(starts, repeat(graph), each)])
         for each in (slots.mean, slots.peak)
     )
+    found = plan_each([trace.graph(graph, rates) for rates in planned_rates(slots)])
+    plans = _useful(list(found))
     carried = _carried(graph, trace, slots, peak, plans)
     carried[np.isinf(carried)] = UNLIMITED
     windows = tuple(length for length in WINDOWS if length <= len(slots))
@@ -238,7 +240,8 @@ def control_day(
 
 def planned_rates(slots: TraceSlots) -> list[Floats]:
     """Rates of the sources [S] for which there are plans: parts of the peaks, rising to them."""
-    low, high = slots.peak.min(axis=0), slots.peak.max(axis=0)
+    high = slots.peak.max(axis=0)
+    low = high * _alike((slots.peak.min(axis=0) / high)[None, :], np.min)[0]
     lowest, parts = float((low / high).min()), PLANS
     while parts < FINEST_PLANS and parts * (1 - lowest) < PLANS / 2:
         parts *= 2
@@ -301,7 +304,8 @@ def _carried(
     if slots.peak.shape[1] == 1:
         most = np.array([plan.carries for plan in plans])
         return most[None, :] / peak[:, None]
-    grid, which = _rounded(slots.peak, slots.peak.max(axis=0), np.ceil)
+    top = slots.peak.max(axis=0)
+    grid, which = _rounded(np.ceil(_alike(slots.peak / top, np.max) * FINEST_SEVERAL), top)
     parts = [[share_carried(plan, trace.graph(graph, rates)) for plan in plans] for rates in grid]
     return np.array(parts)[which]
 
@@ -333,18 +337,37 @@ def _bounds_of_one(rates: Floats, top: Floats, bound_at: Callable[[Floats], floa
 
 
 def _bounds(rates: Floats, top: Floats, bound_at: Callable[[Floats], float]) -> Floats:
-    """Bound of the cost at each row of rates [_, S], rounded down; it rises with the rates."""
-    grid, which = _rounded(rates, top, np.floor)
-    values = np.array([bound_at(one) for one in grid])
+    """Bound of the cost at each row of rates [_, S], rounded down; it rises with the rates.
+
+    Between two rows of the same bound there is nothing to gain. Rows are bounded in an order that
+    halves the distance of those that are known, by the sum of their parts of the peaks.
+    """
+    grid, which = _rounded(np.floor(_alike(rates / top, np.min) * FINEST_SEVERAL), top)
+    ranked, last = np.argsort((grid / top).sum(axis=1), kind="stable"), len(grid) - 1
+    values, is_known = np.zeros(len(grid)), np.zeros(len(grid), np.bool_)
+    for rank in sorted(range(len(grid)), key=lambda i: (0 < i < last, -(i & -i))):
+        row = ranked[rank]
+        low = values[is_known & (grid <= grid[row]).all(axis=1)].max(initial=0.0)
+        high = values[is_known & (grid >= grid[row]).all(axis=1)].min(initial=np.inf)
+        values[row] = low if low >= high else max(low, bound_at(grid[row]))
+        is_known[row] = True
     below = (grid[None, :, :] <= grid[:, None, :]).all(axis=2)
     raised = np.where(below, values[None, :], 0.0).max(axis=1)
     return np.asarray(raised[which])
 
 
-def _rounded(
-    rates: Floats, top: Floats, rounding: Callable[[Floats], Floats]
-) -> tuple[Floats, Ints]:
+def _alike(parts: Floats, end: Callable[..., Floats]) -> Floats:
+    """Parts of the peaks [_, S]; those that are equal but for an error of a join get one end.
+
+    Otherwise rounding could separate what the inputs of a join bring.
+    """
+    from streamsim.flow import UNEQUAL
+
+    is_near = np.abs(parts[:, :, None] - parts[:, None, :]) <= 2 * UNEQUAL
+    return end(np.where(is_near, parts[:, None, :], parts[:, :, None]), axis=2)
+
+
+def _rounded(levels: Floats, top: Floats) -> tuple[Floats, Ints]:
     """Distinct rows of rates on a grid below the top, and which of them each row becomes."""
-    levels = rounding(rates / top * FINEST_SEVERAL)
     grid, which = np.unique(levels, axis=0, return_inverse=True)
     return grid / FINEST_SEVERAL * top, which.reshape(-1).astype(np.int32)

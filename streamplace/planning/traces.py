@@ -23,7 +23,7 @@ from streamplace.model.messages import listed, quoted
 from streamplace.model.problem import Problem
 from streamplace.model.units import LARGEST, tuple_rate
 from streamplace.planning.deployment import ROUNDING
-from streamplace.planning.hours import PlanHour
+from streamplace.planning.hours import PlanHour, moment
 from streamplace.planning.result import PlanResult
 
 TIME, TOTAL = "time", "rate"
@@ -90,6 +90,13 @@ class RateTrace:
         given = dict(zip(self.sources, np.maximum(rates, least).tolist(), strict=True))
         column = [given.get(name, 0.0) for name in operators.name]
         return graph.with_operators(replace(operators, rate=np.array(column, np.float64)))
+
+    def graph_at(self, time: float, graph: StreamGraph, rates: Floats) -> StreamGraph:
+        """Return the graph of the time from some moment on; its errors name that moment."""
+        try:
+            return self.graph(graph, rates)
+        except GraphError as error:
+            raise GraphError(f"the trace has impossible rates at {moment(time)}: {error}") from None
 
 
 def read_trace(path: Path) -> RateTrace:

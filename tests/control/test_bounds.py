@@ -1,6 +1,7 @@
 """What bounds of controllers are made of: rates that are due, and bounds at many of them."""
 
 import math
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace import Budget, Offer, Stream, plan_schedule
+from streamplace.control import day as days
 from streamplace.control.day import (
     FINEST_ONE,
     MOST_BOUNDS,
@@ -158,6 +160,48 @@ def test_means_of_several_sources_without_windows_count_together() -> None:
     graph = StreamGraph.of("two", operators)
     found = plan_schedule(graph, trace, slot="1 h", offers=offers, budget=Budget(None, 2000))
     assert found.bound == pytest.approx(24)
+
+
+def test_rounding_does_not_separate_what_a_join_takes_for_equal() -> None:
+    """One source is a half of its peak, and the other a little more, as a file has few digits."""
+    operators = [Operator(name, ipt=1e6, rate=1000) for name in "ab"]
+    operators.append(Operator("x", ipt=1e3, fires="all"))
+    graph = StreamGraph.of("sets", operators, [Stream("a", "x"), Stream("b", "x")])
+    for near in (0.9999995, 1.0000005):
+        rates = np.array([[1000.0, 1000.0], [500.0, 500.0 * near]] * 6)
+        trace = RateTrace(3600.0 * np.arange(12), ("a", "b"), rates)
+        offers = [Offer("m", 1.0, mips=1100)]
+        found = plan_schedule(graph, trace, slot="1 h", offers=offers, budget=Budget(None, 2000))
+        assert 12 <= found.bound <= found.cost
+
+
+def test_few_bounds_of_several_sources_are_computed_where_they_are_equal() -> None:
+    """The levels between two of the same bound have that bound."""
+    random, names = np.random.default_rng(3), tuple("abcd")
+    rates = random.uniform(50.0, 900.0, 200)[:, None] * random.uniform(0.9, 1.1, (200, 4))
+    graph = StreamGraph.of("several", [Operator(name, ipt=1e3, rate=1.0) for name in names])
+    trace = RateTrace(SLOT * np.arange(200), names, rates)
+
+    def bounded(cost_at: Callable[[float], float]) -> tuple[Floats, int]:
+        asked = list[float]()
+
+        def bound_of(graph: StreamGraph) -> float:
+            asked.append(graph.source_rate)
+            return float(cost_at(graph.source_rate))
+
+        plans = [SimpleNamespace(cost=1.0, carries=1e9, headroom=0.0)]
+        terms, plan_each = MoveTerms(lag=0.0), cast("Any", lambda _: plans)
+        made = control_day(graph, trace, SLOT, terms, plan_each, bound_of)
+        return made.least[:, 0], len(asked)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(days, "_carried", lambda *_: np.ones((200, 1)))
+        least, few = bounded(lambda rate: math.ceil(rate / 1000.0))
+        _, every = bounded(lambda rate: rate)
+    assert (least <= np.ceil(rates.sum(axis=1) / 1000.0)).all()
+    assert 1.0 in least
+    assert 4.0 in least
+    assert few < every / 2
 
 
 def test_a_window_that_receives_nothing_emits_nothing() -> None:

@@ -3,8 +3,8 @@
 import pytest
 from planning_cases import pipeline
 
-from streamplace import Offer, plan
-from streamplace.errors import ProblemError, SettingError, StreamplaceError
+from streamplace import Offer, plan, plan_schedule
+from streamplace.errors import GraphError, ProblemError, SettingError, StreamplaceError
 from streamplace.model import Operator, Stream, StreamGraph
 from streamplace.model.operators import Window
 from streamplace.placers.registry import Budget
@@ -129,6 +129,17 @@ def test_an_hour_that_a_window_keeps_from_a_join_has_no_plan() -> None:
     trace = parse_trace(b"time,rate\n0,75\n3600,40\n7200,40\n", "rates.csv")
     result = plan(graph, trace=trace, quantile=0.5, offers=[Offer("s", 0.1)], headroom=0.5)
     assert [hour.cost for hour in result.hours] == [None, 0.1, 0.1]
+
+
+def test_a_schedule_names_a_moment_with_rates_that_a_join_cannot_have() -> None:
+    """Before anything is planned."""
+    operators = [Operator("left", rate=1), Operator("right", rate=1), Operator("x", fires="all")]
+    graph = StreamGraph.of("sets", operators, [Stream("left", "x"), Stream("right", "x")])
+    trace = parse_trace(b"time,left,right\n0,9,9\n3600,9,4\n", "rates.csv")
+    offers = [Offer("a", 1.0)]
+    words = r"the trace has impossible rates at 1:00: operator 'x' fires once per set"
+    with pytest.raises(GraphError, match=words):
+        plan_schedule(graph, trace, slot="1 h", offers=offers)
 
 
 @pytest.mark.parametrize(

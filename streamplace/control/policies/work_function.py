@@ -39,8 +39,9 @@ class WorkFunctionPolicy:
 
     So it never costs more than that. If that held one interval ago, it holds for taking the plan of
     the rule now: as prices obey the triangle inequality, this adds at most what the rule pays now.
-    The cost is at most `FACTOR` (2K - 1) times that of the cheapest schedule, plus a constant,
-    whatever the forecast says.
+    The cost is at most `FACTOR` (2K - 1) times that of the cheapest schedule for the needs of each
+    next interval, plus a constant, whatever the forecast says of later ones. The forecast says what
+    these needs are, too; the time of moves, in which both plans cost, is not counted.
     """
 
     def __init__(self, plans: PlanChoice) -> None:
