@@ -16,6 +16,7 @@ from streamsim.steady import is_plain
 from streamsim.topology import group_by
 
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
+from streamplace.model.keep_apart import rival_columns
 
 if TYPE_CHECKING:
     from streamplace.model.problem import Problem
@@ -278,17 +279,12 @@ def _ruled(level: Level, rules: "PlacementRules") -> Level:
     """Level of colocated operators as units, under the units' rules."""
     units = contracted(level, rules.unit.astype(np.int32), rules.n_units)
     rows, kind = np.unique(rules.allowed, axis=0, return_inverse=True)
-    both = np.concatenate((rules.apart, rules.apart[:, ::-1]))
-    both = both[np.argsort(both[:, 0], kind="stable")]
-    start = np.zeros(0, np.int64)
-    if len(both):
-        start = np.zeros(rules.n_units + 1, np.int64)
-        np.cumsum(np.bincount(both[:, 0], minlength=rules.n_units), out=start[1:])
+    start, rivals = rival_columns(rules.apart, rules.n_units)
     return units._replace(
         allowed=np.ascontiguousarray(rows),
         kind=kind.ravel().astype(np.int32),
-        rival_start=start,
-        rival=np.ascontiguousarray(both[:, 1], np.int32),
+        rival_start=start if len(rivals) else np.zeros(0, np.int64),
+        rival=rivals.astype(np.int32),
         memory=np.zeros(0) if rules.memory is None else rules.memory,
         room=np.zeros(0) if rules.room is None else rules.room.copy(),
         ruled=True,

@@ -9,7 +9,7 @@ from streamplace.model.arrays import Bools, Floats, Ints, Longs
 from streamplace.model.cluster import Cluster
 from streamplace.model.devices import SLACK
 from streamplace.model.graph import StreamGraph
-from streamplace.model.keep_apart import rivals_of
+from streamplace.model.keep_apart import rival_columns
 from streamplace.model.messages import listed
 from streamplace.model.units import format_bytes
 
@@ -48,7 +48,7 @@ def packed(allowed: Bools, pairs: Ints, memory: Floats, room: Floats) -> Ints | 
     alike = bool(allowed.all()) and not len(pairs)
     from streamplace.model.packing import pack
 
-    place = pack(allowed, *_neighbours(len(allowed), pairs), memory, room, order, alike, STEPS)
+    place = pack(allowed, *rival_columns(pairs, len(allowed)), memory, room, order, alike, STEPS)
     return place if len(place) else None
 
 
@@ -64,7 +64,7 @@ def made_room(
     from streamplace.model.packing import make_room
 
     moved = make_room(
-        place.astype(np.int32), allowed, *_neighbours(len(allowed), pairs), memory, room, order
+        place.astype(np.int32), allowed, *rival_columns(pairs, len(allowed)), memory, room, order
     )
     return None if (moved < 0).any() else moved
 
@@ -108,14 +108,3 @@ def needed(graph: StreamGraph, cluster: Cluster, unit: Ints) -> tuple[Floats, Fl
     if total <= room.min():
         return None
     return np.bincount(unit, graph.operators.memory).astype(np.float64), room
-
-
-def _neighbours(n: int, pairs: Ints) -> tuple[Longs, Longs]:
-    """Rivals of unit u, as ``rival[start[u]:start[u + 1]]``."""
-    rivals = rivals_of(pairs)
-    nobody = np.empty(0, np.int64)
-    lists = [rivals.get(u, nobody) for u in range(n)] if rivals else []
-    start = np.zeros(n + 1, np.int64)
-    if lists:
-        np.cumsum([len(one) for one in lists], out=start[1:])
-    return start, np.concatenate(lists) if lists else nobody

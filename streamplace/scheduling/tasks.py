@@ -12,6 +12,7 @@ from streamsim.passes.sending import fixed_times, sending_seconds, sending_times
 from streamsim.topology import group_by
 
 from streamplace.model.arrays import Floats, Ints
+from streamplace.model.keep_apart import rival_columns
 from streamplace.model.problem import Problem
 
 
@@ -67,7 +68,7 @@ def _compiled_tasks(problem: Problem) -> Tasks:
         unit, n_units, apart = np.array(rules.unit, np.int32), rules.n_units, rules.apart
         if rules.memory is not None and rules.room is not None:
             memory, room = np.array(rules.memory), np.array(rules.room)
-    rival_start, rivals = _rivals(apart, n_units)
+    rival_start, rivals = (column.astype(np.int32) for column in rival_columns(apart, n_units))
     member_start, members = group_by(unit, n_units)
     core_start = np.zeros(problem.n_devices + 1, np.int32)
     np.cumsum(one_pass.devices["cores"], out=core_start[1:])
@@ -94,15 +95,6 @@ def _compiled_tasks(problem: Problem) -> Tasks:
         memory=memory,
         room=room,
     )
-
-
-def _rivals(apart: Ints, n_units: int) -> tuple[Ints, Ints]:
-    """Rivals of every unit, as ``rival_start`` and ``rivals`` of `Tasks`."""
-    if not len(apart):
-        return np.zeros(n_units + 1, np.int32), np.zeros(0, np.int32)
-    one, other = np.concatenate((apart, apart[:, ::-1])).T
-    start, rows = group_by(np.ascontiguousarray(one, np.int32), n_units)
-    return start, np.ascontiguousarray(other[rows], np.int32)
 
 
 @inlined_kernel
