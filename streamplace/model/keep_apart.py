@@ -14,9 +14,11 @@ def rivals_of(pairs: Ints) -> dict[int, Longs]:
     >>> {u: rivals.tolist() for u, rivals in rivals_of(np.array([[0, 1], [0, 2]])).items()}
     {0: [1, 2], 1: [0], 2: [0]}
     """
-    start, rivals = rival_columns(pairs, int(pairs.max(initial=-1)) + 1)
-    each = enumerate(np.split(rivals, start[1:-1]) if len(pairs) else ())
-    return {u: of_unit for u, of_unit in each if len(of_unit)}
+    if not len(pairs):
+        return {}
+    both = _both_ways(pairs)
+    units, starts = np.unique(both[:, 0], return_index=True)
+    return dict(zip(units.tolist(), np.split(both[:, 1], starts[1:]), strict=True))
 
 
 def rival_columns(pairs: Ints, n_units: int) -> tuple[Longs, Longs]:
@@ -25,11 +27,16 @@ def rival_columns(pairs: Ints, n_units: int) -> tuple[Longs, Longs]:
     >>> [column.tolist() for column in rival_columns(np.array([[0, 2]]), 3)]
     [[0, 1, 1, 2], [2, 0]]
     """
-    both = np.concatenate([pairs, pairs[:, ::-1]]).astype(np.int64)
-    both = both[np.lexsort((both[:, 1], both[:, 0]))]
+    both = _both_ways(pairs)
     start = np.zeros(n_units + 1, np.int64)
     np.cumsum(np.bincount(both[:, 0], minlength=n_units), out=start[1:])
     return start, np.ascontiguousarray(both[:, 1])
+
+
+def _both_ways(pairs: Ints) -> Longs:
+    """Pairs in both orders, sorted."""
+    both = np.concatenate([pairs, pairs[:, ::-1]]).astype(np.int64)
+    return both[np.lexsort((both[:, 1], both[:, 0]))]
 
 
 def keep_apart(allowed: Bools, pairs: Ints) -> Ints | None:
