@@ -44,12 +44,8 @@ def proven_bound(
 ) -> CostBound | None:
     """Return a bound of the cost of every plan; None where no machines are enough.
 
-    Parameters
-    ----------
-    stop
-        Whether to end with the bound so far.
-    most_nodes
-        Most branch-and-bound nodes that pricing explores for each type of machine.
+    ``stop`` tells whether to end with the bound so far. Pricing explores ``most_nodes`` at most for
+    each type of machine.
     """
     cuts: list[Cut] = []
     by_strength: dict[str, Fraction] = {}

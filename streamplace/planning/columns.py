@@ -60,12 +60,9 @@ def price(
     nodes: int = 1,
     stop: Callable[[], bool] = lambda: False,
 ) -> Priced:
-    """Bound the worth of the contents of a machine of a type.
+    """Bound the worth of the contents of a machine of a type, with so many nodes at most.
 
-    Parameters
-    ----------
-    nodes
-        Most nodes to explore; with 1, the bound is that of the linear relaxation.
+    With a single one, the bound is that of the linear relaxation.
     """
     heap: list[_Node] = []
     _push(heap, relaxation, kind, worth, relaxation.boxes[kind])
@@ -135,18 +132,9 @@ def solve_master(
     penalty: float,
     counts: Sequence[int] | None = None,
 ) -> MasterSolution:
-    """Cover these amounts of every operator at least cost.
+    """Cover these amounts of every operator at least cost, with at most ``counts`` machines.
 
-    Parameters
-    ----------
-    columns
-        Type of machine and contents of each column.
-    prices
-        Price of a machine of each type.
-    penalty
-        Price of a missing or surplus unit.
-    counts
-        Most machines of each type; by default any number.
+    A column is a type of machine and contents. Missing and surplus units cost the penalty.
     """
     solver = new_solver()
     cover = covering_rows(solver, amounts, penalty)
@@ -183,13 +171,7 @@ class _Column(NamedTuple):
 
 
 class Columns:
-    """Columns found so far, by type of machine.
-
-    Parameters
-    ----------
-    most_nodes
-        Most branch-and-bound nodes that pricing explores for each type of machine.
-    """
+    """Columns found so far; pricing explores ``most_nodes`` at most for each type of machine."""
 
     def __init__(self, relaxation: Relaxation, most_nodes: int) -> None:
         self._relaxation, self._most_nodes = relaxation, most_nodes

@@ -79,12 +79,8 @@ def cheapest_counts(
 ) -> tuple[int, ...] | None:
     """Return the cheapest numbers of machines of each type; None where the solver finds none.
 
-    Parameters
-    ----------
-    above, below
-        Least cost, and exclusive upper limit of the cost, in the unit of `Prices`.
-    tried
-        Numbers of machines to exclude.
+    ``above`` is the least cost and ``below`` an exclusive upper limit, in the unit of `Prices`;
+    numbers that were ``tried`` are excluded.
     """
     cheapest = solve_counts(
         Prices.of(catalogue).numbers,
@@ -122,14 +118,8 @@ def solve_counts(
     Prices of too many digits are rounded down for the solver, so that its bound remains one; the
     numbers that it finds may then cost slightly more than others.
 
-    Parameters
-    ----------
-    limits
-        Fewest and most machines of each type.
-    work
-        Limit of the solver, in its deterministic seconds.
-    above, below, tried
-        As for `cheapest_counts`.
+    ``limits`` are the fewest and most machines of each type, and ``work`` is that of the solver in
+    its deterministic seconds; for the others see `cheapest_counts`.
     """
     from ortools.sat.python import cp_model
 

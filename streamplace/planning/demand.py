@@ -140,20 +140,9 @@ def demand_of(
 ) -> Demand:
     """Return the demand of a graph, at the rate of its sources.
 
-    Parameters
-    ----------
-    error
-        Share by which the cost of an operator may be too low.
-    protected
-        Operators on each machine whose cost may be too low at the same time.
-    fixed
-        Operators that keep the parallelism of the graph, or whether all do; those that an attribute
-        names do in any case. Operators that forward streams connect to them have the same.
-
-    Raises
-    ------
-    GraphError
-        When forward streams connect operators that cannot have the parallelism that is kept.
+    The cost of ``protected`` operators on each machine may be too low by the share ``error``. Those
+    that are ``fixed``, by name or all, keep the parallelism of the graph, as those do that an
+    attribute names. Operators that forward streams connect to them have the same.
 
     Examples
     --------

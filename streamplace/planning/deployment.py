@@ -62,15 +62,7 @@ class PlannedDeployment:
 def deployment_of(
     demand: Demand, catalogue: Catalogue, parallelism: Ints, kinds: Sequence[int], rows: Ints
 ) -> PlannedDeployment:
-    """Return the deployment of machines and the numbers of subtasks on them.
-
-    Parameters
-    ----------
-    kinds
-        Type of each machine, [D].
-    rows
-        [D, N] number of subtasks of each operator on each machine.
-    """
+    """Return the deployment of machines of types [D] with ``rows`` [D, N] of subtasks on them."""
     graph = with_parallelism(demand.graph, parallelism)
     expansion = expand(graph)
     cluster = _cluster(catalogue, kinds)

@@ -204,14 +204,7 @@ def planned(
     """Return the cheapest plan for the rate of a graph, and a bound of the cost of every plan.
 
     The machines of a cluster cost 1 each, so that the plan uses few of them. If the headroom
-    depends on the machines, several plans share the budget; see `Headroom.catalogues`.
-
-    Raises
-    ------
-    ProblemError
-        When no machines carry the rate; the message names the resource.
-    DefectError
-        When the plan fails its own check, which is a defect of streamplace.
+    depends on the machines, several plans share the budget; see `PlanProblem.parts`.
     """
     problems = PlanProblem.of(graph, machines, settings).parts()
     check_tags(problems[0])
@@ -270,13 +263,7 @@ def _may_have_plan(asked: PlanProblem) -> bool:
 def planned_most(
     graph: StreamGraph, machines: Catalogue | Cluster, settings: PlanSettings = USUAL_SETTINGS
 ) -> PlanResult:
-    """Return a plan for the highest rate for which one is found, of the rates that are tried.
-
-    Raises
-    ------
-    ProblemError
-        When no rate with a plan is found, or no number of machines limits the rate.
-    """
+    """Return a plan for the highest rate for which one is found, of the rates that are tried."""
     problems = PlanProblem.of(graph, machines, settings).parts()
     check_tags(problems[0])
     rate = max(map(_highest_promised, problems))

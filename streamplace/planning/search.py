@@ -172,12 +172,7 @@ TRIES = 12
 class PlanSearch:
     """A search for the cheapest machines that carry the rate of a problem.
 
-    Parameters
-    ----------
-    stop
-        Whether to end with the best plan so far.
-    moves
-        Most moves of all walks together; None for no limit.
+    It ends with the best plan so far on ``stop`` or after so many moves of all walks together.
     """
 
     def __init__(

@@ -116,13 +116,8 @@ def largest_rate(
 ) -> tuple[float, PackedMachines | None]:
     """Return the largest rate for which a packing is found, and the packing; 0 if none is.
 
-    Parameters
-    ----------
-    counts
-        Number of machines of each type; by default four times the cheapest numbers that the
-        quickest bound does not exclude, as far as there are so many.
-    most
-        Rate to try first, unless the resources exclude it.
+    Without numbers of machines of each type, `_several` gives them. ``most`` is the rate to try
+    first, unless the resources exclude it.
     """
 
     def pack(rate: float) -> tuple[float, PackedMachines | None]:
