@@ -138,11 +138,6 @@ def graph_line(graph: StreamGraph) -> bytes:
     return encoded(text + "\n", f"graph {quoted(graph.name)}")
 
 
-def parse_graph(content: bytes, where: str, default_name: str = "graph") -> StreamGraph:
-    """Graph from the text of a native JSON document; errors begin with ``where``."""
-    return Document.of(content, where, default_name).graph()
-
-
 def graph_from_dict(document: dict[str, Any], default_name: str = "graph") -> StreamGraph:
     """Graph from a validated document of the native format."""
     rows = _Rows(document["operators"], _operator)

@@ -16,6 +16,7 @@ from fuzz.flink_answers import answer_readers
 from fuzz.library_files import library_readers
 from fuzz.models import checkpoints, resumed, weights
 from fuzz.resumptions import resumption_readers
+from problems import parse_graph
 
 import streamplace
 from streamplace.engines.flink.pin.pinning import read_vectors
@@ -29,7 +30,7 @@ from streamplace.families.parameters import options
 from streamplace.families.recipes import read_recipe
 from streamplace.families.registry import FAMILIES
 from streamplace.io.clusters import parse_cluster, parse_constraints, read_cluster
-from streamplace.io.graphs import parse_graph, read_graphs
+from streamplace.io.graphs import read_graphs
 from streamplace.io.parsing import parse_json, parse_toml
 from streamplace.io.placements import parse_placement
 from streamplace.io.problems import read_problem

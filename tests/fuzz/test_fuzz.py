@@ -24,9 +24,10 @@ from fuzz.trial import content_of, tried
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba.core.compiler_lock import global_compiler_lock
+from problems import parse_graph
 
 from streamplace.errors import FormatError, StreamplaceError, UnitError
-from streamplace.io.graphs import graph_line, parse_graph
+from streamplace.io.graphs import graph_line
 from streamplace.io.registry import FORMATS, Format
 from streamplace.model import StreamGraph, units
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import pytest
 from fuzz.trial import refused_in_little
+from problems import parse_graph
 
 from streamplace.errors import FormatError
 from streamplace.io.clusters import parse_cluster
 from streamplace.io.dream import parse_dream
-from streamplace.io.graphs import parse_graph
 from streamplace.io.parsing import parse_as
 from streamplace.io.placements import parse_document
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from fuzz.documents import GRAPH, to_json
 from hypothesis import given, settings
-from problems import PROBLEMS, chain, diamond
+from problems import PROBLEMS, chain, diamond, parse_graph
 from strategies import graphs
 
 from streamplace.errors import FormatError, StreamplaceError
@@ -19,7 +19,6 @@ from streamplace.io.graphs import (
     graph_from_dict,
     graph_line,
     graph_to_dict,
-    parse_graph,
     read_graph,
     read_graphs,
     write_graph,

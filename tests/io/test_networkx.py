@@ -6,10 +6,11 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from problems import parse_graph
 from strategies import graphs
 
 from streamplace.errors import FormatError, GraphError, StreamplaceError
-from streamplace.io.graphs import graph_line, parse_graph
+from streamplace.io.graphs import graph_line
 from streamplace.io.networkx import from_networkx, to_networkx
 from streamplace.model import Operator, Stream, StreamGraph
 

@@ -4,12 +4,13 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
+from problems import parse_graph
 from streamsim import throughput
 
 from streamplace.engines.flink.measure.message_cost import with_message_cost
 from streamplace.engines.flink.union import union_of
 from streamplace.errors import GraphError
-from streamplace.io.graphs import graph_line, parse_graph
+from streamplace.io.graphs import graph_line
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.model.expansion import expand, with_parallelism
 

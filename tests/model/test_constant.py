@@ -6,10 +6,11 @@ import json
 import networkx as nx
 import numpy as np
 import pytest
+from problems import parse_graph
 from streamsim import throughput
 
 from streamplace.errors import GraphError, ProblemError, StreamplaceError
-from streamplace.io.graphs import graph_line, parse_graph
+from streamplace.io.graphs import graph_line
 from streamplace.io.networkx import from_networkx, to_networkx
 from streamplace.library.documents import instance_document
 from streamplace.library.plans import plan_document

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from streamplace.io.graphs import Document
 from streamplace.model import (
     Cluster,
     Constraints,
@@ -235,3 +236,8 @@ PROBLEMS = {
     "constrained": constrained(),
     "tagged": tagged(),
 }
+
+
+def parse_graph(content: bytes, where: str) -> StreamGraph:
+    """Graph of the text of a native document; errors begin with ``where``."""
+    return Document.of(content, where).graph()
