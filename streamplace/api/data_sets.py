@@ -140,7 +140,7 @@ def graphs_of(
     def every() -> Iterator[StreamGraph | Problem]:
         for item in _items(data):
             if not isinstance(item, StreamGraph | Problem):
-                yield from (graph for graph in _stored(item) if _is_of(graph, split))
+                yield from DataSet(path_of("data", item), split).graphs_and_problems()
             elif _is_of(item, split):
                 yield item
 
@@ -181,16 +181,6 @@ def _items(data: GraphsLike) -> Iterator[StreamGraph | Problem | FilePath]:
                 raise wrong("data", item, WANTED)
     else:
         raise wrong("data", data, WANTED)
-
-
-def _stored(path: FilePath) -> Iterator[StreamGraph | Problem]:
-    """Problems of a file if its documents have a cluster, else graphs."""
-    from streamplace.io.graphs import documents
-    from streamplace.io.problems import problem_of as problem_of_document
-
-    for document in documents(path_of("data", path)):
-        own = "cluster" in document.parts
-        yield problem_of_document(document, None, None) if own else document.graph()
 
 
 def _is_of(item: StreamGraph | Problem, split: str | None) -> bool:

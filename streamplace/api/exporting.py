@@ -24,7 +24,7 @@ from streamplace.api.arguments import (
 )
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.reading import implied_cluster, read_assignment, read_placed_problem
-from streamplace.engines.registry import EXPORTS
+from streamplace.engines.registry import EXPORTS, Export
 from streamplace.io.files import make_folder, write_texts
 from streamplace.model.graph import StreamGraph
 from streamplace.model.placement import Placement
@@ -82,7 +82,7 @@ def export(
     if loss := form.loss(deployment):
         warnings.warn(loss, stacklevel=2)
     if target is not None:
-        _write(files, target, single=bool(form.suffix))
+        write_export(form, files_at(form, files, target))
     return files
 
 
@@ -119,10 +119,14 @@ def _problem(
     return read_placed_problem(Path(graph), assignment, devices, rules)
 
 
-def _write(files: Mapping[str, str], target: Path, *, single: bool) -> None:
-    """Write one file, or several into a folder."""
-    paths = {target if single else target / name: text for name, text in files.items()}
-    if not single:
-        for folder in dict.fromkeys(path.parent for path in paths):
+def files_at(form: Export, files: Mapping[str, str], target: Path) -> dict[Path, str]:
+    """Texts by path: of the one file of a format, or of several in a folder."""
+    return {target if form.suffix else target / name: text for name, text in files.items()}
+
+
+def write_export(form: Export, texts: Mapping[Path, str]) -> None:
+    """Write the files of an export, with the folders of a format of several files."""
+    if not form.suffix:
+        for folder in dict.fromkeys(path.parent for path in texts):
             make_folder(folder)
-    write_texts(paths)
+    write_texts(texts)

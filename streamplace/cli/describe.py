@@ -102,20 +102,15 @@ def _units(mips: str | None, bandwidth: str | None, cluster_file: Path | None) -
 
 
 def _read(data: "Iterable[Path]", split: str | None) -> "Iterator[StreamGraph | Problem]":
-    """Problems if the documents have a cluster, else graphs."""
+    """Graphs and problems of the files; each must have some."""
     from streamplace.io.datasets import DataSet, no_graph
-    from streamplace.io.graphs import Document
-    from streamplace.io.problems import problem_of
 
     for path in data:
-        documents = DataSet(path, split)
-        line = None
-        for line in documents.lines():
-            document = Document.of(*line)
-            own = "cluster" in document.parts
-            yield problem_of(document, None, None) if own else document.graph()
-        if line is None:
-            raise no_graph(path, documents)
+        stored, item = DataSet(path, split), None
+        for item in stored.graphs_and_problems():
+            yield item
+        if item is None:
+            raise no_graph(path, stored)
 
 
 def as_document(profile: "Profile") -> dict[str, Any]:

@@ -13,7 +13,6 @@ from streamplace.cli._output import print_file, print_json, say
 from streamplace.errors import SettingError
 
 if TYPE_CHECKING:
-    from streamplace.engines.registry import Export, Files
     from streamplace.model.problem import Problem
 
 LOG = logging.getLogger(__name__)
@@ -61,6 +60,7 @@ def command(
     PLACEMENT is a file that place wrote, or that export wrote in a form that can be read back.
     Without --cluster and --devices the devices are those that the placement names.
     """
+    from streamplace.api.exporting import files_at, write_export
     from streamplace.engines.reading import read_deployment
     from streamplace.engines.registry import EXPORTS
 
@@ -80,7 +80,9 @@ def command(
     if loss := export.loss(deployment):
         say(f"note: {loss}")
     if output is not None:
-        _write(files, output, export)
+        texts = files_at(export, files, output)
+        _options.spare_inputs(*texts)
+        write_export(export, texts)
         facts = {"export": export.name, "output": str(output), "files": list(files)}
         if as_json:
             print_json(facts)
@@ -123,15 +125,3 @@ def _graph_beside(placement: Path) -> Path:
         f"which graph does {placement} place? Give --graph FILE (there is no "
         f"{' or '.join(names)} beside it)"
     )
-
-
-def _write(files: "Files", output: Path, export: "Export") -> None:
-    """Write one file, or several into a folder."""
-    from streamplace.io.files import make_folder, write_texts
-
-    paths = {output if export.suffix else output / name: text for name, text in files.items()}
-    _options.spare_inputs(*paths)
-    if not export.suffix:
-        for folder in dict.fromkeys(path.parent for path in paths):
-            make_folder(folder)
-    write_texts(paths)

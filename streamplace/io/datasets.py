@@ -12,9 +12,10 @@ from streamplace.errors import FormatError
 from streamplace.io.files import spot
 from streamplace.io.graphs import Document
 from streamplace.io.lines import Line, lines_of
-from streamplace.io.problems import problem_beside
+from streamplace.io.problems import problem_beside, problem_of
 from streamplace.model.cluster import Cluster
 from streamplace.model.constraints import Constraints
+from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import quoted, shown, suggestion
 from streamplace.model.problem import Problem
 
@@ -69,6 +70,13 @@ class DataSet:
         """Problems as lines of their files."""
         every = lines_of(self.source) if isinstance(self.source, Path) else iter(self.source)
         return islice((line for line in every if self._wants(line)), self.limit)
+
+    def graphs_and_problems(self) -> Iterator[StreamGraph | Problem]:
+        """Problems of the documents with a cluster, and graphs of the others."""
+        for line in self.lines():
+            document = Document.of(*line)
+            own = "cluster" in document.parts
+            yield problem_of(document, None, None) if own else document.graph()
 
     def rereadable(self) -> "DataSet":
         """Return the data set with its lines in memory if its source is a pipe."""
