@@ -30,10 +30,6 @@ OBJECTIVE = click.option(
 )
 
 
-def _families() -> tuple[str, ...]:
-    return ("branched", "random", "…")
-
-
 def _sizes() -> tuple[str, ...]:
     from streamplace.library.entries import SIZES
 
@@ -44,7 +40,7 @@ of_class = click.option(
     "--class",
     "families",
     multiple=True,
-    type=OneOf("class", _families),
+    type=OneOf("class", lambda: ("branched", "random", "…")),
     help="Only instances whose name begins with this word, such as random. May be repeated.",
 )
 of_size = click.option(

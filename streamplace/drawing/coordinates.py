@@ -26,12 +26,8 @@ def coordinates(
 ) -> Floats:  # fmt: skip
     """Coordinate of every node; neighbours in a row are their sizes and a gap apart.
 
-    Parameters
-    ----------
-    n_boxes
-        Number of boxes; nodes from this one on are bends.
-    boxes, bends
-        Least gap between two boxes, and between a bend and another node.
+    Nodes from ``n_boxes`` on are bends. ``boxes`` is the least gap between two boxes, ``bends``
+    that between a bend and another node.
     """
     x = [0.0] * len(sizes)
     distances = [_distances(row, sizes, n_boxes, boxes, bends) for row in rows]

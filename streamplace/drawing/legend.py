@@ -64,15 +64,7 @@ def legend_height(legend: Legend, widest: float) -> float:
 
 
 class Key:
-    """Meanings of the lines, for all panels of a page.
-
-    Parameters
-    ----------
-    entries
-        Colour, dashes and meaning of each kind of line.
-    note
-        Final sentence without a line.
-    """
+    """Colour, dashes and meaning of each kind of line of a page, and a note after them."""
 
     def __init__(self, entries: tuple[tuple[str, bool, str], ...], note: str) -> None:
         self.entries, self.note = entries, note

@@ -15,13 +15,7 @@ LEARN = ("torch", "torch_geometric", "tensorboard")
 
 
 def extra(package: str, name: str = "") -> Any:
-    """Import an optional package; the error for a missing one tells how to install it.
-
-    Parameters
-    ----------
-    name
-        Extra of streamplace that installs it, by default of the same name.
-    """
+    """Import a package, or raise SettingError with the extra of this name that installs it."""
     try:
         return importlib.import_module(package)
     except ImportError:

@@ -1,5 +1,7 @@
 """Shared parts of foreign formats' readers: files of a folder, checked JSON, default speeds."""
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -8,6 +10,7 @@ from streamplace.errors import FormatError
 from streamplace.io.fields import unrepeated
 from streamplace.io.files import is_folder, read_bytes, spot
 from streamplace.io.parsing import utf8, valid
+from streamplace.model.messages import shown
 
 T = TypeVar("T")
 
@@ -46,3 +49,18 @@ def parse_foreign(kind: type[T], content: bytes, where: str) -> T:
 def name_of(path: Path) -> str:
     """Name for a graph without one: that of its file, as valid Unicode."""
     return path.name.encode(errors="replace").decode().split(".")[0]
+
+
+def isolated(code: str, content: bytes, *words: str) -> bytes:
+    """Run Python code on a standard input in a process that it may crash; return what it prints.
+
+    >>> isolated("import sys; sys.stdout.write(sys.stdin.read().upper())", b"text")
+    b'TEXT'
+    """
+    # -P: no modules from the working folder, which may be untrusted
+    command = [sys.executable, "-P", "-c", code, *words]
+    done = subprocess.run(command, input=content, capture_output=True)
+    if done.returncode:
+        errors = done.stderr.decode(errors="replace").strip().splitlines() or ["it crashes"]
+        raise FormatError(shown(errors[-1], 300))
+    return done.stdout

@@ -157,11 +157,6 @@ def append_entries(path: Path, entries: Iterable[LedgerEntry]) -> None:
     """Append entries, with the present time, in one write under a lock.
 
     An incomplete last line is terminated first, and counts as damaged from then on.
-
-    Raises
-    ------
-    FormatError
-        When the file cannot be written, or is not a ledger.
     """
     now = datetime.now(UTC).isoformat(timespec="seconds")
     lines = b"".join(replace(entry, when=entry.when or now).line() for entry in entries)
@@ -195,14 +190,8 @@ def known_errors(
     The runs of the job itself are used if its program names it and they are enough for the
     confidence, else the user's jobs, else those and the recorded ones. Recorded runs of the job
     itself are ignored, so that its errors do not come from the package's records of it, and so are
-    those of the user's jobs, which would count twice.
-
-    Parameters
-    ----------
-    own
-        Entries of the user's ledger.
-    recorded
-        Entries of recorded runs; by default those of the package.
+    those of the user's jobs, which would count twice. ``own`` are the entries of the user's ledger;
+    ``recorded`` are by default those of the package.
     """
     check_confidence(confidence)
     needed = least_jobs(confidence)
@@ -224,19 +213,9 @@ def known_errors(
 def errors_for(
     graph: StreamGraph, confidence: float | None = None, ledger: Path | None = None
 ) -> PredictionErrors | None:
-    """Return the prediction errors for a measured graph; None if it was not measured.
+    """Return the prediction errors for a measured graph; None for others, and for confidence 0.
 
-    Parameters
-    ----------
-    confidence
-        Confidence of the rates' intervals; 0 for no intervals, 0.9 by default.
-    ledger
-        File of the user's runs; by default `usual_ledger`.
-
-    Raises
-    ------
-    SettingError
-        When a confidence or a ledger is given for a graph that was not measured.
+    A confidence or a ledger that is given for a graph that was not measured is refused.
     """
     if confidence == 0:
         return None

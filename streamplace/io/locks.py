@@ -11,14 +11,9 @@ except ImportError:  # Windows
 
 
 def lock_at_once(file: IO[Any] | int) -> None:
-    """Lock an open file, or a folder by its descriptor, without waiting.
+    """Lock an open file, or a folder by its descriptor; BlockingIOError if another process has it.
 
-    Raises
-    ------
-    BlockingIOError
-        If another process holds the lock.
-    OSError
-        Where locks are not supported, as on some network file systems.
+    Other OSErrors mean that locks are not supported, as on some network file systems.
     """
     if fcntl is None:
         raise OSError(errno.ENOTSUP, "no locks")

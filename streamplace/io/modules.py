@@ -48,22 +48,12 @@ def around(module: str) -> Iterator[str]:
 
 
 class Modules:
-    """Operators by module, without the inputs of the network.
-
-    Attributes
-    ----------
-    own
-        Rows of the operators that a module's own code computes, by its path.
-    within
-        Rows of the operators of a module and of its submodules.
-    feeders
-        Rows of the inputs of every operator.
-    """
+    """Rows of operators by the path of their module, without the inputs of the network."""
 
     def __init__(self, graph: StreamGraph) -> None:
         self.graph = graph
-        self.own: dict[str, list[int]] = {}
-        self.within: dict[str, list[int]] = {}
+        self.own: dict[str, list[int]] = {}  # computed by the code of the module itself
+        self.within: dict[str, list[int]] = {}  # with those of its submodules
         for row, (name, kind) in enumerate(
             zip(graph.operators.name, graph.operators.kind, strict=True)
         ):

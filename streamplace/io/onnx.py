@@ -16,8 +16,7 @@ from streamplace.errors import FormatError
 from streamplace.io.chains import chained
 from streamplace.io.extras import extra
 from streamplace.io.files import located, read_bytes, spot
-from streamplace.io.foreign import files_of, name_of
-from streamplace.io.isolated import isolated
+from streamplace.io.foreign import files_of, isolated, name_of
 from streamplace.io.modules import INPUT
 from streamplace.io.problems import Known
 from streamplace.io.registry import reader
@@ -99,19 +98,13 @@ def _texts(graph: Any) -> Iterator[Any]:
 
 
 class OnnxModel:
-    """A model, indexed by the names of its tensors.
-
-    Attributes
-    ----------
-    nodes
-        Nodes that compute, by unique names; constants are weights.
-    """
+    """A model, indexed by the names of its tensors."""
 
     def __init__(self, model: Any) -> None:
         self.proto = model.graph
         computing = [node for node in self.proto.node if node.op_type != "Constant"]
         count = Counter(node.name for node in computing)
-        self.nodes: dict[str, Any] = {}
+        self.nodes: dict[str, Any] = {}  # by unique names, without constants, which are weights
         for number, node in enumerate(computing):
             alone = node.name and count[node.name] == 1
             self.nodes[node.name if alone else f"{node.name or node.op_type}#{number}"] = node

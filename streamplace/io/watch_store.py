@@ -177,18 +177,7 @@ def seconds_since(at: str) -> float:
 
 
 class WatchStore:
-    """The store, as one watch, or the history of all, uses it.
-
-    Parameters
-    ----------
-    path
-        Its file, which is created if it is missing.
-
-    Raises
-    ------
-    StoreError
-        When it cannot be opened, or is not a store of this version.
-    """
+    """The store, as one watch, or the history of all, uses it; its file is created if missing."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -221,20 +210,10 @@ class WatchStore:
     ) -> int:
         """Become the only watch of a job; return the number of the watch, also of an earlier one.
 
-        Parameters
-        ----------
-        holder
-            The calling process, as text.
-        is_same
-            Whether two ids belong to one job that was moved.
-        holder_of
-            Describes the process of a text if it may still run, ``seen`` seconds after its last
-            sign of life; empty if it has ended.
-
-        Raises
-        ------
-        JobWatched
-            When another process that may run watches the job.
+        ``holder`` is the calling process as text, and ``is_same`` tells whether two ids belong to
+        one job that was moved. ``holder_of`` describes the process of a text that may still run
+        these seconds after its last sign of life; then JobWatched is raised. It is empty if the
+        process has ended.
         """
         with self._store_errors(), self._transaction():
             rows = self._database.execute("SELECT id, job, holder, since, seen FROM watches")

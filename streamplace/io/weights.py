@@ -84,15 +84,7 @@ def stamped(path: Path) -> tuple[Path, tuple[int, int]]:
 def read_weights(
     path: Path, *, model: str | None = None, features: Sequence[str] | None = None
 ) -> Weights:
-    """Read a weights file.
-
-    Parameters
-    ----------
-    model
-        Name of the model that the weights must be for; None for any.
-    features
-        Names of the features that the model must have been trained on; None for any.
-    """
+    """Read a weights file of this model that was trained on these features; None for any."""
     document, tensors = read_tensors(path)
     where = spot(path)
     if document.get("format") != FORMAT:

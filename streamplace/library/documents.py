@@ -1,6 +1,6 @@
 """Instances and solutions of the library as documents of the checker, and as problems."""
 
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any
 
 import networkx as nx
 import numpy as np
@@ -8,7 +8,7 @@ from pydantic import Field
 from typing_extensions import TypedDict
 
 from streamplace.errors import FormatError, ProblemError
-from streamplace.io.field_types import ListOf
+from streamplace.io.field_types import ListOf, TableOf
 from streamplace.io.files import located
 from streamplace.io.parsing import utf8, valid
 from streamplace.library.entries import ObjectiveName
@@ -31,17 +31,6 @@ BITS, BITS_PART = 8, 10**6
 
 Whole = Annotated[int, Field(ge=0, lt=10**40, strict=True)]
 
-KindJson = TypedDict(
-    "KindJson",
-    {
-        "cpu": NotRequired[Whole],
-        "memory": NotRequired[Whole],
-        "slots": NotRequired[Whole],
-        "out": NotRequired[Whole],
-        "in": NotRequired[Whole],
-    },
-)
-
 
 class PiecesJson(TypedDict):
     """An operator of an instance, with its work on each kind of machine."""
@@ -56,7 +45,7 @@ class InstanceJson(TypedDict):
     name: str
     objective: ObjectiveName
     second: Annotated[Whole, Field(ge=1)]
-    kinds: ListOf[KindJson]
+    kinds: ListOf[TableOf[Whole]]
     devices: ListOf[Whole]
     links: ListOf[ListOf[tuple[Whole, Whole]]]
     operators: ListOf[PiecesJson]

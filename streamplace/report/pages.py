@@ -25,13 +25,7 @@ _ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&"}
 
 
 def as_page(document: ReportDocument, picture: str = "") -> str:
-    """Render the HTML file, which is the same for equal documents.
-
-    Parameters
-    ----------
-    picture
-        SVG that is shown below; empty for none.
-    """
+    """Render the HTML file, with an SVG below the document if there is one."""
     script, style = page_file(SCRIPT), page_file(STYLE)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

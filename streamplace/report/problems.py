@@ -220,10 +220,7 @@ def groups_of(
 ) -> list[GroupsPart]:
     """Groups that make a graph smaller; chains are cut between devices of any placement.
 
-    Parameters
-    ----------
-    unit
-        [N] unit of every operator; operators of one unit share a device.
+    Operators of one ``unit`` [N] share a device.
     """
     names = graph.operators.name
     ways = [_subtasks(names), _groups("chains", names, chain_of(graph, places))]

@@ -20,18 +20,10 @@ MOST_UNITS = 3_000
 
 
 class DeviceLayers:
-    """Units by device and layer.
+    """Units by device and layer: the unit ``of`` every operator [N], and facts of the units [U].
 
-    Attributes
-    ----------
-    of
-        [N] unit of every operator.
-    first, count
-        [U] first operator of every unit, and number of its operators.
-    band
-        [U] number of its band of layers, counted from the sources.
-    device
-        [U] device of its operators; 0 without a placement.
+    ``first`` is the first operator of a unit, ``count`` the number of its operators, ``band`` the
+    number of its band of layers from the sources, ``device`` 0 without a placement.
     """
 
     def __init__(self, graph: StreamGraph, place: Ints | None = None) -> None:
