@@ -15,10 +15,12 @@ if TYPE_CHECKING:
     from streamplace.engines.flink.pin.pinning import Vectors
     from streamplace.engines.flink.program.program import Program
     from streamplace.engines.flink.rest.client import Rest
+    from streamplace.engines.flink.watch.acting import WatchMover
     from streamplace.engines.flink.watch.judging import Guards, RateJudge
     from streamplace.engines.flink.watch.log import WatchLog
     from streamplace.engines.flink.watch.machines import MachineCommand
     from streamplace.engines.flink.watch.placed_job import PlacedJob
+    from streamplace.engines.flink.watch.rescaling import Rescaler
     from streamplace.engines.flink.watch.rounds import JobRounds
     from streamplace.engines.flink.watch.watch import Watch
 
@@ -122,27 +124,17 @@ class WatchRequest:
 
         ``adaptive`` is the id of a job that the adaptive scheduler runs.
         """
-        from streamplace.engines.flink.watch.acting import WatchMover
         from streamplace.engines.flink.watch.machines import Machines
         from streamplace.engines.flink.watch.modelling import JobModeller
-        from streamplace.engines.flink.watch.rescaling import Rescaler, base_subtasks
+        from streamplace.engines.flink.watch.rescaling import base_subtasks
         from streamplace.engines.flink.watch.rounds import JobRounds
-        from streamplace.engines.flink.watch.spares import move_without_lost
         from streamplace.io.clusters import read_cluster
         from streamplace.io.ledger import usual_ledger
         from streamplace.model.intervals import USUAL_CONFIDENCE
 
         ledger = self.ledger or usual_ledger()
-        base: dict[str, int] | None = None
-        mover: WatchMover | Rescaler | None = None
-        if adaptive is not None:
-            base = base_subtasks(engine.rest, log, adaptive)
-            if self.acts:
-                mover = Rescaler(engine.rest, log, say, self.timeout, ledger, self.confidence)
-        if program is not None and self.acts:
-            without = partial(move_without_lost, engine.rest, self.spares)
-            move = replace(engine.moving(program), without_lost=without)
-            mover = WatchMover(move, log, say, ledger, self.confidence)
+        base = None if adaptive is None else base_subtasks(engine.rest, log, adaptive)
+        mover = self._mover(engine, program, log, ledger) if self.acts else None
         machines = None
         if mover is not None and command is not None:
             machines = Machines(engine.rest, log, command, say, self.spares)
@@ -172,6 +164,20 @@ class WatchRequest:
             confidence=USUAL_CONFIDENCE if self.confidence is None else self.confidence,
             is_adaptive=base is not None,
         )
+
+    def _mover(
+        self, engine: "FlinkEngine", program: "Program | None", log: "WatchLog", ledger: Path
+    ) -> "WatchMover | Rescaler":
+        """What moves a job; without a program, the adaptive scheduler is asked to rescale it."""
+        from streamplace.engines.flink.watch.acting import WatchMover
+        from streamplace.engines.flink.watch.rescaling import Rescaler
+        from streamplace.engines.flink.watch.spares import move_without_lost
+
+        if program is None:
+            return Rescaler(engine.rest, log, say, self.timeout, ledger, self.confidence)
+        without = partial(move_without_lost, engine.rest, self.spares)
+        move = replace(engine.moving(program), without_lost=without)
+        return WatchMover(move, log, say, ledger, self.confidence)
 
     def _watch(
         self, engine: "FlinkEngine", program: "Program | None", rounds: "JobRounds"
