@@ -68,7 +68,7 @@ class DirectionState(NamedTuple):
     summary: Singles  # [H, 5]
     sent: Singles  # [H, M] what every node sends
     sums: Singles  # [H, M] of the messages to every node
-    count: Longs  # [H] of these
+    received: Longs  # [H] number of these
     row: Singles  # [M] buffer
 
 
@@ -83,11 +83,11 @@ def summaries(
     if against:
         senders, receivers = features.target, features.source
     sent = product(own, weights.node)
-    count, row = np.zeros(len(own), np.int64), np.zeros(sent.shape[1], np.float32)
-    state = DirectionState(own.copy(), sent, np.zeros_like(sent), count, row)
+    received, row = np.zeros(len(own), np.int64), np.zeros(sent.shape[1], np.float32)
+    state = DirectionState(own.copy(), sent, np.zeros_like(sent), received, row)
     n, m = len(graph.tasks.order), len(features.edges)
     for _ in range(rounds):
-        state.sums[:], state.count[:] = 0, 0
+        state.sums[:], state.received[:] = 0, 0
         _send(weights, features.edges, senders, receivers, 0, m, state)
         _finish(weights, own, 0, len(own), state)
     for at in range(n if rounds == 0 else 0):
@@ -124,7 +124,7 @@ def _send(
                 row[c] += edges[k, f] * weights.edge[f, c]
         for c in range(len(row)):
             state.sums[j, c] += max(row[c], np.float32(0))
-        state.count[j] += 1
+        state.received[j] += 1
 
 
 @borrowing_kernel
@@ -132,7 +132,7 @@ def _finish(
     weights: DirectionWeights, own: Singles, first: int, last: int, state: DirectionState
 ) -> None:
     """Compute the summaries of some nodes from their messages, and what they send."""
-    summary, sent, sums, count = state.summary, state.sent, state.sums, state.count
+    summary, sent, sums, count = state.summary, state.sent, state.sums, state.received
     for i in range(first, last):
         if count[i]:
             for c in range(summary.shape[1]):
