@@ -170,7 +170,6 @@ class PredictionErrors:
     low: float  # ends of the two-sided interval of measured / predicted
     high: float
     least: float  # one-sided lower bound of it, which is closer to 1 than ``low``
-    number: int  # of jobs, or of runs if the errors are those of one job
     origin: str  # recorded runs in words, such as "8 recorded jobs"
 
     @classmethod
@@ -200,7 +199,6 @@ class PredictionErrors:
             exp(-width.value),
             exp(width.value),
             min(1.0, exp(-below.value)),
-            len(scores),
             origin,
         )
 

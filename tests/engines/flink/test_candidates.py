@@ -23,7 +23,7 @@ from streamplace.engines.flink.decide.candidates import (
     searched,
 )
 from streamplace.engines.flink.decide.layouts import Layout
-from streamplace.engines.flink.decide.pinnable import pinnable
+from streamplace.engines.flink.pin.fitting import pinnable
 from streamplace.engines.flink.pin.pinning import pinning
 from streamplace.engines.flink.pin.spread import SpreadLimits, offers
 from streamplace.engines.live import Measurement

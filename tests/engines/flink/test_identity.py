@@ -2,8 +2,7 @@
 
 import pytest
 
-from streamplace.engines.flink.program.hashes import place_hash
-from streamplace.engines.flink.program.identity import TaskOperators, operators_of
+from streamplace.engines.flink.program.identity import TaskOperators, operators_of, place_hash
 from streamplace.engines.flink.rest.answer_shapes import JobVertex, PlanNode
 
 

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +11,6 @@ import numpy as np
 
 from streamplace.engines.flink.advise.advice import Advice, OperatorLoad
 from streamplace.engines.flink.advise.change_commands import FOLDER, change_commands
-from streamplace.engines.flink.advise.correcting import correction, note_on, scaled
 from streamplace.engines.flink.advise.current_machines import (
     CurrentMachines,
     current_machines,
@@ -56,12 +55,12 @@ from streamplace.engines.flink.program.submitted import known_program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.jobs import other_jobs
 from streamplace.errors import SettingError
-from streamplace.io.ledger import errors_for
+from streamplace.io.ledger import NOISE, errors_for
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import CONSISTENCY, StreamGraph
 from streamplace.model.intervals import PredictionErrors
 from streamplace.model.messages import listed
-from streamplace.model.trust import check_trust
+from streamplace.model.trust import WRONG, check_trust
 from streamplace.model.units import Quantity
 from streamplace.model.units import mips as parsed_mips
 from streamplace.placers.registry import Budget
@@ -156,8 +155,8 @@ def advise(
     reading = _read(rest, job, settings)
     asked = asked_rate(rate, reading.sources)
     warning = check_trust(reading.graph, trusts=settings.trust_profile)
-    factor = correction(reading.seen, _carried(reading.graph, reading))
-    graph = scaled(reading.graph, factor).at_rate(asked)
+    factor = _correction(reading.seen, _carried(reading.graph, reading))
+    graph = _scaled(reading.graph, factor).at_rate(asked)
     kept = _kept(rest, reading, settings.program)
     graph = with_loose_streams(graph, kept.loose)
     errors = errors_for(graph, settings.confidence, settings.ledger)
@@ -185,10 +184,40 @@ def advise(
             kept.is_remembered,
         ),
         folder=settings.folder,
-        notes=(*_notes(rest, reading, machines, plan), *note_on(factor), kept.note),
+        notes=(*_notes(rest, reading, machines, plan), *_note_on(factor), kept.note),
         warning=warning,
         unknowns=tuple(unknowns(plan, reading.seen, reading.cluster)),
     )
+
+
+def _correction(seen: JobProfile, carried: float | None) -> float:
+    """Factor of all costs with which the present layout carries what was measured; 1 if unknown.
+
+    After a plan is carried out, advice on the job that runs there corrects the plan in this way.
+    The factor is known if the sources are held back. A model that is further off than profiles may
+    be is not corrected: something else limits the job.
+    """
+    observed = sum(seen.tuples[source.id] for source in seen.sources)
+    if carried is None or not math.isfinite(carried) or not observed or not seen.is_limited:
+        return 1.0
+    factor = carried / observed
+    return factor if 1 - WRONG <= factor <= 1 + WRONG else 1.0
+
+
+def _scaled(graph: StreamGraph, factor: float) -> StreamGraph:
+    """Return the graph whose operators and streams take so many times the CPU per tuple."""
+    streams = replace(graph.streams, ipt=factor * graph.streams.ipt)
+    operators = replace(graph.operators, ipt=factor * graph.operators.ipt)
+    return replace(graph, streams=streams).with_operators(operators)
+
+
+def _note_on(factor: float) -> Iterator[str]:
+    """Note on costs that were scaled, if that is more than noise."""
+    if abs(factor - 1) > NOISE:
+        yield (
+            f"the sources are held back at {1 / factor:.0%} of what the model says of the present "
+            f"layout, so all costs count {factor:.2f} times"
+        )
 
 
 def _read(rest: Rest, job: str, settings: AdviceSettings) -> _Reading:

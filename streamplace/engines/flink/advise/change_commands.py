@@ -26,12 +26,7 @@ def change_commands(
 ) -> tuple[str, ...]:
     """Commands, line by line; comments say which machines to start first and to stop at the end.
 
-    Parameters
-    ----------
-    folder
-        Folder that the plan is written to.
-    is_remembered
-        Whether ``flink move`` knows the program of the job.
+    ``is_remembered`` says whether ``flink move`` knows the program of the job.
     """
     changes = _machine_changes(current.counts, plan.machines) if current.is_priced else {}
     starts = [f"# first start {number} × {name}" for name, number in changes.items() if number > 0]

@@ -64,11 +64,6 @@ def current_machines(
 
     It is the offer after which the TaskManager is named (``small``, ``small-0``), else the cheapest
     one with the same number of cores, the same speed, and at least the same memory.
-
-    Parameters
-    ----------
-    subtasks
-        TaskManager → number of subtasks of the job.
     """
     machines = tuple(
         _machine(device, catalogue.offers, subtasks.get(device.name, 0))
@@ -111,12 +106,8 @@ def _size(device: MeasuredDevice) -> str:
 def left_for_operators(catalogue: Catalogue, java: float, sending: SendingCost | None) -> Catalogue:
     """Return the offers without the CPU of Java itself and the bandwidth of packet headers.
 
-    Parameters
-    ----------
-    java
-        MIPS that Java uses on each machine besides the operators.
-    sending
-        Measured cost of remote tuples, if any; used if the offers do not contain it.
+    Java uses ``java`` MIPS of each machine. The cost of remote tuples is the measured one, if any,
+    unless the offers contain it.
     """
     offers = tuple(_left(offer, java) for offer in catalogue.offers)
     if catalogue.handles or sending is None:

@@ -24,11 +24,6 @@ def notes_on_busiest(plan: PlanResult, shares: Shares) -> Iterator[str]:
     A subtask that reads a share of the operator's tuples is full at the multiple of the rate
 
         (speed of a core - constant part) / (share · instructions per second at the rate)
-
-    Parameters
-    ----------
-    shares
-        Shares of the subtasks in the tuples of operators where they are uneven.
     """
     graph = plan.graph
     speed = 1e6 * float(plan.cluster.devices.mips.max())

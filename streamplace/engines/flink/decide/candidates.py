@@ -33,10 +33,9 @@ from streamplace.engines.flink.decide.layouts import (
     in_one_group,
     layouts,
 )
-from streamplace.engines.flink.decide.pinnable import pinnable
 from streamplace.engines.flink.measure.cluster import is_pinnable
 from streamplace.engines.flink.measure.key_shares import possible_orders
-from streamplace.engines.flink.pin.fitting import Managers, left_without
+from streamplace.engines.flink.pin.fitting import Managers, left_without, pinnable
 from streamplace.engines.flink.pin.names import index_name
 from streamplace.engines.flink.pin.pinning import Vectors, vectors_of
 from streamplace.engines.flink.program.chains import operators_in
@@ -247,10 +246,7 @@ def check_model(question: Question, *, trusts: bool = False) -> str | None:
     elsewhere, or by a network, the error of the model is what it says that the present layout
     carries, relative to what that does.
 
-    Raises
-    ------
-    ProblemError
-        When the model contradicts the measurement, unless the user trusts the profile.
+    A model that contradicts the measurement raises ProblemError, unless the profile is trusted.
     """
     measured = question.measured
     graph = measured.graph

@@ -29,11 +29,6 @@ def capacity(
     """Multiple of the source rates that a placement of subtasks carries.
 
     Operators that Flink fused run on the device of the first of them.
-
-    Parameters
-    ----------
-    shares
-        Shares of the subtasks in the tuples of operators where they are uneven.
     """
     load = first_limit(graph, cluster, devices, shares).load
     return 1 / load if load else np.inf

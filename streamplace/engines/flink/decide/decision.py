@@ -28,15 +28,8 @@ def interval(
 ) -> RateInterval:
     """Interval around the prediction for a layout, or for several of which Flink chooses one.
 
-    Parameters
-    ----------
-    width
-        Relative error.
-    kept
-        Part of each prediction that is known, because it does not depend on the layout.
+    ``kept`` is the part of each prediction that is known, because no layout changes it.
 
-    Examples
-    --------
     >>> interval([100.0])
     RateInterval(low=90.3, value=100.0, high=109.7)
     >>> interval([80.0, 100.0, 120.0], 0.5)

@@ -57,10 +57,7 @@ class DividedLoads:
 
         None if the others leave no room for them, or would be held back themselves.
 
-        Parameters
-        ----------
-        scale
-            Load at which a resource is full.
+        A resource is full at a load of ``scale``.
         """
         concerned = self._concerned
         room = np.where(concerned, scale, max(scale, 1.0)) - self.others

@@ -67,15 +67,8 @@ class JobImprover:
     def propose(self, job: str, believed: float = 1.0) -> Proposal:
         """Measure a running job, and decide where it should run; nothing is stopped.
 
-        Parameters
-        ----------
-        believed
-            Share of the predicted gains that the decision is based on.
-
-        Raises
-        ------
-        ProblemError
-            When the model contradicts the measurement, unless the profile is trusted.
+        Gains count as ``believed`` times what is predicted. A model that contradicts the
+        measurement raises ProblemError, unless the profile is trusted.
         """
         rest = self.engine.rest
         measured = self._measured(job)
@@ -115,11 +108,6 @@ class JobImprover:
 
         A job that stays is checked with its present layout, if TaskManagers are configured for
         that.
-
-        Raises
-        ------
-        PlacementError, FlinkError
-            When the program is not that of the job, or TaskManagers are not configured for it.
         """
         if self.move is None:
             return proposal

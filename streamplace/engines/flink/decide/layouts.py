@@ -44,15 +44,8 @@ Bundle = list[Subtask]
 def layouts(graph: StreamGraph, slots: Mapping[str, int], mode: Mode) -> list[Layout]:
     """Return layouts that Flink may choose for a job; empty if there are too few slots.
 
-    Parameters
-    ----------
-    graph
-        Graph of the job with its parallelism, in topological order.
-    slots
-        Device → number of slots of its TaskManager that are free for the job.
+    The graph is in topological order; ``slots`` has the free slots of each device.
 
-    Examples
-    --------
     >>> from streamplace.model import Operator, Stream
     >>> ends = [Operator("src", rate=1), Operator("map", parallelism=2)]
     >>> graph = StreamGraph.of("job", ends, [Stream("src", "map")])

@@ -83,10 +83,7 @@ class Prober(JobImprover):
     def probe(self, job: str) -> Probed | None:
         """Measure a job with its present layout and at an even spread; None if that is not needed.
 
-        Raises
-        ------
-        StreamplaceError
-            When the job cannot be probed, and runs on its previous devices.
+        If it raises an error, the job runs on its previous devices.
         """
         present = self._present(job)
         if self.cluster is not None or self._is_known(job, present):
@@ -218,13 +215,8 @@ class Prober(JobImprover):
 def crosses(layout: Layout, streams: Iterable[tuple[str, str, str]]) -> bool:
     """Return whether a layout sends tuples between devices.
 
-    Parameters
-    ----------
-    streams
-        Source, target and partitioning of each stream.
+    A stream is its source, target and partitioning.
 
-    Examples
-    --------
     >>> layout = {"src": ["a", "b"], "map": ["a", "b"]}
     >>> crosses(layout, [("src", "map", "forward")]), crosses(layout, [("src", "map", "hash")])
     (False, True)
@@ -290,13 +282,7 @@ def _mean(costs: tuple[Floats, Floats], tuples: tuple[Floats, Floats]) -> Floats
 
 
 def resumed(move: FlinkMove, job: str | None) -> FlinkMoved:
-    """Finish an interrupted move; if it was a probe, move the job back to its previous devices.
-
-    Raises
-    ------
-    StreamplaceError
-        As ``FlinkMove.resume`` does.
-    """
+    """Finish an interrupted move; if it was a probe, move the job back to its previous devices."""
     record = left_probe(move, job)
     if record is None:
         return move.resume(job)

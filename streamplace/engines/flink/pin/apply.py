@@ -62,7 +62,8 @@ def apply(
         When a job that was started from the same savepoint is running.
     FlinkError
         When the cluster's scheduler ignores placements, when the job is not the placed one, or
-        when it does not start; the message quotes the reason, and nothing keeps running.
+        when it does not start; the message quotes the reason, and nothing keeps running unless
+        Flink stops answering.
     StillStarting
         When the job still restores its state after ``seconds``; it is not cancelled.
     """
@@ -103,22 +104,9 @@ def _cancelled(rest: Rest, job: str, error: BaseException) -> None:
 def check(
     rest: Rest, flink: Flink, program: Program, vectors: Vectors, without: str
 ) -> dict[str, str]:
-    """Run a job's main method as ``apply`` would, but submit nothing.
+    """Run a job's main method as ``apply`` would, submit nothing, and return the job's settings.
 
-    Parameters
-    ----------
-    without
-        The job that is moved: its resources count as free, those of other jobs do not.
-
-    Returns
-    -------
-    dict
-        Settings that the job would use.
-
-    Raises
-    ------
-    PlacementError, FlinkError
-        As ``apply`` does before anything runs.
+    The resources of the job ``without`` count as free.
     """
     request = program.run_request(more=CHECK)
     check_cluster(rest, vectors)
@@ -187,15 +175,8 @@ def _submitted(rest: Rest, jar: ClusterJar, request: dict[str, object]) -> str:
 def wait_started(rest: Rest, job: str, seconds: float, needed: Collection[str] = ()) -> None:
     """Wait until every subtask of a job runs; raise FlinkError as soon as one cannot.
 
-    Parameters
-    ----------
-    needed
-        TaskManagers without which it cannot; others may join meanwhile.
-
-    Raises
-    ------
-    StillStarting
-        When it still restores its state after ``seconds``.
+    It cannot run without the TaskManagers ``needed``; others may join meanwhile. If it still
+    restores its state at the end, StillStarting is raised.
     """
     deadline, pauses = time.monotonic() + seconds, slot_pauses()
     while True:

@@ -17,11 +17,14 @@ from streamplace.engines.flink.rest.plan import JobPlan
 from streamplace.engines.flink.rest.scheduler import cluster_fault
 from streamplace.engines.names import resource
 from streamplace.errors import PlacementError
+from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import listed, quoted
 
 Managers = Sequence[dict[str, Any]]
 Fitted = tuple[Pinning, dict[str, int]]
 ALL, LEFT = "totalResource", "freeResource"
+UNPAIRED = ("hash", "rebalance")
+"""Partitionings that join every subtask to every other one, so that their order does not matter."""
 
 
 def check_cluster(rest: Rest, vectors: Vectors) -> None:
@@ -56,19 +59,9 @@ def fitted(
 ) -> Fitted:
     """Pinning with the free resources of a cluster, and free managed memory of TaskManagers in MB.
 
-    Parameters
-    ----------
-    most_mb
-        Maximum managed memory to use on each TaskManager.
-    managers
-        The TaskManagers as they will be, if that differs from their present state.
-    plan
-        Plan of the job, whose streams need network memory; without it, that is not checked.
-
-    Raises
-    ------
-    PlacementError, FlinkError
-        When a TaskManager has too few free resources, or is not configured.
+    ``most_mb`` limits the managed memory on each TaskManager. ``managers`` are the TaskManagers as
+    they will be, if that differs from their present state. Network memory is checked only with the
+    ``plan`` of the job, whose streams need it.
     """
     managers = rest.task_managers() if managers is None else managers
     managers = _with_room(rest, managers, all_devices(vectors))
@@ -83,6 +76,46 @@ def fitted(
     return answer, {
         name: mb if most_mb is None else min(mb, most_mb) for name, mb in managed.items()
     }
+
+
+def pinnable(
+    layout: dict[str, list[str]], graph: StreamGraph, managers: Managers
+) -> dict[str, list[str]] | None:
+    """Return a layout as it can be pinned; None if that is impossible.
+
+    If it takes more indexes than are left, the devices of operators without partners are sorted,
+    so that operators with equal numbers on the same devices have one index together. Layouts on
+    TaskManagers that are not there yet are returned as they are.
+
+    ``managers`` have the resources that the job may use. Every operator that is spread over devices
+    takes an index on each of them, unless another one has the same devices in the same order.
+    """
+    there = {manager["id"] for manager in managers}
+    if any(device not in there for devices in layout.values() for device in devices):
+        return layout
+    return next((one for one in (layout, _merged(layout, graph)) if _fits(one, managers)), None)
+
+
+def _merged(layout: dict[str, list[str]], graph: StreamGraph) -> dict[str, list[str]]:
+    """Layout with sorted devices of the operators of which no subtask has a partner."""
+    paired = {
+        name
+        for stream in graph.streams
+        if stream.partitioning not in UNPAIRED
+        for name in (stream.source, stream.target)
+    }
+    return {
+        name: devices if name in paired else sorted(devices) for name, devices in layout.items()
+    }
+
+
+def _fits(layout: dict[str, list[str]], managers: Managers) -> bool:
+    spread = {d for devices in layout.values() if len(set(devices)) > 1 for d in devices}
+    try:
+        pinning(layout, limits_of(managers, spread))
+    except PlacementError:
+        return False
+    return True
 
 
 def left_without(rest: Rest, *jobs: str) -> list[dict[str, Any]]:

@@ -55,12 +55,7 @@ def network_bytes(
 ) -> dict[str, int]:
     """Group → bytes of network memory that each of its slots needs at least.
 
-    Parameters
-    ----------
-    plan
-        Plan of the job as it runs now.
-    vectors, answer
-        The placement, and the groups by which it is carried out.
+    ``plan`` is that of the job as it runs now.
     """
     _, tasks, edges = plan
     ends = [*_between(tasks, edges, vectors, answer), *_within(tasks, vectors, answer)]

@@ -50,10 +50,7 @@ class Pinning:
 def pinning(vectors: Vectors, limits: SpreadLimits) -> Pinning:
     """Pin operators to the devices of a cluster.
 
-    Parameters
-    ----------
-    limits
-        Free indexes and layers; those of new spread groups are removed from it.
+    The indexes and layers of new spread groups are removed from ``limits``.
     """
     answer = Pinning({}, {}, {}, {})
     spread: dict[tuple[str, ...], str] = {}
@@ -103,13 +100,8 @@ def vectors_of(
 ) -> dict[str, list[str] | str]:
     """Operator → devices of its subtasks, from a placement of operators or of subtasks.
 
-    Parameters
-    ----------
-    parallelism
-        Number of subtasks of operators with more than one; None if unknown.
+    ``parallelism`` has the operators with more than one subtask; None if it is unknown.
 
-    Examples
-    --------
     >>> vectors_of({"src -> trim": "a", "map#0": "a", "map#1": "b"})
     {'src': 'a', 'trim': 'a', 'map': ['a', 'b']}
     >>> vectors_of({"src#0": "a", "map": "b"}, {"map": 2})

@@ -56,10 +56,7 @@ def planned_twice(rest: Rest, program: Program) -> PlannedProgram:
     Operators are compared by their ids, because some names change with every plan: the SQL planner
     numbers operators, and windows are named after addresses of functions.
 
-    Raises
-    ------
-    FlinkError
-        When the program cannot be planned, or its two plans have different operators.
+    A program that cannot be planned, or has other operators in its two plans, raises FlinkError.
     """
     program.check()
     check_upload(rest)
@@ -80,11 +77,8 @@ def planned_twice(rest: Rest, program: Program) -> PlannedProgram:
 def fixed_parts(rest: Rest, program: Program, tasks: Sequence[FlinkTask]) -> FixedParts:
     """Find the parts of a running job that its program fixes; Flink may have chained its tasks.
 
-    Raises
-    ------
-    FlinkError
-        When the program cannot be planned, or sets another parallelism than the job has, and so is
-        not the job's program.
+    A program that sets another parallelism than the job has is not that of the job, and raises
+    FlinkError.
     """
     planned = planned_twice(rest, program)
     free = {name for id_, name in planned.name.items() if id_ not in planned.fixed}

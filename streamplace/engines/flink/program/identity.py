@@ -4,21 +4,28 @@ The pinning class (``java/PlacedIds.java``) names operators in the same way. The
 planner gives to an operator is removed, because it changes with every submission. Operators that
 then share a name are numbered in the order of the planner, else of the job's stream graph: ``Map``,
 ``Map (2)``. The plan of a pinned job contains the numbers. For any other job, positions in the
-stream graph follow from Flink's ids, because an operator's id is a hash of its position.
+stream graph follow from Flink's ids, because an operator's id is a hash of its position, which
+Flink computes by Murmur3.
 """
 
 import html
+import re
+import struct
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from itertools import permutations, product
 from typing import NamedTuple
 
 from streamplace.engines.flink.pin.hook import stem_of
 from streamplace.engines.flink.program.chains import Fused, fused_operators
-from streamplace.engines.flink.program.hashes import id_bytes, place_hash, unmixed
 from streamplace.engines.flink.rest.answer_shapes import JobVertex, PlanNode
 
 MOST_OUTPUTS, MOST_INPUTS = 8, 4
 """Limits of the search for the position of an operator."""
+_ID = re.compile(r"[0-9a-f]{32}")
+_UNDO_37 = pow(37, -1, 256)
+_MASK = 2**64 - 1
+_C1, _C2 = 0x87C37B91114253D5, 0x4CF5AD432745937F
 
 
 class TaskOperators(NamedTuple):
@@ -45,12 +52,7 @@ def operators_of(
 ) -> list[TaskOperators]:
     """Operators of each task of a job.
 
-    Parameters
-    ----------
-    nodes
-        Plan of the job.
-    expected
-        Names that operators are expected to have; they may contain any characters.
+    ``nodes`` are those of the plan of the job. Names in ``expected`` may contain any characters.
     """
     plan = {node["id"]: node for node in nodes}
     texts = [plan[v["id"]].get("description", "") if v["id"] in plan else "" for v in vertices]
@@ -134,3 +136,70 @@ def _places(
             if own in place_of:
                 places[i] = place_of[own]
     return places
+
+
+@cache
+def place_hash(place: int, chained: int) -> bytes:
+    """Hash of an operator's position and the number of its chained outputs.
+
+    >>> place_hash(0, 1).hex()
+    'cbc357ccb763df2852fee8c4fc7d55f2'
+    """
+    return murmur3(struct.pack("<i", place) * (chained + 1))
+
+
+def id_bytes(text: str) -> bytes:
+    """Bytes of an id; empty if the text is not an id.
+
+    >>> len(id_bytes("cbc357ccb763df2852fee8c4fc7d55f2")), id_bytes("v0")
+    (16, b'')
+    """
+    return bytes.fromhex(text) if _ID.fullmatch(text) else b""
+
+
+def unmixed(mixed: bytes, inputs: Sequence[bytes]) -> bytes:
+    """Hash of an operator's position, from its id and those of its inputs, in order.
+
+    It inverts Flink's mixing of each byte: ``own = own * 37 ^ input``.
+
+    >>> own, one, other = 5, 7, 9
+    >>> mixed = (own * 37 ^ one) * 37 & 255 ^ other
+    >>> unmixed(bytes([mixed]), [bytes([one]), bytes([other])])[0]
+    5
+    """
+    for other in reversed(inputs):
+        mixed = bytes((a ^ b) * _UNDO_37 & 255 for a, b in zip(mixed, other, strict=False))
+    return mixed
+
+
+def murmur3(text: bytes) -> bytes:
+    """128-bit Murmur3 with seed 0."""
+    h1 = h2 = 0
+    whole = len(text) // 16 * 16
+    for k1, k2 in struct.iter_unpack("<QQ", text[:whole]):
+        h1 ^= _spread(k1, _C1, 31, _C2)
+        h1 = ((_turned(h1, 27) + h2) * 5 + 0x52DCE729) & _MASK
+        h2 ^= _spread(k2, _C2, 33, _C1)
+        h2 = ((_turned(h2, 31) + h1) * 5 + 0x38495AB5) & _MASK
+    k1, k2 = struct.unpack("<QQ", text[whole:].ljust(16, b"\0"))
+    h1 ^= _spread(k1, _C1, 31, _C2) ^ len(text)
+    h2 ^= _spread(k2, _C2, 33, _C1) ^ len(text)
+    h1 = (h1 + h2) & _MASK
+    h2 = (h2 + h1) & _MASK
+    h1, h2 = _scrambled(h1), _scrambled(h2)
+    h1 = (h1 + h2) & _MASK
+    return struct.pack("<QQ", h1, (h2 + h1) & _MASK)
+
+
+def _spread(k: int, first: int, bits: int, second: int) -> int:
+    return _turned(k * first & _MASK, bits) * second & _MASK
+
+
+def _turned(h: int, bits: int) -> int:
+    return (h << bits | h >> 64 - bits) & _MASK
+
+
+def _scrambled(h: int) -> int:
+    h = (h ^ h >> 33) * 0xFF51AFD7ED558CCD & _MASK
+    h = (h ^ h >> 33) * 0xC4CEB9FE1A85EC53 & _MASK
+    return h ^ h >> 33

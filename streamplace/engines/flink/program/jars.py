@@ -105,10 +105,7 @@ def compile_java(
 ) -> None:
     """Compile Java files against Flink into a folder of classes.
 
-    Parameters
-    ----------
-    release
-        Version of Java on which they have to run; that of the compiler if None.
+    They run on Java of version ``release``, by default that of the compiler.
     """
     options = ["-J-XX:TieredStopAtLevel=1", "-nowarn", "-encoding", "UTF-8", "-d", str(folder)]
     options += [] if release is None else ["--release", str(release)]
@@ -139,12 +136,7 @@ def placed_jar(
 ) -> Iterator[Path]:
     """Provide a copy of a job's jar with libraries and the pinning class, while the block runs.
 
-    Parameters
-    ----------
-    managed
-        Managed memory of each TaskManager in MB.
-    name
-        Name of the copy's file.
+    ``managed`` is the managed memory of each TaskManager in MB; the copy has a ``name``.
     """
     with jar_copy(jar, libraries, name or f"placed-{jar.name}") as copy:
         with zipfile.ZipFile(copy, "a", zipfile.ZIP_DEFLATED) as opened:

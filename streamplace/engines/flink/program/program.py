@@ -62,10 +62,7 @@ class Program:
     ) -> dict[str, object]:
         """Body of the REST request that makes the pinning class run the job.
 
-        Parameters
-        ----------
-        more
-            Settings besides the job's own.
+        ``more`` are settings besides those of the job.
         """
         self.check()
         request: dict[str, object] = {

@@ -33,17 +33,8 @@ def chain_states(rest: Rest, job: str) -> dict[str, str]:
 def submit(rest: Rest, jar: ClusterJar, request: dict[str, object], job: str) -> None:
     """Submit a job with a given id from a jar; the job exists when this returns.
 
-    Parameters
-    ----------
-    rest
-        A patient client; NoAnswer is raised when its patience is over.
-
-    Raises
-    ------
-    NoAnswer
-        When it is unknown whether the job exists.
-    FlinkError
-        When Flink rejects the job.
+    The client is patient; when its patience is over, and it is unknown whether the job exists,
+    NoAnswer is raised.
     """
     once = rest.patient(0.0, rest.tell)
     deadline = time.monotonic() + rest.patience

@@ -60,10 +60,7 @@ class SubmittedProgram(BaseModel):
     def program(self) -> Program:
         """Return the program.
 
-        Raises
-        ------
-        SettingError
-            When a jar has changed since the submission.
+        A jar that has changed since the submission raises SettingError.
         """
         for path, known in self.digests.items():
             if not path.is_file() or digest(path) != known:
@@ -114,10 +111,7 @@ def _private(path: str, flags: int) -> int:
 def remembered_program(job: str) -> Program | None:
     """Return the program of a job, or of the job that it replaced; None if unknown.
 
-    Raises
-    ------
-    SettingError
-        When a jar has changed since the submission.
+    A jar that has changed since the submission raises SettingError.
     """
     near: dict[int, Path] = {}
     with suppress(OSError):
@@ -135,10 +129,7 @@ def remembered_program(job: str) -> Program | None:
 def known_program(rest: Rest, job: str) -> Program:
     """Return the program of a job.
 
-    Raises
-    ------
-    SettingError
-        When it is unknown; the message names the jars that were uploaded to the cluster.
+    If it is unknown, SettingError names the jars that were uploaded to the cluster.
     """
     program = remembered_program(job)
     if program is not None:

@@ -38,10 +38,7 @@ class ClusterJar:
     ) -> Any:
         """Run the jar and return the answer; upload the jar again if the JobManager has lost it.
 
-        Parameters
-        ----------
-        rest
-            Client for the request, if it should have less patience than that for uploads.
+        ``rest`` is the client for the request, if it should be less patient than that for uploads.
         """
         asking = rest or self.rest
         try:
@@ -99,10 +96,7 @@ def is_own(name: str) -> bool:
 def left_jars(rest: Rest, now: float) -> dict[str, str]:
     """Id → name of the jars on a cluster whose commands have ended.
 
-    Parameters
-    ----------
-    now
-        Current time in s.
+    ``now`` is the time in s.
     """
     left = {}
     for jar in rest.get("/jars")["files"]:
