@@ -2,17 +2,20 @@
 
 import json
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_flink import FakeFlink
 from flink_documents import failed_by, job
+from lazy_flink import Clock, LazyFlink, Vertex, rates
 from planning_cases import pipeline
 
 import streamplace
-from streamplace.engines.flink.move import comparing
-from streamplace.engines.flink.move.settling import SourceFlow
+from streamplace.engines.flink.move import comparing, settling
+from streamplace.engines.flink.move.settling import Settling, SourceFlow, settle
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.io.graphs import write_graph
 from streamplace.io.ledger import read_ledger
@@ -118,3 +121,23 @@ def test_placements_of_measured_graphs_say_what_they_carry(run: Callable, tmp_pa
     document = json.loads((tmp_path / "measured-placed.json").read_text())
     assert run("simulate", "measured.json", "measured-placed.json", *cluster).status == 0
     assert 0.5 < document["carries"]["confidence"] < 1
+
+
+@pytest.mark.parametrize(
+    ("state", "outcome"),
+    [
+        ("FAILED", pytest.raises(FlinkError, match=r"job is FAILED.*reason")),
+        ("FINISHED", nullcontext()),
+    ],
+)
+def test_a_job_that_ends_while_its_rate_is_measured_has_settled_only_if_it_has_finished(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch, state: str, outcome: AbstractContextManager[Any]
+) -> None:
+    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
+    monkeypatch.setattr(settling, "time", clock)
+    source = Vertex("Source: src", rates(busy=0.5) | {"Source__src.numRecordsOut": 1e5})
+    flink = LazyFlink(clock, {"v0": source})
+    flink.states = ["RUNNING"] * 4 + [state]
+    with outcome:
+        settle(flink.rest, "job", Settling(0.1), SourceFlow(1000.0))
+    assert flink.states == [state]

@@ -2,9 +2,8 @@
 
 import math
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
 from fake_flink import FakeFlink
@@ -187,25 +186,6 @@ def test_a_silent_source_has_not_caught_up(clock: Clock, monkeypatch: pytest.Mon
     flink = LazyFlink(clock, {"v0": Vertex("Source: src", busy)})
     with pytest.raises(FlinkError, match="reads 0 tuples/s"):
         settle(flink.rest, "job", Settling(0.1), BEFORE)
-
-
-@pytest.mark.parametrize(
-    ("state", "outcome"),
-    [
-        ("FAILED", pytest.raises(FlinkError, match=r"job is FAILED.*reason")),
-        ("FINISHED", nullcontext()),
-    ],
-)
-def test_a_job_that_ends_while_its_rate_is_measured_has_settled_only_if_it_has_finished(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch, state: str, outcome: AbstractContextManager[Any]
-) -> None:
-    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
-    monkeypatch.setattr(settling, "time", clock)
-    flink = two_sources(clock, 5000.0)
-    flink.states = ["RUNNING"] * 4 + [state]
-    with outcome:
-        settle(flink.rest, "job", Settling(0.1), BEFORE)
-    assert flink.states == [state]
 
 
 def two_sources(clock: Clock, second: float, **activity: float) -> LazyFlink:
