@@ -5,6 +5,7 @@ Loads are those of `streamsim.loads`: a unit loads its device, and the streams b
 load the link between their devices. Streams inside a unit cost nothing.
 """
 
+import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -253,7 +254,7 @@ def least_peak(problem: "Problem", level: Level) -> float:
         alone = np.where(level.allowed[level.kind], alone, np.inf)
     heaviest = float(alone.min(axis=1).max())
     whole = level.load.sum(axis=0)[types]
-    if not (whole > 0).all():
+    if not (whole > sys.float_info.min * len(whole)).all():  # the weights would overflow
         return heaviest
     weight = 1 / whole
     shares = level.load[:, types] * (weight / weight.sum())
