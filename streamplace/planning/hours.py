@@ -34,7 +34,7 @@ class PlanHour:
     interval
         What the plan for this hour alone carries, for a measured graph; None if it is unknown.
     carried
-        Whether the plan for the trace carries the hour.
+        Whether the plan for the trace carries the hour, with its confidence if it has one.
     """
 
     start: float

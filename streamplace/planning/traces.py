@@ -246,11 +246,16 @@ def _hour(
 
 
 def _is_carried(plan: PlanResult, graph: StreamGraph) -> bool:
-    """Whether a plan carries the rates of a graph; not if some subtask has unequal inputs."""
+    """Whether a plan carries the rates of a graph, with its confidence if it has one.
+
+    It does not if some subtask has unequal inputs.
+    """
     try:
-        return share_carried(plan, graph) >= 1 - ROUNDING
+        share = share_carried(plan, graph)
     except GraphError:
         return False
+    least = share if plan.errors is None else plan.errors.at_least(share)
+    return least >= 1 - ROUNDING
 
 
 def share_carried(plan: PlanResult, graph: StreamGraph) -> float:

@@ -11,7 +11,7 @@ from planning_cases import pipeline
 import streamplace
 from streamplace.errors import SettingError
 from streamplace.io.ledger import LedgerEntry, append_entries
-from streamplace.model.graph import PROFILE_WINDOWS
+from streamplace.model.graph import PROFILE_WINDOWS, StreamGraph
 from streamplace.model.intervals import PredictionErrors
 from streamplace.placers.registry import Budget
 from streamplace.planning.headroom import Headroom
@@ -19,7 +19,7 @@ from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.planner import planned, planned_most
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.settings import PlanSettings
-from streamplace.planning.traces import parse_trace
+from streamplace.planning.traces import parse_trace, planned_for_trace
 from streamplace.planning.verification import contradictions
 
 OFFERS = Catalogue.of(
@@ -193,3 +193,24 @@ def test_hours_and_schedules_of_a_measured_graph_have_intervals(ledger: Path) ->
     assert [hour.interval for hour in drawn.hours] == [None, None]
     assert "interval" not in drawn.to_json()["hours"][0]
     assert "carries, tuples/s" not in str(drawn.report())
+
+
+def test_an_hour_is_carried_with_the_confidence_of_the_plan() -> None:
+    """Three hours of four are; the model alone would say so of the fourth, too."""
+    point = planned(pipeline(), OFFERS, ASKED)
+    rates = [0.5, 0.5, 0.79, 0.9]
+    rows = "".join(f"{3600 * i},{share * point.carries}\n" for i, share in enumerate(rates))
+    trace = parse_trace(f"time,rate\n{rows}".encode(), "rates.csv")
+
+    def carried(settings: PlanSettings) -> list[bool]:
+        result = planned_for_trace(
+            pipeline(), trace, 0.5, lambda _: replace(point, errors=settings.errors), _no_plans
+        )
+        return [hour.carried for hour in result.hours]
+
+    assert carried(ASKED) == [True] * 4
+    assert carried(CONFIDENT) == [True, True, True, False]
+
+
+def _no_plans(graphs: list[StreamGraph]) -> list[None]:
+    return [None] * len(graphs)
