@@ -10,6 +10,8 @@ from streamplace.errors import SettingError
 from streamplace.model.graph import StreamGraph
 from streamplace.planning.offers import Catalogue
 
+MOST_FREE = 1 - 1e-12
+"""Largest share that stays free, so that the rest is not 0 by rounding."""
 SHORT_QUEUES: Final = "short queues"
 """The purpose of the headroom that a latency asks for."""
 
@@ -62,7 +64,7 @@ class Headroom:
     def share(self, graph: StreamGraph, catalogue: Catalogue) -> float:
         """Share that stays free for all purposes together."""
         catching_up, waiting = self.of_catching_up(), self.of_waiting(graph, catalogue)
-        return 1 - (1 - self.flat) * (1 - catching_up) * (1 - waiting)
+        return min(MOST_FREE, 1 - (1 - self.flat) * (1 - catching_up) * (1 - waiting))
 
     def factors(self, graph: StreamGraph, catalogue: Catalogue) -> dict[str, float]:
         """Factor by which each purpose multiplies the rate, without factors of 1."""
@@ -92,7 +94,7 @@ class Headroom:
 
     def of_catching_up(self) -> float:
         """Share for tuples queued during a restart: r / (c + r) for restart r and catch-up c."""
-        return 1 - 1 / (1 + self.restart / self.catch_up)
+        return min(MOST_FREE, 1 - 1 / (1 + self.restart / self.catch_up))
 
     def of_waiting(self, graph: StreamGraph, catalogue: Catalogue) -> float:
         """Share for short queues on the slowest of these machines.
@@ -111,7 +113,7 @@ class Headroom:
             _longest_service(graph, offer.core_speed) for offer in catalogue.offers
         )
         wait = self.latency / _longest_way(graph)
-        return seconds / (wait + seconds)
+        return min(MOST_FREE, seconds / (wait + seconds))
 
 
 def _longest_service(graph: StreamGraph, speed: float) -> float:

@@ -215,7 +215,7 @@ def planned(
         asked, bound, _ = next((one for one in attempts if one.bound is not None), attempts[0])
         if not slow_operator(asked):
             check_offers(asked)
-        raise ProblemError(refusal(asked, bound))
+        raise ProblemError(refusal(asked, bound, problems))
     least = min(bounds, key=lambda bound: bound.value)
     cheapest = min(found, key=lambda result: result.cost)
     return replace(cheapest, bound=least.value, bounds=least.by_strength)
@@ -268,7 +268,7 @@ def planned_most(
     check_tags(problems[0])
     rate = max(map(_highest_promised, problems))
     if not rate:
-        raise ProblemError(refusal(problems[0], None))
+        raise ProblemError(refusal(problems[0], None, problems))
     result = planned(graph.at_rate(rate), machines, settings)
     if not isfinite(result.carries):
         raise ProblemError(

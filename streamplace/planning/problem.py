@@ -12,6 +12,7 @@ from streamplace.model.units import LARGEST
 from streamplace.placers.registry import Budget
 from streamplace.planning.cuts import useful_offers
 from streamplace.planning.demand import Demand, demand_of, unchained
+from streamplace.planning.headroom import MOST_FREE
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.settings import USUAL_SETTINGS, PlanSettings
 
@@ -161,7 +162,7 @@ def _reserve(
     errors = settings.errors
     if errors is not None and errors.least < 1:
         reserves[UNKNOWN] = 1 / errors.least
-        share = 1 - (1 - share) * errors.least
+        share = min(MOST_FREE, 1 - (1 - share) * errors.least)
     return share, reserves
 
 

@@ -1,5 +1,6 @@
 """Refusals: messages on why no machines carry a rate, and which rate they do carry."""
 
+from collections.abc import Sequence
 from operator import itemgetter
 
 import numpy as np
@@ -47,11 +48,14 @@ def check_offers(problem: PlanProblem) -> None:
         )
 
 
-def refusal(problem: PlanProblem, bound: CostBound | None) -> str:
-    """Reason why no machines carry a rate, and the largest rate for which a plan was found."""
+def refusal(problem: PlanProblem, bound: CostBound | None, parts: Sequence[PlanProblem]) -> str:
+    """Reason why no machines carry a rate, and the largest rate for which a plan was found.
+
+    The rate is that of any of the ``parts`` of the problem, each with its own headroom.
+    """
     demand, catalogue = problem.demand, problem.with_useful_offers().catalogue
     asked = f"{digits(problem.rate, 6)} tuples/s{_large_reserve(problem)}"
-    promised = promised_rate(problem)
+    promised = max(promised_rate(part) for part in parts)
     carried = (
         f"a plan was found for up to {digits(promised, 6)} tuples/s"
         if promised

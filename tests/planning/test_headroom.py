@@ -152,3 +152,26 @@ def test_the_bound_is_that_of_plans_on_any_of_the_machines() -> None:
     result = streamplace.plan(graph, offers=offers, headroom=asked, budget=Budget(None, 4000))
     assert result.machines == {"slow": 2}
     assert result.is_cheapest
+
+
+@pytest.mark.parametrize(
+    "asked", [Headroom(latency=1e-20), Headroom(restart=1e20, catch_up=1e-9, latency=1e-20)]
+)
+def test_headroom_beyond_any_machine_is_refused_in_one_line(asked: Headroom) -> None:
+    """Less than rounding would remain of the machines, which divided by zero."""
+    graph = StreamGraph.of("one", [Operator("a", ipt=1e6, rate=2.0)])
+    with pytest.raises(ProblemError, match="room for 1000000000000 times as much is reserved"):
+        streamplace.plan(graph, offers=OFFERS, headroom=asked, budget=Budget(None, 100))
+
+
+def test_a_refusal_names_the_rate_of_the_machines_that_need_least_headroom() -> None:
+    """Two fast machines carry 5,000 tuples/s less their headroom; with slow ones, 0.03 of it."""
+    graph = StreamGraph.of("one", [Operator("a", ipt=1e6, rate=1.0)])
+    fast, slow = Offer("fast", 1.0, mips=2500, at_most=2), Offer("slow", 0.1, mips=25, at_most=2)
+    asked: dict[str, Any] = {"headroom": Headroom(latency=1e-3), "budget": Budget(None, 2000)}
+    most = streamplace.plan(graph, rate="max", offers=[fast, slow], **asked)
+    assert most.rate == pytest.approx(5000 * (1 - most.headroom), rel=1e-3)
+    with pytest.raises(ProblemError, match="a plan was found for up to ") as refused:
+        streamplace.plan(graph, rate=2 * most.rate, offers=[fast, slow], **asked)
+    named = float(str(refused.value).rpartition("up to ")[2].split()[0])
+    assert named == pytest.approx(most.rate, rel=1e-3)
