@@ -8,11 +8,13 @@ from fake_flink import FakeFlink
 from lazy_flink import Clock
 from moving_cases import Started, answering_flink, move_maker
 from shop_flink import ShopFlink, shop_maker
+from watch_site import Site, made_site
 from watched_rounds import Scene, scene_of
 
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure import job_watch, sampling, warm
 from streamplace.engines.flink.move.transaction import Transaction
+from streamplace.io.watch_store import WatchStore
 
 collect_ignore = ["python"]
 
@@ -52,6 +54,18 @@ def move(
 ) -> Callable[..., Transaction]:
     """A move whose starts fail as told, one after the other."""
     return move_maker(fake, started, monkeypatch)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> WatchStore:
+    """A store without watches."""
+    return WatchStore(tmp_path / "watch.sqlite")
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
+    """A job on the only TaskManager."""
+    return made_site(tmp_path, monkeypatch)
 
 
 @pytest.fixture

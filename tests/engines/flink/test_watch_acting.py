@@ -85,12 +85,6 @@ class Moves:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> WatchStore:
-    """A store without watches."""
-    return WatchStore(tmp_path / "watch.sqlite")
-
-
-@pytest.fixture
 def mover(
     store: WatchStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[Moves], WatchMover]:

@@ -104,8 +104,9 @@ def test_what_was_just_left_is_taken_back_for_what_arrives_and_not_for_a_forecas
     assert ("but it has left TaskManagers only 1 min ago" in told[0]) == (moves == [1])
 
 
-def test_decisions_and_rounds_of_earlier_versions_are_read(tmp_path: Path) -> None:
-    store = WatchStore(tmp_path / "watch.sqlite")
+def test_decisions_and_rounds_of_earlier_versions_are_read(
+    store: WatchStore, tmp_path: Path
+) -> None:
     number = store.begin(1, moved(75.0, believed=0.75))
     with sqlite3.connect(tmp_path / "watch.sqlite") as database:
         (text,) = database.execute("SELECT document FROM decisions").fetchone()

@@ -32,12 +32,6 @@ FINISHED = job("shop", "FINISHED", {})
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> WatchStore:
-    """A store without watches."""
-    return WatchStore(tmp_path / "watch.sqlite")
-
-
-@pytest.fixture
 def flink() -> Iterator[FakeFlink]:
     """A cluster of three on which the job runs, and takes checkpoints."""
     answers = healthy("dev-0", "dev-1", "dev-2") | {

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fake_flink import FakeFlink
 from flink_documents import job
-from watch_site import FIRST, Site, made_site, on_three
+from watch_site import FIRST, Site, on_three
 from watched_jobs import Killed
 
 from streamplace.engines.flink.move.state import CheckpointTotals
@@ -22,12 +22,6 @@ from streamplace.engines.flink.watch.machines import MachineCommand
 from streamplace.engines.flink.watch.starting import first_job, settled
 from streamplace.errors import SettingError
 from streamplace.io.watch_store import WatchDecision, WatchStore, usual_store, utc_now
-
-
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
-    """A job on the only TaskManager."""
-    return made_site(tmp_path, monkeypatch)
 
 
 def test_a_task_manager_that_is_missing_is_started_awaited_and_used(site: Site) -> None:

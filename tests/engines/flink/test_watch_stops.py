@@ -1,21 +1,13 @@
 """A watch stops TaskManagers that the job has left, by a command of the user."""
 
-from pathlib import Path
-
 import pytest
-from watch_site import FIRST, Site, made_site, on_three
+from watch_site import FIRST, Site, on_three
 from watched_jobs import plan
 
 from streamplace.engines.flink.rest.client import NoAnswer
 from streamplace.engines.flink.watch import rounds as passing
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.io.watch_store import WatchDecision, utc_now
-
-
-@pytest.fixture
-def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
-    """A job on the only TaskManager."""
-    return made_site(tmp_path, monkeypatch)
 
 
 def test_task_managers_that_a_move_has_left_are_stopped(site: Site) -> None:
