@@ -1,5 +1,6 @@
 """A Flink that answers as lazily as the real one, with a job whose truth is known."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -47,6 +48,8 @@ class Vertex:
         Part of the time in which each subtask waits for input.
     most
         Metric → change per second of the subtask with the largest value.
+    ends
+        When it has finished, from which on Flink reports no metrics of it.
     """
 
     name: str
@@ -57,6 +60,7 @@ class Vertex:
     shares: Sequence[float] = ()
     waits: float = 0.0
     most: Mapping[str, float] = field(default_factory=dict)
+    ends: float = math.inf
 
 
 @dataclass
@@ -168,11 +172,14 @@ class LazyFlink(FakeFlink):
 
     def _vertex(self, v: str) -> dict[str, Any]:
         vertex = self.vertices[v]
+        status = "FINISHED" if self.clock.now >= vertex.ends else "RUNNING"
         facts = {"name": vertex.name, "parallelism": vertex.parallelism}
-        return {"id": v, "status": "RUNNING", **facts}
+        return {"id": v, "status": status, **facts}
 
     def _metrics(self, v: str, wanted: str) -> list[dict[str, Any]]:
         rates = self.vertices[v].rates
+        if self.clock.now >= self.vertices[v].ends:
+            return []
         if not wanted:
             return [{"id": name} for name in rates]
         if not set(wanted.split(",")) <= rates.keys():

@@ -221,14 +221,11 @@ def test_a_task_that_has_ended_is_not_waited_for(
     """It counts nothing any more, so the measurement would last until its patience is over."""
     source = rates(0, 100, 0, 4000, busy=0.1) | {"Source__src.numRecordsOut": 100}
     vertices = {
-        "v0": Vertex("Source: file", {}),
+        "v0": Vertex("Source: file", {}, ends=START),
         "v1": Vertex("Source: src", source),
         "v2": Vertex("out", rates(100, 0, 4000, 0, busy=0.2), [("v0", "HASH"), ("v1", "HASH")]),
     }
     flink = LazyFlink(clock, vertices, devices=("dev-0", "dev-1"))
-    usual = flink._vertex
-    ended = {"v0": {"status": "FINISHED"}}
-    monkeypatch.setattr(flink, "_vertex", lambda v: usual(v) | ended.get(v, {}))
     monkeypatch.setattr(background, "processes_of", lambda _: {"dev-0": 0, "dev-1": 1})
     threads = lambda _: [JavaThread(1, "pekko", 0.01 * clock.now, clock.now)]  # noqa: E731
     monkeypatch.setattr(background, "java_threads", threads)

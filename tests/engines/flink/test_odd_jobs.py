@@ -1,5 +1,6 @@
 """Jobs that cannot be measured are told in one clear line, and soon; odd ones are measured."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -69,47 +70,27 @@ def test_a_silent_source_is_told_after_the_first_window(clock: Clock) -> None:
     assert clock.now - START <= 41
 
 
-def test_a_source_that_ends_is_told(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_source_that_ends_is_told(clock: Clock) -> None:
     """While others still run."""
     flink = job(clock)
-    usual = flink._vertex
-
-    def vertex(v: str) -> dict[str, Any]:
-        is_over = v == "v0" and clock.now > START + 5
-        return usual(v) | ({"status": "FINISHED"} if is_over else {})
-
-    monkeypatch.setattr(flink, "_vertex", vertex)
+    flink.vertices["v0"].ends = START + 5
     with pytest.raises(FlinkError, match="source 'src' has ended; profile the job while all"):
         profile(flink.rest, "job", 10)
 
 
-def with_more(clock: Clock, monkeypatch: pytest.MonkeyPatch, ended: float | None) -> LazyFlink:
-    """A job with one more source, which sends nothing; it and what only it feeds may have ended."""
+def with_more(clock: Clock, ends: float = math.inf) -> LazyFlink:
+    """A job with one more source, which sends nothing; it and what only it feeds may end."""
     flink = job(clock)
-    flink.vertices["v2"] = Vertex("Source: more", rates() | {"Source__more.numRecordsOut": 0})
-    flink.vertices["v3"] = Vertex("load", rates(), [("v2", "HASH")])
+    silent = rates() | {"Source__more.numRecordsOut": 0}
+    flink.vertices["v2"] = Vertex("Source: more", silent, ends=ends)
+    flink.vertices["v3"] = Vertex("load", rates(), [("v2", "HASH")], ends=ends)
     flink.vertices["v1"].inputs = [("v0", "HASH"), ("v3", "BROADCAST")]
-    usual, metrics = flink._vertex, flink._metrics
-
-    def is_over(v: str) -> bool:
-        return ended is not None and v in ("v2", "v3") and clock.now >= START + ended
-
-    def vertex(v: str) -> dict[str, Any]:
-        return usual(v) | ({"status": "FINISHED"} if is_over(v) else {})
-
-    def of_vertex(v: str, wanted: str) -> list[dict[str, Any]]:
-        return [] if is_over(v) else metrics(v, wanted)
-
-    monkeypatch.setattr(flink, "_vertex", vertex)
-    monkeypatch.setattr(flink, "_metrics", of_vertex)
     return flink
 
 
-def test_a_silent_source_beside_one_that_sends_has_no_rate(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_silent_source_beside_one_that_sends_has_no_rate(clock: Clock) -> None:
     """A topic may be empty; what its source takes of the CPU is taken all the same."""
-    flink = with_more(clock, monkeypatch, None)
+    flink = with_more(clock)
     flink.vertices["v2"].rates = {**flink.vertices["v2"].rates, "accumulateBusyTimeMs": 50}
     seen = profile(flink.rest, "job", 10)
     graph = seen.graph(MIPS)
@@ -120,11 +101,9 @@ def test_a_silent_source_beside_one_that_sends_has_no_rate(
     assert not seen.is_limited
 
 
-def test_what_has_ended_before_is_not_waited_for(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_has_ended_before_is_not_waited_for(clock: Clock) -> None:
     """Such as a source that has read a file, and what loads that; the others run on."""
-    flink = with_more(clock, monkeypatch, 0.0)
+    flink = with_more(clock, START)
     flink.process_cpu = {"dev-0": 0.3}
     seen = warm_profile(flink.rest, "job", Warmth(10.0))
     assert clock.now - START <= 80
@@ -137,11 +116,9 @@ def test_what_has_ended_before_is_not_waited_for(
     assert told.startswith("rate and ipt of 'more', 'load': counted as 0")
 
 
-def test_a_source_that_ends_beside_others_while_it_is_measured_is_told(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_source_that_ends_beside_others_while_it_is_measured_is_told(clock: Clock) -> None:
     """The next measurement leaves it out."""
-    flink = with_more(clock, monkeypatch, 5.0)
+    flink = with_more(clock, START + 5)
     with pytest.raises(FlinkError, match="source 'more' has ended while the job was measured"):
         profile(flink.rest, "job", 10)
     assert profile(flink.rest, "job", 10).graph(MIPS).source_rate == pytest.approx(100)

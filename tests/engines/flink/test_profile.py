@@ -418,11 +418,9 @@ def test_a_task_manager_of_ended_tasks_is_not_waited_for(
 ) -> None:
     """It may be gone, as on Kubernetes, where idle ones are released."""
     flink = shop(clock)
-    flink.vertices["v3"] = Vertex("Source: file", {})
+    flink.vertices["v3"] = Vertex("Source: file", {}, ends=START)
     flink.process_cpu = {"dev-0": 0.13}
-    vertex, subtasks = flink._vertex, flink._subtasks
-    ended, gone = {"v3": {"status": "FINISHED"}}, {"Source: file": {"taskmanager-id": "gone"}}
-    monkeypatch.setattr(flink, "_vertex", lambda v: vertex(v) | ended.get(v, {}))
+    subtasks, gone = flink._subtasks, {"Source: file": {"taskmanager-id": "gone"}}
     monkeypatch.setattr(
         flink, "_subtasks", lambda v: [row | gone.get(v.name, {}) for row in subtasks(v)]
     )

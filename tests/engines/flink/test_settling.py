@@ -30,6 +30,12 @@ REST = FakeFlink({"GET /jobs/job": job("shop", "RUNNING", {})}).rest
 BEFORE = SourceFlow(1000.0, 10.0, is_limited=True)
 
 
+@pytest.fixture(autouse=True)
+def _elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No TaskManager runs on this machine."""
+    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
+
+
 @pytest.fixture
 def measuring(monkeypatch: pytest.MonkeyPatch) -> Callable[[Iterable[float]], None]:
     """Let a job that runs have these rates, one after the other."""
@@ -96,14 +102,12 @@ def test_a_job_that_becomes_faster_is_waited_for(
 )
 def test_a_job_that_kept_up_must_not_be_held_back_below_that(
     clock: Clock,
-    monkeypatch: pytest.MonkeyPatch,
     activity: dict[str, float],
     *,
     never_slower: bool,
     is_slower: bool,
 ) -> None:
     """It was moved for a higher rate, and carries not even what it did."""
-    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
     now = rates(0, 900, 0, 400, **activity) | {"Source__src.numRecordsOut": 900.0}
     if "idle" in activity:
         now["accumulateIdleTimeMs"] = 1000 * activity["idle"]
@@ -117,11 +121,8 @@ def test_a_job_that_kept_up_must_not_be_held_back_below_that(
         settle(flink.rest, "job", Settling(0.1, never_slower=never_slower), before)
 
 
-def test_a_source_that_kept_up_must_not_be_held_back_below_that(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_source_that_kept_up_must_not_be_held_back_below_that(clock: Clock) -> None:
     """Although another one gains more than it loses."""
-    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
     before = source_flow(two_sources(clock, 20_000.0, blocked=1.5).rest, "job")
     flink = two_sources(clock, 40_000.0)
     first = rates(busy=0.5, blocked=1.5) | {"Source__a.numRecordsOut": 90_000.0}
@@ -144,7 +145,6 @@ def test_a_source_that_kept_up_must_not_be_held_back_below_that(
 )
 def test_a_job_that_has_caught_up_may_read_what_it_is_offered(
     clock: Clock,
-    monkeypatch: pytest.MonkeyPatch,
     activity: dict[str, float],
     pending: float | None,
     *,
@@ -155,7 +155,6 @@ def test_a_job_that_has_caught_up_may_read_what_it_is_offered(
     if pending is not None:
         counts["Source__src.pendingRecords"] = pending
     vertices = {"v0": Vertex("Source: src", rates(0, 600, 0, 400, **activity) | counts)}
-    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
     flink = LazyFlink(clock, vertices)
     for conditions in (Settling(0.1, never_slower=True), Settling(0.1)):
         refused = pytest.raises(FlinkError, match="60% of the 1000 before")
@@ -165,24 +164,22 @@ def test_a_job_that_has_caught_up_may_read_what_it_is_offered(
 
 @pytest.mark.parametrize(("pending", "is_slower"), [(None, True), (0.0, False), (100.0, True)])
 def test_less_may_arrive_during_a_move(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch, pending: float | None, *, is_slower: bool
+    clock: Clock, pending: float | None, *, is_slower: bool
 ) -> None:
     """If the sources report that nothing waits longer; others might not reach what they read."""
     counts: dict[str, float | str] = {"Source__src.numRecordsOut": 250.0}
     if pending is not None:
         counts["Source__src.pendingRecords"] = pending
-    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
     flink = LazyFlink(clock, {"v0": Vertex("Source: src", rates(0, 250, 0, 400) | counts)})
     refused = pytest.raises(FlinkError, match=r"reads 250 tuples/s, 25% of the 1000")
     with refused if is_slower else nullcontext():
         settle(flink.rest, "job", Settling(0.1), SourceFlow(1000.0, 10.0))
 
 
-def test_a_silent_source_has_not_caught_up(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_source_has_not_caught_up(clock: Clock) -> None:
     """From where it was moved to, it may not reach what it reads."""
     counts = {"Source__src.numRecordsOut": 0.0}
     busy = rates(0, 0, 0, 0, busy=0.1) | counts
-    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
     flink = LazyFlink(clock, {"v0": Vertex("Source: src", busy)})
     with pytest.raises(FlinkError, match="reads 0 tuples/s"):
         settle(flink.rest, "job", Settling(0.1), BEFORE)
@@ -212,7 +209,6 @@ def two_sources(clock: Clock, second: float, **activity: float) -> LazyFlink:
 )
 def test_no_source_that_was_held_back_must_be_slower(
     clock: Clock,
-    monkeypatch: pytest.MonkeyPatch,
     now: float,
     activity: dict[str, float],
     *,
@@ -220,7 +216,6 @@ def test_no_source_that_was_held_back_must_be_slower(
     is_slower: bool,
 ) -> None:
     """However little it contributes to the output of all sources."""
-    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
     before = source_flow(two_sources(clock, 5000.0, blocked=1.5).rest, "job")
     flink = two_sources(clock, now, **activity)
     refused = pytest.raises(
@@ -275,11 +270,8 @@ def test_a_source_without_cpu_is_limited(
 
 
 @pytest.mark.parametrize(("first", "is_slower"), [(1e5, False), (9e4, True)])
-def test_a_source_may_end_during_a_move(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch, first: float, *, is_slower: bool
-) -> None:
+def test_a_source_may_end_during_a_move(clock: Clock, first: float, *, is_slower: bool) -> None:
     """What it read is no part of what the others have to reach, which are still held back."""
-    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
 
     def job(first: float) -> LazyFlink:
         flink = two_sources(clock, 5e4)
@@ -289,21 +281,16 @@ def test_a_source_may_end_during_a_move(
 
     before = source_flow(job(1e5).rest, "job")
     flink = job(first)
-    usual = flink._vertex
-    over = {"v1": {"status": "FINISHED"}}
-    monkeypatch.setattr(flink, "_vertex", lambda v: usual(v) | over.get(v, {}))
+    flink.vertices["v1"].ends = clock.now
     refused = pytest.raises(FlinkError, match="90% of the 1e\\+05 before")
     with refused if is_slower else nullcontext():
         settle(flink.rest, "job", Settling(0.1, never_slower=True), before)
 
 
-def test_metrics_that_do_not_change_are_no_rate_of_0(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_metrics_that_do_not_change_are_no_rate_of_0(clock: Clock) -> None:
     """Flink fetches none for a while after the loss of a TaskManager; a watch passes no round."""
     counts = rates(0, 600, 0, 400, busy=0.5) | {"Source__src.numRecordsOut": 600.0}
     frozen = {name: x if isinstance(x, str) else lambda _: 7.0 for name, x in counts.items()}
-    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
     flink = LazyFlink(clock, {"v0": Vertex("Source: src", frozen)})
     assert source_flow(flink.rest, "job") is None
     with pytest.raises(FlinkError, match="Flink reports no rate of the sources of job job"):
@@ -322,10 +309,9 @@ def test_metrics_that_do_not_change_are_no_rate_of_0(
     ],
 )
 def test_the_rate_of_a_source_is_found_by_the_name_of_its_operator(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch, name: str, tree: str, metric: str
+    clock: Clock, name: str, tree: str, metric: str
 ) -> None:
     """The name of its task may have a prefix, and that of the operator an arrow."""
-    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
     counts = {f"{metric}.numRecordsOut": 600.0, f"{metric}.pendingRecords": 7.0}
     flink = LazyFlink(clock, {"v0": Vertex(name, rates(0, 600, 0, 400) | counts, tree=tree)})
     seen = look_at(flink.rest, "job")
@@ -333,20 +319,14 @@ def test_the_rate_of_a_source_is_found_by_the_name_of_its_operator(
     assert seen.backlog is not None
 
 
-def test_a_source_that_has_ended_is_no_part_of_the_rate(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_source_that_has_ended_is_no_part_of_the_rate(clock: Clock) -> None:
     """Flink reports nothing of it any more; the others are compared all the same."""
     out = {"Source__src.numRecordsOut": 100.0}
     vertices = {
         "v0": Vertex("Source: src", rates(0, 100, 0, 400) | out),
-        "v1": Vertex("Source: file", {}),
+        "v1": Vertex("Source: file", {}, ends=clock.now),
     }
-    flink = LazyFlink(clock, vertices)
-    usual = flink._vertex
-    over = {"v1": {"status": "FINISHED"}}
-    monkeypatch.setattr(flink, "_vertex", lambda v: usual(v) | over.get(v, {}))
-    flow = source_flow(flink.rest, "job")
+    flow = source_flow(LazyFlink(clock, vertices).rest, "job")
     assert flow is not None
     assert flow.rate == pytest.approx(100.0, rel=0.01)
 
@@ -374,14 +354,12 @@ def fetched_rarely(clock: Clock, rate: float, swing: float, phase: float) -> Laz
 @pytest.mark.parametrize(("rate", "is_slower"), [(1000.0, False), (500.0, True)])
 def test_bursts_do_not_move_a_job_back(
     clock: Clock,
-    monkeypatch: pytest.MonkeyPatch,
     rate: float,
     *,
     never_slower: bool,
     is_slower: bool,
 ) -> None:
     """Ten seconds before the move were those of a burst, and ten seconds after it are not."""
-    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
     seconds = seconds_for(varies=True)
     before = source_flow(fetched_rarely(clock, 1000.0, 200.0, 0.0).rest, "job", seconds)
     flink = fetched_rarely(clock, rate, 200.0, 30.0)
@@ -390,10 +368,7 @@ def test_bursts_do_not_move_a_job_back(
         settle(flink.rest, "job", Settling(0.1, never_slower=never_slower), before)
 
 
-def test_the_rate_of_a_steady_job_is_measured_no_longer_than_needed(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(settling, "processes_of", lambda rest: {})
+def test_the_rate_of_a_steady_job_is_measured_no_longer_than_needed(clock: Clock) -> None:
     flink = fetched_rarely(clock, 1000.0, 0.0, 0.0)
     before, began = source_flow(flink.rest, "job", seconds_for(varies=False)), clock.now
     settle(flink.rest, "job", Settling(0.1, never_slower=True), before)
