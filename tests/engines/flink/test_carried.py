@@ -89,6 +89,7 @@ def test_settings_and_maximum_parallelisms_are_kept(
     assert "  state.backend.type: rocksdb, as in the running job" in steps
 
 
+@pytest.mark.slow
 def test_what_is_asked_for_counts_more_than_what_was(
     rest: Rest, flink: Flink, jobs: Path, tmp_path: Path
 ) -> None:

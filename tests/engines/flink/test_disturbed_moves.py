@@ -176,7 +176,7 @@ def started_until(
     return child
 
 
-def move_killed(tally: Tally, at: int | str, when: str) -> bool:
+def move_killed(tally: Tally, at: int, when: str) -> bool:
     """Move by a process that is killed before a request, or before its answer; then resume it.
 
     Returns whether there was such a request.
@@ -201,13 +201,6 @@ def test_the_command_may_be_killed_at_any_request(tally: Tally, when: str) -> No
     while move_killed(tally, at, when):
         at += 1
     assert at >= FEWEST_REQUESTS
-    tally.check_sums()
-
-
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_move_that_is_killed_while_it_stops_the_job_is_resumed(tally: Tally, when: str) -> None:
-    """The lock of a process that has ended is recognised."""
-    assert move_killed(tally, "/stop", when)
     tally.check_sums()
 
 
@@ -285,6 +278,7 @@ def stopped_before_the_stop(tally: Tally, act: Callable[[], None]) -> str:
     return str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_job_that_somebody_else_stops_is_left_stopped(tally: Tally) -> None:
     """Where its state is, is told; nothing is started."""
     elsewhere = f"{tally.saved}-else"
@@ -294,12 +288,14 @@ def test_a_job_that_somebody_else_stops_is_left_stopped(tally: Tally) -> None:
     assert tally.rest.live_jobs() == []
 
 
+@pytest.mark.slow
 def test_a_job_that_somebody_else_cancels_is_left_cancelled(tally: Tally) -> None:
     message = stopped_before_the_stop(tally, lambda: tally.rest.cancel(tally.job))
     assert "was cancelled by another user; nothing was started" in message
     assert tally.rest.live_jobs() == []
 
 
+@pytest.mark.slow
 def test_a_job_that_breaks_after_its_start_goes_back(tally: Tally) -> None:
     """With its state; a settling period sees it."""
     plan = tally.move(tally.rest.url).plan(tally.job, THERE)
@@ -324,6 +320,7 @@ def test_a_job_that_breaks_after_its_start_goes_back(tally: Tally) -> None:
     assert all(seen == due for seen, due in counts)
 
 
+@pytest.mark.slow
 def test_the_successor_is_refused_while_its_move_has_not_ended(tally: Tally) -> None:
     """Whoever would move it meanwhile is told to wait."""
     plan = tally.move(tally.rest.url).plan(tally.job, THERE)

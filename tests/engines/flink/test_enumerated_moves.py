@@ -22,7 +22,7 @@ from streamplace.engines.flink.move.stopping import stop
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import successor
 
-pytestmark = pytest.mark.xdist_group("flink")
+pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 DEVICES = tuple(f"dev-{i}" for i in range(5))
 QUICK_TO_MISS: Settings = {
     "heartbeat.timeout": 10_000,
@@ -51,8 +51,6 @@ FAULTS = (
     "JobManager restarted before",
     "JobManager restarted after",
 )
-QUICK = {("start", 1, "killed before")}
-"""Cases of the quick tests."""
 
 
 @pytest.fixture(scope="module")
@@ -85,17 +83,8 @@ def befall(trial: Trial, request: str, number: int, fault: str) -> None:
             trial.proxy.fault = "lost"
 
 
-def cases() -> Iterator[object]:
-    """Every request with every fault; most are slow."""
-    for request, number in REQUESTS:
-        for fault in FAULTS:
-            marks = () if (request, number, fault) in QUICK else (pytest.mark.slow,)
-            yield pytest.param(
-                request, number, fault, marks=marks, id=f"{request} {number}-{fault}"
-            )
-
-
-@pytest.mark.parametrize(("request_", "number", "fault"), [*cases()])
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(("request_", "number"), REQUESTS)
 def test_one_copy_runs_and_nothing_is_lost_or_doubled(
     trial: Trial, request_: str, number: int, fault: str
 ) -> None:
@@ -140,7 +129,6 @@ ACTS: tuple[tuple[str, str, Callable[[Trial], None], int], ...] = (
 """Who acts before which request, and how many copies run when all advice has been followed."""
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("request_", "act", "copies"), [a[1:] for a in ACTS], ids=[a[0] for a in ACTS]
 )
@@ -157,7 +145,6 @@ def test_one_copy_runs_when_others_act(
 WATCHED = (("cancel", cancel, 0), ("stop", stop_it, 0), ("fail", break_once, 1))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("act", "copies"), [w[1:] for w in WATCHED], ids=[w[0] for w in WATCHED])
 def test_one_copy_runs_when_others_act_while_it_is_watched(
     trial: Trial, act: Callable[[Trial], None], copies: int
@@ -180,7 +167,6 @@ def test_one_copy_runs_when_others_act_while_it_is_watched(
     assert outcome.status != 0
 
 
-@pytest.mark.slow
 def test_what_was_advised_before_and_resuming_make_no_second_copy(trial: Trial) -> None:
     """A user starts the savepoint by 'apply' while the move can be resumed, and resumes it then."""
     befall(trial, "start", 1, "killed before")

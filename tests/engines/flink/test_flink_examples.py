@@ -106,6 +106,7 @@ def test_the_loop_ends_verified_where_devices_cannot_be_limited(
     assert "| streamplace |" in told
 
 
+@pytest.mark.slow
 def test_every_subtask_of_the_log_jobs_source_writes_lines_that_are_parsed(
     rest: Rest, flink: Flink, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ from streamplace.engines.flink.move.pause import START_SECONDS, expected_pause
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.model.graph import StreamGraph
 
-pytestmark = pytest.mark.xdist_group("flink")
+pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 TRIES, SECONDS, ALIKE = 6, 15.0, 0.1
 JOB = {
     "name": "known",
@@ -120,7 +120,6 @@ FUSED: dict[str, Any] = {
 }
 
 
-@pytest.mark.slow
 def test_fused_operators_are_measured_at_both_ends(rest: Rest, submit: Callable[..., str]) -> None:
     """What enters them, and what each of their streams carries, into a mixed input too."""
     names = [operator["name"] for operator in FUSED["operators"]]
@@ -143,7 +142,6 @@ def test_fused_operators_are_measured_at_both_ends(rest: Rest, submit: Callable[
     )
 
 
-@pytest.mark.slow
 def test_a_source_that_watermark_alignment_holds_back_is_measured(rest: Rest, jobs: Path) -> None:
     """It waits for the other one, and sends nothing meanwhile; before, it has sent a little."""
     document = {"programArgsList": ["100"], "entryClass": "AlignedJob"}

@@ -31,7 +31,7 @@ from streamplace.engines.flink.watch.placed_job import PlacedJob
 from streamplace.engines.flink.watch.replacing import Replacing
 from streamplace.engines.flink.watch.watch import Watch
 
-pytestmark = pytest.mark.xdist_group("flink")
+pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 DEVICES = ["dev-0", "dev-1", "dev-2"]
 UNEVEN: dict[str, list[str]] = {"op0": ["dev-0"], "op1": ["dev-0", "dev-1", "dev-1"]}
 
@@ -64,7 +64,6 @@ def job_of(graph: dict[str, Any], jar: Path) -> Program:
     return Program(jar, "GraphJob", [json.dumps(graph)])
 
 
-@pytest.mark.slow
 def test_a_task_manager_is_added_while_the_others_run(
     rest: Rest, roomy: LocalCluster, flink: Flink, graph_jar: Path
 ) -> None:
@@ -88,7 +87,6 @@ def test_a_task_manager_is_added_while_the_others_run(
     }
 
 
-@pytest.mark.slow
 def test_jobs_that_are_not_placed_and_placed_ones_are_told_apart(
     rest: Rest, flink: Flink, graph_jar: Path
 ) -> None:
@@ -154,20 +152,6 @@ TALLY: Vectors = {
 }
 
 
-def test_a_job_whose_checkpoints_go_with_it_is_refused_by_the_watch(
-    rest: Rest, flink: Flink, jobs: Path, tmp_path: Path
-) -> None:
-    program = tally(jobs, tmp_path, tmp_path / "saved")
-    settings = {key: value for key, value in program.settings.items() if key != RETENTION}
-    bare = Program(jobs, "TallyJob", (str(tmp_path), "500"), settings=settings)
-    job = apply(rest, flink, bare, TALLY)
-    watch = Watch(Replacing(rest, flink, bare, ("dev-2",), lambda _: None, lambda _: None))
-    with pytest.raises(FlinkError, match=r"deletes its checkpoints.*=RETAIN_ON_CANCELLATION"):
-        watch.run(PlacedJob(job, TALLY))
-    assert rest.live_jobs() == [job]
-
-
-@pytest.mark.slow
 def test_a_job_that_finished_by_itself_is_told_as_that(
     run: Callable, rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path
 ) -> None:
@@ -237,7 +221,6 @@ def test_a_spare_takes_over_with_the_state_when_a_task_manager_is_lost(
     assert set(range(10)) == {key for key, _ in windows}
 
 
-@pytest.mark.slow
 def test_a_spare_stands_in_for_a_job_that_failed_before_flink_noticed_the_loss(
     rest: Rest, roomy: LocalCluster, flink: Flink, jobs: Path, tmp_path: Path
 ) -> None:
@@ -268,7 +251,6 @@ def test_a_spare_stands_in_for_a_job_that_failed_before_flink_noticed_the_loss(
     assert not thread.is_alive()
 
 
-@pytest.mark.slow
 def test_a_cluster_that_takes_no_jars_is_told_and_runs_the_jar_that_is_written(
     run: Callable, flink: Flink, graph_jar: Path, tmp_path: Path
 ) -> None:

@@ -13,7 +13,7 @@ from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.move.stopping import stop
 from streamplace.engines.flink.rest.client import Rest
 
-pytestmark = pytest.mark.xdist_group("flink")
+pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 Settings = dict[str, str]
 
 
@@ -34,8 +34,8 @@ def watched(rest: Rest, jobs: Path, tmp_path: Path) -> Callable[..., tuple[Watch
     ("entry", "chaining", "then", "backend"),
     [
         ("EventsJob", "true", "false", "rocksdb"),
-        pytest.param("TipsJob", "true", "true", "hashmap", marks=pytest.mark.slow),
-        pytest.param("FaresJob", "false", "true", "rocksdb", marks=pytest.mark.slow),
+        ("TipsJob", "true", "true", "hashmap"),
+        ("FaresJob", "false", "true", "rocksdb"),
     ],
 )
 def test_jobs_tell_what_they_would_have_told_unmoved(
@@ -65,7 +65,6 @@ def test_jobs_tell_what_they_would_have_told_unmoved(
     assert job.resumed(running) == told
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("query", "chaining"), [("5", "false"), ("8", "true")])
 def test_queries_of_nexmark_tell_what_they_would_have_told_unmoved(
     query: str,
@@ -90,7 +89,6 @@ def test_queries_of_nexmark_tell_what_they_would_have_told_unmoved(
     assert job.resumed(running) == told
 
 
-@pytest.mark.slow
 def test_jobs_placed_together_are_moved_one_after_the_other(
     watched: Callable[..., tuple[Watched, list[str]]],
     run: Callable,

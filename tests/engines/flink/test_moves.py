@@ -100,7 +100,11 @@ def assert_ids_tell_namesakes_apart(document: Job) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "backend"), [("true", "false", "hashmap"), ("false", "true", "rocksdb")]
+    ("before", "after", "backend"),
+    [
+        ("true", "false", "hashmap"),
+        pytest.param("false", "true", "rocksdb", marks=pytest.mark.slow),
+    ],
 )
 def test_no_tuple_and_no_state_is_lost_or_doubled_by_moving(
     before: str,
@@ -178,6 +182,7 @@ def test_a_job_placed_where_flink_has_put_it_is_pinned_there(
     check_sums(told)
 
 
+@pytest.mark.slow
 def test_files_that_nobody_has_read_yet_are_read_once(
     rest: Rest, flink: Flink, jobs: Path, told: Path, tmp_path: Path
 ) -> None:
@@ -248,6 +253,7 @@ def test_a_job_that_fails_where_it_is_moved_runs_again_where_it_ran(
     check_sums(told)
 
 
+@pytest.mark.slow
 def test_a_job_is_measured_placed_and_moved_by_one_command(
     run: Callable,
     rest: Rest,

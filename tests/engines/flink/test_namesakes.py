@@ -10,7 +10,7 @@ from streamplace.engines.flink.measure import job_watch
 from streamplace.engines.flink.measure.profile import JobProfile, profile
 from streamplace.engines.flink.rest.client import Rest
 
-pytestmark = pytest.mark.xdist_group("flink")
+pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 ROUNDS = ("1000", "400000", "40000")
 """Of the three maps with work; each is followed by one without."""
 RATE, SECONDS = "150", 6.0
@@ -37,7 +37,7 @@ def worked(seen: JobProfile) -> list[float]:
     return [seen.cpu[task.id].cores for task in maps[:: len(maps) // len(ROUNDS)]]
 
 
-@pytest.mark.parametrize("is_chained", [pytest.param("false", marks=pytest.mark.slow), "true"])
+@pytest.mark.parametrize("is_chained", ["false", "true"])
 def test_threads_of_operators_without_names_are_told_apart(
     rest: Rest, jobs: Path, is_chained: str
 ) -> None:
@@ -48,7 +48,6 @@ def test_threads_of_operators_without_names_are_told_apart(
     assert heavy > 3 * middle > 3 * light
 
 
-@pytest.mark.slow
 def test_namesakes_without_a_log_have_the_cpu_of_their_threads_together(
     rest: Rest, jobs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,7 +60,6 @@ def test_namesakes_without_a_log_have_the_cpu_of_their_threads_together(
     assert heavy > middle
 
 
-@pytest.mark.slow
 def test_task_managers_on_other_machines_have_their_cpu_dealt_out(
     rest: Rest, jobs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

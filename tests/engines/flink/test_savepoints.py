@@ -15,7 +15,7 @@ from streamplace.engines.flink.move.state import checkpoint_counts
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import Rest
 
-pytestmark = pytest.mark.xdist_group("flink")
+pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 PLACES = {
     "numbers": ["dev-0"],
     "count": ["dev-1", "dev-2"],

@@ -180,6 +180,7 @@ def test_a_resumed_move_without_a_jar_needs_its_job(run: Callable[..., Any], fol
     assert "--resume without JAR needs --job" in answer.err
 
 
+@pytest.mark.slow
 @pytest.mark.xdist_group("flink")
 def test_a_job_that_streamplace_submitted_is_moved_without_its_jar(
     run: Callable[..., Any], rest: Rest, flink: Flink, graph_jar: Path, folder: Path

@@ -290,11 +290,7 @@ def test_a_job_that_the_job_manager_has_forgotten_is_refused_by_name(
     [
         ("dev-1", {}, "'dev-1' is not a spare: operators are placed on it"),
         ("dev-9", {}, "spare 'dev-9' is not a TaskManager of the cluster"),
-        (
-            "dev-2",
-            DELETED,
-            "deletes its checkpoints when it ends",
-        ),
+        ("dev-2", DELETED, "deletes its checkpoints when it ends.*=RETAIN_ON_CANCELLATION"),
         ("dev-2", KEPT | {"checkpoint_storage": "JobManagerCheckpointStorage"}, "JobManager's mem"),
     ],
 )
