@@ -36,22 +36,16 @@ def test_what_the_program_sets_is_told(rest: Rest, flink: Flink, tmp_path: Path)
     assert not rest.live_jobs()
 
 
-def test_operators_that_fix_different_numbers_are_told(rest: Rest, jobs: Path) -> None:
-    """MixedJob sets all of its own: one source and two of each of the others."""
-    found = fixed_parallelism(rest, Program(jobs, "MixedJob", ["100"]))
-    assert found["numbers"] == 1
-    assert found["count"] == found["total"] == 2
-
-
 def test_a_program_whose_classes_are_in_a_library_is_planned(
     rest: Rest, flink: Flink, jobs: Path, tmp_path: Path
 ) -> None:
-    """Jars that the program names with --library go with it."""
+    """Jars that it names with --library go with it; MixedJob sets all numbers of its own."""
     jar, library = tmp_path / "log.jar", tmp_path / "jobs.jar"
     build_jar(flink, [LOG_JOB], jar)
     shutil.copyfile(jobs, library)
     found = fixed_parallelism(rest, Program(jar, "MixedJob", ["100"], [library]))
     assert found["numbers"] == 1
+    assert found["count"] == found["total"] == 2
 
 
 def test_streams_of_a_fixed_operator_are_forwarded_only_for_its_parallelism(
