@@ -91,6 +91,7 @@ def case(request: pytest.FixtureRequest) -> Iterator[Case]:
         case.engine.cancel(job)
 
 
+@FIRST_ON_FLINK
 def test_a_job_runs_where_it_is_placed(case: Case) -> None:
     """Verification names the operators that are elsewhere."""
     job = case.engine.apply(case.program, TOGETHER)
@@ -103,6 +104,7 @@ def test_a_job_runs_where_it_is_placed(case: Case) -> None:
     assert case.engine.jobs() == []
 
 
+@FIRST_ON_FLINK
 def test_a_running_job_is_measured_as_a_problem_that_can_be_placed(case: Case) -> None:
     """Operators, streams, selectivities and payloads are those of the job."""
     job = case.engine.apply(case.program, APART)
