@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace import Offer, Operator, StreamGraph, plan_schedule
@@ -224,7 +224,6 @@ def test_lateness_is_the_age_of_what_is_processed() -> None:
     assert lateness(arrived, waiting).tolist() == [1.0, 1.5, 2.0, 0.0]
 
 
-@settings(max_examples=200)
 @given(
     st.lists(st.sampled_from([3.0, 9.0, 15.0, 20.0, 33.0, 40.0]), min_size=1, max_size=80),
     st.sampled_from([600.0, 3600.0, 20_000.0]),
@@ -235,7 +234,6 @@ def test_the_work_function_keeps_its_competitive_ratio(values: list[float], pric
     check_ratio(*played(lambda _: next(rates), len(values), price))
 
 
-@settings(max_examples=100)
 @given(
     st.lists(st.sampled_from(["above", "below", "far below"]), min_size=20, max_size=80),
     st.sampled_from([600.0, 3600.0, 20_000.0]),
