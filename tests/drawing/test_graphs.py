@@ -6,7 +6,7 @@ from pathlib import Path
 import hostile
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from problems import PROBLEMS, chain, fork_join
 
@@ -76,7 +76,6 @@ def test_texts_fit_their_boxes_and_the_page(name: str) -> None:
 
 
 @given(st.lists(hostile.names, min_size=3, max_size=3, unique=True), hostile.names)
-@settings(max_examples=60, deadline=None)
 def test_hostile_names_are_text(names: Sequence[str], title: str) -> None:
     """Whatever names say, there are as many elements, none of them a script or a link."""
     operators = [Operator(n, ipt=1e5, rate=1e4 if i == 0 else 0) for i, n in enumerate(names)]

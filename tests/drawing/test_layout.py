@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace.drawing.coordinates import pooled
@@ -37,7 +37,6 @@ def branches(n: int, depth: int) -> list[tuple[int, int]]:
 
 
 @given(drawn_graphs())
-@settings(max_examples=150)
 def test_no_two_boxes_overlap(
     graph: tuple[list[tuple[int, int]], list[float], list[float]],
 ) -> None:
@@ -51,7 +50,6 @@ def test_no_two_boxes_overlap(
 
 
 @given(drawn_graphs())
-@settings(max_examples=150)
 def test_streams_run_forward_from_box_to_box(
     graph: tuple[list[tuple[int, int]], list[float], list[float]],
 ) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -41,7 +41,6 @@ def stream_rates(graph: StreamGraph) -> NDArray[Any]:
 
 
 @given(parameters(), st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
 def test_graphs_have_the_size_and_the_totals_that_were_asked_for(p: RandomDag, seed: int) -> None:
     """Operators, streams, sources, CPU, traffic and rate, exactly."""
     (graph,) = random_dag(p, seed)
@@ -57,7 +56,6 @@ def test_graphs_have_the_size_and_the_totals_that_were_asked_for(p: RandomDag, s
 
 
 @given(parameters(), st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
 def test_streams_go_forward_and_reach_every_operator(p: RandomDag, seed: int) -> None:
     """Rising rows mean no cycle; a positive rate means a path from a source."""
     (graph,) = random_dag(p, seed)
@@ -69,7 +67,6 @@ def test_streams_go_forward_and_reach_every_operator(p: RandomDag, seed: int) ->
 
 
 @given(parameters(), st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
 def test_operators_emit_within_the_selectivity(p: RandomDag, seed: int) -> None:
     """Between 1/r and r tuples per tuple, so rates stay within r of the flow."""
     (graph,) = random_dag(p, seed)

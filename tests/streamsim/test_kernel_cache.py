@@ -252,7 +252,10 @@ def test_kernels_of_an_installation_that_cannot_be_written_are_used(
     assert compiled_by(code.total) == 0
 
 
-@pytest.fixture(params=["NUMBA_CACHE_DIR", "code", "user"])
+PLACES = ("NUMBA_CACHE_DIR", "code", "user")
+
+
+@pytest.fixture
 def place(
     request: pytest.FixtureRequest, code: Code, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Path:
@@ -309,13 +312,18 @@ def links(folder: Path) -> None:
 
 
 OPENINGS = [
-    others_file, others_folder, folder_of_all, folder_of_a_group, folder_above_of_all,
-    file_of_all, links,
+    *((place, others_file) for place in PLACES),
+    *(
+        ("code", opened)
+        for opened in (
+            others_folder, folder_of_all, folder_of_a_group, folder_above_of_all, file_of_all, links
+        )
+    ),
 ]  # fmt: skip
 
 
 @pytest.mark.skipif(sys.platform == "win32" or os.getuid() != 0, reason="only root gives away")
-@pytest.mark.parametrize("opened", OPENINGS, ids=lambda opened: opened.__name__)
+@pytest.mark.parametrize(("place", "opened"), OPENINGS, indirect=["place"])
 def test_what_another_user_could_have_written_is_never_loaded(
     code: Code, place: Path, opened: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -329,6 +337,7 @@ def test_what_another_user_could_have_written_is_never_loaded(
     assert not loads.called
 
 
+@pytest.mark.parametrize("place", ["NUMBA_CACHE_DIR"], indirect=True)
 def test_a_folder_in_which_all_keep_their_own_is_no_danger(code: Code, place: Path) -> None:
     """As the temporary folder, whose sticky bit lets nobody replace what is another's."""
     place.parent.chmod(0o1777)

@@ -1,7 +1,7 @@
 """Random placements for the memory."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from problems import constrained, fork_join
 from strategies import problems
@@ -14,7 +14,6 @@ from streamplace.model.sampling import random_placements
 FORK = Problem(fork_join(3), Cluster.uniform(4))
 
 
-@settings(max_examples=40)
 @given(problems(), st.integers(0, 99))
 def test_random_placements_are_legal(problem: Problem, seed: int) -> None:
     """Whatever the rules."""
@@ -52,7 +51,6 @@ def test_neighbours_are_legal() -> None:
     assert problem.legal(neighbours(problem, order, bases, rng)).all()
 
 
-@settings(max_examples=40)
 @given(problems(), st.integers(0, 99))
 def test_canonical_placements_are_worth_the_same(problem: Problem, seed: int) -> None:
     """They only rename devices that are alike, by first appearance in the order."""

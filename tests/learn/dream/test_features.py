@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from problems import PROBLEMS, chain, diamond, lone
 from strategies import problems
 
@@ -29,7 +29,6 @@ def test_loads_and_transfers_of_a_diamond() -> None:
     assert stream_features(DIAMOND).ravel() == pytest.approx(np.log([1.2, 1.2, 0.4, 0.8]))
 
 
-@settings(max_examples=40)
 @given(problems())
 def test_features_are_finite(problem: Problem) -> None:
     """Whatever is zero."""

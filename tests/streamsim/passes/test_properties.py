@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from passes_cases import Situation, situations, tasks
 from streamsim import build_instance
 from streamsim.arrays import Ints
@@ -18,12 +19,12 @@ from streamsim.passes import (
 )
 
 CLOSE = 1e-9
-NETWORKS = ["free", "sender", "link", "port", "shared"]
+NETWORKS: list[Network] = ["free", "sender", "link", "port", "shared"]
+QUEUES: list[Queue] = ["fifo", "priority", "order"]
+networks = st.sampled_from(NETWORKS)
 
 
-@pytest.mark.parametrize("network", NETWORKS)
-@settings(max_examples=20)
-@given(situation=situations())
+@given(situation=situations(), network=networks)
 def test_scaling_all_times_scales_the_makespan(network: Network, situation: Situation) -> None:
     one, rules = situation.one, Rules(network=network)
     slower = one._replace(
@@ -45,9 +46,7 @@ def test_scaling_all_times_scales_the_makespan(network: Network, situation: Situ
     assert slow.tolist() == pytest.approx((fast * 4).tolist(), rel=CLOSE)
 
 
-@pytest.mark.parametrize("network", NETWORKS)
-@settings(max_examples=20)
-@given(situation=situations())
+@given(situation=situations(), network=networks)
 def test_renaming_equal_devices_changes_nothing(network: Network, situation: Situation) -> None:
     d, rules = situation.one.n_devices, Rules(network=network)
     alike = situation.problem.but(
@@ -66,7 +65,6 @@ def test_renaming_equal_devices_changes_nothing(network: Network, situation: Sit
         assert makespans(one, turned, by_queue).tolist() == before.tolist()
 
 
-@settings(max_examples=50)
 @given(situation=situations(count=1))
 def test_faster_devices_never_hurt_where_nobody_shares_one(situation: Situation) -> None:
     one = situation.one
@@ -88,7 +86,6 @@ def test_faster_devices_never_hurt_where_nobody_shares_one(situation: Situation)
     assert after <= before * (1 + CLOSE)
 
 
-@settings(max_examples=50)
 @given(situation=situations())
 def test_a_network_that_costs_nothing_keeps_the_bounds_of_list_scheduling(
     situation: Situation,
@@ -110,7 +107,6 @@ def test_a_network_that_costs_nothing_keeps_the_bounds_of_list_scheduling(
     assert alone == pytest.approx(work.sum(), rel=CLOSE)
 
 
-@settings(max_examples=50)
 @given(situation=situations())
 def test_no_core_idles_while_something_is_ready_on_its_device(situation: Situation) -> None:
     one = situation.one
@@ -122,7 +118,6 @@ def test_no_core_idles_while_something_is_ready_on_its_device(situation: Situati
             assert running.sum() >= one.devices["cores"][place[v]]
 
 
-@settings(max_examples=50)
 @given(situation=situations())
 def test_lock_step_on_one_core_is_the_sum_of_work(situation: Situation) -> None:
     one = situation.one
@@ -159,17 +154,14 @@ def test_the_same_buffers_serve_pass_after_pass() -> None:
     one = compile_pass(tasks(rng.integers(1, 4, 30), edges, rng.integers(0, 4, len(edges))))
     batch = rng.integers(0, 2, (200, 30))
     for network in NETWORKS:
-        for queue in ("fifo", "priority", "order"):
-            rules = Rules(queue, network)  # type: ignore[arg-type]
+        for queue in QUEUES:
+            rules = Rules(queue, network)
             together = makespans(one, batch, rules)
             apart = [makespans(one, [place], rules)[0] for place in batch]
             assert together.tolist() == apart
 
 
-@pytest.mark.parametrize("network", NETWORKS)
-@pytest.mark.parametrize("queue", ["fifo", "priority", "order"])
-@settings(max_examples=20)
-@given(situation=situations())
+@given(situation=situations(), network=networks, queue=st.sampled_from(QUEUES))
 def test_passes_of_one_size_in_turn_have_their_own_makespans(
     network: Network, queue: Queue, situation: Situation
 ) -> None:

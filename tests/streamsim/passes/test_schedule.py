@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
+from hypothesis import strategies as st
 from passes_cases import Situation, situations, tasks
 from streamsim.pass_rules import Network
 from streamsim.passes import Part, Rules, bounds, compile_pass, makespans, schedule
+
+networks = st.sampled_from(["free", "sender", "link", "port", "shared"])
 
 
 def test_the_chain_tells_what_kept_it_waiting() -> None:
@@ -43,9 +46,7 @@ def test_the_chain_ends_with_what_trails() -> None:
     assert spaced.times.tolist() == [0, 1, 11, 31]
 
 
-@pytest.mark.parametrize("network", ["free", "sender", "link", "port", "shared"])
-@settings(max_examples=25)
-@given(situation=situations(count=1))
+@given(situation=situations(count=1), network=networks)
 def test_the_parts_of_a_chain_add_up_to_the_makespan(
     network: Network, situation: Situation
 ) -> None:
@@ -99,9 +100,7 @@ def test_an_operator_that_may_run_nowhere_is_refused() -> None:
         bounds(one, [[True, True], [False, False]])
 
 
-@pytest.mark.parametrize("network", ["free", "sender", "link", "port", "shared"])
-@settings(max_examples=25)
-@given(situation=situations())
+@given(situation=situations(), network=networks)
 def test_no_placement_beats_a_bound(network: Network, situation: Situation) -> None:
     one, placements = situation.one, situation.placements
     answers = makespans(one, placements, Rules(network=network))
