@@ -93,26 +93,6 @@ def test_evaluations_are_kept_count_of(evaluations: int) -> None:
     assert 0 < sum(seen) <= evaluations + len(PORTFOLIO) + 4
 
 
-def test_a_member_that_cannot_honour_the_rules_is_skipped() -> None:
-    """Everything on one device is against the rules here."""
-    problem = PROBLEMS["constrained"]
-    problem.check(placed(problem).placement)
-
-
-def test_the_same_seed_gives_the_same_placement_and_bound() -> None:
-    """Where evaluations end the search, the clock decides nothing."""
-    problem = Problem(fork_join(5), Cluster.uniform(5, bandwidth="300 Mbps"))
-    first, again = placed(problem, seed=5), placed(problem, seed=5)
-    assert (first.placement, first.bound) == (again.placement, again.bound)
-
-
-def test_a_larger_budget_is_never_worse() -> None:
-    """Searching longer keeps what was found before."""
-    for name in ("fork-join", "many sources", "heterogeneous"):
-        values = [placed(PROBLEMS[name], n).value for n in (100, 1000, 10_000)]
-        assert values == sorted(values)
-
-
 def test_a_graph_that_fits_one_device_needs_no_search() -> None:
     """The first member answers, and the answer is proven."""
     result = placed(Problem(chain(6, ipt=1e4, payload=1e6), Cluster.uniform(4)))

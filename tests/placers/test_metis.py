@@ -122,12 +122,6 @@ def test_fewer_parts_than_devices_take_the_powerful_ones() -> None:
     assert set(placed(islands(4), cluster, k=1).as_dict().values()) == {"fast"}
 
 
-def test_the_same_seed_gives_the_same_placement() -> None:
-    """Nothing but the seed decides."""
-    graph = islands(50)
-    assert placed(graph, seed=3) == placed(graph, seed=3)
-
-
 def test_constraints_are_kept_and_parts_follow_their_pins() -> None:
     """Pinning the end of one pipeline turns the whole pipeline to that device."""
     rules = Constraints(pin={"a3": "d1"}, colocate=[{"b1", "b3"}], exlocate=[{"a1", "b2"}])
