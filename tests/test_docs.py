@@ -39,12 +39,15 @@ SLOW = frozenset(
     {
         "docs/how-to/cluster-run.md",
         "docs/how-to/neural-networks.md",
+        "docs/how-to/plan.md",
+        "docs/how-to/problems.md",
+        "docs/how-to/schedule.md",
         "docs/how-to/train.md",
         "docs/learning.md",
         "docs/library.md",
     }
 )
-"""They start a Ray, export networks, train models or prove bounds, each for long."""
+"""They start a Ray, export networks, train models, plan or prove bounds, each for long."""
 SHELL = frozenset({"|", ">", ">>", "<", ";", "&&", "||"})
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

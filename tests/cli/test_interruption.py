@@ -40,8 +40,8 @@ if any("spawn_main" in word for word in sys.orig_argv):
         break
 """
 """A terminal sends Ctrl-C to all processes of the command, here while a worker starts."""
-EARLY = ["streamplace.cli.main", "click", "streamplace.errors", "numpy"]
-LATER = ["numba", "pydantic", "rich.table"]
+MODULES = ["streamplace.cli.main", "numpy", "numba", "pydantic"]
+"""From the first that is imported to one of the last."""
 
 
 def interrupted(module: str, folder: Path, *prefix: str) -> subprocess.CompletedProcess[str]:
@@ -56,7 +56,7 @@ def interrupted(module: str, folder: Path, *prefix: str) -> subprocess.Completed
     )
 
 
-@pytest.mark.parametrize("module", [*EARLY, *LATER])
+@pytest.mark.parametrize("module", MODULES)
 def test_ctrl_c_during_an_import_exits_130_in_one_line(
     module: str, graph: str, tmp_path: Path
 ) -> None:
@@ -97,7 +97,11 @@ def on_a_data_set(
     ("words", "kept"),
     [
         (["place", "--placer", "metis", "-o", "answers.jsonl"], "answers.jsonl"),
-        (["compare", "--placers", "metis,round-robin", "-o", "out"], "out"),
+        pytest.param(
+            ["compare", "--placers", "metis,round-robin", "-o", "out"],
+            "out",
+            marks=pytest.mark.slow,
+        ),
         (["compare", "--placers", "metis,round-robin"], None),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",

@@ -294,6 +294,7 @@ def _document(path: Path) -> dict:
     return read_weights(path).document
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_exactly(run: Callable, data: str, tmp_path: Path) -> None:
     """SIGKILL in another process, of other hash seeds: the same history, the same bits."""
     killed = started(tmp_path, *STUB, "--out", "x")
