@@ -55,7 +55,7 @@ def test_a_plan_is_written_for_the_other_commands(folder: Path, run: Callable) -
 
 def test_a_range_of_rates_is_a_frontier(folder: Path, run: Callable) -> None:
     """Costs and bounds grow with the rate."""
-    rates = ("--rate", "500..2500", "--offers", "offers.toml", "--evaluations", "20000")
+    rates = ("--rate", "500..2500", "--offers", "offers.toml", "--evaluations", "2000")
     documents = json.loads(run("plan", "graph.json", *rates, "--json").out)
     bounds = [document["bound"] for document in documents]
     assert len(documents) == 9
@@ -67,7 +67,7 @@ def test_given_machines_are_used_sparingly(folder: Path, run: Callable) -> None:
     (folder / "mine.toml").write_text(
         'bandwidth = "1 Gbps"\n[[devices]]\nname = "box"\ncount = 4\nmips = 4\ncores = 4\n'
     )
-    asked = ("--rate", "1500", "--cluster", "mine.toml", "--json")
+    asked = ("--rate", "1500", "--cluster", "mine.toml", "--evaluations", "20000", "--json")
     document = json.loads(run("plan", "graph.json", *asked).out)
     assert document["cost"] == document["bound"] == 1
     assert document["limit"]["machine"] == "box0"
@@ -101,7 +101,7 @@ def test_the_cluster_of_a_problem_does_not_matter(folder: Path, run: Callable) -
     graph = json.loads((folder / "graph.json").read_text())
     problem = {"graph": graph, "cluster": {"devices": [{"name": "d"}]}}
     (folder / "problem.json").write_text(json.dumps(problem))
-    asked = ("--rate", "2000", "--offers", "offers.toml")
+    asked = ("--rate", "2000", "--offers", "offers.toml", "--evaluations", "20000")
     assert run("plan", "problem.json", *asked).out == run("plan", "graph.json", *asked).out
 
 

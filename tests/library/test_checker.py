@@ -329,7 +329,6 @@ def test_weights_of_zero_prove_nothing() -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_no_proof_shows_a_bound_better_than_the_best(data: st.DataObject) -> None:
     """Orders and weights at random, limits and loads of zero, kinds that differ."""

@@ -38,7 +38,6 @@ def case(seed: Any, cluster: Any, runs: Any = 1) -> Any:
     return instance, random_placements(rng, instance, runs)
 
 
-@settings(max_examples=60, deadline=None)
 @given(SEEDS, CLUSTERS, SETTINGS)
 def test_no_tuple_is_lost_or_made(seed: Any, cluster: Any, how: Any) -> None:
     """Emitted = taken in + queued + in transit, on every stream; generated = admitted + backlog."""
@@ -59,7 +58,6 @@ def test_no_tuple_is_lost_or_made(seed: Any, cluster: Any, how: Any) -> None:
     assert min(np.diff(t, prepend=0).min() for t in taken.values()) >= -1e-6
 
 
-@settings(max_examples=40, deadline=None)
 @given(SEEDS, CLUSTERS, SETTINGS)
 def test_queues_keep_to_their_capacity_and_resources_to_their_time(
     seed: Any, cluster: Any, how: Any
@@ -106,7 +104,6 @@ def test_names_of_identical_devices_change_nothing(seed: Any, names: Any, how: A
     assert one.backlog == pytest.approx(other.backlog, rel=1e-9, abs=1e-6)
 
 
-@settings(max_examples=60, deadline=None)
 @given(SEEDS, CLUSTERS, SETTINGS)
 def test_a_trace_tells_the_same_as_a_run(seed: Any, cluster: Any, how: Any) -> None:
     """The logged variant of the kernel computes what the fast one does."""
@@ -128,7 +125,6 @@ def test_space_that_is_only_rounding_keeps_nobody_busy() -> None:
     assert (simulate(instance, placements, how).relative > 0.3).all()
 
 
-@settings(max_examples=40, deadline=None)
 @given(SEEDS, CLUSTERS, st.integers(-6, 6))
 def test_the_scale_of_rates_does_not_matter(seed: Any, cluster: Any, exponent: Any) -> None:
     """A thousand times the tuples at a thousandth of the cost, gap and size is the same run."""
