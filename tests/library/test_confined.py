@@ -30,8 +30,11 @@ def run(code: str, *words: str, seconds: float = 5.0, memory: int = 2**30) -> Re
 
 
 def is_alive(pid: int) -> bool:
-    status = Path(f"/proc/{pid}/stat")
-    return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
+    try:
+        status = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):  # it may end while its file is read
+        return False
+    return status.rpartition(")")[2].split()[0] != "Z"
 
 
 def test_a_command_that_ends_is_reported() -> None:

@@ -154,11 +154,9 @@ def test_the_bound_is_that_of_plans_on_any_of_the_machines() -> None:
     assert result.is_cheapest
 
 
-@pytest.mark.parametrize(
-    "asked", [Headroom(latency=1e-20), Headroom(restart=1e20, catch_up=1e-9, latency=1e-20)]
-)
-def test_headroom_beyond_any_machine_is_refused_in_one_line(asked: Headroom) -> None:
+def test_headroom_beyond_any_machine_is_refused_in_one_line() -> None:
     """Less than rounding would remain of the machines, which divided by zero."""
+    asked = Headroom(restart=1e20, catch_up=1e-9, latency=1e-20)
     graph = StreamGraph.of("one", [Operator("a", ipt=1e6, rate=2.0)])
     with pytest.raises(ProblemError, match="room for 1000000000000 times as much is reserved"):
         streamplace.plan(graph, offers=OFFERS, headroom=asked, budget=Budget(None, 100))
