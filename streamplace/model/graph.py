@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 NETWORKX = "streamplace.io.networkx"
 """Module that converts graphs. It imports this one, so it is loaded by name."""
 R = TypeVar("R")
-LARGEST_RATE = 1e18
-LARGEST_WHOLE = 2**63 - 1
-LONGEST_CYCLE = 10
+LARGEST_RATE, LARGEST_WHOLE, LONGEST_CYCLE = 1e18, 2**63 - 1, 10
 Attribute = str | int | float | bool
 
 CPU_OF = "cpu of "
@@ -308,9 +306,8 @@ class StreamGraph(Caching, Pictured):
         groups, subtasks = operators.max_parallelism, operators.parallelism
         if not groups.any() and RESCALE not in streams.partitioning:
             return flow
-        distribution = streams.distribution()[flow.stream_index]
-        balanced = balanced_parallelism(groups, subtasks, distribution, flow)
-        return flow._replace(parallelism=balanced)
+        ways = streams.distribution()[flow.stream_index]
+        return flow._replace(parallelism=balanced_parallelism(groups, subtasks, ways, flow))
 
     def _check_rates(self) -> None:
         from streamsim.flow import unequal_inputs

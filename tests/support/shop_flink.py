@@ -93,6 +93,13 @@ def shop_vertices(blocked: float = 0.0, **more: float) -> dict[str, Vertex]:
     }
 
 
+def writing_shop(clock: Clock, blocked: float = 0.0) -> LazyFlink:
+    """A pipeline of a source, a splitter and a sink that is called as sinks are."""
+    vertices = shop_vertices(blocked)
+    vertices["v2"].name, vertices["v2"].inputs = "out: Writer", [("v1", "FORWARD")]
+    return LazyFlink(clock, vertices)
+
+
 def shop_maker(clock: Clock) -> Callable[..., ShopFlink]:
     """A job of a source, a splitter and a sink on three TaskManagers of two cores each."""
 

@@ -3,11 +3,10 @@
 import os
 import subprocess
 import sys
-from typing import Any
 
 import pytest
 from lazy_flink import MIPS, START, Clock, LazyFlink, Vertex, doubts, rates
-from shop_flink import CPU, shop_vertices
+from shop_flink import CPU, writing_shop
 
 from streamplace.engines.flink.cpu import limits, task_cpu
 from streamplace.engines.flink.cpu import threads as processes
@@ -18,13 +17,6 @@ from streamplace.engines.flink.measure import job_watch
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.rest.client import FlinkError
-
-
-def shop(clock: Clock, blocked: float = 0.0) -> LazyFlink:
-    """A pipeline of a source, a splitter and a sink that is called as sinks are."""
-    vertices = shop_vertices(blocked)
-    vertices["v2"].name, vertices["v2"].inputs = "out: Writer", [("v1", "FORWARD")]
-    return LazyFlink(clock, vertices)
 
 
 def made_threads(
@@ -46,7 +38,7 @@ def threads(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Clock:
     def seen(process: int) -> list[JavaThread]:
         assert process == 7
         clock.sleep(3.0 if clock.now > START else 1.0)
-        return made_threads(shop(clock).vertices, CPU, clock.now)
+        return made_threads(writing_shop(clock).vertices, CPU, clock.now)
 
     monkeypatch.setattr(job_watch, "processes_of", lambda rest: {"dev-0": 7})
     monkeypatch.setattr(profiling, "python_workers", lambda processes: 0)
@@ -57,7 +49,7 @@ def threads(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def test_a_profile_is_the_truth(threads: Clock) -> None:
     """Rates, selectivities, payloads, CPU per tuple, parallelism and partitioning."""
-    seen = profile(shop(threads).rest, "job", 10)
+    seen = profile(writing_shop(threads).rest, "job", 10)
     graph = seen.graph(MIPS)
     assert graph.operators.name == ("src", "split", "out")
     assert graph.operators.rate.tolist() == pytest.approx([100, 0, 0])
@@ -72,7 +64,7 @@ def test_a_profile_is_the_truth(threads: Clock) -> None:
 
 
 def test_rescaled_streams_are_profiled_as_such(threads: Clock) -> None:
-    job = shop(threads)
+    job = writing_shop(threads)
     job.vertices["v1"].inputs = [("v0", "RESCALE")]
     assert profile(job.rest, "job", 10).graph(MIPS).streams.partitioning == ("rescale", "forward")
 
@@ -81,7 +73,7 @@ def test_a_profile_assumes_what_a_message_costs_and_contains_those_that_were_sen
     threads: Clock,
 ) -> None:
     """The splitter reads from 4 channels of 25 tuples/s and writes to 2 of 125."""
-    graph = profile(shop(threads).rest, "job", 10).graph(MIPS)
+    graph = profile(writing_shop(threads).rest, "job", 10).graph(MIPS)
     attributes = graph.attributes
     assert str(attributes["message cost"]).startswith("assumed to be 115 µs of a core")
     assert attributes["message ipt"] == pytest.approx(115 * MIPS)
@@ -102,7 +94,7 @@ def test_threads_that_are_not_there_are_told(
         return [one for one in whole(process) if one.name != "split (2/2)#0"]
 
     monkeypatch.setattr(task_cpu, "java_threads", fewer)
-    seen = profile(shop(threads).rest, "job", 10)
+    seen = profile(writing_shop(threads).rest, "job", 10)
     assert seen.cpu["v1"].cores == pytest.approx(0.2)
     (doubt,) = seen.doubts
     assert doubt.startswith("ipt of split: from busy time")
@@ -113,7 +105,7 @@ def test_threads_that_are_not_there_are_told(
 
 def namesakes(clock: Clock) -> LazyFlink:
     """A shop whose splitter and sink bear one name, beside each other on one TaskManager."""
-    flink = shop(clock)
+    flink = writing_shop(clock)
     flink.vertices["v2"].name = "split"
     return flink
 
@@ -169,7 +161,7 @@ def test_a_namesake_on_another_device_is_no_namesake(
 
 def test_task_managers_elsewhere_are_measured_as_wholes(clock: Clock) -> None:
     """Their CPU is dealt out by busy time, and never exceeds it."""
-    flink = shop(clock)
+    flink = writing_shop(clock)
     flink.devices, flink.process_cpu = ("far-0", "far-1"), {"far-0": 0.065, "far-1": 0.9}
     seen = profile(flink.rest, "job", 10)
     # each has a half of every task: on far-0 a half of their busy time was CPU
@@ -179,7 +171,7 @@ def test_task_managers_elsewhere_are_measured_as_wholes(clock: Clock) -> None:
 
 def test_operators_of_one_name_are_told(clock: Clock) -> None:
     """Flink calls operators Map that nobody has named; here it does not tell which is which."""
-    flink = shop(clock)
+    flink = writing_shop(clock)
     flink.vertices["v2"].name = "split"
     seen = profile(flink.rest, "job", 10)
     assert seen.graph(MIPS).operators.name == ("src", "split", "split (2)")
@@ -200,7 +192,7 @@ def test_python_processes_are_told(
     command = [sys.executable, "-c", code, "pyflink.fn_execution.beam.beam_boot"]
     with subprocess.Popen(command) as worker:
         try:
-            seen = profile(shop(threads).rest, "job", 10)
+            seen = profile(writing_shop(threads).rest, "job", 10)
         finally:
             worker.kill()
     assert any("Python" in doubt for doubt in seen.doubts) == is_ours
@@ -208,7 +200,7 @@ def test_python_processes_are_told(
 
 def test_what_is_doubtful_is_told(clock: Clock) -> None:
     """Back-pressured sources, and busy time where there are no threads to look at."""
-    graph = profile(shop(clock, blocked=1.5).rest, "job", 10).graph(MIPS)
+    graph = profile(writing_shop(clock, blocked=1.5).rest, "job", 10).graph(MIPS)
     told = str(graph.attributes["unmeasured"])
     assert "rate of src: back-pressured 75 % of the time" in told
     assert "ipt of split: from busy time" in told
@@ -217,7 +209,7 @@ def test_what_is_doubtful_is_told(clock: Clock) -> None:
 
 @pytest.mark.parametrize(("first", "second"), [(0.0, 0.0), (1.5, 0.0), (0.0, 1.5), (1.5, 1.5)])
 def test_it_is_told_which_sources_are_held_back(clock: Clock, first: float, second: float) -> None:
-    flink = shop(clock, blocked=first)
+    flink = writing_shop(clock, blocked=first)
     other = rates(0, 5, 0, 5 * 400, busy=0.01, blocked=second)
     flink.vertices["v3"] = Vertex("Source: other", {**other, "Source__other.numRecordsOut": 5.0})
     flink.vertices["v1"].inputs = [("v0", "HASH"), ("v3", "HASH")]
@@ -231,9 +223,9 @@ def test_a_source_whose_task_manager_is_full_may_have_more_to_emit(
     threads: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It waits for a core, not for those that it sends to, so nothing holds it back visibly."""
-    assert not profile(shop(threads).rest, "job", 10).is_limited
+    assert not profile(writing_shop(threads).rest, "job", 10).is_limited
     monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool("own", sum(CPU.values())))
-    seen = profile(shop(threads).rest, "job", 10)
+    seen = profile(writing_shop(threads).rest, "job", 10)
     assert seen.is_limited
     told = str(seen.graph(MIPS).attributes["unmeasured"])
     assert "rate of src: 'dev-0' has no CPU left for it, so its actual rate may be higher" in told
@@ -245,7 +237,7 @@ def test_a_backlog_says_whether_a_source_keeps_up(
 ) -> None:
     """However full its TaskManager is."""
     monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool("own", sum(CPU.values())))
-    flink = shop(threads)
+    flink = writing_shop(threads)
     flink.counted["v0"] = {"Source__src.pendingRecords": 5000.0}
     flink.vertices["v0"].rates["Source__src.pendingRecords"] = growth
     seen = profile(flink.rest, "job", 10)
@@ -264,7 +256,7 @@ def test_a_backlog_that_arrives_in_transactions_does_not_grow(
     def pending(at: float) -> float:
         return max(0.0, 6000 - 105 * ((at + 10) % 60)) + steady * at
 
-    flink = shop(clock)
+    flink = writing_shop(clock)
     flink.vertices["v0"].rates["Source__src.pendingRecords"] = pending
     seen = profile(flink.rest, "job", seconds)
     growth = seen.activity["v0"].growth("Source__src.pendingRecords")
@@ -279,7 +271,7 @@ def test_a_large_backlog_is_worked_off_as_fast_as_cpu_allows(
 ) -> None:
     """Where it shrinks slowly, more CPU would make it shrink faster, if there is none left."""
     monkeypatch.setattr(limits, "cpu_pool", lambda process: CpuPool("own", cores))
-    flink = shop(threads)
+    flink = writing_shop(threads)
     flink.counted["v0"] = {"Source__src.pendingRecords": 5e8}
     flink.vertices["v0"].rates["Source__src.pendingRecords"] = -50.0
     seen = profile(flink.rest, "job", 10)
@@ -290,7 +282,7 @@ def test_a_large_backlog_is_worked_off_as_fast_as_cpu_allows(
 
 def test_a_silent_source_is_refused(clock: Clock) -> None:
     """A graph without rates would be no use."""
-    flink = shop(clock)
+    flink = writing_shop(clock)
     flink.vertices["v0"].rates = rates()
     with pytest.raises(FlinkError, match="source 'src' sent nothing"):
         profile(flink.rest, "job", 10).graph(MIPS)
@@ -301,7 +293,7 @@ def test_a_source_that_is_silent_now_has_its_mean_since_the_start(clock: Clock) 
 
     A restart sets its counters back, whatever the age of the job.
     """
-    flink = shop(clock)
+    flink = writing_shop(clock)
     flink.vertices["v0"].rates = {**rates(), "Source__src.numRecordsOut": 0.0}
     flink.counted["v0"] = {"Source__src.numRecordsOut": 600.0}
     flink.duration = 20_000
@@ -316,7 +308,7 @@ def test_a_source_that_is_silent_now_has_its_mean_since_the_start(clock: Clock) 
 
 def test_busy_time_that_flink_does_not_know_is_told(clock: Clock) -> None:
     """It calls the busy time of old sources NaN."""
-    flink = shop(clock)
+    flink = writing_shop(clock)
     source = flink.vertices["v0"]
     source.rates = {**source.rates, "accumulateBusyTimeMs": "NaN"}
     graph = profile(flink.rest, "job", 10).graph(MIPS)
@@ -326,7 +318,7 @@ def test_busy_time_that_flink_does_not_know_is_told(clock: Clock) -> None:
 
 def test_counts_that_flink_does_not_tell_are_told(clock: Clock) -> None:
     """And cost nothing else: Flink would answer nothing if asked for what it does not have."""
-    flink = shop(clock)
+    flink = writing_shop(clock)
     flink.vertices["v2"].rates = {
         name: rate for name, rate in flink.vertices["v2"].rates.items() if name != "numBytesIn"
     }
@@ -337,7 +329,7 @@ def test_counts_that_flink_does_not_tell_are_told(clock: Clock) -> None:
 
 def test_payloads_of_streams_without_tuples_are_told(clock: Clock) -> None:
     """Nothing was seen of them."""
-    flink = shop(clock)
+    flink = writing_shop(clock)
     flink.vertices["v1"].rates = rates(100, 0, 100 * 400)
     flink.vertices["v2"].rates = rates()
     assert "payload of split→out: no tuple passed" in doubts(profile(flink.rest, "job", 10))
@@ -345,98 +337,10 @@ def test_payloads_of_streams_without_tuples_are_told(clock: Clock) -> None:
 
 def test_names_with_commas_and_arrows_are_one_name(clock: Clock) -> None:
     """Flink's own signs end where brackets begin; other names with arrows get brackets."""
-    flink = shop(clock)
+    flink = writing_shop(clock)
     flink.vertices["v1"].name = "Calc(select=[id -> starttime], where=[a > 1, b])"
     flink.vertices["v2"].name = "to -> fro, or not: Writer"
     flink.vertices["v2"].tree = "to -&gt; fro, or not: Writer<br/>"
     graph = profile(flink.rest, "job", 10).graph(MIPS)
     names = ("src", "Calc(select=[id -> starttime], where=[a > 1, b])", "[to -> fro, or not]")
     assert graph.operators.name == names
-
-
-@pytest.mark.parametrize(
-    ("state", "words"),
-    [
-        ("FINISHED", "has finished because it has read all"),
-        *((one, f"is {one}, not RUNNING") for one in ("CANCELED", "FAILED", "RESTARTING")),
-        ("CREATED", "is CREATED, not RUNNING"),
-    ],
-)
-def test_a_job_that_does_not_run_is_told_by_its_state(clock: Clock, state: str, words: str) -> None:
-    """At once: nothing is measured."""
-    flink = shop(clock)
-    flink.states = [state]
-    with pytest.raises(FlinkError, match=f"job job {words}"):
-        profile(flink.rest, "job", 10)
-    assert not [path for path in flink.requests("GET") if "metrics" in path]
-    assert clock.now == START
-
-
-def test_a_job_that_ends_while_it_is_watched_is_told(clock: Clock) -> None:
-    """With the reason, where Flink knows one."""
-    flink = shop(clock)
-    flink.states = ["RUNNING", "RUNNING", "RESTARTING"]
-    with pytest.raises(FlinkError, match=r"is RESTARTING, not RUNNING; .*: .*the reason"):
-        profile(flink.rest, "job", 10)
-    assert clock.now < START + 1
-
-
-def test_a_subtask_that_begins_again_is_told(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Although the sums over all subtasks grow on, as those of a young job may."""
-    flink = shop(clock)
-    usual = flink._subtasks
-
-    def subtasks(vertex: Vertex) -> list[dict[str, Any]]:
-        first, *others = usual(vertex)
-        return [first | {"attempt": int(clock.now > START + 5)}, *others]
-
-    monkeypatch.setattr(flink, "_subtasks", subtasks)
-    with pytest.raises(FlinkError, match="was restarted during the measurement"):
-        profile(flink.rest, "job", 10)
-
-
-def test_a_subtask_without_a_task_manager_is_not_measured(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Flink calls its TaskManager unassigned while other subtasks of its task run."""
-    flink = shop(clock)
-    flink.process_cpu = {"dev-0": 0.13}
-    usual = flink._subtasks
-
-    def subtasks(vertex: Vertex) -> list[dict[str, Any]]:
-        first, *others = usual(vertex)
-        return [first | {"taskmanager-id": "(unassigned)"}, *others]
-
-    monkeypatch.setattr(flink, "_subtasks", subtasks)
-    monkeypatch.setattr(task_cpu, "time", clock)
-    profile(flink.rest, "job", 10)
-    assert not [path for path in flink.requests("GET") if "unassigned" in path]
-
-
-def test_a_task_manager_of_ended_tasks_is_not_waited_for(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It may be gone, as on Kubernetes, where idle ones are released."""
-    flink = shop(clock)
-    flink.vertices["v3"] = Vertex("Source: file", {}, ends=START)
-    flink.process_cpu = {"dev-0": 0.13}
-    subtasks, gone = flink._subtasks, {"Source: file": {"taskmanager-id": "gone"}}
-    monkeypatch.setattr(
-        flink, "_subtasks", lambda v: [row | gone.get(v.name, {}) for row in subtasks(v)]
-    )
-    profile(flink.rest, "job", 10)
-    assert clock.now - START < 12
-
-
-def test_counts_that_begin_again_are_told(clock: Clock) -> None:
-    """A job can restart between two looks."""
-    flink = shop(clock)
-
-    def fall() -> None:
-        clock.now += 0.25
-        if clock.now > START + 5:
-            flink.fetched = dict.fromkeys(flink.fetched, 1.0)
-
-    clock.sleep = lambda _: fall()  # type: ignore[method-assign]
-    with pytest.raises(FlinkError, match="was restarted during the measurement"):
-        profile(flink.rest, "job", 10)
