@@ -32,7 +32,7 @@ from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.measure.sampling import BACK_PRESSURED, sample, sent_by
 from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.plan import read_plan
 from streamplace.engines.flink.rest.tasks import read_vertices
 from streamplace.errors import StreamplaceError
@@ -71,11 +71,6 @@ class Session:
     chains: Sequence[tuple[Sequence[str], int]] = ()
 
     @property
-    def rest(self) -> Rest:
-        """The cluster's interface."""
-        return Rest(self.cluster.url)
-
-    @property
     def entry(self) -> str:
         """Main class of the cell's job."""
         return JOBS[self.cell.job].entry
@@ -85,14 +80,16 @@ class Session:
         release(self.cluster)
         arguments = self.cell.arguments(rate)
         if vectors is None:
-            uploaded = self.rest.upload(self.jar)
+            uploaded = self.cluster.rest.upload(self.jar)
             request: dict[str, Any] = {"entryClass": self.entry, "programArgsList": arguments}
             request["parallelism"] = PARALLELISM
-            job = str(self.rest.post(f"/jars/{quote(uploaded, safe='')}/run", request)["jobid"])
-            self.rest.wait_running(job, START_SECONDS)
+            job = str(
+                self.cluster.rest.post(f"/jars/{quote(uploaded, safe='')}/run", request)["jobid"]
+            )
+            self.cluster.rest.wait_running(job, START_SECONDS)
         else:
             program = Program(self.jar, self.entry, arguments, parallelism=PARALLELISM)
-            job = apply(self.rest, self.flink, program, vectors, seconds=START_SECONDS)
+            job = apply(self.cluster.rest, self.flink, program, vectors, seconds=START_SECONDS)
         wait_compiled(self.cluster)
         return job
 
@@ -103,14 +100,16 @@ class Session:
     def clear(self) -> None:
         """End all jobs; the TaskManagers are free again."""
         release(self.cluster)
-        for job in self.rest.live_jobs():
-            self.rest.cancel(job)
+        for job in self.cluster.rest.live_jobs():
+            self.cluster.rest.cancel(job)
 
     def layout(self, job: str) -> Layout:
         """Operator → the TaskManager of each of its subtasks."""
         found: Layout = {}
-        for vertex in read_vertices(self.rest, job, self.rest.job(job)):
-            answer = self.rest.get(f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex.id)}")
+        for vertex in read_vertices(self.cluster.rest, job, self.cluster.rest.job(job)):
+            answer = self.cluster.rest.get(
+                f"/jobs/{quote(job, safe='')}/vertices/{quote(vertex.id)}"
+            )
             rows = sorted(answer["subtasks"], key=lambda row: row["subtask"])
             devices = [str(row.get("taskmanager-id")) for row in rows]
             found |= {operator: devices for operator in vertex.operators}
@@ -146,12 +145,12 @@ class Session:
 
     def _window(self, job: str) -> tuple[float, float, bool]:
         """Tuples/s that sources emit, the largest share of back-pressure, and whether it grows."""
-        _, tasks, edges = read_plan(self.rest, job)
+        _, tasks, edges = read_plan(self.cluster.rest, job)
         fed = {edge.target for edge in edges}
         sources = [task for task in tasks if task.id not in fed]
         metrics = {task.id: sent_by(task.thread_name.split(" -> ")[0]) for task in sources}
         further = {task: [metric] for task, metric in metrics.items()}
-        seen = sample(self.rest, job, list(metrics), WINDOW, further)
+        seen = sample(self.cluster.rest, job, list(metrics), WINDOW, further)
         emitted, blocked, grows = 0.0, 0.0, False
         for task in sources:
             one = seen[task.id]
@@ -183,7 +182,7 @@ class Session:
         before = self.start(None, None)
         self.hold()
         told = self._command()
-        running = self.rest.live_jobs()
+        running = self.cluster.rest.live_jobs()
         told["moved"] = before not in running
         if not running:
             raise FlinkError(f"no job runs after the command: {told['told'][-500:]}")
@@ -261,7 +260,7 @@ def session(flink: Flink, jar: Path, cell: Cell, mode: str, folder: Path) -> Ite
         made = Session(cluster, flink, jar, cell, folder)
         with suppress(StreamplaceError):  # it will fail again when it is measured, which counts
             job = made.start(None, None)
-            vertices = read_vertices(made.rest, job, made.rest.job(job))
+            vertices = read_vertices(made.cluster.rest, job, made.cluster.rest.job(job))
             made = replace(made, chains=[(v.operators, v.parallelism) for v in vertices])
         made.clear()
         yield made

@@ -133,7 +133,7 @@ def measure(flink: Flink, names: Sequence[str], seconds: float) -> None:
         tempfile.TemporaryDirectory() as folder,
         local_cluster(flink, ["dev-0"], settings=SETTINGS) as cluster,
     ):
-        rest, built = Rest(cluster.url), Path(folder) / "applications.jar"
+        rest, built = cluster.rest, Path(folder) / "applications.jar"
         build_jar(flink, sorted(JOBS.glob("*.java")), built)
         jar = rest.upload(built)
         for name in names:

@@ -66,7 +66,7 @@ def main(jobs: tuple[str, ...], seconds: float) -> None:
     ):
         jar = Path(folder) / "jobs.jar"
         build_jar(flink, sorted(file for f in SOURCES for file in f.glob("*.java")), jar)
-        rest = Rest(cluster.url)
+        rest = cluster.rest
         uploaded = rest.upload(jar)
         for name in jobs or JOBS:
             for number in PARALLELISM:

@@ -184,7 +184,7 @@ def measure(flink: Flink, jobs: list[str], output: Path) -> None:
         tempfile.TemporaryDirectory() as folder,
         measured_devices(flink, DEVICES, cores=CORES, bandwidth_bps=BANDWIDTH) as cluster,
     ):
-        rest, jar = Rest(cluster.url), Path(folder) / "jobs.jar"
+        rest, jar = cluster.rest, Path(folder) / "jobs.jar"
         build_jar(flink, sorted(file for f in SOURCES for file in f.glob("*.java")), jar)
         uploaded = rest.upload(jar)
         for name in jobs:

@@ -69,7 +69,7 @@ def main(jobs: tuple[str, ...], repeats: int, output: Path | None) -> None:
     ):
         jar = Path(folder) / "jobs.jar"
         build_jar(flink, sorted(file for f in SOURCES for file in f.glob("*.java")), jar)
-        rest = Rest(cluster.url)
+        rest = cluster.rest
         uploaded = rest.upload(jar)
         for name in jobs or JOBS:
             for _ in range(repeats):

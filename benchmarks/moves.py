@@ -20,7 +20,6 @@ from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.tasks import read_vertices
 
 SOURCE = Path(__file__).parents[1] / "examples" / "flink" / "LogJob.java"
@@ -36,7 +35,7 @@ def main(moves: int, devices: int, rate: str, backend: str, output: Path | None)
     """Move a job to and fro, and print quantiles of its outages."""
     flink, names = find_flink(None), [f"dev-{i}" for i in range(devices)]
     with tempfile.TemporaryDirectory() as folder, local_cluster(flink, names) as cluster:
-        rest, jar = Rest(cluster.url), Path(folder) / "log-job.jar"
+        rest, jar = cluster.rest, Path(folder) / "log-job.jar"
         build_jar(flink, [SOURCE], jar)
         settings = {"state.backend.type": backend, "execution.checkpointing.interval": "10 s"}
         program = Program(jar, "LogJob", (rate,), settings=settings)

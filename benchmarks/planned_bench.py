@@ -33,7 +33,6 @@ from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.program.fixed import planned_twice
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.plan import read_plan
 from streamplace.io.graphs import graph_to_dict
 
@@ -62,11 +61,6 @@ class Bench:
     jar: Path
     output: Path
 
-    @property
-    def rest(self) -> Rest:
-        """The cluster's interface."""
-        return Rest(self.cluster.url)
-
     def start(
         self,
         job: str,
@@ -80,7 +74,7 @@ class Bench:
         release(self.cluster)
         parallelism = {name: len(vector) for name, vector in vectors.items()}
         program = self.program(job, JOBS[job].arguments(rate, parallelism))
-        started = apply(self.rest, self.flink, program, vectors, seconds=100)
+        started = apply(self.cluster.rest, self.flink, program, vectors, seconds=100)
         wait_compiled(self.cluster)
         if not is_limited:
             return started
@@ -91,10 +85,10 @@ class Bench:
     def run(self, job: str, rate: float | None, where: Row) -> dict[str, Any]:
         """Rates of a job where it is placed, and how long its sources are held back."""
         started = self.start(job, rate, where["vectors"], where["cores"])
-        _, tasks, edges = read_plan(self.rest, started)
+        _, tasks, edges = read_plan(self.cluster.rest, started)
         before = wait_quiet()
         cpu = CpuWatch(self.cluster)
-        seen = sample(self.rest, started, [task.id for task in tasks], SECONDS)
+        seen = sample(self.cluster.rest, started, [task.id for task in tasks], SECONDS)
         cores = cpu.cores()
         after = memory_ns()
         self.stop(started)
@@ -133,14 +127,14 @@ class Bench:
     ) -> JobProfile:
         """Profile of a job whose sources offer a rate, or more than the TaskManagers carry."""
         started = self.start(job, rate, vectors, dict.fromkeys(DEVICES, CORES["large"]))
-        seen = profile(self.rest, started, PROFILE_SECONDS)
+        seen = profile(self.cluster.rest, started, PROFILE_SECONDS)
         self.stop(started)
         return seen
 
     def stop(self, job: str) -> None:
         """End a job; the TaskManagers are free again."""
         release(self.cluster)
-        self.rest.cancel(job)
+        self.cluster.rest.cancel(job)
 
     def program(self, job: str, arguments: list[str]) -> Program:
         """Program of a job, whose operators get its key groups."""
@@ -149,14 +143,14 @@ class Bench:
 
     def program_facts(self, job: str) -> dict[str, Any]:
         """Least number of subtasks of each operator, and what else the program says of them."""
-        uploaded = self.rest.upload(self.jar)
-        started = self.rest.run_jar(uploaded, JOBS[job].entry, JOBS[job].arguments())
-        self.rest.wait_running(started)
-        _, tasks, _ = read_plan(self.rest, started)
-        self.rest.cancel(started)
+        uploaded = self.cluster.rest.upload(self.jar)
+        started = self.cluster.rest.run_jar(uploaded, JOBS[job].entry, JOBS[job].arguments())
+        self.cluster.rest.wait_running(started)
+        _, tasks, _ = read_plan(self.cluster.rest, started)
+        self.cluster.rest.cancel(started)
         if JOBS[job].operators:  # its arguments set them all
             return {"subtasks": {task.name: 1 for task in tasks}, "fixed": [], "loose": []}
-        planned = planned_twice(self.rest, self.program(job, JOBS[job].arguments()))
+        planned = planned_twice(self.cluster.rest, self.program(job, JOBS[job].arguments()))
         fixed, name = planned.fixed, {task.id: task.name for task in tasks}
         return {
             "subtasks": {t.name: t.parallelism if t.id in fixed else 1 for t in tasks},

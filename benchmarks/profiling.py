@@ -72,7 +72,7 @@ def runs(
 ) -> Iterator[Row]:
     """Profile a job where Flink puts it, then measure it on other placements."""
     title, entry, names = job
-    rest, arguments = Rest(cluster.url), (RATE, *(("unnamed",) if names != "named" else ()))
+    rest, arguments = cluster.rest, (RATE, *(("unnamed",) if names != "named" else ()))
     release(cluster)
     started = rest.run_jar(rest.upload(jar), entry, [*arguments])
     rest.wait_running(started)

@@ -43,7 +43,7 @@ from watched_day import (
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.program.jars import build_jar
-from streamplace.engines.flink.rest.client import FlinkError, Rest
+from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.tasks import layout_of
 from streamplace.errors import StreamplaceError
 
@@ -83,24 +83,19 @@ class Site:
     jar: Path
     folder: Path
 
-    @property
-    def rest(self) -> Rest:
-        """The cluster's interface."""
-        return Rest(self.cluster.url)
-
     def start(self, plan: str, beginning: float) -> tuple[str, list[str]]:
         """Start the job; return its id and its arguments."""
         file = self.folder / f"plan-{time.monotonic_ns()}.txt"
         file.write_text(plan)
         arguments = [str(file), f"{beginning * 1000:.0f}"]
-        uploaded = self.rest.upload(self.jar)
+        uploaded = self.cluster.rest.upload(self.jar)
         request = {
             "entryClass": "Day",
             "programArgsList": arguments,
             "parallelism": PARALLELISM,
         }
-        job = str(self.rest.post(f"/jars/{quote(uploaded, safe='')}/run", request)["jobid"])
-        self.rest.wait_running(job, 100)
+        job = str(self.cluster.rest.post(f"/jars/{quote(uploaded, safe='')}/run", request)["jobid"])
+        self.cluster.rest.wait_running(job, 100)
         return job, arguments
 
     def warm_up(self) -> None:
@@ -109,7 +104,7 @@ class Site:
         job, _ = self.start(f"0 {SATURATED:g} 0.2 1", time.time())
         time.sleep(WARM_UP_SECONDS)
         wait_compiled(self.cluster)
-        self.rest.cancel(job)
+        self.cluster.rest.cancel(job)
 
     def capacity(self) -> float:
         """Tuples/s that four TaskManagers carry under Flink's mode SLOTS."""
@@ -123,7 +118,7 @@ class Site:
         time.sleep(CAPACITY_SECONDS)
         after = self.read_by(job)
         found = (after - before) / (time.monotonic() - began)
-        self.rest.cancel(job)
+        self.cluster.rest.cancel(job)
         return found
 
     def read_by(self, job: str) -> float:
@@ -134,20 +129,22 @@ class Site:
 
     def counted(self, job: str, task: str, metric: str) -> float:
         """Sum of a metric of the job over the subtasks of a task."""
-        vertex = next(one for one in self.rest.job(job)["vertices"] if task in one["name"])
+        vertex = next(one for one in self.cluster.rest.job(job)["vertices"] if task in one["name"])
         path = f"/jobs/{job}/vertices/{vertex['id']}/subtasks/metrics"
         name = next(
-            row["id"] for row in self.rest.get(path) if row["id"].endswith(f"{task}.{metric}")
+            row["id"]
+            for row in self.cluster.rest.get(path)
+            if row["id"].endswith(f"{task}.{metric}")
         )
-        (row,) = self.rest.get(f"{path}?get={quote(name, safe='')}&agg=sum")
+        (row,) = self.cluster.rest.get(f"{path}?get={quote(name, safe='')}&agg=sum")
         return float(row["sum"])
 
     def moment(self, second: float, known: float, phases: "Phases") -> Moment:
         """The job now; what its source has read stays the same while it does not run."""
         read, machines = known, 0
         with suppress(StreamplaceError, StopIteration, ValueError, KeyError):
-            (job,) = self.rest.live_jobs()
-            layout = layout_of(self.rest, job, self.rest.running_job(job))
+            (job,) = self.cluster.rest.live_jobs()
+            layout = layout_of(self.cluster.rest, job, self.cluster.rest.running_job(job))
             read = self.counted(job, "log", "read")
             machines = len({device for own in layout.values() for device in own})
         return Moment(second, read, max(0.0, phases.arrived(second) - read), machines)
@@ -196,7 +193,7 @@ def run_arm(site: Site, day: Phases, options: Sequence[str] | None) -> dict[str,
             time.sleep(POLL_SECONDS)
     history = _history(site) if options is not None else []
     time.sleep(ON_THE_WAY_SECONDS)
-    (last,) = site.rest.live_jobs() or ("",)
+    (last,) = site.cluster.rest.live_jobs() or ("",)
     return {
         "moments": [[round(value, 1) for value in one] for one in moments],
         "moves": [[*one] for one in _moves(history, beginning)],
@@ -210,8 +207,8 @@ def run_arm(site: Site, day: Phases, options: Sequence[str] | None) -> dict[str,
 
 def _kill_one(site: Site) -> str:
     """Kill a TaskManager that the job uses, the last one by name; return it."""
-    (job,) = site.rest.live_jobs()
-    layout = layout_of(site.rest, job, site.rest.running_job(job))
+    (job,) = site.cluster.rest.live_jobs()
+    layout = layout_of(site.cluster.rest, job, site.cluster.rest.running_job(job))
     device = max(device for own in layout.values() for device in own)
     site.cluster.processes[device].send_signal(signal.SIGKILL)
     return device

@@ -103,6 +103,11 @@ class LocalCluster:
     processes: dict[str, subprocess.Popen[bytes]]
     settings: Settings  # of all of them
 
+    @property
+    def rest(self) -> Rest:
+        """Client of its REST interface."""
+        return Rest(self.url)
+
     def start(self, name: str) -> None:
         """Start or restart the JobManager or the TaskManager of a device."""
         main = _JOB_MAIN if name == JOB_MANAGER else _TASK_MAIN
@@ -157,7 +162,7 @@ class LocalCluster:
 
         If a process ends, or after a timeout, the error quotes a log.
         """
-        rest, deadline = Rest(self.url), time.monotonic() + START_SECONDS
+        rest, deadline = self.rest, time.monotonic() + START_SECONDS
         while True:
             with suppress(StreamplaceError):
                 offered = rest.offered()
