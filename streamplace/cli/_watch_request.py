@@ -126,14 +126,14 @@ class WatchRequest:
         """
         from streamplace.engines.flink.watch.machines import Machines
         from streamplace.engines.flink.watch.modelling import JobModeller
-        from streamplace.engines.flink.watch.rescaling import base_subtasks
+        from streamplace.engines.flink.watch.rescaling import scaling_of
         from streamplace.engines.flink.watch.rounds import JobRounds
         from streamplace.io.clusters import read_cluster
         from streamplace.io.ledger import usual_ledger
         from streamplace.model.intervals import USUAL_CONFIDENCE
 
         ledger = self.ledger or usual_ledger()
-        base = None if adaptive is None else base_subtasks(engine.rest, log, adaptive)
+        scaling = None if adaptive is None else scaling_of(engine.rest, log, adaptive)
         mover = self._mover(engine, program, log, ledger) if self.acts else None
         machines = None
         if mover is not None and command is not None:
@@ -149,7 +149,7 @@ class WatchRequest:
             ledger,
             may_start=machines is not None,
             cluster=None if self.cluster_file is None else read_cluster(self.cluster_file),
-            base=base,
+            scaling=scaling,
         )
         return JobRounds(
             engine.rest,
@@ -162,7 +162,7 @@ class WatchRequest:
             self.every,
             machines=machines,
             confidence=USUAL_CONFIDENCE if self.confidence is None else self.confidence,
-            is_adaptive=base is not None,
+            is_adaptive=scaling is not None,
         )
 
     def _mover(

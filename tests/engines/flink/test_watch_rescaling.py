@@ -18,11 +18,11 @@ from streamplace.engines.flink.decide.candidates import Question
 from streamplace.engines.flink.move.settling import SourceFlow
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.scheduler import is_adaptive
-from streamplace.engines.flink.watch import rescaling
+from streamplace.engines.flink.watch import acting, rescaling
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.plans import JobModel, NewDevices, WatchPlan
 from streamplace.engines.flink.watch.rescaled_plans import Scaling, rescaled_model, with_subtasks
-from streamplace.engines.flink.watch.rescaling import Rescaler, base_subtasks
+from streamplace.engines.flink.watch.rescaling import Rescaler, scaling_of
 from streamplace.engines.flink.watch.starting import check_rescalable
 from streamplace.engines.live import Measurement
 from streamplace.io.ledger import read_ledger
@@ -99,7 +99,8 @@ def flink(monkeypatch: pytest.MonkeyPatch) -> AdaptiveFlink:
     """The job emits 50 tuples/s, and the clock passes only where it is waited."""
     monkeypatch.setattr(rescaling, "time", Clock())
     flow = SourceFlow(50.0, 0.1, False, True, True, False, False, {}, 5.0)
-    monkeypatch.setattr(rescaling, "source_flow", lambda *_: flow)
+    for module in (rescaling, acting):
+        monkeypatch.setattr(module, "source_flow", lambda *_: flow)
     monkeypatch.setattr(rescaling, "check_rate", lambda *_: None)
     return AdaptiveFlink()
 
@@ -192,7 +193,7 @@ def test_a_watch_that_was_killed_finds_out_what_it_has_begun(
     assert rescaler().finish(number, decision, "shop") == OLD
     assert outcome(log.store) == ("moved" if has_arrived else "not begun", OLD)
     assert len(flink.was_required) == has_arrived
-    assert base_subtasks(flink.rest, log, OLD) == {"src": 1, "map": 4}
+    assert scaling_of(flink.rest, log, OLD).base == {"src": 1, "map": 4}
 
 
 def test_a_job_in_reactive_mode_or_of_an_old_flink_cannot_be_rescaled(flink: AdaptiveFlink) -> None:

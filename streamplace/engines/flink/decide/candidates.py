@@ -377,9 +377,14 @@ def occupied_devices(rest: Rest, job: str) -> frozenset[str]:
 
 def known_modes(rest: Rest) -> tuple[Mode, ...]:
     """Return Flink's modes that a cluster supports; TASKS is not tried before Flink 2.3."""
-    version = re.match(r"(\d+)\.(\d+)", rest.get("/config")["flink-version"])
-    is_new = version is not None and (int(version[1]), int(version[2])) >= (2, 3)
+    is_new = flink_version(rest) >= (2, 3)
     return tuple(mode for mode in MODES if is_new or mode != "TASKS")
+
+
+def flink_version(rest: Rest) -> tuple[int, int]:
+    """Major and minor version of a cluster's Flink; zeros if it calls itself otherwise."""
+    found = re.match(r"(\d+)\.(\d+)", rest.get("/config")["flink-version"])
+    return (0, 0) if found is None else (int(found[1]), int(found[2]))
 
 
 def configured_mode(rest: Rest) -> Mode | None:

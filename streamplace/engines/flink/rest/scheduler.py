@@ -14,24 +14,24 @@ REMEDY = (
 )
 
 
-def is_reactive(rest: Rest) -> bool:
+def is_reactive(settings: Mapping[str, str]) -> bool:
     """Whether jobs use all slots that there are, whatever is required."""
-    return rest.settings().get("scheduler-mode", "").lower() == "reactive"
+    return settings.get("scheduler-mode", "").lower() == "reactive"
 
 
 def is_adaptive(rest: Rest, document: Mapping[str, Any]) -> bool:
     """Whether the adaptive scheduler runs a job; the job does not say so before version 2."""
     if scheduler := document.get("schedulerType"):
         return bool(scheduler == ADAPTIVE)
-    name = rest.settings().get("jobmanager.scheduler", "")
-    return name.lower() == ADAPTIVE.lower() or is_reactive(rest)
+    return cluster_fault(rest) is not None
 
 
 def cluster_fault(rest: Rest) -> str | None:
     """Fault of the scheduler in a cluster's configuration; None if it can be used."""
-    if is_reactive(rest):
+    settings = rest.settings()
+    if is_reactive(settings):
         return f"the cluster runs in reactive mode, {REMEDY}"
-    if rest.settings().get("jobmanager.scheduler", "").lower() == ADAPTIVE.lower():
+    if settings.get("jobmanager.scheduler", "").lower() == ADAPTIVE.lower():
         return f"the scheduler is {ADAPTIVE}, {REMEDY}"
     return None
 
@@ -48,6 +48,11 @@ def requirements(rest: Rest, job: str) -> Requirements:
     """Least and largest number of subtasks of each task, by its id; since Flink 1.18."""
     found: Requirements = rest.get(_path(job))
     return found
+
+
+def largest_numbers(rest: Rest, job: str) -> dict[str, int]:
+    """Largest number of subtasks of each task, by its id; known also while the job restarts."""
+    return {task: one["parallelism"]["upperBound"] for task, one in requirements(rest, job).items()}
 
 
 def require(rest: Rest, job: str, wanted: Requirements) -> None:

@@ -6,10 +6,11 @@ the jobs that Flink knows.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Protocol
 
 from streamplace.engines.flink.move.comparing import note
 from streamplace.engines.flink.move.journal import MoveUnderWay
@@ -41,6 +42,65 @@ AGAIN_SECONDS = 10.0
 """Seconds between two tries to finish a move while Flink does not answer, or lacks devices."""
 GIVE_UP_SECONDS = 3600.0
 """Seconds for which a move is tried again that Flink answers and cannot finish."""
+
+
+class Mover(Protocol):
+    """Gives a watched job the layout of a plan, and notes what came of it."""
+
+    @property
+    def rest(self) -> Rest:
+        """REST interface of the cluster."""
+
+    @property
+    def log(self) -> WatchLog:
+        """Log of decisions and their outcomes."""
+
+    @property
+    def tell(self) -> Callable[[str], None]:
+        """Function that receives a message for every step."""
+
+    @property
+    def ledger(self) -> Path | None:
+        """File to which predicted and measured rates are appended; None writes none."""
+
+    @property
+    def confidence(self) -> float | None:
+        """Confidence of the predictions; None if unknown."""
+
+    def carry_out(self, model: JobModel, target: WatchPlan, reason: str) -> str:
+        """Carry out a plan; return the id of the job that runs afterwards."""
+
+    def finish(self, number: int, decision: WatchDecision, name: str) -> str | None:
+        """Finish what an earlier watch had begun; return the id of the job if one runs."""
+
+
+def note_rate(mover: Mover, number: int, decision: WatchDecision, name: str) -> None:
+    """Measure a job after a decision was carried out, beside what was predicted."""
+    try:
+        flow = source_flow(mover.rest, decision.after)
+    except FlinkError:  # the next look at the job tells
+        return
+    if flow is None or decision.value is None:
+        return
+    mover.log.amend(number, replace(decision, measured=flow.rate))
+    between = " to ".join(digits(x) for x in (decision.low, decision.high) if x is not None)
+    mover.tell(
+        f"there: {digits(flow.rate)} tuples/s (measured); it should carry "
+        f"{digits(decision.value)} ({between})"
+    )
+    if mover.ledger is not None and decision.model is not None:
+        predicted = Prediction(name, decision.model, mover.confidence, kept=decision.kept)
+        note(mover.ledger, BY, predicted, flow, mover.tell)
+
+
+def freed_of(mover: Mover, devices: Iterable[str]) -> list[str]:
+    """Return the TaskManagers among these on which no job has a slot any more; they are told."""
+    freed: list[str] = []
+    with suppress(FlinkError):  # one may have ended already
+        freed = [device for device in sorted(devices) if not mover.rest.holders(device)]
+        if freed:
+            mover.tell(f"no job has a slot on {listed(freed)} any more")
+    return freed
 
 
 def keep_devices(job: str, devices: Sequence[str]) -> None:
@@ -102,19 +162,10 @@ class WatchMover:
             return self.finish(number, decision, model.name, str(error)) or model.job
         job = self._moved(number, decision, moved, model.name)
         if job == decision.transaction:
-            freed = self._freed({*model.present.devices} - {*target.devices})
+            freed = freed_of(self, {*model.present.devices} - {*target.devices})
             if freed and decision.machines[1] < decision.machines[0]:
                 self.left(job, freed)
         return job
-
-    def _freed(self, left: set[str]) -> list[str]:
-        """Which of the TaskManagers that a job has left run nothing any more; they are told."""
-        freed: list[str] = []
-        with suppress(FlinkError):  # one may have ended already
-            freed = [device for device in sorted(left) if not self.rest.holders(device)]
-            if freed:
-                self.tell(f"no job has a slot on {listed(freed)} any more")
-        return freed
 
     def settle(self, number: int, decision: WatchDecision, name: str, why: str) -> str | None:
         """Find out what became of a move, and finish it; return the job that runs, if one does.
@@ -167,21 +218,7 @@ class WatchMover:
         outage = "" if moved.outage is None else f"interrupted for {moved.outage:.1f} s"
         ended = self.log.end(number, decision, MOVED, outage, moved.job)
         self.tell(f"job {moved.job} runs there{outage and ', '}{outage}")
-        try:
-            flow = source_flow(self.rest, moved.job)
-        except FlinkError:  # the next look at the job tells
-            return moved.job
-        if flow is None or decision.value is None:
-            return moved.job
-        self.log.amend(number, replace(ended, measured=flow.rate))
-        between = " to ".join(digits(x) for x in (decision.low, decision.high) if x is not None)
-        self.tell(
-            f"there: {digits(flow.rate)} tuples/s (measured); it should carry "
-            f"{digits(decision.value)} ({between})"
-        )
-        if self.ledger is not None and decision.model is not None:
-            predicted = Prediction(name, decision.model, self.confidence, kept=decision.kept)
-            note(self.ledger, BY, predicted, flow, self.tell)
+        note_rate(self, number, ended, name)
         return moved.job
 
     def _not_saved(self, number: int, decision: WatchDecision, error: NotSaved) -> str:

@@ -1,7 +1,7 @@
 """Models of a watched job, from measurements while it runs."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import count, islice
 from pathlib import Path
@@ -30,13 +30,7 @@ from streamplace.engines.flink.watch.plans import (
     device_order,
     job_model,
 )
-from streamplace.engines.flink.watch.rescaled_plans import (
-    Scaling,
-    Subtasks,
-    most_subtasks,
-    packs_subtasks,
-    rescaled_model,
-)
+from streamplace.engines.flink.watch.rescaled_plans import Scaling, rescaled_model
 from streamplace.engines.live import Measurement
 from streamplace.io.ledger import errors_for
 from streamplace.model.arrays import Floats
@@ -71,9 +65,9 @@ class JobModeller:
     # of the Flink when the job is measured. TaskManagers that are not among them count as far as
     # ``at_most`` limits those that are started.
     cluster: Cluster | None = None
-    # Numbers of subtasks that plans scale where Flink's adaptive scheduler runs the job; None where
-    # plans pin subtasks.
-    base: Subtasks | None = None
+    # How plans scale the numbers of subtasks where Flink's adaptive scheduler runs the job; None
+    # where they pin subtasks.
+    scaling: Scaling | None = None
     _told: set[str] = field(default_factory=set, init=False)
 
     def __call__(self, look: JobLook) -> JobModel:
@@ -87,13 +81,14 @@ class JobModeller:
         if PROFILE_DRIFT in measured.graph.attributes:
             raise UnsteadyJob(f"job {look.job} is not warm yet")
         self._tell_doubts(measured)
+        slots = slots_for(rest, look.job)
         question = Question(
             measured,
             look.layout,
-            slots_for(rest, look.job),
+            slots,
             can_spread(rest),
-            occupied=self._occupied(look) | self._absent(look),
-            managers=None if self.base else left_without(rest, look.job),
+            occupied=self._occupied(look, slots) | self._absent(look),
+            managers=None if self.scaling else left_without(rest, look.job),
         )
         if (warning := check_model(question, trusts=self.trusts_profile)) is not None:
             self.tell(f"warning: {warning}")
@@ -101,12 +96,12 @@ class JobModeller:
         new = NewDevices()
         if self.may_start and self.at_most is not None:
             unknown = look.managers.difference(measured.cluster.devices.name)
-            question, new = with_new(question, self.at_most - len(unknown), scales=bool(self.base))
-        if self.base is None:
+            most = self.at_most - len(unknown)
+            question, new = with_new(question, most, scales=self.scaling is not None)
+        if self.scaling is None:
             model = job_model(look.job, question, errors, self.at_most, self.budget, new)
         else:
-            scaling = Scaling(self.base, most_subtasks(rest, look.job), packs_subtasks(rest))
-            model = rescaled_model(look.job, question, scaling, errors, self.at_most, new)
+            model = rescaled_model(look.job, question, self.scaling, errors, self.at_most, new)
         return replace(model, uncounted=_uncounted(measured))
 
     def _measured(self, look: JobLook) -> Measurement:
@@ -116,11 +111,10 @@ class JobModeller:
         engine = replace(self.engine, cards=cards)
         return engine.measure(look.job, self.seconds, cluster=self.cluster)
 
-    def _occupied(self, look: JobLook) -> frozenset[str]:
+    def _occupied(self, look: JobLook, slots: Mapping[str, int]) -> frozenset[str]:
         """TaskManagers on which no subtask of the job can be."""
-        if self.base is None:
+        if self.scaling is None:
             return occupied_devices(self.engine.rest, look.job)
-        slots = slots_for(self.engine.rest, look.job)
         return frozenset(name for name, number in slots.items() if not number)
 
     def _absent(self, look: JobLook) -> frozenset[str]:

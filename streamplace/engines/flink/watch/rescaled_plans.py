@@ -13,11 +13,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamplace.engines.flink.decide.candidates import Judge, Question, names_of
+from streamplace.engines.flink.decide.candidates import (
+    Judge,
+    Question,
+    flink_version,
+    names_of,
+)
 from streamplace.engines.flink.decide.layouts import Layout, adaptive_layouts
 from streamplace.engines.flink.rest.client import Refusal, Rest
-from streamplace.engines.flink.rest.plan import read_plan
-from streamplace.engines.flink.rest.scheduler import requirements
+from streamplace.engines.flink.rest.plan import FlinkTask, read_plan
+from streamplace.engines.flink.rest.scheduler import largest_numbers
 from streamplace.engines.flink.watch.plans import (
     BETTER,
     JobModel,
@@ -29,6 +34,7 @@ from streamplace.engines.flink.watch.plans import (
     predicted,
     present_plan,
 )
+from streamplace.model.expansion import with_parallelism
 from streamplace.model.graph import StreamGraph
 from streamplace.model.intervals import PredictionErrors
 
@@ -55,10 +61,10 @@ class Scaling:
         size: dict[str, int] = {}
         for name, group in groups.items():
             size[group] = max(size.get(group, 0), self.base[name])
-        is_single = max(self.base.values()) == 1
+        total, is_single = sum(size.values()), max(self.base.values()) == 1
         numbers = {}
         for name, group in groups.items():
-            own = max(1, size[group] * slots // sum(size.values()))
+            own = max(1, size[group] * slots // total)
             number = max(1, round(self.base[name] * own / size[group]))
             if self.base[name] == 1 and not is_single:
                 number = 1
@@ -67,22 +73,21 @@ class Scaling:
 
 
 def required_subtasks(rest: Rest, job: str) -> dict[str, int]:
-    """Task → number of subtasks that the adaptive scheduler should give it.
+    """Task → number of subtasks that the adaptive scheduler should give it."""
+    _, tasks, _ = read_plan(rest, job)
+    return required_of(rest, job, tasks)
+
+
+def required_of(rest: Rest, job: str, tasks: Sequence[FlinkTask]) -> dict[str, int]:
+    """Return the required numbers of subtasks of the tasks of a job, by name.
 
     They are the present ones if Flink does not know requirements, as before version 1.18.
     """
-    _, tasks, _ = read_plan(rest, job)
     try:
-        required = requirements(rest, job)
+        required = largest_numbers(rest, job)
     except Refusal:
         return {task.name: task.parallelism for task in tasks}
-    return {task.name: required[task.id]["parallelism"]["upperBound"] for task in tasks}
-
-
-def most_subtasks(rest: Rest, job: str) -> dict[str, int]:
-    """Task → largest number of subtasks that it can have."""
-    _, tasks, _ = read_plan(rest, job)
-    return {task.name: task.max_parallelism or task.parallelism for task in tasks}
+    return {task.name: required[task.id] for task in tasks}
 
 
 def packs_subtasks(rest: Rest) -> bool:
@@ -92,23 +97,20 @@ def packs_subtasks(rest: Rest) -> bool:
     """
     settings = rest.settings()
     prefers = settings.get("jobmanager.adaptive-scheduler.prefer-minimal-taskmanagers", "true")
-    major = rest.get("/config")["flink-version"].partition(".")[0]
     is_application = settings.get("execution.target", "").lower() == "embedded"
-    return is_application and prefers.lower() == "true" and major.isdigit() and int(major) >= 2
+    return is_application and prefers.lower() == "true" and flink_version(rest) >= (2, 0)
 
 
 def with_subtasks(graph: StreamGraph, numbers: Subtasks) -> StreamGraph:
-    """Graph whose operators have so many subtasks; Flink rescales what it forwards if it must."""
+    """Graph whose operators have so many subtasks; unequal numbers forward no stream."""
     rows = np.array([numbers[name] for name in graph.operators.name], np.int32)
-    operators = replace(graph.operators, parallelism=rows)
     streams = graph.streams
     differ = rows[streams.source] != rows[streams.target]
     kinds = tuple(
         "rebalance" if kind == "forward" and unlike else kind
         for kind, unlike in zip(streams.partitioning, differ.tolist(), strict=True)
     )
-    streams = replace(streams, operators=operators, partitioning=kinds)
-    return replace(graph, operators=operators, streams=streams)
+    return with_parallelism(replace(graph, streams=replace(streams, partitioning=kinds)), rows)
 
 
 def rescaled_model(

@@ -9,10 +9,9 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from streamplace.engines.flink.move.comparing import note
 from streamplace.engines.flink.move.settling import (
     Settling,
     SourceFlow,
@@ -23,12 +22,17 @@ from streamplace.engines.flink.move.settling import (
 from streamplace.engines.flink.rest.answer_shapes import Requirements
 from streamplace.engines.flink.rest.client import AT_WORK, ENDED, FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.rest.plan import read_plan
-from streamplace.engines.flink.rest.scheduler import require, requirements
-from streamplace.engines.flink.watch.acting import AGAIN_SECONDS, BY, keep_devices
+from streamplace.engines.flink.rest.scheduler import largest_numbers, require, requirements
+from streamplace.engines.flink.watch.acting import freed_of, keep_devices, note_rate
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
-from streamplace.engines.flink.watch.rescaled_plans import Subtasks, required_subtasks
-from streamplace.io.placements import Prediction
+from streamplace.engines.flink.watch.replacing import answer_of
+from streamplace.engines.flink.watch.rescaled_plans import (
+    Scaling,
+    Subtasks,
+    packs_subtasks,
+    required_of,
+)
 from streamplace.io.watch_store import (
     FAILED,
     MOVED,
@@ -39,8 +43,7 @@ from streamplace.io.watch_store import (
     WatchDecision,
     utc_now,
 )
-from streamplace.model.messages import listed, quoted
-from streamplace.model.units import digits
+from streamplace.model.messages import quoted
 
 LOOK_SECONDS = 0.2
 """Seconds between two looks at a job that is being rescaled; its outage is known as well as that.
@@ -49,17 +52,21 @@ SETTLE_SECONDS = 10.0
 """Seconds after which the rate of a rescaled job is compared with that of before."""
 
 
-def base_subtasks(rest: Rest, log: WatchLog, job: str) -> dict[str, int]:
-    """Numbers of subtasks that a job had before the first time it was rescaled.
+def scaling_of(rest: Rest, log: WatchLog, job: str) -> Scaling:
+    """Return how the numbers of subtasks of a job can be scaled.
 
-    They are those that are required now if it was not, or if its tasks are others since.
+    They are scaled from those before the first time it was rescaled, or from those that are
+    required now if it was not, or if its tasks are others since.
     """
-    now = required_subtasks(rest, job)
+    _, tasks, _ = read_plan(rest, job)
+    base = required_of(rest, job, tasks)
     for one in log.decisions.values():
         if one.kind == RESCALE and one.job == job:
             before: dict[str, int] = json.loads(one.transaction)["before"]
-            return before if before.keys() == now.keys() else now
-    return now
+            base = before if before.keys() == base.keys() else base
+            break
+    most = {task.name: task.max_parallelism or task.parallelism for task in tasks}
+    return Scaling(base, most, packs_subtasks(rest))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +122,9 @@ class Rescaler:
         self.finish(number, decision, model.name, flow)
         is_to_fewer = target.machines < model.present.machines
         with suppress(StoreError):
-            if is_to_fewer and self.log.decisions[number].state == MOVED:
-                self._free(job, model.present.devices)
+            has_left = is_to_fewer and self.log.decisions[number].state == MOVED
+            if has_left and (freed := freed_of(self, model.present.devices)):
+                self.left(job, freed)
         return job
 
     def finish(
@@ -129,15 +137,7 @@ class Rescaler:
         before
             Output of its sources before, below which it must not fall; None if unknown.
         """
-        told = ""
-        while True:
-            try:
-                return self._settle(number, decision, name, before)
-            except NoAnswer as error:
-                if str(error) != told:
-                    self.tell(f"{error}; trying again")
-                told = str(error)
-            time.sleep(AGAIN_SECONDS)
+        return answer_of(lambda: self._settle(number, decision, name, before), self.tell)
 
     def _settle(
         self, number: int, decision: WatchDecision, name: str, before: SourceFlow | None
@@ -149,7 +149,7 @@ class Rescaler:
             self.log.end(number, decision, FAILED, f"job {job} has ended", "")
             return None
         if self._required(job, ids) != numbers:
-            why = "the watch was ended before it asked Flink"
+            why = "Flink has not got the request, or has got another one since"
             self.log.end(number, decision, UNBEGUN, why, job)
             return job
         outage = self._wait(job, ids, numbers)
@@ -168,7 +168,7 @@ class Rescaler:
             except FlinkError as error:
                 return self._back(number, decision, RETURNED, str(error))
         ended = self.log.end(number, decision, MOVED, words, job)
-        self._note(number, ended, name)
+        note_rate(self, number, ended, name)
         return job
 
     def _wait(self, job: str, ids: Mapping[str, str], numbers: Subtasks) -> float | None:
@@ -200,9 +200,9 @@ class Rescaler:
         return job
 
     def _required(self, job: str, ids: Mapping[str, str]) -> dict[str, int]:
-        """Largest number of subtasks of each task; known also while the job restarts."""
-        now = requirements(self.rest, job)
-        return {name: now[task]["parallelism"]["upperBound"] for name, task in ids.items()}
+        """Largest number of subtasks of each task, by its name."""
+        now = largest_numbers(self.rest, job)
+        return {name: now[task] for name, task in ids.items()}
 
     def _require(self, job: str, ids: Mapping[str, str], numbers: Subtasks) -> None:
         """Set the largest numbers of subtasks; the least ones stay, unless they are larger."""
@@ -213,32 +213,6 @@ class Rescaler:
             least = min(now[task]["parallelism"]["lowerBound"], most)
             wanted[task] = {"parallelism": {"lowerBound": least, "upperBound": most}}
         require(self.rest, job, wanted)
-
-    def _note(self, number: int, decision: WatchDecision, name: str) -> None:
-        """Measure the job, and note its rate beside what was predicted."""
-        try:
-            flow = source_flow(self.rest, decision.job)
-        except FlinkError:  # the next look at the job tells
-            return
-        if flow is None or decision.value is None or decision.model is None:
-            return
-        self.log.amend(number, replace(decision, measured=flow.rate))
-        between = " to ".join(digits(x) for x in (decision.low, decision.high) if x is not None)
-        self.tell(
-            f"there: {digits(flow.rate)} tuples/s (measured); it should carry "
-            f"{digits(decision.value)} ({between})"
-        )
-        if self.ledger is not None:
-            predicted = Prediction(name, decision.model, self.confidence, kept=decision.kept)
-            note(self.ledger, BY, predicted, flow, self.tell)
-
-    def _free(self, job: str, devices: Sequence[str]) -> None:
-        """Tell, and pass on, on which TaskManagers that a job had no job has a slot any more."""
-        with suppress(FlinkError):  # one may have ended already
-            freed = [device for device in devices if not self.rest.holders(device)]
-            if freed:
-                self.tell(f"no job has a slot on {listed(freed)} any more")
-                self.left(job, freed)
 
 
 def _subtask_words(numbers: Mapping[str, int]) -> str:

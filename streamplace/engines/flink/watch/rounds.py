@@ -14,7 +14,7 @@ from datetime import datetime
 
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
-from streamplace.engines.flink.watch.acting import WatchMover
+from streamplace.engines.flink.watch.acting import Mover
 from streamplace.engines.flink.watch.judging import (
     Circumstances,
     Guards,
@@ -39,7 +39,6 @@ from streamplace.engines.flink.watch.measuring import Measuring
 from streamplace.engines.flink.watch.past_moves import PastMoves
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.engines.flink.watch.rescaled_plans import required_subtasks
-from streamplace.engines.flink.watch.rescaling import Rescaler
 from streamplace.errors import StreamplaceError
 from streamplace.io.watch_store import JobWatched, StoreError, WatchRound, utc_now
 from streamplace.model.intervals import USUAL_CONFIDENCE, tracked_width
@@ -63,7 +62,7 @@ class JobRounds:
     guards: Guards
     # Measures a job that was looked at, and finds plans for it.
     model_of: Callable[[JobLook], JobModel]
-    mover: WatchMover | Rescaler | None  # moves the job; None only looks
+    mover: Mover | None  # moves the job; None only looks
     tell: Callable[[str], None]
     every: float = 60.0  # seconds from the beginning of one round to that of the next
     # Clock for waiting; a clock that is set does not affect it.
@@ -220,9 +219,7 @@ class JobRounds:
         self._end(seen, f"{state}; the job is {act}: {reason}")
         return self._carry_out(self.mover, model, target, reason)
 
-    def _carry_out(
-        self, mover: WatchMover | Rescaler, model: JobModel, target: WatchPlan, reason: str
-    ) -> str:
+    def _carry_out(self, mover: Mover, model: JobModel, target: WatchPlan, reason: str) -> str:
         began, job = self.monotonic(), model.job
         self._refused = began
         try:

@@ -4,11 +4,10 @@ from streamplace.engines.flink.pin.fitting import check_upload
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, Refusal, Rest
 from streamplace.engines.flink.rest.jobs import only_job
 from streamplace.engines.flink.rest.scheduler import is_reactive, job_fault, requirements
-from streamplace.engines.flink.watch.acting import WatchMover
+from streamplace.engines.flink.watch.acting import Mover
 from streamplace.engines.flink.watch.log import WatchLog, is_same_job
 from streamplace.engines.flink.watch.look import running_layout
 from streamplace.engines.flink.watch.placed_job import PlacedJob, continues
-from streamplace.engines.flink.watch.rescaling import Rescaler
 from streamplace.engines.flink.watch.watch import Watch
 from streamplace.errors import SettingError
 from streamplace.io.watch_store import BEGUN, FOR_RATE, UNBEGUN, WatchStore
@@ -50,7 +49,7 @@ def check_movable(rest: Rest, job: str) -> None:
 
 def check_rescalable(rest: Rest, job: str) -> None:
     """Raise FlinkError if the adaptive scheduler takes no numbers of subtasks for a job."""
-    if is_reactive(rest):
+    if is_reactive(rest.settings()):
         raise FlinkError(
             f"job {job} cannot be rescaled: the cluster runs in reactive mode, in which a job uses "
             "all slots; start and stop TaskManagers, or set jobmanager.scheduler: adaptive without "
@@ -64,7 +63,7 @@ def check_rescalable(rest: Rest, job: str) -> None:
         ) from None
 
 
-def settled(watch: Watch, mover: WatchMover | Rescaler | None, log: WatchLog, job: str) -> str:
+def settled(watch: Watch, mover: Mover | None, log: WatchLog, job: str) -> str:
     """Finish what an earlier watch has begun; return the job that runs.
 
     Raises SettingError when the watch may not finish it.
