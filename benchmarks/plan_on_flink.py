@@ -1,19 +1,19 @@
 """Plans carried out: a real Flink carries the rate, and does not with one machine less.
 
 Every job first runs on all TaskManagers without limits: each process compiles for itself, and anew
-when another job calls the same code in other ways. Each of sixteen jobs is then profiled on one
-TaskManager that is full and on two that are not, and runs on eight, where placements drawn at
-random are predicted from that profile. `streamplace plan` then chooses machines, parallelism and
-placement for four rates, with a confidence of 90 % by the ledger of these runs of the other jobs;
-those of jobs that chose nothing serve no job but for its tables. The job runs on TaskManagers of
-exactly these limits: with the plan, and with the best placement that is found without the plan's
-cheapest machine, all runs in random order. A plan that does not carry its rate is corrected once:
-costs are re-scaled by what was measured. What was measured while other virtual machines of the
-computer used its memory is measured once more. A line of ``assets/plans-that-hold.jsonl`` is
-appended for all that is measured, so that a command that was stopped at any run goes on; it says
-how long the rest will take. Afterwards ``plan-compared.md`` gets its tables. Needs Linux with
-cgroups of version 1, root and a JDK, and takes about half a minute a run. ``--table`` measures
-nothing.
+when another job calls the same code in other ways. The sixteen jobs then follow one after the
+other, in random order, because what a profile tells holds for the computer as it is at that time.
+Each is profiled on one TaskManager that is full and on two that are not, and runs on eight, where
+placements drawn at random are predicted from that profile. `streamplace plan` then chooses
+machines, parallelism and placement for four rates, with a confidence of 90 % by the recorded runs
+of other jobs that the package has. The job runs on TaskManagers of exactly these limits: with the
+plan, and with the best placement that is found without the plan's cheapest machine, in random
+order. A plan that does not carry its rate is corrected once: costs are re-scaled by what was
+measured. What was measured while other virtual machines of the computer used its memory is measured
+once more. A line of ``assets/plans-that-hold.jsonl`` is appended for all that is measured, so that
+a command that was stopped at any run goes on; it says how long the rest will take. Afterwards
+``plan-compared.md`` gets its tables. Needs Linux with cgroups of version 1, root and a JDK, and
+takes about half a minute a run. ``--table`` measures nothing.
 """
 
 import signal
@@ -37,7 +37,6 @@ from planned_runs import (
     JobFacts,
     Row,
     corrected_pair,
-    entries_of,
     in_random_order,
     key_of,
     planned_pair,
@@ -49,7 +48,6 @@ from quiet_rows import ATTEMPTS, counting, settled
 
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.errors import ProblemError
-from streamplace.io.ledger import append_entries
 
 NAMES = (*COMPARED, *UNSEEN)
 FILE = "plans-that-hold.jsonl"
@@ -59,30 +57,32 @@ BEGIN, END = "<!-- plan on Flink -->\n", "<!-- /plan on Flink -->"
 def measure(bench: Bench, jobs: list[str], repeats: int) -> None:
     """Append what is missing in the file: profiles, runs on eight machines, and runs of plans.
 
-    What was measured while memory was slow is measured once more after all of its kind.
+    What was measured while memory was slow is measured once more after all of its job.
     """
     done = settled(read_rows(bench.output))
     click.echo(f"about {seconds_left(done, jobs, repeats) / 60:.0f} minutes are left")
     programs = bench.warm_up(jobs)
-    facts = {job: profiled(bench, job, programs[job]) for job in jobs}
+    for i in np.random.default_rng(SEED).permutation(len(jobs)):
+        measure_job(bench, profiled(bench, jobs[i], programs[jobs[i]]), repeats)
+
+
+def measure_job(bench: Bench, facts: JobFacts, repeats: int) -> None:
+    """Append what is missing of a job that was profiled: runs on eight machines, and of plans."""
     for _ in range(ATTEMPTS):
         measure_eight(bench, facts)
-    pairs = {}
-    for job in jobs:
-        for one in planned(bench, facts[job], ledger_for(bench, job, facts)):
-            pairs[job, one["level"]] = one
+    job, pairs = facts.graph.name, {row["level"]: row for row in planned(bench, facts)}
     for repeat in range(repeats):
         runs = [
             ({"kind": "run", "job": job, "level": level, "which": which, "repeat": repeat}, pair)
-            for job, level, which in in_random_order(jobs, repeat)
-            if (pair := pairs.get((job, level))) is not None
+            for level, which in in_random_order(job, repeat)
+            if (pair := pairs.get(level)) is not None
         ]
         for _ in range(ATTEMPTS):
             for row, pair in runs:
-                carry_out(bench, facts[row["job"]], row, pair, pair[row["which"]])
+                carry_out(bench, facts, row, pair, pair[row["which"]])
         for row, pair in runs:
             if row["which"] == "plan":
-                correct(bench, facts[row["job"]], row, pair)
+                correct(bench, facts, row, pair)
 
 
 def carry_out(bench: Bench, facts: JobFacts, row: dict[str, Any], pair: Row, where: Row) -> None:
@@ -125,19 +125,16 @@ def profiled(bench: Bench, job: str, program: Mapping[str, Any]) -> JobFacts:
     return JobFacts.of(next(row for row in counting(rows) if row["job"] == job))
 
 
-def measure_eight(bench: Bench, facts: Mapping[str, JobFacts]) -> None:
+def measure_eight(bench: Bench, facts: JobFacts) -> None:
     """Run random placements on eight TaskManagers whose sources offer a little more than predicted.
 
     Not much more: a source that is held back less than the others would send in their place.
     """
-    done = settled(read_rows(bench.output))
-    drawn = []
-    for job, own in facts.items():
-        rng = np.random.default_rng(sum(map(ord, job)))
-        drawn += [(job, n, scattered(own, rng)) for n in range(PLACEMENTS)]
-    for i in np.random.default_rng(SEED).permutation(len(drawn)):
-        job, number, where = drawn[i]
-        row = {"kind": "eight", "job": job, "placement": number} | where
+    done, job = settled(read_rows(bench.output)), facts.graph.name
+    rng = np.random.default_rng(sum(map(ord, job)))
+    for number in range(PLACEMENTS):
+        where = scattered(facts, rng)
+        row: dict[str, Any] = {"kind": "eight", "job": job, "placement": number, **where}
         if key_of(row) in done:
             continue
         try:
@@ -146,20 +143,11 @@ def measure_eight(bench: Bench, facts: Mapping[str, JobFacts]) -> None:
             click.echo(f"{job} on eight, {number}: {error}", err=True)
             continue
         append_row(bench.output, row)
-        share = facts[job].throughput(row["rates"]) / where["predicted"]
+        share = facts.throughput(row["rates"]) / where["predicted"]
         click.echo(f"{job} on eight, {number}: {share:.3f} of what is predicted")
 
 
-def ledger_for(bench: Bench, job: str, facts: Mapping[str, JobFacts]) -> Path:
-    """Write the ledger by which a job is planned: runs on eight machines of all other jobs."""
-    path = Path(tempfile.mkdtemp(dir=bench.jar.parent)) / "ledger.jsonl"
-    eight = [row for row in counting(read_rows(bench.output)) if row["kind"] == "eight"]
-    others = [row for row in eight if row["job"] not in {job, *UNSEEN} and row["job"] in facts]
-    append_entries(path, (entry for row in others for entry in entries_of(facts[row["job"]], row)))
-    return path
-
-
-def planned(bench: Bench, facts: JobFacts, ledger: Path) -> list[dict[str, Any]]:
+def planned(bench: Bench, facts: JobFacts) -> list[dict[str, Any]]:
     """Plans of a job, from the file or made now."""
     job, rows = facts.graph.name, read_rows(bench.output)
     pairs = [row for row in rows if row["kind"] == "pair" and row["job"] == job]
@@ -167,7 +155,7 @@ def planned(bench: Bench, facts: JobFacts, ledger: Path) -> list[dict[str, Any]]
         if any(row["level"] == level for row in pairs):
             continue
         try:
-            row = {"kind": "pair", "job": job} | planned_pair(facts, level, ledger)
+            row = {"kind": "pair", "job": job} | planned_pair(facts, level)
         except ProblemError as error:
             click.echo(f"{job} {level}: {error}", err=True)
             continue

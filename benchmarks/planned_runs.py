@@ -6,7 +6,6 @@ Rates are a row per operator, tuples/s that it reads (``in``) and writes (``out`
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -192,10 +191,10 @@ def key_of(row: Row) -> tuple[Any, ...]:
     return tuple(row.get(k) for k in ("kind", "job", "level", "which", "repeat", "placement"))
 
 
-def in_random_order(jobs: Sequence[str], repeat: int) -> list[tuple[str, float, str]]:
-    """Runs of a repeat, of all jobs and rates, mixed: no job has the quiet hour for itself."""
-    runs = [(job, level, which) for job in jobs for level in LEVELS for which in WHICH]
-    order = np.random.default_rng([SEED, repeat]).permutation(len(runs))
+def in_random_order(job: str, repeat: int) -> list[tuple[float, str]]:
+    """Runs of a job in a repeat, all rates mixed."""
+    runs = [(level, which) for level in LEVELS for which in WHICH]
+    order = np.random.default_rng([SEED, repeat, *map(ord, job)]).permutation(len(runs))
     return [runs[i] for i in order]
 
 
@@ -207,10 +206,10 @@ def seconds_left(done: set[tuple[Any, ...]], jobs: Sequence[str], repeats: int) 
         seconds += JOB_SECONDS * (profile_key not in done)
         eight = ({"kind": "eight", "job": job, "placement": n} for n in range(PLACEMENTS))
         seconds += RUN_SECONDS * sum(key_of(row) not in done for row in eight)
-    for repeat in range(repeats):
-        for job, level, which in in_random_order(jobs, repeat):
-            row = {"kind": "run", "job": job, "level": level, "which": which, "repeat": repeat}
-            seconds += RUN_SECONDS * (key_of(row) not in done)
+        for repeat in range(repeats):
+            for level, which in in_random_order(job, repeat):
+                row = {"kind": "run", "job": job, "level": level, "which": which, "repeat": repeat}
+                seconds += RUN_SECONDS * (key_of(row) not in done)
     return seconds
 
 
@@ -247,11 +246,12 @@ def entries_of(facts: JobFacts, row: Row) -> Iterator[LedgerEntry]:
         yield LedgerEntry(row["job"], predicted, facts.throughput(rates), is_limited)
 
 
-def planned_pair(facts: JobFacts, level: float, ledger: Path) -> dict[str, Any]:
+def planned_pair(facts: JobFacts, level: float) -> dict[str, Any]:
     """Plan for a rate, and the best placement without its cheapest machine, as a line.
 
-    The plan holds with `CONFIDENCE` by a ledger of other jobs. It has no headroom beside that: what
-    is measured is whether it carries the rate, not how soon it catches up after a restart.
+    The plan holds with `CONFIDENCE` by the recorded runs of other jobs. It has no headroom beside
+    that: what is measured is whether it carries the rate, not how soon it catches up after a
+    restart.
     """
     always = float(facts.graph.operators.constant.sum()) / MIPS
     if always >= level:
@@ -263,7 +263,6 @@ def planned_pair(facts: JobFacts, level: float, ledger: Path) -> dict[str, Any]:
         offers=catalogue,
         keep_parallelism=facts.fixed,
         confidence=CONFIDENCE,
-        ledger=ledger,
         budget=SEARCH_SECONDS,
     )
     assert result.errors is not None

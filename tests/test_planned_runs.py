@@ -226,14 +226,26 @@ def test_what_was_measured_while_memory_was_slow_is_measured_once_more(
     assert counted["blocked"] == 9
 
 
-def test_all_runs_are_in_random_order_and_their_time_is_told(modules: Any) -> None:
+def test_jobs_are_measured_one_after_the_other(modules: Any, bench: Any) -> None:
+    """What a profile tells holds for the computer as it is then."""
+    on_flink, own = modules.plan_on_flink, bench(1.0)
+    on_flink.measure(own, ["split", "other"], 1)
+    jobs = [row["job"] for row in on_flink.read_rows(own.output)]
+    assert set(jobs) == {"split", "other"}
+    assert jobs == sorted(jobs, key=jobs.index)
+
+
+def test_runs_of_a_job_are_in_random_order(modules: Any) -> None:
+    order = modules.planned_runs.in_random_order
+    orders = [order(job, repeat) for job in ("a", "b") for repeat in (0, 1)]
+    assert len(set(map(tuple, orders))) == 4
+    assert len({tuple(sorted(one)) for one in orders}) == 1
+    assert order("a", 0) == orders[0]
+
+
+def test_the_time_that_is_left_is_told(modules: Any) -> None:
     on_flink = modules.plan_on_flink
     assert len(on_flink.NAMES) >= 12
-    first, second = (on_flink.in_random_order([*on_flink.NAMES], i) for i in (0, 1))
-    assert sorted(first) == sorted(second)
-    assert first != second
-    assert first == on_flink.in_random_order([*on_flink.NAMES], 0)
-    assert len({job for job, _, _ in first[:12]}) > 4
     whole = on_flink.seconds_left(set(), [*on_flink.NAMES], 2)
     row = {"kind": "run", "job": "riot-etl", "level": 0.3, "which": "plan", "repeat": 1}
     left = on_flink.seconds_left({on_flink.key_of(row)}, [*on_flink.NAMES], 2)
