@@ -4,6 +4,7 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -78,11 +79,18 @@ def _only_own_kernels() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session")
+def _state_homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder for the state of each test, which is made by what writes it."""
+    parent = tmp_path_factory.mktemp("states")
+    return (parent / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
-def _own_ledger(tmp_path: Path) -> Iterator[None]:
+def _own_ledger(_state_homes: Iterator[Path]) -> Iterator[None]:
     """Nothing was predicted before a test, and a test predicts nothing for the user."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+        patch.setenv("XDG_STATE_HOME", str(next(_state_homes)))
         yield
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from placer_cases import EVALUATIONS, SEED, question
+from placer_cases import EVALUATIONS, SEED, first_answer, question
 from problems import PROBLEMS
 
 import streamplace
@@ -20,6 +20,7 @@ from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers import stopwatch
 from streamplace.placers.named import named_placer
 from streamplace.placers.registry import PLACERS, Budget, Placer
+from streamplace.placers.result import Result
 
 pytestmark = pytest.mark.xdist_group("placers")
 CASES = [
@@ -56,10 +57,13 @@ def busy(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 
 def answered(placer: Placer, problem: Problem, evaluations: int, judge: str) -> tuple[object, ...]:
+    """All that a placer answers but its times."""
+    budget = Budget(evaluations=evaluations)
+    return told(placer.place(problem, OBJECTIVES[judge], seed=SEED, budget=budget))
+
+
+def told(result: Result) -> tuple[object, ...]:
     """All of a result but its times."""
-    result = placer.place(
-        problem, OBJECTIVES[judge], seed=SEED, budget=Budget(evaluations=evaluations)
-    )
     steps = [(step.value, step.evaluations) for step in result.trace]
     order = None if result.placement.priority is None else result.placement.priority.tolist()
     return result.placement.index.tolist(), order, result.value, result.bound, steps
@@ -82,10 +86,11 @@ def test_evaluations_alone_give_the_same_bits_on_a_busy_machine(
     placer: str, problem: str, busy: Callable[[], None]
 ) -> None:
     """No placer looks at the clock: placement, order, value, bound and every improvement."""
-    asked = PLACERS[placer], PROBLEMS[problem], EVALUATIONS, question(placer).name
-    calm = answered(*asked)
+    judge = question(placer).name
+    calm = first_answer(placer, problem, judge, EVALUATIONS)
+    assert isinstance(calm, Result)
     busy()
-    assert answered(*asked) == calm
+    assert answered(PLACERS[placer], PROBLEMS[problem], EVALUATIONS, judge) == told(calm)
 
 
 @pytest.mark.parametrize("placer", SEARCHES)

@@ -21,7 +21,7 @@ from fuzz.documents import to_json
 from fuzz.fields import changed_field, fields_of
 from fuzz.targets import Target, targets
 from fuzz.trial import content_of, tried
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numba.core.compiler_lock import global_compiler_lock
 from problems import parse_graph
@@ -177,10 +177,6 @@ def test_the_command_says_what_it_did(tmp_path: Path) -> None:
     assert not any(tmp_path.iterdir())
 
 
-few = settings(max_examples=300)
-
-
-@few
 @given(number=st.integers(0, 10**9))
 def test_what_was_read_can_be_written_and_read_again(number: int) -> None:
     """A graph that survives its spoiling is a good graph."""
@@ -189,7 +185,6 @@ def test_what_was_read_can_be_written_and_read_again(number: int) -> None:
         assert parse_graph(graph_line(graph), "again") == graph
 
 
-@few
 @given(
     st.text()
     | st.floats()

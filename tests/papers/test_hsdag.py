@@ -105,7 +105,6 @@ def episode(dropout: float = 0.3, rounds: int = 3) -> tuple[HsdagModule, Groupin
     return of.module, made, np.random.default_rng(4).random(size) >= dropout
 
 
-@settings(max_examples=50)
 @given(st.data())
 def test_groups_grow_as_in_the_paper(data: st.DataObject) -> None:
     """From the best edge left, along the edges that somebody keeps, until nothing joins."""

@@ -3,7 +3,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from numpy.typing import NDArray
 from problems import PROBLEMS, chain, fork_join, layered, many_sources
 from strategies import problems
@@ -60,7 +60,6 @@ def test_tiny_problems_are_placed_as_well_as_brute_force_places_them(name: str) 
     assert placed(problem, 20_000).value == pytest.approx(optimum(problem), rel=1e-9)
 
 
-@settings(max_examples=60)
 @given(problems(most=5))
 def test_bounds_hold_and_no_legal_placement_is_much_better(problem: Problem) -> None:
     """On any problem, with any rules: legal, not above the bound, close to the optimum."""

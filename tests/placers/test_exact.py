@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from exact_cases import EXACT, THROUGHPUT, branched, solved
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from streamplace.errors import SettingError
@@ -117,7 +117,6 @@ def problems(draw: Callable[..., Any], sources: int = 1, most_operators: int = 6
     return Problem(graph, draw(clusters(n_devices)), rules, cost)
 
 
-@settings(max_examples=150, deadline=None)
 @given(problems())
 def test_nothing_beats_the_proven_optimum(problem: Any) -> None:
     """Small problems of all kinds, against every placement there is."""
@@ -126,7 +125,6 @@ def test_nothing_beats_the_proven_optimum(problem: Any) -> None:
     assert result.bound == pytest.approx(result.value, abs=1e-6)
 
 
-@settings(max_examples=60, deadline=None)
 @given(problems(sources=2))
 def test_several_sources_are_proven_when_all_placements_can_be_tried(problem: Any) -> None:
     """Max–min fair shares, against every placement there is."""
@@ -135,7 +133,6 @@ def test_several_sources_are_proven_when_all_placements_can_be_tried(problem: An
     assert result.bound == pytest.approx(result.value, abs=1e-6)
 
 
-@settings(max_examples=60, deadline=None)
 @given(problems(), st.integers(1, 40))
 def test_the_bound_holds_however_early_the_budget_ends(problem: Problem, evaluations: int) -> None:
     """What is claimed after a few evaluations is true."""
@@ -145,7 +142,6 @@ def test_the_bound_holds_however_early_the_budget_ends(problem: Problem, evaluat
     assert result.bound >= optimum - 1e-9
 
 
-@settings(max_examples=40, deadline=None)
 @given(problems(most_operators=5), st.floats(1.01, 3))
 def test_cp_sat_agrees_with_trying_everything(problem: Problem, cut: float) -> None:
     """The last resort alone: finds what is below a cut, or proves that nothing is."""
@@ -191,7 +187,6 @@ def small_branched(draw: Callable[..., Any]) -> Problem:
     return Problem(graph, Cluster.uniform(n_devices, mips=1, bandwidth="8 kbps"))
 
 
-@settings(max_examples=60, deadline=None)
 @given(small_branched(), st.floats(1.001, 2.0))
 def test_hubs_and_patterns_refute_only_what_is_impossible(problem: Problem, stretch: float) -> None:
     """Every bound and the search itself, at a cut near the optimum, against all placements."""

@@ -28,7 +28,6 @@ from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.relaxation import Relaxation
 
 
-@settings(max_examples=40, deadline=None)
 @given(plannable(most=2), catalogues(most=2), st.integers(0, 2))
 def test_no_plan_is_below_any_bound(
     graph: StreamGraph, catalogue: Catalogue, protected: int

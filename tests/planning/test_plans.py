@@ -205,7 +205,6 @@ def test_machines_that_are_full_of_memory_are_packed() -> None:
     assert result.is_cheapest
 
 
-@settings(max_examples=40, deadline=None)
 @given(plannable(), catalogues(), st.data())
 def test_contents_that_fit_carry_the_rate(
     graph: StreamGraph, offers: Catalogue, data: st.DataObject

@@ -71,7 +71,6 @@ def test_groups_share_no_slots_with_each_other() -> None:
     assert list(result.graph.operators.slot_sharing_group) == groups
 
 
-@settings(max_examples=40, deadline=None)
 @given(plannable(), catalogues(), st.data())
 def test_no_slot_holds_two_subtasks_of_an_operator(
     graph: StreamGraph, offers: Catalogue, data: st.DataObject

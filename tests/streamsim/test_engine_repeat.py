@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 from engine_cases import SHAPES, branched, chain, mixed_placements, random_dag, random_placements
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from streamsim.engine import Burst, Ramp, Settings, simulate, simulate_every_tick
 from streamsim.engine.runs import Runs
@@ -33,7 +33,6 @@ def test_jumping_equals_the_full_run_on_benchmark_graphs(
     assert_same(jumped, simulate_every_tick(instance, placements, how))
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.integers(0, 10_000),
     st.integers(1, 3),

@@ -83,7 +83,6 @@ def answers(description: Description, places: Ints) -> list[bytes]:
     return [np.asarray(one).tobytes() for one in (*found, loads.links, loads.devices, loads.egress)]
 
 
-@settings(max_examples=60)
 @given(placed(count=3) | placed_joins(count=3))
 def test_python_comes_to_the_same_bits(case: tuple[Description, Ints]) -> None:
     with np.errstate(all="ignore"), kernels(by_python):

@@ -3,7 +3,7 @@ import dataclasses
 import numpy as np
 import pytest
 import streamsim_reference as reference
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from streamsim import (
     Instance,
@@ -317,7 +317,6 @@ def test_loads_scale_with_the_rates(case: tuple[Description, Ints], factor: floa
 
 
 @given(placed(plain=True, count=2))
-@settings(max_examples=50)
 def test_the_short_kernel_agrees_with_the_general_one(case: tuple[Description, Ints]) -> None:
     problem, batch = case
     assert is_plain(problem.instance)

@@ -1,7 +1,7 @@
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from streamsim.topology import group_by, topological_order, undirected
 from streamsim_strategies import Description, descriptions
@@ -38,7 +38,6 @@ def test_groups_list_the_positions_of_each_key(keys: list[int]) -> None:
 
 
 @given(st.data())
-@settings(max_examples=60)
 def test_undirected_neighbours_equal_a_dictionary_of_sums(data: Any) -> None:
     """Both directions, merged, without loops, in rising order."""
     n = data.draw(st.integers(1, 6))

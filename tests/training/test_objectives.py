@@ -59,35 +59,12 @@ def test_dream_learns_makespan(tmp_path: Path, config: Path) -> None:
     assert result.value >= OBJECTIVES["makespan"].bound(given[0]) * (1 - 1e-9)
 
 
-def test_a_stopped_training_goes_on_to_the_same_bits(tmp_path: Path, config: Path) -> None:
+def test_a_run_does_not_go_on_for_another_objective(tmp_path: Path, config: Path) -> None:
     given = [tasks(seed) for seed in range(5)]
-    whole = train("encdec", given, tmp_path / "whole", config=config, epochs=4)
-
-    class Stop(Exception):
-        """What stops it."""
-
-    class AfterTwo:
-        """Stops after the second epoch."""
-
-        def begin(self, *_: Any) -> None: ...
-
-        def step(self, *_: Any) -> None: ...
-
-        def epoch(self, history: Any) -> None:
-            if len(history.epochs) == 2:
-                raise Stop
-
-        def end(self) -> None: ...
-
-    with pytest.raises(Stop):
-        train("encdec", given, tmp_path / "b", config=config, epochs=4, watcher=AfterTwo())
-    train("encdec", given, tmp_path / "b", config=config, epochs=4, resume=True)
-    assert (tmp_path / "b/best.safetensors").stat().st_size == whole.weights.stat().st_size
-    a, b = (read_weights(tmp_path / run / "best.safetensors").tensors for run in ("whole", "b"))
-    assert all((a[name] == b[name]).all() for name in a)
+    train("encdec", given, tmp_path / "run", config=config, epochs=1)
     with pytest.raises(SettingError, match="objective"):
         train(
-            "encdec", given, tmp_path / "b", config=config, epochs=4, resume=True,
+            "encdec", given, tmp_path / "run", config=config, epochs=1, resume=True,
             objective="latency",
         )  # fmt: skip
 

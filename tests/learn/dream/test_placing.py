@@ -48,9 +48,9 @@ def saved(folder: Path, model: str = "dream", changes: dict[str, Any] | None = N
 
 
 @pytest.mark.parametrize("model", MODELS)
-@pytest.mark.parametrize("name", list(EVERY))
+@pytest.mark.parametrize("name", ["constrained", "little memory and rules", "heterogeneous"])
 def test_placements_are_legal(model: str, name: str, tmp_path: Path) -> None:
-    """Of problems of every kind, sampled ones too."""
+    """Sampled ones too, under rules and where devices differ."""
     problem = EVERY[name]
     placer = PLACERS[model].with_options(weights=str(saved(tmp_path, model)), samples=5)
     result = placer.place(problem, THROUGHPUT, seed=1)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from pilot_reference import look, partial_loads
@@ -97,7 +97,6 @@ def test_devices_look_as_they_are_defined_to_look(name: str) -> None:
     assert_seen_as_defined(CASES[name], some_placements(CASES[name], 6))
 
 
-@settings(max_examples=40)
 @given(problems(most=5, windowed=True), st.data())
 def test_devices_of_any_problem_look_as_they_are_defined_to_look(problem: Any, data: Any) -> None:
     """With rules, caps, cores, windows and parallel streams."""

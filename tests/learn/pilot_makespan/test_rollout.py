@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from makespan_cases import MAKESPAN, giph, problems
 from numpy.typing import NDArray
@@ -53,7 +53,6 @@ def shortest_first(problem: Problem) -> ListSchedule | None:
     return min(first, key=span, default=None)
 
 
-@settings(max_examples=60, deadline=None)
 @given(problem=problems(), seed=st.integers(0, 5), disturbed=st.booleans())
 def test_every_decision_is_the_one_of_the_equations(
     problem: Problem, seed: int, disturbed: bool

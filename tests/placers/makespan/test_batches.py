@@ -2,7 +2,7 @@
 
 import pytest
 from batches_reference import by_batches as literal
-from hypothesis import given, settings
+from hypothesis import given
 from makespan_cases import MAKESPAN, problems, value
 
 from streamplace.errors import SettingError
@@ -43,7 +43,6 @@ def test_sufferage_gives_the_device_to_whom_another_one_would_cost_most() -> Non
 
 
 @pytest.mark.parametrize("rule", RULES)
-@settings(max_examples=60, deadline=None)
 @given(problem=problems())
 def test_schedules_are_those_of_the_literal_algorithm(rule: str, problem: Problem) -> None:
     tasks = tasks_of(Problem(problem.graph, problem.cluster))
@@ -54,20 +53,17 @@ def test_schedules_are_those_of_the_literal_algorithm(rule: str, problem: Proble
     assert schedule.finish.tolist() == pytest.approx([expected[v][1] for v in range(tasks.n_tasks)])
 
 
-@settings(max_examples=40, deadline=None)
 @given(problem=problems())
 def test_duplex_is_the_better_of_both(problem: Problem) -> None:
     both = [value(name, problem) for name in ("min-min", "max-min")]
     assert value("duplex", problem) == min(both)
 
 
-@settings(max_examples=40, deadline=None)
 @given(problem=problems())
 def test_foresight_is_never_worse_than_heft(problem: Problem) -> None:
     assert value("foresight", problem) <= value("heft", problem)
 
 
-@settings(max_examples=40, deadline=None)
 @given(problem=problems())
 @pytest.mark.parametrize("name", ["heft", "peft", "cpop", "foresight"])
 def test_more_tries_are_never_worse_and_depend_on_the_seed_alone(

@@ -71,7 +71,6 @@ def test_the_value_of_heft_is_that_of_its_schedule_on_problems_of_giph() -> None
     assert held > 10
 
 
-@settings(max_examples=60)
 @given(problem=dags())
 def test_the_value_of_heft_is_that_of_its_schedule(problem: Problem) -> None:
     own = Heft(problem).makespan
@@ -79,7 +78,6 @@ def test_the_value_of_heft_is_that_of_its_schedule(problem: Problem) -> None:
     assert PLACERS["heft"].place(problem, MAKESPAN).value <= own * (1 + 1e-12)
 
 
-@settings(max_examples=40)
 @given(problem=problems())
 def test_of_several_cores_no_pass_takes_longer_than_the_schedule(problem: Problem) -> None:
     schedule = by_upward_rank(tasks_of(problem), True)

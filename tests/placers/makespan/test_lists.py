@@ -101,7 +101,6 @@ def test_no_schedule_is_below_the_bound_or_illegal(placer: str, problem: Problem
     assert result.value >= result.bound * (1 - 1e-9)
 
 
-@settings(max_examples=60, deadline=None)
 @given(problem=problems())
 def test_the_way_to_the_end_is_what_is_left_of_the_path_bound(problem: Problem) -> None:
     """No task can start on a device and end the pass sooner than work and least_after say."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from makespan_cases import MAKESPAN, giph, problems, ten_tasks
 
 from streamplace.errors import FormatError
@@ -19,7 +19,6 @@ from streamplace.placers.registry import PLACERS, Budget
 AT_ONCE = "pilot:samples=0:refine=none"
 
 
-@settings(max_examples=40, deadline=None)
 @given(problem=problems())
 def test_it_is_never_above_heft_and_keeps_all_rules(problem: Problem) -> None:
     result = named_placer(AT_ONCE).place(problem, MAKESPAN)

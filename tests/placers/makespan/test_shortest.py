@@ -23,7 +23,6 @@ from streamplace.scheduling.ranks import by_rank, least_after
 from streamplace.scheduling.tasks import tasks_of
 
 
-@settings(max_examples=80, deadline=None)
 @given(problem=problems().filter(lambda problem: problem.n_operators <= 5))
 def test_a_proof_is_what_trying_all_finds(problem: Problem) -> None:
     """The bound is none that a schedule beats, and mostly the value meets it."""
