@@ -28,10 +28,11 @@ from streamplace.model.intervals import (
     RateInterval,
     check_confidence,
     count_in_words,
+    expected_error,
     least_jobs,
 )
 from streamplace.model.messages import counted, quoted
-from streamplace.model.trust import profile_drift
+from streamplace.model.trust import profile_drift, profile_spread
 
 LOG = logging.getLogger(__name__)
 
@@ -67,6 +68,7 @@ class LedgerEntry:
     when: str = ""  # UTC time in ISO 8601 format; empty if unknown
     drift: float | None = None  # part by which that interval was wider for a job that was not warm
     kept: float | None = None  # tuples/s of sources that the layout does not limit
+    spread: float | None = None  # spread of the profile from which it was predicted
 
     @property
     def score(self) -> float | None:
@@ -188,7 +190,8 @@ def known_errors(
     """Return the prediction errors that apply to a job.
 
     The runs of the job itself are used if its program names it and they are enough for the
-    confidence, else the user's jobs, else those and the recorded ones. Recorded runs of the job
+    confidence, else the user's jobs, else those and the recorded ones. The errors are those for a
+    steady job; see `PredictionErrors.for_spread`. Recorded runs of the job
     itself are ignored, so that its errors do not come from the package's records of it, and so are
     those of the user's jobs, which would count twice. ``own`` are the entries of the user's ledger;
     ``recorded`` are by default those of the package.
@@ -231,18 +234,22 @@ def errors_for(
     if own.skipped:
         LOG.warning("%s", own.skipped)
     errors = known_errors(graph.name, own.entries, confidence or USUAL_CONFIDENCE)
-    return errors.widened(profile_drift(graph))
+    return errors.for_spread(profile_spread(graph)).widened(profile_drift(graph))
 
 
 def _by_job(
     entries: Iterable[LedgerEntry], of: Literal["score", "carried"]
 ) -> dict[str, list[float]]:
-    """Scores of the runs that have one, or what the others carry at least, by job."""
+    """Scores of the runs that have one, or what the others carry at least, by job.
+
+    They are in units of the errors that are expected of their profiles.
+    """
     by_job: dict[str, list[float]] = {}
     for entry in entries:
         known: float | None = getattr(entry, of)
         if known is not None:
-            by_job.setdefault(entry.job, []).append(known)
+            unit = expected_error(entry.spread or 0.0)
+            by_job.setdefault(entry.job, []).append(known / unit)
     return by_job
 
 
@@ -264,7 +271,7 @@ def _entry_of(line: bytes) -> LedgerEntry | str:
 def _is_valid(row: dict[str, Any]) -> bool:
     """Whether the values of an entry have their types and ranges."""
     texts = [row.get(name, "") for name in ("by", "when")]
-    numbers = [row.get(name) for name in ("low", "high", "confidence", "drift", "kept")]
+    numbers = [row.get(name) for name in ("low", "high", "confidence", "drift", "kept", "spread")]
     return (
         isinstance(row.get("job"), str)
         and all(map(_is_rate, (row.get("predicted"), row.get("measured"))))

@@ -71,6 +71,7 @@ class Prediction(NamedTuple):
     confidence: float | None  # confidence of the interval; None if unknown
     drift: float | None = None  # part by which the interval is wider because the job was not warm
     kept: float | None = None  # tuples/s of sources that the placement does not limit
+    spread: float | None = None  # spread of the profile, by which the interval is wider
 
 
 def read_prediction(path: Path) -> Prediction | None:

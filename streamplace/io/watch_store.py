@@ -122,6 +122,7 @@ class WatchDecision:
     kept: float = 0.0  # tuples/s of sources that keep up, of which all was believed
     # Tuples/s that the new layout carries, by the first measurement there; None if not measured.
     carried: float | None = None
+    spread: float = 0.0  # spread of the profile from which it was predicted
 
     @property
     def starts_job(self) -> bool:

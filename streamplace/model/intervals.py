@@ -10,11 +10,16 @@ is the bound, and the jobs support a confidence of n / (n + 1).
 A run that was not held back carries what it was offered, and may carry more. It tells whether lower
 ends up to its rate hold, and nothing of others; the share of runs that hold is taken of those that
 tell, which is right if rates are offered regardless of the errors.
+
+Scores are in units of what is expected of their profiles, `expected_error`, which grows with the
+spread of a profile: normalised conformal scores. Whatever this unit is, intervals hold as often as
+they say, if it is the same function of the profile for the recorded jobs and for the new one. A
+recorded job without a spread counts as steady, which can only make intervals wider.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import ceil, exp
+from math import ceil, exp, hypot, log
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -24,8 +29,14 @@ from streamplace.model.units import digits
 
 USUAL_CONFIDENCE = 0.9
 ROUNDING = 1e-9
+LARGEST_LOG = 600.0
+"""Largest logarithm of an end of an interval, relative to the prediction."""
 TRACKING_STEP = 0.1
 """Factor of the steps by which `tracked_width` changes."""
+STEADY_SPREAD = 0.03
+"""Spread of the profile of a steady job: runs of one placement differ by it."""
+PROFILED_ERROR = 0.1
+"""Size of the errors of predictions that come from anything else than the spread of a profile."""
 Scores = Mapping[str, Sequence[float]]
 """Job → log(measured / predicted) of each of its runs, at least one."""
 
@@ -75,6 +86,20 @@ class RateInterval(NamedTuple):
 
     def __str__(self) -> str:
         return f"{digits(self.value)} tuples/s ({digits(self.low)} to {digits(self.high)})"
+
+
+def expected_error(spread: float) -> float:
+    """Return how large errors are that a profile leads to, relative to one of a steady job.
+
+    It is sqrt(e² + max(s, s₀)²) / sqrt(e² + s₀²) for the spread s of the CPU per tuple over the
+    windows of the profile, s₀ = `STEADY_SPREAD` and e = `PROFILED_ERROR`: independent errors add up
+    by their squares.
+
+    >>> expected_error(0.03), round(expected_error(0.1), 2), round(expected_error(0.2), 2)
+    (1.0, 1.35, 2.14)
+    """
+    steady = hypot(PROFILED_ERROR, STEADY_SPREAD)
+    return hypot(PROFILED_ERROR, max(spread, STEADY_SPREAD)) / steady
 
 
 class Quantile(NamedTuple):
@@ -171,6 +196,8 @@ class PredictionErrors:
     high: float
     least: float  # one-sided lower bound of it, which is closer to 1 than ``low``
     origin: str  # recorded runs in words, such as "8 recorded jobs"
+    # Factor by which ``least`` is lower than for a steady job, because of the profile's spread.
+    of_spread: float = 1.0
 
     @classmethod
     def of(
@@ -228,6 +255,20 @@ class PredictionErrors:
             high=self.high * (1 + drift),
             least=self.least / (1 + drift),
         )
+
+    def for_spread(self, spread: float) -> "PredictionErrors":
+        """Errors for a profile with a spread, if these are those for a steady job.
+
+        >>> errors = PredictionErrors.of({str(i): [-0.1] for i in range(9)}, 0.9, "9 jobs")
+        >>> errors.for_spread(0.02) == errors, round(errors.for_spread(0.2).at_least(100.0), 2)
+        (True, 80.72)
+        """
+        factor = expected_error(spread)
+        if factor == 1:
+            return self
+        logs = (factor * log(end) for end in (self.low, self.high, self.least))
+        low, high, least = (exp(max(-LARGEST_LOG, min(LARGEST_LOG, one))) for one in logs)
+        return replace(self, low=low, high=high, least=least, of_spread=self.least / least)
 
     @property
     def words(self) -> str:

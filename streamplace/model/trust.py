@@ -7,7 +7,13 @@ predicted / measured for the placement of that time, minus 1.
 from typing import NamedTuple
 
 from streamplace.errors import ProblemError
-from streamplace.model.graph import CONSISTENCY_ERROR, CULPRIT, PROFILE_DRIFT, StreamGraph
+from streamplace.model.graph import (
+    CONSISTENCY_ERROR,
+    CULPRIT,
+    PROFILE_DRIFT,
+    PROFILE_SPREAD,
+    StreamGraph,
+)
 from streamplace.model.messages import quoted
 
 DOUBTFUL, WRONG = 0.15, 0.3
@@ -59,6 +65,17 @@ def profile_drift(graph: StreamGraph) -> float:
     """Relative change of the CPU per tuple that was still to be expected of a job; 0 if unknown."""
     drift = graph.attributes.get(PROFILE_DRIFT, 0.0)
     return max(0.0, float(drift)) if isinstance(drift, float | int) else 0.0
+
+
+def profile_spread(graph: StreamGraph) -> float:
+    """Relative spread of the CPU per tuple over the windows of a profile, at most 1; 0 if unknown.
+
+    It is 0 for a job that was not warm: the windows have the same changes as its `profile_drift`.
+    """
+    spread = graph.attributes.get(PROFILE_SPREAD, 0.0)
+    if profile_drift(graph) or not isinstance(spread, float | int):
+        return 0.0
+    return min(1.0, max(0.0, float(spread)))
 
 
 def check_trust(graph: StreamGraph, *, trusts: bool = False) -> str | None:

@@ -21,7 +21,8 @@ ROUNDING = 1e-9
 HALVINGS = 60
 """Bisection steps on the logarithm of the rate for the largest at which joins have equal inputs."""
 UNKNOWN = "what the profile does not know"
-"""Reason of the reserve for errors of predictions."""
+VARIED = "CPU per tuple that varied in the profile"
+"""Reasons of the reserve for errors of predictions, and of more of it for an unsteady profile."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +162,9 @@ def _reserve(
     reserves = settings.headroom.factors(graph, catalogue)
     errors = settings.errors
     if errors is not None and errors.least < 1:
-        reserves[UNKNOWN] = 1 / errors.least
+        reserves[UNKNOWN] = 1 / (errors.least * errors.of_spread)
+        if errors.of_spread > 1:
+            reserves[VARIED] = errors.of_spread
         share = min(MOST_FREE, 1 - (1 - share) * errors.least)
     return share, reserves
 

@@ -2,10 +2,11 @@
 
 import json
 import logging
-from math import exp, log
+from math import exp, hypot, log, sqrt
 from pathlib import Path
 from threading import Thread
 
+import numpy as np
 import pytest
 
 from streamplace import Operator, StreamGraph
@@ -19,7 +20,8 @@ from streamplace.io.ledger import (
     read_ledger,
     usual_ledger,
 )
-from streamplace.model.graph import PROFILE_WINDOWS
+from streamplace.model.graph import PROFILE_DRIFT, PROFILE_SPREAD, PROFILE_WINDOWS
+from streamplace.model.intervals import PredictionErrors
 
 ENTRY = LedgerEntry("clicks", 100.0, 90.0, True, 80.0, 120.0, 0.9, "flink move")
 MEASURED = StreamGraph.of("clicks", [Operator("a", rate=1.0)], [], {PROFILE_WINDOWS: 4})
@@ -210,3 +212,53 @@ def test_a_measured_graph_has_the_intervals_of_the_users_ledger(
     assert errors.high == pytest.approx(exp(log(1.02)))
     assert [record.message.count("1 line skipped") for record in caplog.records] == [1]
     assert errors_for(MEASURED, 0) is None
+
+
+def profiled(spread: float | None, drift: float = 0.0) -> StreamGraph:
+    """A graph whose profile has a spread, as far as it is recorded."""
+    facts = {PROFILE_WINDOWS: 6.0} | ({} if spread is None else {PROFILE_SPREAD: spread})
+    facts |= {PROFILE_DRIFT: drift} if drift else {}
+    return StreamGraph.of("clicks", [Operator("a", rate=1.0)], [], facts)
+
+
+def errors_of(graph: StreamGraph, ledger: Path) -> PredictionErrors:
+    errors = errors_for(graph, ledger=ledger)
+    assert errors is not None
+    return errors
+
+
+def test_a_profile_that_is_less_steady_has_a_wider_interval(ledger: Path) -> None:
+    """One that is as steady as usual has the same; what a cold job varied by is in its drift."""
+    append_entries(ledger, [run for i in range(9) for run in runs(f"{i}", 0.9)])
+    usual = errors_of(profiled(None), ledger)
+    assert (usual.least, usual.of_spread) == (exp(log(0.9)), 1.0)
+    assert errors_of(profiled(0.03), ledger) == usual
+    wide = errors_of(profiled(0.2), ledger)
+    ratio = hypot(0.1, 0.2) / hypot(0.1, 0.03)
+    assert [log(end) for end in (wide.low, wide.high, wide.least)] == pytest.approx(
+        [ratio * log(0.9), -ratio * log(0.9), ratio * log(0.9)]
+    )
+    assert wide.least * wide.of_spread == pytest.approx(usual.least)
+    assert errors_of(profiled(0.2, drift=0.5), ledger) == errors_of(profiled(None, 0.5), ledger)
+
+
+@pytest.mark.parametrize("spread", [0.01, 0.1, 0.3])
+def test_intervals_hold_as_often_as_they_say_whatever_the_spread(spread: float) -> None:
+    """The errors of jobs grow with the spread of their profiles, which differs between jobs."""
+    rng, jobs, trials, confidence = np.random.default_rng(5), 19, 600, 0.9
+    spreads = (0.01, 0.1, 0.3)
+
+    def ratio(of: float) -> float:
+        return exp(rng.normal(0, hypot(0.1, max(0.03, of))))
+
+    held = above = 0
+    for _ in range(trials):
+        drawn = [float(rng.choice(spreads)) for _ in range(jobs)]
+        known = [LedgerEntry(f"{i}", 1.0, ratio(s), spread=s) for i, s in enumerate(drawn)]
+        errors = known_errors("new", known, confidence).for_spread(spread)
+        measured = ratio(spread)
+        held += errors.low <= measured <= errors.high
+        above += measured >= errors.least
+    error = 4 * sqrt(confidence * (1 - confidence) / trials)
+    for share in (held / trials, above / trials):
+        assert confidence - error <= share <= confidence + 1 / (jobs + 1) + error

@@ -99,6 +99,23 @@ def test_the_reserve_is_told_part_by_part() -> None:
     assert result.interval.low == pytest.approx(0.8 * result.carries)
 
 
+def test_the_reserve_for_an_unsteady_profile_is_told_apart() -> None:
+    """The rest of the reserve is as for a steady one."""
+    unsteady = replace(ASKED, errors=ERRORS.for_spread(0.1))
+    result = planned(pipeline(), OFFERS, unsteady)
+    steady, more = 1.25, 1.25 ** (np.hypot(0.1, 0.1) / np.hypot(0.1, 0.03) - 1)
+    assert result.to_json()["reserves"] == pytest.approx(
+        {
+            "a restart": 1.1,
+            "what the profile does not know": steady,
+            "CPU per tuple that varied in the profile": more,
+        }
+    )
+    assert result.headroom == pytest.approx(1 - 1 / (1.1 * steady * more))
+    told = " ".join(str(result.report()).split())
+    assert f"times {more:.3g} for CPU per tuple that varied in the profile." in told
+
+
 def test_measured_graphs_are_planned_with_confidence_and_others_are_not(ledger: Path) -> None:
     bare = {"rate": 1000.0, "offers": OFFERS, "budget": Budget(None, 5_000)}
     asked = bare | {"ledger": ledger}

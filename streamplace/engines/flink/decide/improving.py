@@ -37,7 +37,7 @@ from streamplace.io.ledger import errors_for
 from streamplace.io.placements import Prediction
 from streamplace.model.cluster import Cluster
 from streamplace.model.messages import listed
-from streamplace.model.trust import profile_drift
+from streamplace.model.trust import profile_drift, profile_spread
 from streamplace.model.units import digits
 
 BY = "flink move"
@@ -178,6 +178,7 @@ class JobImprover:
                 None if errors is None else errors.supported,
                 profile_drift(graph),
                 proposal.decision.chosen.kept,
+                profile_spread(graph),
             )
             note(self.ledger, BY, predicted, flow, self.tell)
         return flow

@@ -76,6 +76,7 @@ def note(
         by,
         drift=predicted.drift or None,
         kept=predicted.kept or None,
+        spread=predicted.spread or None,
     )
     try:
         append_entries(ledger, [entry])

@@ -89,7 +89,13 @@ def note_rate(mover: Mover, number: int, decision: WatchDecision, name: str) -> 
         f"{digits(decision.value)} ({between})"
     )
     if mover.ledger is not None and decision.model is not None:
-        predicted = Prediction(name, decision.model, mover.confidence, kept=decision.kept)
+        predicted = Prediction(
+            name,
+            decision.model,
+            mover.confidence,
+            kept=decision.kept,
+            spread=decision.spread,
+        )
         note(mover.ledger, BY, predicted, flow, mover.tell)
 
 
@@ -148,6 +154,7 @@ class WatchMover:
             *target.carries,
             believed=model.believed_of(target),
             kept=model.kept,
+            spread=model.spread,
         )
         number = self.log.begin(decision)
         try:

@@ -38,6 +38,7 @@ from streamplace.model.cluster import Cluster
 from streamplace.model.devices import Devices
 from streamplace.model.graph import CPU_OF, PROFILE_DRIFT
 from streamplace.model.messages import listed
+from streamplace.model.trust import profile_spread
 from streamplace.model.units import bandwidth_bps
 from streamplace.placers.registry import Budget
 
@@ -102,7 +103,8 @@ class JobModeller:
             model = job_model(look.job, question, errors, self.at_most, self.budget, new)
         else:
             model = rescaled_model(look.job, question, self.scaling, errors, self.at_most, new)
-        return replace(model, uncounted=_uncounted(measured))
+        spread = profile_spread(measured.graph)
+        return replace(model, uncounted=_uncounted(measured), spread=spread)
 
     def _measured(self, look: JobLook) -> Measurement:
         """Measure a job; speeds are given to the network cards of TaskManagers that are there."""

@@ -78,6 +78,7 @@ class JobModel:
     # Clause on CPU of operators or TaskManagers that was not measured; empty if all was. Fewer
     # TaskManagers may not have it.
     uncounted: str = ""
+    spread: float = 0.0  # spread of the profile, by which the intervals are wider
     # Whether subtasks are pinned to the TaskManagers of a plan; otherwise Flink chooses which.
     pins: bool = True
 

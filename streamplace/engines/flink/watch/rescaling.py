@@ -110,6 +110,7 @@ class Rescaler:
             *target.carries,
             believed=model.believed_of(target),
             kept=model.kept,
+            spread=model.spread,
         )
         number = self.log.begin(decision)
         try:
