@@ -94,6 +94,7 @@ class WatchRequest:
             name = str(document["name"])
             log = WatchLog.claimed(store, job, name, say)
             stack.callback(log.release)
+            stack.enter_context(log.living())
             metrics = WatchMetrics(name)
             if self.metrics is not None:
                 stack.enter_context(served(metrics, self.metrics))

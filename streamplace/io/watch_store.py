@@ -9,7 +9,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
@@ -268,6 +268,12 @@ class WatchStore:
                 "no sign of life for a long time; this one ends"
             )
         self._database.execute("UPDATE watches SET seen = ? WHERE id = ?", (time.time(), watch))
+
+    def sign(self, watch: int) -> None:
+        """Give a sign of life from another thread, unless another process has claimed the watch."""
+        own = (time.time(), watch, self._claimed.get(watch))
+        with self._store_errors(), closing(sqlite3.connect(self._path, isolation_level=None)) as db:
+            db.execute("UPDATE watches SET seen = ? WHERE id = ? AND holder = ?", own)
 
     def follow(self, watch: int, job: str) -> None:
         """Note the present id of the job."""

@@ -1,7 +1,9 @@
 """``flink watch`` as a command: a watch that only looks, and what is refused."""
 
 import socket
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,9 @@ from fake_flink import FakeFlink, InTurn
 from flink_documents import healthy, job, jobs
 
 from streamplace.engines.flink.move.state import CheckpointTotals
-from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.client import NoAnswer, Rest
 from streamplace.engines.flink.rest.job_ids import successor
-from streamplace.engines.flink.watch import modelling, rounds
+from streamplace.engines.flink.watch import log, modelling, replacing, rounds
 from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.look import JobLook
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
@@ -131,6 +133,28 @@ def test_a_watch_that_could_never_rescale_the_job_is_refused(
     answer = run("flink", "watch", "--rest", flink.url)
     assert answer.status == 0
     assert "104 tuples/s on 1 TaskManager" in answer.err
+
+
+def test_a_watch_gives_signs_of_life_while_flink_is_silent(
+    run: Callable, flink: FakeFlink, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise, a second watch would take over the job."""
+    seen: list[float] = []
+    health_of = watching.health_of
+
+    def silent(*asked: Any) -> Any:
+        with closing(sqlite3.connect(usual_store())) as database:
+            seen.extend(time for (time,) in database.execute("SELECT seen FROM watches"))
+        if len(seen) < 15:
+            raise NoAnswer("Flink does not answer")
+        return health_of(*asked)
+
+    monkeypatch.setattr(watching, "health_of", silent)
+    monkeypatch.setattr(replacing, "LOOK_SECONDS", 0.1)
+    monkeypatch.setattr(log, "KEEP_SECONDS", 0.2)
+    assert run("flink", "watch", "--rest", flink.url).status == 0
+    assert len(set(seen[:15])) >= 4
+    assert max(seen[:15]) - seen[0] >= 0.5
 
 
 def test_a_job_is_known_by_its_ids_before_and_after_moves(flink: FakeFlink) -> None:

@@ -1,8 +1,9 @@
 """Log of a watch in the store: rounds may be missing from it, decisions may not."""
 
+import threading
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from streamplace.engines.flink.move.holder import Holder
@@ -62,6 +63,24 @@ class WatchLog:
             if self._is_failing:
                 self.tell("rounds are recorded again")
             self._is_failing = False
+
+    @contextmanager
+    def living(self) -> Iterator[None]:
+        """Give signs of life while the block runs, also while it waits for Flink."""
+        over = threading.Event()
+
+        def sign() -> None:
+            while not over.wait(KEEP_SECONDS):
+                with suppress(StoreError):
+                    self.store.sign(self.watch)
+
+        thread = threading.Thread(target=sign, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
     def keep(self) -> None:
         """Give a sign of life, if one is due and it can be written.
