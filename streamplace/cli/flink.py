@@ -1,5 +1,6 @@
 """``streamplace flink``: measurement, placement and checks of jobs on a running Flink."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ from streamplace.cli._options import AS_JSON, FILE, writes
 from streamplace.cli._output import print_about, print_file, print_json, print_line, say, waiting
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from streamplace.engines.flink.measure.profile import JobProfile
     from streamplace.engines.flink.rest.client import Rest
     from streamplace.model.graph import StreamGraph
@@ -100,6 +103,8 @@ def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -
     flink = find_flink(flink_home)
     for one in (signal.SIGINT, signal.SIGTERM):  # shells let background jobs ignore SIGINT
         signal.signal(one, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # which is what nohup asks for
+        signal.signal(signal.SIGHUP, _hung_up)
     try:
         say(f"starting Flink {flink.version} with {devices} TaskManagers")
         with local_cluster(flink, [f"dev-{i}" for i in range(devices)], port=port) as cluster:
@@ -109,7 +114,16 @@ def local(devices: int, port: int | None, keep: bool, flink_home: Path | None) -
             say("ready; Ctrl-C stops it")
             cluster.watch_job_manager(say) if keep else cluster.watch()
     except KeyboardInterrupt:
-        say("stopped")
+        with suppress(OSError):  # the terminal was closed
+            say("stopped")
+
+
+def _hung_up(number: int, frame: "FrameType | None") -> None:
+    """Handle the end of the terminal as Ctrl-C, once: shell and kernel both send the signal."""
+    import signal
+
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 @command.command(

@@ -50,10 +50,11 @@ def lonely_home(flink: Flink, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def started(lonely_home: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def started(lonely_home: Path, tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """``streamplace flink local`` with two devices, and the address that it printed."""
     command = [*STREAMPLACE, "flink", "local", "--devices", "2", "--flink-home", str(lonely_home)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    own = {**os.environ, "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=own)
     try:
         assert process.stdout is not None
         yield process, process.stdout.readline().strip()
@@ -75,19 +76,24 @@ def check_gone(home: Path) -> None:
     [
         pytest.param(signal.SIGINT, marks=pytest.mark.slow),
         pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param(signal.SIGHUP, marks=pytest.mark.slow),
         pytest.param(signal.SIGKILL, marks=pytest.mark.slow),
     ],
 )
 def test_nothing_is_left_however_it_ends(
-    how: signal.Signals, started: tuple[subprocess.Popen[str], str], lonely_home: Path
+    how: signal.Signals,
+    started: tuple[subprocess.Popen[str], str],
+    lonely_home: Path,
+    tmp_path: Path,
 ) -> None:
-    """Asked by Ctrl-C or a signal, or shot."""
+    """Asked by Ctrl-C or a signal, or shot, which leaves its files only."""
     process, url = started
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+", url)
     assert len(processes_of(lonely_home)) >= 3
     process.send_signal(how)
     assert process.wait(30) == (0 if how != signal.SIGKILL else -signal.SIGKILL)
     check_gone(lonely_home)
+    assert how == signal.SIGKILL or not list(tmp_path.glob("streamplace-flink-*"))
 
 
 @pytest.mark.slow
@@ -160,27 +166,69 @@ def test_a_distribution_may_have_a_version_of_its_own(tmp_path: Path, name: str)
         flink.java_options()
 
 
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    """Handlers of signals are as before afterwards."""
+    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {one: signal.getsignal(one) for one in signals}
+    try:
+        yield
+    finally:
+        for one, handler in before.items():
+            signal.signal(one, handler)
+
+
+def signalled(monkeypatch: pytest.MonkeyPatch, *signals: signal.Signals) -> list[signal.Signals]:
+    """Clusters get the first signal while they run, and the others while they end.
+
+    Return those after which the cluster went on.
+    """
+    survived: list[signal.Signals] = []
+
+    def send(one: signal.Signals) -> None:
+        os.kill(os.getpid(), one)
+        survived.append(one)
+
+    @contextmanager
+    def cluster(flink: Flink, devices: Sequence[str], *, port: int | None) -> Iterator[Any]:
+        try:
+            watch = lambda: send(signals[0])  # noqa: E731
+            yield SimpleNamespace(url="http://here", devices=devices, watch=watch)
+        finally:
+            for one in signals[1:]:
+                send(one)
+
+    monkeypatch.setattr(session, "local_cluster", cluster)
+    monkeypatch.setattr(dist, "find_flink", lambda home: Flink(Path(), "2.3.0"))
+    return survived
+
+
+@pytest.mark.usefixtures("handlers")
 def test_ctrl_c_stops_a_cluster_that_a_script_has_put_into_the_background(
     run: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Shells start what they put there with SIGINT ignored."""
-
-    @contextmanager
-    def cluster(flink: Flink, devices: Sequence[str], *, port: int | None) -> Iterator[Any]:
-        watch = lambda: os.kill(os.getpid(), signal.SIGINT)  # noqa: E731
-        yield SimpleNamespace(url="http://here", devices=devices, watch=watch)
-
-    monkeypatch.setattr(session, "local_cluster", cluster)
-    monkeypatch.setattr(dist, "find_flink", lambda home: Flink(Path(), "2.3.0"))
-    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM)}
+    survived = signalled(monkeypatch, signal.SIGINT)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        answer = run("flink", "local")
-    finally:
-        for one, handler in before.items():
-            signal.signal(one, handler)
-    assert (answer.status, answer.out) == (0, "http://here\n")
+    answer = run("flink", "local")
+    assert (answer.status, answer.out, survived) == (0, "http://here\n", [])
     assert answer.err.endswith("ready; Ctrl-C stops it\nstopped\n")
+
+
+@pytest.mark.usefixtures("handlers")
+def test_a_cluster_ends_in_order_with_its_terminal(
+    run: Callable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The signal arrives twice, from the shell and from the kernel; nohup asks to ignore it."""
+    signal.signal(signal.SIGHUP, lambda *_: pytest.fail("SIGHUP is not handled"))
+    survived = signalled(monkeypatch, signal.SIGHUP, signal.SIGHUP)
+    answer = run("flink", "local")
+    assert (answer.status, survived) == (0, [signal.SIGHUP])
+    assert answer.err.endswith("ready; Ctrl-C stops it\nstopped\n")
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    survived = signalled(monkeypatch, signal.SIGHUP)
+    assert run("flink", "local").status == 0
+    assert survived == [signal.SIGHUP]
 
 
 @pytest.mark.slow
