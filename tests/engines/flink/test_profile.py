@@ -69,6 +69,13 @@ def test_rescaled_streams_are_profiled_as_such(threads: Clock) -> None:
     assert profile(job.rest, "job", 10).graph(MIPS).streams.partitioning == ("rescale", "forward")
 
 
+def test_a_forwarded_stream_between_unequal_numbers_is_rescaled(threads: Clock) -> None:
+    """Flink's adaptive scheduler has changed one of them; the plan says FORWARD as before."""
+    job = writing_shop(threads)
+    job.vertices["v2"].parallelism = 4
+    assert profile(job.rest, "job", 10).graph(MIPS).streams.partitioning == ("hash", "rescale")
+
+
 def test_a_profile_assumes_what_a_message_costs_and_contains_those_that_were_sent(
     threads: Clock,
 ) -> None:

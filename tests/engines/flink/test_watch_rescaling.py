@@ -27,6 +27,7 @@ from streamplace.engines.flink.watch.starting import check_rescalable
 from streamplace.engines.live import Measurement
 from streamplace.io.ledger import read_ledger
 from streamplace.io.watch_store import WatchStore
+from streamplace.model.expansion import expand
 from streamplace.model.intervals import RateInterval
 
 CARRIES = RateInterval(90.0, 100.0, 110.0)
@@ -240,6 +241,21 @@ def test_plans_have_subtasks_in_proportion_for_no_more_slots_than_there_are(
     assert at_base == {**scaling.base, "c": min(5, scaling.base["c"])}
     scaled = with_subtasks(graph, numbers)
     assert json.dumps(scaled.operators.parallelism.tolist()) == json.dumps([*numbers.values()])
+
+
+def test_a_forwarded_stream_joins_neighbours_where_numbers_become_unequal() -> None:
+    """The scheduler keeps which streams join all subtasks; others are forwarded again later."""
+    operators = [Operator(name, rate=float(name == "a"), parallelism=2) for name in "abc"]
+    streams = [Stream("a", "b", partitioning="forward"), Stream("b", "c", partitioning="rebalance")]
+    graph = StreamGraph.of("job", operators, streams)
+    scaled = with_subtasks(graph, {"a": 2, "b": 4, "c": 2})
+    assert scaled.streams.partitioning == ("rescale", "rebalance")
+    joined = expand(scaled).graph.streams
+    pairs = [(one.source, one.target) for one in joined if one.source.startswith("a")]
+    assert pairs == [("a#0", "b#0"), ("a#0", "b#1"), ("a#1", "b#2"), ("a#1", "b#3")]
+    again = expand(with_subtasks(scaled, {"a": 2, "b": 2, "c": 2})).graph.streams
+    pairs = [(one.source, one.target) for one in again if one.source.startswith("a")]
+    assert pairs == [("a#0", "b#0"), ("a#1", "b#1")]
 
 
 @pytest.mark.parametrize(("packs", "subtasks"), [(True, [2, 6]), (False, [1, 6])])

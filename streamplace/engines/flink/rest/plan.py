@@ -162,6 +162,8 @@ def _edges(nodes: Sequence[PlanNode], parallelism: Mapping[str, int]) -> list[Ed
             copies = parallelism[node["id"]] if is_broadcast else 1
             kind = _PARTITIONING.get(ship, "rebalance")
             is_odd, is_rescaled = ship in _UNEVEN, ship == _RESCALED
+            if kind == "forward":  # the adaptive scheduler may have changed the numbers
+                is_rescaled = parallelism[row["id"]] != parallelism[node["id"]]
             edges.append(
                 Edge(row["id"], node["id"], kind, copies, is_odd, is_rescaled, is_broadcast)
             )

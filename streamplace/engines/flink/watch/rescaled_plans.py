@@ -37,6 +37,7 @@ from streamplace.engines.flink.watch.plans import (
 from streamplace.model.expansion import with_parallelism
 from streamplace.model.graph import StreamGraph
 from streamplace.model.intervals import PredictionErrors
+from streamplace.model.streams import RESCALE
 
 Subtasks = Mapping[str, int]
 """Task → number of its subtasks."""
@@ -102,12 +103,16 @@ def packs_subtasks(rest: Rest) -> bool:
 
 
 def with_subtasks(graph: StreamGraph, numbers: Subtasks) -> StreamGraph:
-    """Graph whose operators have so many subtasks; unequal numbers forward no stream."""
+    """Graph whose operators have so many subtasks.
+
+    The plan of a job keeps which streams join neighbours only, so where a stream was forwarded and
+    numbers are unequal now, Flink rescales it.
+    """
     rows = np.array([numbers[name] for name in graph.operators.name], np.int32)
     streams = graph.streams
     differ = rows[streams.source] != rows[streams.target]
     kinds = tuple(
-        "rebalance" if kind == "forward" and unlike else kind
+        RESCALE if kind == "forward" and unlike else kind
         for kind, unlike in zip(streams.partitioning, differ.tolist(), strict=True)
     )
     return with_parallelism(replace(graph, streams=replace(streams, partitioning=kinds)), rows)
