@@ -312,6 +312,20 @@ def test_readers_share_what_their_senders_have_queued(
     assert draining_seconds(flink.rest, JOB) == pytest.approx(seconds)
 
 
+def test_a_reader_of_little_does_not_wait_for_what_others_have_queued() -> None:
+    """What a committer gets is a message per checkpoint; 700 bytes wait for the other reader."""
+    flink = FakeFlink(ANSWERS | queues("v0", 0, 700, 0.0) | queues("v1", 300, 0, 50.0))
+    document, plan = f"GET /jobs/{JOB}", f"GET /jobs/{JOB}/plan"
+    end = {"id": "end", "name": "end", "parallelism": 1, "status": "RUNNING"}
+    node = {"id": "end", "inputs": [{"id": "v0", "ship_strategy": "REBALANCE"}]}
+    answers = flink.answers
+    vertices = [*answers[document]["vertices"], end]
+    nodes = [*answers[plan]["plan"]["nodes"], node]
+    flink.answers = answers | {document: answers[document] | {"vertices": vertices}}
+    flink.answers |= {plan: {"plan": {"nodes": nodes}}} | queues("end", 0, 0, 0.1)
+    assert draining_seconds(flink.rest, JOB) == pytest.approx(20.0, rel=0.01)
+
+
 @pytest.mark.parametrize(("queued", "is_due"), [(700, False), (50, True)])
 def test_full_queues_delay_the_checkpoints_of_a_moved_job(
     monkeypatch: pytest.MonkeyPatch, queued: float, *, is_due: bool

@@ -61,19 +61,22 @@ def draining_seconds(rest: Rest, job: str, plan: JobPlan | None = None) -> float
     """Seconds until what is queued now is processed, along the slowest path; 0 if unknown.
 
     Queues between two tasks hold what the fullest subtask has; other subtasks wait for it. What p
-    senders have is divided among q readers, so each of these reads p/q of one sender's queue.
+    senders have is divided among q readers, so each of these reads p/q of one sender's queue. Flink
+    does not tell which of its outputs a queue is for; it is divided as its readers read bytes.
     """
     with suppress(FlinkError):
         _, tasks, edges = plan or read_plan(rest, job)
         waiting: dict[str, float] = {}
         seen = {task.id: _largest(rest, job, task.id) for task in tasks}
-        outputs = [edge.source for edge in edges]
         number = {task.id: task.parallelism for task in tasks}
+        whole = {task: one.get(READ, 0.0) * number[task] for task, one in seen.items()}
+        left = {task: sum(whole[e.target] for e in edges if e.source == task) for task in number}
         for task in tasks:
             senders = [edge.source for edge in edges if edge.target == task.id]
             sent = sum(
-                seen[sender].get(OUTPUT, 0.0) / outputs.count(sender) * number[sender]
+                seen[sender].get(OUTPUT, 0.0) * number[sender] * whole[task.id] / left[sender]
                 for sender in senders
+                if left[sender] > 0
             )
             queued = seen[task.id].get(INPUT, 0.0) + sent / task.parallelism
             read = seen[task.id].get(READ, 0.0)
