@@ -39,13 +39,17 @@ class MessageWeights(NamedTuple):
 
 
 class MessageGradients(NamedTuple):
-    """Gradients of the nodes' own parts, of the edges' own parts, and of the weights."""
+    """Gradients of everything that the messages depend on."""
 
-    own: Singles  # [X, C]
-    added: Singles  # [Y, M]
-    node: Floats
+    own: Singles  # [X, C] of the nodes' own parts
+    added: Singles  # [Y, M] of the edges' own parts
+    node: Floats  # of the weights
     update: Floats
     update_bias: Floats
+    states: Singles  # [X, C] of the states after the round at hand
+    sent: Singles  # [X, M] of N k
+    messages: Singles  # [M] of every message to the node at hand
+    total: Singles  # [M] buffer: sum of these messages
 
 
 def senders_of(order: Ints, sender: Ints, receiver: Ints) -> Senders:
@@ -79,12 +83,9 @@ class Messages(torch.autograd.Function):
         """Gradients of the first five arguments."""
         (output,) = outputs
         senders, weights, added, states, sent = ctx.passed
-        sums = gradients(senders, weights, added, states, sent, _rows(output).copy())
-        return (
-            *(torch.from_numpy(part).to(output.device, output.dtype) for part in sums),
-            None,
-            None,
-        )
+        found = gradients(senders, weights, added, states, sent, _rows(output).copy())
+        tensors = (torch.from_numpy(part).to(output.device, output.dtype) for part in found)
+        return (*tensors, None, None)
 
 
 def _rows(tensor: Tensor) -> Singles:
@@ -140,24 +141,27 @@ def gradients(
 ) -> tuple[Singles, Singles, Floats, Floats, Floats]:
     """Gradients of own, added, node, update and update_bias; g [X, C] is that of the result."""
     rounds = len(states) - 1
-    sums = MessageGradients(
+    of = MessageGradients(
         np.zeros_like(g),
         np.zeros_like(added),
         np.zeros(weights.node.shape),
         np.zeros(weights.update.shape),
         np.zeros(len(weights.update_bias)),
+        g,
+        np.zeros_like(sent[0]),
+        np.empty(sent.shape[2], np.float32),
+        np.empty(sent.shape[2], np.float32),
     )
-    g_sent, total = np.zeros_like(sent[0]), np.empty((2, sent.shape[2]), np.float32)
     for t in range(max(1, rounds) - 1, -1, -1):
-        _back(senders, weights, added, states[0], sent[t], g, sums, g_sent, total, rounds == 0)
+        _back(senders, weights, added, states[0], sent[t], of, rounds == 0)
         if rounds:
             g[:] = 0.0
             for i in range(len(g)):
-                _send_back(weights, states[t], g_sent, g, sums, i)
-            g_sent[:] = 0.0
+                _send_back(weights, states[t], of, i)
+            of.sent[:] = 0.0
     if rounds:
-        sums.own[:] += g
-    return sums.own, sums.added, sums.node, sums.update, sums.update_bias
+        of.own[:] += g
+    return of.own, of.added, of.node, of.update, of.update_bias
 
 
 @borrowing_kernel
@@ -167,23 +171,20 @@ def _back(
     added: Singles,
     states: Singles,
     outgoing: Singles,
-    g: Singles,
-    sums: MessageGradients,
-    g_sent: Singles,
-    total: Singles,
+    of: MessageGradients,
     once: bool,
 ) -> None:
     """Gradients of `_forth`; with ``once``, a node's messages come before its state."""
     for at in range(len(senders.order) - 1, -1, -1):
         j = senders.order[at]
         if once:
-            _send_back(weights, states, g_sent, g, sums, j)
-        for c in range(g.shape[1]):
-            sums.own[j, c] += g[j, c]
-        count = _receive(senders, outgoing, added, j, total[0])
+            _send_back(weights, states, of, j)
+        for c in range(of.own.shape[1]):
+            of.own[j, c] += of.states[j, c]
+        count = _receive(senders, outgoing, added, j, of.total)
         if count:
-            _update_back(weights, total, count, g, sums, j)
-            _receive_back(senders, outgoing, added, total[1], sums, g_sent, j)
+            _update_back(weights, count, of, j)
+            _receive_back(senders, outgoing, added, of, j)
 
 
 @inlined_kernel
@@ -197,19 +198,12 @@ def _send(weights: MessageWeights, states: Singles, sent: Singles, i: int) -> No
 
 
 @inlined_kernel
-def _send_back(
-    weights: MessageWeights,
-    states: Singles,
-    g_sent: Singles,
-    g: Singles,
-    sums: MessageGradients,
-    i: int,
-) -> None:
+def _send_back(weights: MessageWeights, states: Singles, of: MessageGradients, i: int) -> None:
     """Gradients of `_send`."""
-    for c in range(g_sent.shape[1]):
+    for c in range(of.sent.shape[1]):
         for k in range(states.shape[1]):
-            g[i, k] += weights.node[c, k] * g_sent[i, c]
-            sums.node[c, k] += states[i, k] * g_sent[i, c]
+            of.states[i, k] += weights.node[c, k] * of.sent[i, c]
+            of.node[c, k] += states[i, k] * of.sent[i, c]
 
 
 @inlined_kernel
@@ -228,22 +222,16 @@ def _receive(senders: Senders, outgoing: Singles, added: Singles, j: int, total:
 
 @inlined_kernel
 def _receive_back(
-    senders: Senders,
-    outgoing: Singles,
-    added: Singles,
-    each: Singles,
-    sums: MessageGradients,
-    g_sent: Singles,
-    j: int,
+    senders: Senders, outgoing: Singles, added: Singles, of: MessageGradients, j: int
 ) -> None:
-    """Gradients of `_receive`, where each is that of every message to node j."""
+    """Gradients of `_receive`, given that of every message to node j."""
     for at in range(senders.start[j], senders.start[j + 1]):
         e = senders.edge[at]
         i = senders.sender[e]
-        for c in range(len(each)):
+        for c in range(len(of.messages)):
             if outgoing[i, c] + added[e, c] > 0:
-                g_sent[i, c] += each[c]
-                sums.added[e, c] += each[c]
+                of.sent[i, c] += of.messages[c]
+                of.added[e, c] += of.messages[c]
 
 
 @inlined_kernel
@@ -256,15 +244,13 @@ def _updated(weights: MessageWeights, total: Singles, count: int, c: int) -> flo
 
 
 @inlined_kernel
-def _update_back(
-    weights: MessageWeights, total: Singles, count: int, g: Singles, sums: MessageGradients, j: int
-) -> None:
-    """Gradients of relu(U mean m + b) at node j; that of every message goes into total[1]."""
-    for k in range(total.shape[1]):
-        total[1, k] = 0.0
-    for c in range(g.shape[1]):
-        if _updated(weights, total[0], count, c) > 0:
-            sums.update_bias[c] += g[j, c]
-            for k in range(total.shape[1]):
-                sums.update[c, k] += total[0, k] / np.float32(count) * g[j, c]
-                total[1, k] += weights.update[c, k] / np.float32(count) * g[j, c]
+def _update_back(weights: MessageWeights, count: int, of: MessageGradients, j: int) -> None:
+    """Gradients of relu(U mean m + b) at node j, also that of every message to it."""
+    for k in range(len(of.messages)):
+        of.messages[k] = 0.0
+    for c in range(of.states.shape[1]):
+        if _updated(weights, of.total, count, c) > 0:
+            of.update_bias[c] += of.states[j, c]
+            for k in range(len(of.messages)):
+                of.update[c, k] += of.total[k] / np.float32(count) * of.states[j, c]
+                of.messages[k] += weights.update[c, k] / np.float32(count) * of.states[j, c]
