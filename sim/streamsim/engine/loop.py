@@ -15,6 +15,7 @@ from streamsim.engine.state import (
     CAPPED,
     EngineState,
     Totals,
+    Turn,
     clear,
     empty_state,
     no_totals,
@@ -23,6 +24,18 @@ from streamsim.engine.windows import process_window
 from streamsim.engine.wiring import Wiring
 from streamsim.instance import Instance
 from streamsim.jit import inlined_kernel, kernel
+
+
+class Sums(NamedTuple):
+    """Sums over the measured window, one row per run."""
+
+    taken: Floats  # [B, N] tuples
+    emitted: Floats  # [B, K] tuples released by windows
+    busy: Floats  # [B, D] core seconds
+    link: Floats  # [B, D, D] seconds
+    opening: Floats  # [B, M + S] tuples in streams, then backlogs, at the start
+    closing: Floats  # [B, M + S] tuples in streams, then backlogs, at the end
+    repeating: Floats  # [B] first tick that repeats forever, or -1
 
 
 class Log(NamedTuple):
@@ -90,60 +103,34 @@ def spend(
     """
     left = plan.budget[k]
     tolerance = 1e-12 * left
-    share = -1.0
+    share = -1.0  # every operator's own
     progress = 0.0
     for i in range(plan.turn_start[k], plan.turn_start[k + 1]):
         state.turn[plan.turns[i]] = CAPPED
     while True:
-        left, moved, capped, blocked = take_turns(
-            k, share, left, slice_index, instance, wiring, plan, state, totals, stamps
-        )
+        moved, capped, blocked = 0.0, 0, 0
+        for i in range(plan.turn_start[k], plan.turn_start[k + 1]):
+            v = plan.turns[i]
+            if state.turn[v] != CAPPED:
+                continue
+            limit = max(min(plan.share[v] if share < 0.0 else share, left), 0.0)
+            turn = Turn(v, limit, slice_index)
+            if wiring.window_of[v] < 0:
+                done = process(turn, instance, wiring, plan, state, totals, stamps)
+            else:
+                done = process_window(turn, instance, wiring, plan, state, totals, stamps)
+            tuples, seconds, outcome = done
+            state.turn[v] = outcome
+            left -= seconds
+            moved += tuples
+            capped += outcome == CAPPED
+            blocked += outcome == BLOCKED
         progress += moved
         stuck = capped + blocked == 0 or moved <= 1e-9 * progress
         if stuck or left <= tolerance or wiring.policy != 0:
             break
         share = left / max(capped, 1)
     totals.busy[k] += plan.budget[k] - left + plan.constant[k]
-
-
-@inlined_kernel
-def take_turns(
-    k: int,
-    share: float,
-    left: float,
-    slice_index: int,
-    instance: Instance,
-    wiring: Wiring,
-    plan: Plan,
-    state: EngineState,
-    totals: Totals,
-    stamps: Stamps | None,
-) -> tuple[float, float, int, int]:
-    """Give the operators of a device a turn of at most ``share``, or of their own share if < 0.
-
-    Returns the remaining budget, the tuples moved, and the numbers of operators that ran out of CPU
-    and that were blocked.
-    """
-    moved, capped, blocked = 0.0, 0, 0
-    for i in range(plan.turn_start[k], plan.turn_start[k + 1]):
-        v = plan.turns[i]
-        if state.turn[v] != CAPPED:
-            continue
-        limit = max(min(plan.share[v] if share < 0.0 else share, left), 0.0)
-        if wiring.window_of[v] < 0:
-            tuples, seconds, outcome = process(
-                v, limit, slice_index, instance, wiring, plan, state, totals, stamps
-            )
-        else:
-            tuples, seconds, outcome = process_window(
-                v, limit, slice_index, instance, wiring, plan, state, totals, stamps
-            )
-        state.turn[v] = outcome
-        left -= seconds
-        moved += tuples
-        capped += outcome == CAPPED
-        blocked += outcome == BLOCKED
-    return left, moved, capped, blocked
 
 
 @inlined_kernel
@@ -222,35 +209,24 @@ def hold(state: EngineState, amounts: Floats) -> None:
 
 
 @kernel
-def run_batch(
-    instance: Instance,
-    wiring: Wiring,
-    placements: Ints,
-    jump: bool,
-    taken: Floats,
-    emitted: Floats,
-    busy: Floats,
-    link: Floats,
-    opening: Floats,
-    closing: Floats,
-    repeating: Floats,
-) -> None:
-    """Run every placement and write its totals into the rows of the last seven arrays."""
+def run_batch(instance: Instance, wiring: Wiring, placements: Ints, jump: bool, sums: Sums) -> None:
+    """Run every placement and write its sums."""
     for b in range(len(placements)):
         placement = placements[b]
         plan = plan_run(instance, wiring, placement)
         state = empty_state(instance, wiring, plan)
         totals = no_totals(instance)
         snapshot = no_snapshot(state, totals)
-        repeating[b] = run(instance, wiring, plan, state, totals, snapshot, opening[b], jump)
-        taken[b] = totals.taken
-        emitted[b] = totals.emitted
+        opening = sums.opening[b]
+        sums.repeating[b] = run(instance, wiring, plan, state, totals, snapshot, opening, jump)
+        sums.taken[b] = totals.taken
+        sums.emitted[b] = totals.emitted
         for k in range(len(plan.devices)):
-            busy[b, plan.devices[k]] = totals.busy[k]
+            sums.busy[b, plan.devices[k]] = totals.busy[k]
         for e in plan.link_streams:
             sender, receiver = placement[instance.source[e]], placement[instance.target[e]]
-            link[b, sender, receiver] += totals.moved[e] * plan.wire[e]
-        hold(state, closing[b])
+            sums.link[b, sender, receiver] += totals.moved[e] * plan.wire[e]
+        hold(state, sums.closing[b])
 
 
 @kernel

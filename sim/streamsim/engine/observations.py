@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 
 from streamsim.arrays import Floats, Ints
 from streamsim.engine.equivalents import source_equivalents
-from streamsim.engine.loop import Log
-from streamsim.engine.runs import Runs, Sums, no_sums, runs_of
+from streamsim.engine.loop import Log, Sums
+from streamsim.engine.runs import Runs, no_sums, runs_of
 from streamsim.engine.settings import Settings
 from streamsim.engine.tracing import Trace, by_link, logged, trace_of
 from streamsim.engine.wiring import Wiring, check_placements, wire

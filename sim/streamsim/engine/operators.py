@@ -4,7 +4,7 @@ from streamsim.arrays import Floats, Ints
 from streamsim.engine.joins import draw_sets, received_per_set, sets_waiting
 from streamsim.engine.plan import Plan
 from streamsim.engine.stamps import Pair, Stamps, blend, drawn
-from streamsim.engine.state import BLOCKED, CAPPED, DONE, EngineState, Totals, wake
+from streamsim.engine.state import BLOCKED, CAPPED, DONE, EngineState, Totals, Turn, wake
 from streamsim.engine.wiring import Wiring
 from streamsim.instance import Instance
 from streamsim.jit import inlined_kernel
@@ -14,9 +14,7 @@ ROUNDING = 1e-12  # share of a capacity below which free space is a rounding err
 
 @inlined_kernel
 def process(
-    v: int,
-    limit: float,
-    slice_index: int,
+    turn: Turn,
     instance: Instance,
     wiring: Wiring,
     plan: Plan,
@@ -28,11 +26,12 @@ def process(
 
     Returns the tuples taken in, the core seconds spent and the reason that ended the turn.
     """
+    v = turn.v
     waiting = tuples_waiting(v, wiring, state)
     if waiting <= 0.0:
         return 0.0, 0.0, DONE
     cost = plan.cost[v] + receiving_cost(v, waiting, instance, wiring, plan, state)
-    take, outcome = affordable(v, waiting, cost, limit, plan, state)
+    take, outcome = affordable(v, waiting, cost, turn.limit, plan, state)
     free = fitting(v, take, instance, wiring, plan, state)
     if free < take:
         take, outcome = free, BLOCKED
@@ -40,7 +39,7 @@ def process(
         return 0.0, 0.0, outcome
     stamp = (0.0, 0.0)
     if stamps is not None:
-        stamp = drawn(v, take, waiting, slice_index, wiring, state, stamps)
+        stamp = drawn(v, take, waiting, turn.slice_index, wiring, state, stamps)
     draw(v, take, waiting, wiring, state)
     emit(v, take, stamp, instance, wiring, plan, state, stamps)
     count_served(v, take, plan, state, totals)

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from streamsim.arrays import Floats
 from streamsim.engine.equivalents import measured_at_sinks, source_equivalents
-from streamsim.engine.loop import run_batch
+from streamsim.engine.loop import Sums, run_batch
 from streamsim.engine.settings import Settings
 from streamsim.engine.settling import drifts
 from streamsim.engine.wiring import Wiring, check_placements, wire
@@ -28,18 +28,6 @@ class Runs(NamedTuple):
     drift: Floats  # [B, N] imbalance of an operator's input, as a share of its full rate
     grown: Floats  # [B, M] tuples by which streams have grown, in the caller's order
     warnings: tuple[str, ...]
-
-
-class Sums(NamedTuple):
-    """Sums over the measured window, one row per run."""
-
-    taken: Floats  # [B, N] tuples
-    emitted: Floats  # [B, K] tuples released by windows
-    busy: Floats  # [B, D] core seconds
-    link: Floats  # [B, D, D] seconds
-    opening: Floats  # [B, M + S] tuples in streams, then backlogs, at the start
-    closing: Floats  # [B, M + S] tuples in streams, then backlogs, at the end
-    repeating: Floats  # [B] first tick that repeats forever, or -1
 
 
 def simulate(
@@ -91,12 +79,12 @@ def _simulate(
     batch = check_placements(instance, placements)
     sums = no_sums(instance, wiring, len(batch))
     if threads == 1:
-        run_batch(instance, wiring, batch, jump, *sums)
+        run_batch(instance, wiring, batch, jump, sums)
     else:
         parts = np.array_split(np.arange(len(batch)), threads)
         with ThreadPoolExecutor(threads) as pool:
             jobs = [
-                pool.submit(run_batch, instance, wiring, batch[i], jump, *rows(sums, i))
+                pool.submit(run_batch, instance, wiring, batch[i], jump, rows(sums, i))
                 for i in (slice(p[0], p[-1] + 1) for p in parts if len(p))
             ]
             for job in jobs:

@@ -29,6 +29,14 @@ class EngineState(NamedTuple):
     advanced: Floats  # [K] number of advances of the window
 
 
+class Turn(NamedTuple):
+    """A turn of operator v in a slice, with at most ``limit`` core seconds."""
+
+    v: int
+    limit: float
+    slice_index: int
+
+
 class Totals(NamedTuple):
     """Sums since the start of the measured window (or of the tick, if ticks are logged)."""
 

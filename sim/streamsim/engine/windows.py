@@ -11,7 +11,7 @@ from streamsim.engine.operators import (
 )
 from streamsim.engine.plan import Plan
 from streamsim.engine.stamps import Pair, Stamps, blend, drawn
-from streamsim.engine.state import BLOCKED, DONE, EngineState, Totals
+from streamsim.engine.state import BLOCKED, DONE, EngineState, Totals, Turn
 from streamsim.engine.wiring import Wiring
 from streamsim.flow import window_output
 from streamsim.instance import Instance
@@ -24,9 +24,7 @@ MOST = 2.0
 
 @borrowing_kernel
 def process_window(
-    v: int,
-    limit: float,
-    slice_index: int,
+    turn: Turn,
     instance: Instance,
     wiring: Wiring,
     plan: Plan,
@@ -39,6 +37,7 @@ def process_window(
     A window does not advance while earlier results wait for space downstream. Once an advance is
     overdue, its operator takes nothing in, so that back-pressure reaches its inputs.
     """
+    v, limit, slice_index = turn
     k = wiring.window_of[v]
     out = release(v, limit, instance, wiring, plan, state, stamps)
     while state.held[k] <= 0.0 and is_due(k, slice_index, instance, wiring, state):
@@ -47,12 +46,10 @@ def process_window(
         out += release(v, left, instance, wiring, plan, state, stamps)
     totals.emitted[k] += out
     spent = out * plan.send_cost[v]
-    waiting = tuples_waiting(v, wiring, state)
     if is_due(k, slice_index, instance, wiring, state):
         return out, spent, BLOCKED
-    take, seconds, outcome = take_in(
-        v, waiting, limit - spent, slice_index, instance, wiring, plan, state, stamps
-    )
+    left_turn = Turn(v, limit - spent, slice_index)
+    take, seconds, outcome = take_in(left_turn, instance, wiring, plan, state, stamps)
     count_served(v, take, plan, state, totals)
     return out + take, spent + seconds, outcome
 
@@ -112,10 +109,7 @@ def release(
 
 @inlined_kernel
 def take_in(
-    v: int,
-    waiting: float,
-    limit: float,
-    slice_index: int,
+    turn: Turn,
     instance: Instance,
     wiring: Wiring,
     plan: Plan,
@@ -123,10 +117,12 @@ def take_in(
     stamps: Stamps | None,
 ) -> tuple[float, float, int]:
     """Move waiting tuples into the open pane, up to its capacity."""
+    v = turn.v
+    waiting = tuples_waiting(v, wiring, state)
     if waiting <= 0.0:
         return 0.0, 0.0, DONE
     cost = plan.cost[v] + receiving_cost(v, waiting, instance, wiring, plan, state)
-    take, outcome = affordable(v, waiting, cost, limit, plan, state)
+    take, outcome = affordable(v, waiting, cost, turn.limit, plan, state)
     k = wiring.window_of[v]
     pane = int(state.advanced[k]) % wiring.panes[k]
     comes = instance.input_rate[v] * wiring.peak * instance.windows[k, 2]
@@ -136,7 +132,7 @@ def take_in(
     if take <= 0.0:
         return 0.0, 0.0, outcome
     if stamps is not None:
-        fresh: Pair = drawn(v, take, waiting, slice_index, wiring, state, stamps)
+        fresh: Pair = drawn(v, take, waiting, turn.slice_index, wiring, state, stamps)
         for c in range(2):
             mean = stamps.panes[c, k, pane]
             stamps.panes[c, k, pane] = blend(state.panes[k, pane], mean, take, fresh[c])
