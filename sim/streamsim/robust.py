@@ -16,7 +16,6 @@ from streamsim.loads import (
     full_rate_loads,
     has_several_cores,
     highest,
-    n_constants,
     write_constants,
 )
 from streamsim.steady import throughput
@@ -27,17 +26,8 @@ def robust_throughput(
 ) -> Floats:
     """Relative throughput of each placement in the worst case, in [0, 1].
 
-    Parameters
-    ----------
-    placements
-        Device of every operator, shape [B, N].
-    number
-        Γ, the number of units on each device that cost more at the same time.
-    error
-        Share by which they cost more.
-    units
-        Unit of every operator, shape [N]; the subtasks of one operator are a unit, which costs
-        more as a whole.
+    On each device any ``number`` (Γ) of units may cost more by the share ``error``. ``units`` [N]
+    is the unit of every operator; the subtasks of one are a unit, which costs more as a whole.
 
     Examples
     --------
@@ -51,11 +41,9 @@ def robust_throughput(
     batch, unit = writable(placements), np.asarray(units, np.int64)
     order = np.argsort(unit, kind="stable")
     out = throughput(instance, batch)
-    constants = np.empty(n_constants(instance))
     number = min(number, len(np.unique(unit)))
-    largest = np.empty((instance.n_devices, max(1, number)))
     per_core = has_several_cores(instance)
-    _worst_cases(instance, batch, number, error, order, unit, largest, constants, per_core, out)
+    _worst_cases(instance, batch, number, error, order, unit, per_core, out)
     return out
 
 
@@ -67,13 +55,12 @@ def _worst_cases(
     error: float,
     order: Longs,
     unit: Longs,
-    largest: Floats,
-    constants: Floats,
     per_core: bool,
     out: Floats,
 ) -> None:
-    loads = np.empty(n_resources(len(instance.device_type)))
-    own = np.zeros(len(instance.device_type))
+    d = len(instance.device_type)
+    loads, constants = np.empty(n_resources(d)), np.empty(d if len(instance.constant) else 0)
+    own, largest = np.zeros(d), np.empty((d, max(1, number)))
     for i in range(len(placements)):
         place = placements[i]
         full_rate_loads(instance, place, loads)
@@ -87,15 +74,15 @@ def _worst_cases(
                 own[place[v]] += error * instance.load[v, instance.device_type[place[v]]]
                 end += 1
             for k in range(begin, end):
-                d = place[order[k]]
-                more, own[d] = own[d], 0.0
+                a = place[order[k]]
+                more, own[a] = own[a], 0.0
                 for rank in range(number):
-                    if more > largest[d, rank]:
-                        more, largest[d, rank] = largest[d, rank], more
+                    if more > largest[a, rank]:
+                        more, largest[a, rank] = largest[a, rank], more
             begin = end
-        for d in range(len(own)):
+        for a in range(d):
             for rank in range(number):
-                loads[d] += largest[d, rank]
+                loads[a] += largest[a, rank]
         worst = max(1.0, highest(loads, constants))
         if per_core and number > 0:
             worst = max(worst, (1.0 + error) * busiest_core(instance, place))

@@ -2,7 +2,7 @@
 
 import threading
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -57,22 +57,26 @@ def makespans(
     array([0.006, 0.026])
     """
     batch = writable(placements)
-    out = np.empty(len(batch))
     buffers, net, case = _prepared(one_pass, rules)
     rank = ranks(one_pass, rules, priorities, len(batch))
-    _all(
-        one_pass,
-        case,
+    inputs = _Inputs(
         batch,
         rank,
         held_lines(one_pass, rules, rank),
         rows("work_factors", work_factors, len(batch), one_pass.n_operators),
         stream_rows(one_pass, send_factors, len(batch)),
-        buffers,
-        net,
-        out,
     )
-    return out
+    return _all(one_pass, case, inputs, buffers, net)
+
+
+class _Inputs(NamedTuple):
+    """Inputs of B passes; of all but the placements, one row may be for all."""
+
+    placements: Ints  # [B, N]
+    priorities: Floats  # [1 or B, N]
+    lines: Ints  # [1 or B, N], [1, 0] if no order is held
+    work_factors: Floats  # [1 or B, N]
+    send_factors: Floats  # [1 or B, M]
 
 
 class _Latest(threading.local):
@@ -168,21 +172,14 @@ def stream_rows(one_pass: Pass, send_factors: ArrayLike | None, count: int) -> F
 
 @kernel
 def _all(
-    one_pass: Pass,
-    rules: Case,
-    placements: Ints,
-    priorities: Floats,
-    held: Ints,
-    work_factors: Floats,
-    send_factors: Floats,
-    buffers: State,
-    net: Transfers | None,
-    out: Floats,
-) -> None:
-    for i in range(len(placements)):
-        send_factor = send_factors[i % len(send_factors)]
-        line = held[i % len(held)]
+    one_pass: Pass, rules: Case, inputs: _Inputs, buffers: State, net: Transfers | None
+) -> Floats:
+    out = np.empty(len(inputs.placements))
+    for i in range(len(out)):
+        send_factor = inputs.send_factors[i % len(inputs.send_factors)]
+        line = inputs.lines[i % len(inputs.lines)]
         case = Case(rules.queue, rules.network, rules.pause, rules.spacing, send_factor, line)
-        priority = priorities[i % len(priorities)]
-        work_factor = work_factors[i % len(work_factors)]
-        out[i] = run(one_pass, case, placements[i], priority, work_factor, buffers, net)
+        priority = inputs.priorities[i % len(inputs.priorities)]
+        work_factor = inputs.work_factors[i % len(inputs.work_factors)]
+        out[i] = run(one_pass, case, inputs.placements[i], priority, work_factor, buffers, net)
+    return out
