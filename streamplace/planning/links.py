@@ -20,8 +20,7 @@ from streamplace.model.level import finest_level
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.throughput.loads import link_loads
-from streamplace.placers.anneal.rate.chunks import placement_of
-from streamplace.placers.anneal.rate.first_places import first_place
+from streamplace.placers.anneal.rate.first_places import first_place, placement_of
 from streamplace.placers.anneal.rate.throughput import least
 from streamplace.placers.meter import Meter
 from streamplace.placers.registry import Budget

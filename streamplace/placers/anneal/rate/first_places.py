@@ -1,4 +1,4 @@
-"""Initial placements of the units of a problem."""
+"""Placements of the units of a problem: initial ones, and those of their operators."""
 
 from collections.abc import Sequence
 
@@ -57,3 +57,8 @@ def _legal_places(level: Level, rules: PlacementRules) -> list[Ints]:
         rules.witness,
         *(rules.repaired(place[rules.unit])[first] for place in obvious_places(level)),
     ]
+
+
+def placement_of(problem: Problem, place: Ints) -> Placement:
+    """Placement of the operators from the devices of their units."""
+    return problem.placement(place if problem.rules is None else place[problem.rules.unit])

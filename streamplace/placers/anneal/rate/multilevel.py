@@ -14,9 +14,9 @@ from streamsim.jit import kernel
 from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.level import Level, contracted
 from streamplace.placers.anneal.rate import search
-from streamplace.placers.anneal.rate.chunks import proceed
 from streamplace.placers.anneal.rate.first_places import best_place, obvious_places
 from streamplace.placers.anneal.rate.proposals import mix
+from streamplace.placers.anneal.rate.search import proceed
 from streamplace.placers.anneal.rate.walk import (
     BEST_PEAK,
     HEAT,

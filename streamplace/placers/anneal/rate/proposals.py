@@ -5,7 +5,6 @@ from streamsim.jit import borrowing_kernel, inlined_kernel
 
 from streamplace.model.arrays import Words
 from streamplace.model.level import Level
-from streamplace.placers.anneal.rate.memory import has_room
 from streamplace.placers.anneal.rate.walk import (
     BESIDE,
     CLUSTERS,
@@ -15,6 +14,7 @@ from streamplace.placers.anneal.rate.walk import (
     SWAPS,
     SWEEP,
     UnitWalk,
+    has_room,
 )
 
 GROW = 0.5

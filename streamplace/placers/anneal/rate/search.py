@@ -8,7 +8,6 @@ as long, whatever the budget, so that a longer search continues a shorter one.
 from streamsim.jit import borrowing_kernel
 
 from streamplace.model.level import Level
-from streamplace.placers.anneal.rate.memory import count_used, has_room, take_room
 from streamplace.placers.anneal.rate.proposals import (
     accepted,
     apart,
@@ -32,12 +31,16 @@ from streamplace.placers.anneal.rate.walk import (
     TEMPERATURE,
     TIGHTEN,
     UnitWalk,
+    count_used,
     energy,
     fill_loads,
+    has_room,
     move,
     peak,
+    take_room,
     undo,
 )
+from streamplace.placers.meter import Meter
 
 FIRST_ROUND = 4000
 LONGEST_ROUND = 2_000_000
@@ -49,8 +52,31 @@ COOL_EVERY = 64
 ENDLESS = 2**62
 WORTH = 1e-9
 """Least share by which a better peak is lower; more than rounding."""
+CHUNK = 2048
+"""Proposals between two readings of the clock."""
+FLAT = 600
+"""Most units for a search without levels."""
+ENOUGH = 1 + 1e-12
+"""Largest peak at which every source runs at its full rate, with rounding."""
 EVERY_COPY = 16
 """With U units, the best placement is copied at most every U / EVERY_COPY proposals."""
+
+
+def proceed(level: Level, walk: UnitWalk, steps: int, meter: Meter, enough: float) -> None:
+    """Continue the search for ``steps`` steps, or until the budget ends or the peak is enough."""
+    meter.note(value_of(walk.numbers[BEST_PEAK]))
+    while steps > 0 and walk.numbers[BEST_PEAK] > enough:
+        chunk = min(steps, meter.chunk(CHUNK))
+        if chunk == 0:
+            return
+        meter.spend(search(level, walk, chunk, enough))
+        meter.note(value_of(walk.numbers[BEST_PEAK]))
+        steps -= chunk
+
+
+def value_of(peak: float) -> float:
+    """Throughput of a single source under a peak."""
+    return float(1 / max(peak, 1.0))
 
 
 @borrowing_kernel
@@ -71,7 +97,7 @@ def search(level: Level, walk: UnitWalk, steps: int, enough: float) -> int:
         log, gain = 0, 0.0
         for i in range(n_moved + n_back):
             to = b if i < n_moved else a
-            log, more = move(level, walk, walk.moved[i], to, numbers[TARGET], log)
+            log, more = move(level, walk, walk.moved[i], to, log)
             gain += more
         if accepted(walk.random, gain, numbers[TEMPERATURE]) and (
             len(level.rival_start) == 0 or apart(level, walk, n_moved + n_back)

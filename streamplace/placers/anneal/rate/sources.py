@@ -21,11 +21,10 @@ from streamplace.model.level import Level
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.placers.anneal.rate import search
-from streamplace.placers.anneal.rate.chunks import ENOUGH, FLAT, placement_of
-from streamplace.placers.anneal.rate.memory import count_used, take_room
+from streamplace.placers.anneal.rate.first_places import placement_of
 from streamplace.placers.anneal.rate.multilevel import cycles
 from streamplace.placers.anneal.rate.proposals import accepted, apart, mix, propose
-from streamplace.placers.anneal.rate.search import scatter
+from streamplace.placers.anneal.rate.search import ENOUGH, FLAT, scatter
 from streamplace.placers.anneal.rate.walk import (
     BEST_PEAK,
     COOLING,
@@ -35,7 +34,9 @@ from streamplace.placers.anneal.rate.walk import (
     STEP,
     TEMPERATURE,
     UnitWalk,
+    count_used,
     new_walk,
+    take_room,
 )
 from streamplace.placers.incumbent import Incumbent, handing_on
 from streamplace.placers.meter import Meter

@@ -9,8 +9,8 @@ from streamplace.model.level import Level, finest_level, least_peak, least_times
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.placers.anneal.rate import search
-from streamplace.placers.anneal.rate.chunks import FLAT, placement_of, proceed, value_of
-from streamplace.placers.anneal.rate.first_places import first_place
+from streamplace.placers.anneal.rate.first_places import first_place, placement_of
+from streamplace.placers.anneal.rate.search import FLAT, proceed, value_of
 from streamplace.placers.anneal.rate.walk import SLACK, TIGHTEN, new_walk, peak_of
 from streamplace.placers.incumbent import handing_on
 from streamplace.placers.meter import Meter

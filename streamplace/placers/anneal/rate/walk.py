@@ -1,4 +1,4 @@
-"""Walk: a placement of units under moves, and the energy that the search minimises.
+"""Walk: a placement of units under moves, its memory, and the energy that the search minimises.
 
 The largest load alone has plateaus: most moves do not change it. The energy
 
@@ -27,6 +27,8 @@ from streamplace.model.level import Level
 
 MOST_MOVED, MOST_ENTRIES = 128, 256
 """Most units of a move besides the first, and most neighbours of them to examine."""
+ROUNDING = 1e-10
+"""Share of a device's memory; smaller than the tolerance for legal placements."""
 
 # Indices of `UnitWalk.counts`: the step in this round and its length, the round, the number of the
 # last neighbourhood move, the step at which `best` was copied, 1 + next unit of a sweep (or 0)
@@ -177,11 +179,9 @@ def shift(
 
 
 @inlined_kernel
-def move(
-    level: Level, walk: UnitWalk, u: int, to: int, target: float, log: int
-) -> tuple[int, float]:
+def move(level: Level, walk: UnitWalk, u: int, to: int, log: int) -> tuple[int, float]:
     """Move unit u to another device; return the new end of the log and the change of the energy."""
-    d, a, b = len(level.device_type), walk.place[u], to
+    d, a, b, target = len(level.device_type), walk.place[u], to, walk.numbers[TARGET]
     loads, undone, old = walk.loads, walk.undo_resource, walk.undo_load
     type_a, type_b = level.device_type[a], level.device_type[b]
     gain = shift(loads, undone, old, log, a, -level.load[u, type_a], target)
@@ -189,7 +189,7 @@ def move(
     log += 2
     walk.place[u] = b
     if not level.plain:
-        return _reroute(level, walk, u, a, target, log, gain)
+        return _reroute(level, walk, u, a, log, gain)
     for e in range(level.start[u], level.start[u + 1]):
         c = walk.place[level.peer[e]]
         for way in range(2):  # streams out of u, then into u
@@ -208,10 +208,10 @@ def move(
 
 @borrowing_kernel
 def _reroute(
-    level: Level, walk: UnitWalk, u: int, a: int, target: float, log: int, gain: float
+    level: Level, walk: UnitWalk, u: int, a: int, log: int, gain: float
 ) -> tuple[int, float]:
     """Reroute the streams of unit u from its old to its new device, and update all loads."""
-    b = walk.place[u]
+    b, target = walk.place[u], walk.numbers[TARGET]
     if len(level.core):
         gain += excess(level.core[u, level.device_type[b]], target)
         gain -= excess(level.core[u, level.device_type[a]], target)
@@ -223,25 +223,17 @@ def _reroute(
                 if mine != c:
                     x, y = (c, mine) if way else (mine, c)
                     sign = 1.0 if end else -1.0
-                    log, more = _flow(level, walk, e, x, y, way, sign, target, log)
+                    log, more = _flow(level, walk, e, x, y, way, sign, log)
                     gain += more
     return log, gain
 
 
 @inlined_kernel
 def _flow(
-    level: Level,
-    walk: UnitWalk,
-    e: int,
-    a: int,
-    b: int,
-    way: int,
-    sign: float,
-    target: float,
-    log: int,
+    level: Level, walk: UnitWalk, e: int, a: int, b: int, way: int, sign: float, log: int
 ) -> tuple[int, float]:
     """Add an entry's bytes and tuples to the loads between devices a and b."""
-    d = len(level.device_type)
+    d, target = len(level.device_type), walk.numbers[TARGET]
     loads, undone, old = walk.loads, walk.undo_resource, walk.undo_load
     rate = sign * (level.taken[e] if way else level.sent[e])
     tuples = 0.0
@@ -265,3 +257,39 @@ def undo(walk: UnitWalk, log: int) -> None:
     """Restore every load exactly, in reverse order."""
     for i in range(log - 1, -1, -1):
         walk.loads[walk.undo_resource[i]] = walk.undo_load[i]
+
+
+@borrowing_kernel
+def count_used(level: Level, walk: UnitWalk) -> None:
+    """Sum the memory of the units by device."""
+    walk.used[:] = 0.0
+    for u in range(len(level.memory)):
+        walk.used[walk.place[u]] += level.memory[u]
+
+
+@borrowing_kernel
+def has_room(level: Level, walk: UnitWalk, n_moved: int, n_back: int, a: int, b: int) -> bool:
+    """Whether both devices have enough memory for the move under trial, from a to b and back."""
+    change = _change(level, walk, n_moved, n_back)
+    on_a, on_b = walk.used[a] - change, walk.used[b] + change
+    fits_a = change >= 0 or on_a <= level.room[a] * (1 + ROUNDING)
+    return fits_a and (change <= 0 or on_b <= level.room[b] * (1 + ROUNDING))
+
+
+@borrowing_kernel
+def take_room(level: Level, walk: UnitWalk, n_moved: int, n_back: int, a: int, b: int) -> None:
+    """Update the used memory after a move."""
+    if len(level.memory) == 0:
+        return
+    change = _change(level, walk, n_moved, n_back)
+    walk.used[a] -= change
+    walk.used[b] += change
+
+
+@borrowing_kernel
+def _change(level: Level, walk: UnitWalk, n_moved: int, n_back: int) -> float:
+    change = 0.0
+    for i in range(n_moved + n_back):
+        size = level.memory[walk.moved[i]]
+        change += size if i < n_moved else -size
+    return change
