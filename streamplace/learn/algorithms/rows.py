@@ -1,4 +1,6 @@
-"""Sums and products of small matrices, in one order whatever the machine."""
+"""Weights as small matrices, and their sums and products in one order whatever the machine."""
+
+from collections.abc import Mapping
 
 import numpy as np
 from streamsim.jit import inlined_kernel, kernel
@@ -29,3 +31,14 @@ def product(x: Singles, matrix: Singles) -> Singles:
                 for k in range(matrix.shape[1]):
                     out[i, k] += factor * matrix[j, k]
     return out
+
+
+def matrix_of(tensors: Mapping[str, Singles], name: str) -> Singles:
+    """Matrix as [in, out] from named tensors, where it is [out, in]; empty where there is none."""
+    matrix = tensors.get(f"{name}.weight", np.zeros((0, 0), np.float32))
+    return np.ascontiguousarray(matrix.T, np.float32)
+
+
+def bias_of(tensors: Mapping[str, Singles], name: str) -> Singles:
+    """Bias from named tensors, empty where there is none."""
+    return np.array(tensors.get(f"{name}.bias", np.zeros(0)), np.float32)

@@ -15,20 +15,19 @@ scores each node by its own features.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
 from streamsim.jit import kernel
 
-from streamplace.learn.algorithms.rows import product
+from streamplace.learn.algorithms.rows import bias_of, matrix_of, product
 from streamplace.model.arrays import Singles
 from streamplace.papers.giph.features import N_EDGE, N_NODE
 from streamplace.papers.walks.direction import (
     WIDTH,
     DirectionWeights,
-    bias_of,
     direction_of,
-    matrix_of,
     summaries,
 )
 from streamplace.papers.walks.graph import NodeFeatures, NodeGraph
@@ -37,8 +36,8 @@ Form = Literal["two-way", "sage", "plain"]
 
 HIDDEN = 16
 SAGE = (16, 16, 10)
+FORMS: tuple[Form, ...] = ("two-way", "sage", "plain")
 TWO_WAY, NEIGHBOURS, ALONE = range(3)
-FORMS: dict[str, int] = {"two-way": TWO_WAY, "sage": NEIGHBOURS, "plain": ALONE}
 
 
 class SageWeights(NamedTuple):
@@ -65,10 +64,7 @@ class GiphNetwork(NamedTuple):
     @property
     def features(self) -> int:
         """Features that it takes of every node."""
-        return n_features(FORM_NAMES[self.form], bool(len(self.along.edge)))
-
-
-FORM_NAMES: tuple[Form, ...] = ("two-way", "sage", "plain")
+        return n_features(FORMS[self.form], bool(len(self.along.edge)))
 
 
 def n_features(form: Form, edges: bool) -> int:
@@ -78,18 +74,13 @@ def n_features(form: Form, edges: bool) -> int:
 
 def network_of(tensors: Mapping[str, Singles], form: Form, rounds: int) -> GiphNetwork:
     """Network from named tensors; matrices there are [out, in], as torch has them."""
-
-    def matrix(name: str) -> Singles:
-        return matrix_of(tensors, name)
-
-    def bias(name: str) -> Singles:
-        return bias_of(tensors, name)
+    matrix, bias = partial(matrix_of, tensors), partial(bias_of, tensors)
 
     def layer(name: str) -> SageWeights:
         return SageWeights(matrix(f"{name}.own"), matrix(f"{name}.others"), bias(f"{name}.own"))
 
     return GiphNetwork(
-        form=FORMS[form],
+        form=FORMS.index(form),
         rounds=rounds,
         along=direction_of(tensors, "along"),
         against=direction_of(tensors, "against"),

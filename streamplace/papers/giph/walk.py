@@ -14,6 +14,7 @@ from streamsim.passes import GIPH
 from streamsim.passes.makespans import new_buffers
 from streamsim.passes.run import run
 from streamsim.passes.state import State
+from streamsim.rows import copy_row, copy_rows
 
 from streamplace.learn.algorithms.drawing import drawn_open
 from streamplace.model.arrays import Floats, Ints, Longs
@@ -141,14 +142,11 @@ def _unlock(graph: NodeGraph, walk: WalkState) -> None:
 
 @borrowing_kernel
 def _keep(features: NodeFeatures, chosen: int, record: WalkRecord, t: int) -> None:
-    for i in range(len(features.nodes)):
-        record.open[t, i] = features.open[i]
-        for f in range(features.nodes.shape[1]):
-            record.nodes[t, i, f] = features.nodes[i, f]
-    for k in range(len(features.edges)):
-        record.source[t, k], record.target[t, k] = features.source[k], features.target[k]
-        for f in range(features.edges.shape[1]):
-            record.edges[t, k, f] = features.edges[k, f]
+    copy_rows(record.nodes[t], features.nodes)
+    copy_rows(record.edges[t], features.edges)
+    copy_row(record.source[t], features.source)
+    copy_row(record.target[t], features.target)
+    copy_row(record.open[t], features.open)
     record.chosen[t] = chosen
 
 

@@ -14,14 +14,12 @@ import numpy as np
 from streamsim.jit import kernel
 from streamsim.rows import copy_row
 
-from streamplace.learn.algorithms.rows import product
+from streamplace.learn.algorithms.rows import bias_of, matrix_of, product
 from streamplace.model.arrays import Bools, Longs, Singles
 from streamplace.papers.walks.direction import (
     WIDTH,
     DirectionWeights,
-    bias_of,
     direction_of,
-    matrix_of,
     summaries,
 )
 from streamplace.papers.walks.graph import NodeFeatures, NodeGraph

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from streamsim.jit import borrowing_kernel, kernel
 
-from streamplace.learn.algorithms.rows import product
+from streamplace.learn.algorithms.rows import bias_of, matrix_of, product
 from streamplace.model.arrays import Ints, Longs, Singles
 from streamplace.papers.walks.graph import NodeFeatures, NodeGraph
 
@@ -49,17 +49,6 @@ def direction_of(tensors: Mapping[str, Singles], name: str) -> DirectionWeights:
         update=matrix_of(tensors, f"{name}.update"),
         update_bias=bias_of(tensors, f"{name}.update"),
     )
-
-
-def matrix_of(tensors: Mapping[str, Singles], name: str) -> Singles:
-    """Return a matrix as [in, out], empty where there is none."""
-    matrix = tensors.get(f"{name}.weight", np.zeros((0, 0), np.float32))
-    return np.ascontiguousarray(matrix.T, np.float32)
-
-
-def bias_of(tensors: Mapping[str, Singles], name: str) -> Singles:
-    """Return a bias, empty where there is none."""
-    return np.array(tensors.get(f"{name}.bias", np.zeros(0)), np.float32)
 
 
 class DirectionState(NamedTuple):

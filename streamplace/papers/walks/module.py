@@ -38,10 +38,9 @@ class NodeGraphBatch:
         pairs = list(zip(walks, first, strict=True))
         source = np.concatenate([(t.source + b[:, None]).ravel() for (_, t), b in pairs])
         target = np.concatenate([(t.target + b[:, None]).ravel() for (_, t), b in pairs])
-        down, up = (
-            np.concatenate([(order(graph) + b[:, None]).ravel() for (graph, _), b in pairs])
-            for order in (_downwards, _upwards)
-        )
+        orders = [(_downwards(graph), b[:, None]) for (graph, _), b in pairs]
+        down = np.concatenate([(order + b).ravel() for order, b in orders])
+        up = np.concatenate([(order[::-1] + b).ravel() for order, b in orders])
 
         def tensor(array: NDArray[np.generic]) -> Tensor:
             return torch.from_numpy(np.ascontiguousarray(array)).to(device)
@@ -101,8 +100,3 @@ def _downwards(graph: NodeGraph) -> NDArray[np.int32]:
     position = np.empty(graph.n_tasks, np.int64)
     position[graph.tasks.order] = np.arange(graph.n_tasks)
     return np.argsort(position[graph.task], kind="stable").astype(np.int32)
-
-
-def _upwards(graph: NodeGraph) -> NDArray[np.int32]:
-    """Nodes [H], task after task against the streams."""
-    return _downwards(graph)[::-1]

@@ -11,12 +11,13 @@ where n_u is the mean over the units that will be placed after u.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from streamsim.jit import kernel
 
-from streamplace.learn.algorithms.rows import product
+from streamplace.learn.algorithms.rows import bias_of, matrix_of, product
 from streamplace.learn.models.pilot.features import PAIR_FEATURES, UNIT_FEATURES, PilotFeatures
 from streamplace.learn.models.pilot.measures import N_DEVICE, N_STEP
 from streamplace.learn.models.pilot.rollout import PilotHeads
@@ -64,13 +65,7 @@ def shapes(width: int, rounds: int) -> dict[str, tuple[int, ...]]:
 
 def network_of(tensors: Mapping[str, Singles]) -> PilotNetwork:
     """Network from named tensors."""
-
-    def matrix(name: str) -> Singles:
-        return np.ascontiguousarray(tensors[f"{name}.weight"].T, np.float32)
-
-    def bias(name: str) -> Singles:
-        return np.asarray(tensors[f"{name}.bias"], np.float32)
-
+    matrix, bias = partial(matrix_of, tensors), partial(bias_of, tensors)
     n_rounds = sum(name.endswith("peer.weight") for name in tensors)
     return PilotNetwork(
         matrix("enter"),

@@ -9,13 +9,14 @@ weights learned,
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from streamsim.jit import inlined_kernel, kernel
 from streamsim.rows import copy_row
 
-from streamplace.learn.algorithms.rows import add_multiple
+from streamplace.learn.algorithms.rows import add_multiple, bias_of, matrix_of
 from streamplace.learn.models.pilot_makespan.measures import N_DEVICE, N_STEP
 from streamplace.model.arrays import Bools, Floats, Singles
 
@@ -49,17 +50,14 @@ def shapes(width: int) -> dict[str, tuple[int, ...]]:
 
 def network_of(tensors: Mapping[str, Singles]) -> PilotMakespanNetwork:
     """Network from named tensors."""
-
-    def matrix(name: str) -> Singles:
-        return np.ascontiguousarray(tensors[f"{name}.weight"].T, np.float32)
-
+    matrix, bias = partial(matrix_of, tensors), partial(bias_of, tensors)
     return PilotMakespanNetwork(
         matrix("device"),
         matrix("step"),
-        np.ascontiguousarray(tensors["device.bias"], np.float32),
+        bias("device"),
         matrix("own"),
         matrix("mean"),
-        np.ascontiguousarray(tensors["own.bias"], np.float32),
+        bias("own"),
         matrix("out")[:, 0].copy(),
         matrix("skip")[:, 0].copy(),
     )
