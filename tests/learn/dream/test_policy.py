@@ -36,7 +36,7 @@ VARIANTS = [
 
 
 def drawn(policy: EncoderDecoder, batch: GraphBatch, samples: int = 4, seed: int = 0) -> Tensor:
-    return policy.sample(policy.encode(batch), samples, torch.Generator().manual_seed(seed))
+    return policy.decide(policy.encode(batch), samples, torch.Generator().manual_seed(seed))
 
 
 @pytest.mark.parametrize(("model", "options"), VARIANTS)
@@ -117,7 +117,7 @@ def test_samples_come_as_often_as_they_are_likely() -> None:
 def test_greedy_takes_the_likeliest_device_at_every_step() -> None:
     """Along its own placement."""
     policy, batch = policy_of("dream"), batch_of(PROBLEMS)
-    greedy = policy.greedy(policy.encode(batch))
+    greedy = policy.decide(policy.encode(batch), 1, None)
     assert torch.equal(step_by_step(policy, batch, greedy).argmax(-1)[:, :, 0], greedy[:, 0])
 
 

@@ -28,7 +28,7 @@ from streamsim import resource_loads, throughput
 from streamplace.learn.models.pilot.features import features_of
 from streamplace.learn.models.pilot.measures import DEVICE_FEATURES, MOST, STEP_FEATURES
 from streamplace.learn.models.pilot.network import heads_of
-from streamplace.learn.models.pilot.rollout import NOTHING, rollouts
+from streamplace.learn.models.pilot.rollout import new_record, rollouts
 from streamplace.model import Cluster, Constraints, Problem
 
 NETWORK = pilot_network()
@@ -242,9 +242,10 @@ def test_watching_changes_nothing(name: Any) -> None:
     view = VIEWS[name]
     asked = np.full((20, 2 * len(view.order)), -1, np.int32)
     uniform = np.random.default_rng(0).random(asked.shape, dtype=np.float32)
-    unwatched, _ = rollouts(view, heads_of(NETWORK, view), asked, uniform, NOTHING)
+    nothing = new_record(0, view)
+    unwatched, _ = rollouts(view, heads_of(NETWORK, view), asked, uniform, nothing)
     assert np.array_equal(unwatched, draw(view, NETWORK, 20, looks=2)[0])
-    assert NOTHING.open.size == 0
+    assert nothing.open.size == 0
 
 
 def test_rollouts_do_not_know_of_each_other() -> None:

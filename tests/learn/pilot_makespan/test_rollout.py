@@ -23,7 +23,7 @@ from streamplace.learn.models.pilot_makespan.placing import (
     first_schedules,
     span,
 )
-from streamplace.learn.models.pilot_makespan.rollout import NOTHING, new_record, rollouts
+from streamplace.learn.models.pilot_makespan.rollout import new_record, rollouts
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.placers.registry import PLACERS, Budget
@@ -103,7 +103,8 @@ def test_what_stays_stays_and_is_scheduled_anew() -> None:
     before = before_of(view.tasks, schedule, np.zeros(view.tasks.n_tasks))
     stays = staying(before, np.ones((1, view.tasks.n_tasks), np.bool_))
     luck = np.zeros(stays.shape, np.float32)
-    _, rebuilt = rollouts(view, before, network_of(arrays(module())), stays, luck, NOTHING)
+    network, nothing = network_of(arrays(module())), new_record(0, view)
+    _, rebuilt = rollouts(view, before, network, stays, luck, nothing)
     assert rebuilt.place[0].tolist() == schedule.place.tolist()
     assert rebuilt.finish.max() <= schedule.finish.max() * (1 + 1e-9)
 

@@ -120,16 +120,8 @@ class EncoderDecoder(nn.Module):
         return Likelihood(taken, spread)
 
     @torch.no_grad()
-    def sample(self, encoded: Encoded, samples: int, generator: torch.Generator) -> Tensor:
-        """Draw placements [G, S, N], step by step."""
-        return self._decide(encoded, samples, generator)
-
-    @torch.no_grad()
-    def greedy(self, encoded: Encoded) -> Tensor:
-        """Placements [G, 1, N] of the likeliest device at every step."""
-        return self._decide(encoded, 1, None)
-
-    def _decide(self, encoded: Encoded, samples: int, generator: torch.Generator | None) -> Tensor:
+    def decide(self, encoded: Encoded, samples: int, generator: torch.Generator | None) -> Tensor:
+        """Placements [G, S, N], step by step: drawn, or without a generator the likeliest."""
         batch = encoded.earlier.batch
         graphs, n, devices = batch.n_graphs, batch.n_operators, batch.n_devices
         chosen = encoded.start.new_zeros(graphs, n, samples, devices)

@@ -42,7 +42,7 @@ class OrderedBatch:
 
     def drawn(self, samples: int, generator: torch.Generator) -> list[Placements]:
         """Placements [S, N], drawn step by step."""
-        by_step = self.policy.sample(self.encoded, samples, generator).cpu().numpy()
+        by_step = self.policy.decide(self.encoded, samples, generator).cpu().numpy()
         drawn = []
         for order, steps in zip(self.orders, by_step, strict=True):
             placements = np.empty((samples, len(order)), steps.dtype)
@@ -98,7 +98,8 @@ class PreparedTensors:
             steps = torch.from_numpy(padded_orders(orders)).to(self._device)
             batch = self._graphs.batch(torch.from_numpy(part).to(self._device), steps)
             with torch.no_grad():
-                decided = self._policy.greedy(self._policy.encode(batch))[:, 0].cpu().numpy()
+                encoded = self._policy.encode(batch)
+            decided = self._policy.decide(encoded, 1, None)[:, 0].cpu().numpy()
             for i, by_step, along in zip(part.tolist(), decided, orders, strict=True):
                 row = np.empty(len(along), np.int32)
                 row[along] = by_step[: len(along)]

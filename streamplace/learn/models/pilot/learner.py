@@ -27,7 +27,6 @@ from streamplace.learn.models.pilot.network import PilotNetwork, heads_of, netwo
 from streamplace.learn.models.pilot.options import LOOKS, WALKS, PilotConfig
 from streamplace.learn.models.pilot.placing import FEATURES, TrainedPilot
 from streamplace.learn.models.pilot.rollout import (
-    NOTHING,
     PilotHeads,
     RolloutRecord,
     alternatives,
@@ -179,7 +178,7 @@ class PilotLearner(PolicyLearner[PilotConfig]):
         chosen = chosen[through]
         tried = alternatives(record, chosen, self.config.forks, rng)
         greedy = np.full(tried.given.shape, -1, np.float32)
-        ends, _ = rollouts(features, heads, tried.given, greedy, NOTHING)
+        ends, _ = rollouts(features, heads, tried.given, greedy, new_record(0, features))
         through = ends[:, 0] >= 0
         places = places_after(features, np.concatenate([chosen, ends[through]]), 1)
         values = self.reward(problem, places)

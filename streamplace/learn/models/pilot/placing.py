@@ -18,7 +18,7 @@ from streamplace.learn.models.pilot.features import (
 from streamplace.learn.models.pilot.measures import DEVICE_FEATURES, STEP_FEATURES
 from streamplace.learn.models.pilot.network import PilotNetwork, heads_of, network_of, shapes
 from streamplace.learn.models.pilot.options import PilotConfig
-from streamplace.learn.models.pilot.rollout import NOTHING, places_after, rollouts
+from streamplace.learn.models.pilot.rollout import new_record, places_after, rollouts
 from streamplace.model.arrays import Ints, Singles
 from streamplace.model.problem import Problem
 
@@ -58,8 +58,8 @@ class TrainedPilot:
         return _legal(problem, places_after(features, chosen, 1))
 
     def _chosen(self, features: PilotFeatures, uniform: Singles) -> Ints:
-        given = np.full(uniform.shape, -1, np.int32)
-        return rollouts(features, heads_of(self.network, features), given, uniform, NOTHING)[0]
+        given, heads = np.full(uniform.shape, -1, np.int32), heads_of(self.network, features)
+        return rollouts(features, heads, given, uniform, new_record(0, features))[0]
 
 
 @loaded

@@ -49,13 +49,6 @@ def new_record(rollouts: int, features: PilotFeatures) -> RolloutRecord:
     )
 
 
-NOTHING = RolloutRecord(
-    np.zeros((0, 0, 0, N_DEVICE), np.float32),
-    np.zeros((0, 0, N_STEP), np.float32),
-    np.zeros((0, 0, 0), np.bool_),
-)
-
-
 @kernel
 def rollouts(
     features: PilotFeatures, heads: PilotHeads, given: Ints, uniform: Singles, record: RolloutRecord

@@ -17,7 +17,7 @@ from streamplace.learn.models.pilot_makespan.features import (
 from streamplace.learn.models.pilot_makespan.measures import DEVICE_FEATURES, STEP_FEATURES
 from streamplace.learn.models.pilot_makespan.network import PilotMakespanNetwork, network_of, shapes
 from streamplace.learn.models.pilot_makespan.options import PilotMakespanConfig
-from streamplace.learn.models.pilot_makespan.rollout import NOTHING, rollouts
+from streamplace.learn.models.pilot_makespan.rollout import new_record, rollouts
 from streamplace.model.arrays import Bools, Floats, Singles
 from streamplace.scheduling.insertion import NOWHERE, ListSchedule
 from streamplace.scheduling.lists import critical_paths, placed, quick_lists, quickest_device
@@ -86,8 +86,8 @@ class TrainedPilotMakespan:
     ) -> ListSchedule:
         """Rebuild a complete schedule."""
         before = before_of(features.tasks, schedule, NOISE * chance.noise)
-        given = staying(before, chance.stays)[None]
-        _, rows = rollouts(features, before, self.network, given, chance.uniform[None], NOTHING)
+        given, nothing = staying(before, chance.stays)[None], new_record(0, features)
+        _, rows = rollouts(features, before, self.network, given, chance.uniform[None], nothing)
         return ListSchedule(rows.place[0], rows.start[0], rows.finish[0])
 
 

@@ -41,13 +41,6 @@ def new_record(rollouts: int, features: PilotMakespanFeatures) -> ScheduleRecord
     )
 
 
-NOTHING = ScheduleRecord(
-    np.zeros((0, 0, 0, N_DEVICE), np.float32),
-    np.zeros((0, 0, N_STEP), np.float32),
-    np.zeros((0, 0, 0), np.bool_),
-)
-
-
 @kernel
 def rollouts(
     features: PilotMakespanFeatures,
