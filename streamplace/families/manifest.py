@@ -126,11 +126,6 @@ def content_sha256(path: Path) -> str:
     return digest.hexdigest()
 
 
-def sha256_of(content: bytes) -> str:
-    """SHA-256 of bytes."""
-    return hashlib.sha256(content).hexdigest()
-
-
 def running_version() -> str:
     """Version of the streamplace that runs."""
     return version("streamplace")

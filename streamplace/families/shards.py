@@ -26,7 +26,6 @@ from streamplace.families.manifest import (
     manifest_path,
     packed_sha256,
     running_version,
-    sha256_of,
     write_manifest,
 )
 from streamplace.families.parameters import Parameters
@@ -119,9 +118,10 @@ def write_shards(
         for made in mapped(maker, missing):
             target = shard_path(path, made.number, shards)
             write_bytes(target, made.content)
-            described = (target.name, made.graphs, sha256_of(made.content), made.content_sha256)
-            done[made.number] = Shard(*described), made.splits
-            row = {**asdict(done[made.number][0]), "number": made.number, "splits": made.splits}
+            packed = hashlib.sha256(made.content).hexdigest()
+            shard = Shard(target.name, made.graphs, packed, made.content_sha256)
+            done[made.number] = shard, made.splits
+            row = {**asdict(shard), "number": made.number, "splits": made.splits}
             append_lines(file, _line(row), log)
             on_shard()
         manifest = _manifest(maker, path, [done[number] for number in range(shards)])
