@@ -78,18 +78,12 @@ class _Form(CPUDispatcher):
 
 
 class Kernel(_Form):
-    """A compiled function; kernels that call it use a form that Python cannot call.
-
-    Attributes
-    ----------
-    patience
-        Seconds that Python may still spend on calls with small arguments before compilation.
-    impatient
-        Whether no kernel of this process has patience.
-    """
+    """A compiled function; kernels that call it use a form that Python cannot call."""
 
     patience = 0.0
+    """Seconds that Python may still spend on calls with small arguments before compilation."""
     impatient = False
+    """Whether no kernel of this process has patience."""
 
     @cached_property
     def _within(self) -> Any:
@@ -151,18 +145,11 @@ def _widened(argument: Any) -> Any:
 
 
 class _Compiling(event.Listener):
-    """Add up the time spent on compiling, and warn once if it is noticeable.
-
-    Attributes
-    ----------
-    seconds
-        Seconds of compiling.
-    instead
-        Seconds that Python spent on kernels that were not compiled.
-    """
+    """Add up the time spent on compiling, and warn once if it is noticeable."""
 
     def __init__(self) -> None:
-        self.seconds, self.instead = 0.0, 0.0
+        self.seconds = 0.0
+        self.instead = 0.0  # that Python spent on kernels that were not compiled
         self._depth, self._since, self._told = 0, 0.0, False
 
     def on_start(self, event: event.Event) -> None:

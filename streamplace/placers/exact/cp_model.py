@@ -26,26 +26,16 @@ MOST_GRAINS = 2.0**40
 
 
 class PlacementModel:
-    """A CP-SAT model of all placements whose value is below a cut.
-
-    Attributes
-    ----------
-    cp
-        The model itself.
-    x
-        For each unit the literal of every device that it may run on.
-    ceiling
-        Largest integer value: below the cut by the clearance, so that rounding does not admit the
-        best known placement again.
-    """
+    """A CP-SAT model of all placements whose value is below a cut."""
 
     def __init__(self, cut: float, clearance: float) -> None:
         from ortools.sat.python import cp_model
 
         self.cp = cp_model.CpModel()
         self.scale = SCALE / cut
+        # The clearance keeps rounding from admitting the best known placement again.
         self.ceiling = int(cut * (1 - clearance) * self.scale)
-        self.x: list[Choices] = []
+        self.x: list[Choices] = []  # for each unit the literal of every device that it may run on
 
     def unscaled(self, value: float) -> float:
         """Convert an integer of the model back to a value."""

@@ -8,6 +8,7 @@
 """
 
 import operator
+from collections.abc import Callable
 
 import numpy as np
 
@@ -40,17 +41,12 @@ STEPS, STEPS_MORE = 100_000, 10_000_000
 
 
 class Prover:
-    """The best placement of the units, its peak load, and a lower bound of the peak load.
-
-    Attributes
-    ----------
-    least
-        Lower bound of the peak load; peaks below 1 are not distinguished.
-    """
+    """The best placement of the units, its peak load, and a lower bound of the peak load."""
 
     def __init__(self, units: Units, start: Ints, meter: Meter, seed: int, workers: int) -> None:
         self.units = units
         self._best = Incumbent[Ints](operator.lt, meter, _throughput)
+        # Lower bound of the peak load; peaks below 1 are not distinguished.
         self.least = max(1.0, bounds.simple_bound(units))
         self._meter, self._seed, self._workers = meter, seed, workers
         cells = units.n_devices * (units.n_devices + 3) + units.n_units + len(units.source)
@@ -75,10 +71,7 @@ class Prover:
     def prove(self) -> None:
         """Apply all methods until done or out of budget."""
         for step, effort in (
-            (self._warm, MOVES),
-            (self._search, NODES_FIRST),
-            (self._bisect, STEPS),
-            (self._warm, MOVES_MORE),
+            *self._quick_methods,
             (self._close, NODES_MORE),
             (self._bisect, STEPS_MORE),
             (self._solve, 0),
@@ -89,15 +82,20 @@ class Prover:
 
     def try_full_rate(self) -> None:
         """Search for a placement without overload by the quick methods, while one may exist."""
-        for step, effort in (
+        for step, effort in self._quick_methods:
+            if self.done or self._meter.over or self.least > 1 + 4 * TOLERANCE:
+                return
+            step(effort)
+
+    @property
+    def _quick_methods(self) -> tuple[tuple[Callable[[int], None], int], ...]:
+        """The first methods, with their efforts."""
+        return (
             (self._warm, MOVES),
             (self._search, NODES_FIRST),
             (self._bisect, STEPS),
             (self._warm, MOVES_MORE),
-        ):
-            if self.done or self._meter.over or self.least > 1 + 4 * TOLERANCE:
-                return
-            step(effort)
+        )
 
     @property
     def _cut(self) -> float:
