@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote
 
+import pytest
 from fake_flink import FakeFlink
 from flink_documents import failed_by, jobs, task_manager
 
+from streamplace.engines.flink.measure import job_watch, sampling, warm
 from streamplace.engines.flink.measure.profile import JobProfile
 
 START, MIPS = 100.0, 1000.0
@@ -27,6 +29,14 @@ class Clock:
     def sleep(self, seconds: float) -> None:
         """Let time pass."""
         self.now += seconds
+
+
+def with_clock(patch: pytest.MonkeyPatch, clock: Clock) -> Clock:
+    """Let the profiler see no other time, and no process of this machine."""
+    patch.setattr(sampling, "time", clock)
+    patch.setattr(warm, "time", clock)
+    patch.setattr(job_watch, "processes_of", lambda rest: {})
+    return clock
 
 
 @dataclass

@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 from fake_flink import FakeFlink
-from lazy_flink import Clock
+from lazy_flink import Clock, with_clock
 from moving_cases import Started, answering_flink, move_maker
 from shop_flink import ShopFlink, shop_maker
 from watch_site import Site, made_site
 from watched_rounds import Scene, scene_of
 
 from streamplace.engines.flink.measure import cluster as clusters
-from streamplace.engines.flink.measure import job_watch, sampling, warm
 from streamplace.engines.flink.move.transaction import Transaction
 from streamplace.io.watch_store import WatchStore
 
@@ -22,11 +21,7 @@ collect_ignore = ["python"]
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     """The only time that the profiler sees; no process of this machine is."""
-    made = Clock()
-    monkeypatch.setattr(sampling, "time", made)
-    monkeypatch.setattr(warm, "time", made)
-    monkeypatch.setattr(job_watch, "processes_of", lambda rest: {})
-    return made
+    return with_clock(monkeypatch, Clock())
 
 
 @pytest.fixture

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lazy_flink import Vertex, rates
-from shop_flink import CPU, OFFERS, SETTINGS, ShopFlink, advised
+from lazy_flink import Clock, Vertex, rates, with_clock
+from shop_flink import CPU, OFFERS, SETTINGS, ShopFlink, advised, shop_maker
 
 from streamplace.engines.flink.advise import advise as advising
 from streamplace.engines.flink.advise.advice import Advice
 from streamplace.engines.flink.advise.advise import AdviceSettings, advise
 from streamplace.engines.flink.cpu.stack_samples import StackCounts
 from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.engines.flink.program import fixed
 from streamplace.engines.flink.program.fixed import PlannedProgram
@@ -31,9 +32,24 @@ def program_plan(splitters: int) -> PlannedProgram:
     return PlannedProgram({"v1": "split"}, {"v1": splitters}, set())
 
 
-def test_advice_is_the_truth(shop: Callable[..., ShopFlink]) -> None:
+@pytest.fixture(scope="module")
+def usual_flink() -> ShopFlink:
+    """The cluster of the job on which there is usual advice."""
+    return shop_maker(Clock())()
+
+
+@pytest.fixture(scope="module")
+def usual(usual_flink: ShopFlink) -> Advice:
+    """Advice on twice the rate of the job, with the usual offers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clusters, "processes_of", lambda rest: {})
+        with_clock(patch, usual_flink.clock)
+        return advised(usual_flink)
+
+
+def test_advice_is_the_truth(usual: Advice) -> None:
     """Rate, CPU, key groups, today's cost, the plan's and its bound, and what changing takes."""
-    advice = advised(shop())
+    advice = usual
     assert advice.observed == pytest.approx(100)
     assert advice.offered == pytest.approx(100)
     assert advice.rate == pytest.approx(200)
@@ -44,6 +60,7 @@ def test_advice_is_the_truth(shop: Callable[..., ShopFlink]) -> None:
     assert advice.plan.graph.operators.max_parallelism.tolist() == [128] * 3
     assert advice.current.counts == {"large": 3}
     assert advice.current.cost == 0.75
+    assert advice.current.idle == ["dev-2"]
     assert advice.plan.machines == {"small": 1}
     assert float(advice.plan.bound) == advice.plan.cost == 0.1
     assert advice.gain == pytest.approx(0.65)
@@ -66,10 +83,10 @@ def test_a_live_job_shares_slots_within_its_groups(shop: Callable[..., ShopFlink
     assert advised(shop(groups=("a", "a", "b")), machines=offers).plan.slots.shared == 1
 
 
-def test_advice_reads_and_changes_nothing(shop: Callable[..., ShopFlink]) -> None:
+def test_advice_reads_and_changes_nothing(usual: Advice, usual_flink: ShopFlink) -> None:
     """Everything that is asked is asked by GET, and what does not change only a few times."""
-    flink = shop()
-    advised(flink)
+    flink = usual_flink
+    assert all(request.startswith("GET ") for request, _ in flink.asked)
     assert flink.requests("GET").count("/jobs/job/plan") == 1
     assert flink.requests("GET").count("/jobs/job/checkpoints") == 1
     assert flink.requests("GET").count("/taskmanagers") <= 3
@@ -86,9 +103,12 @@ def test_receivers_of_a_broadcast_keep_their_parallelism(shop: Callable[..., Sho
     assert any(note.endswith("so the plan keeps the parallelism of 'out'") for note in advice.notes)
 
 
-def test_the_report_says_it_in_words(shop: Callable[..., ShopFlink]) -> None:
-    """Cost, rate in both windows, what limits, gain, outage and the commands."""
-    text = " ".join(str(advised(shop())).split())
+def test_the_report_says_it_in_words(usual: Advice) -> None:
+    """Cost, rate in both windows, what limits, gain, outage, the commands and what is assumed.
+
+    TaskManagers without subtasks cost as much as the others; no stacks are sampled elsewhere.
+    """
+    text = " ".join(str(usual).split())
     for words in (
         "Today: 3 machines that cost 0.75 per hour.",
         "large (by size)",
@@ -107,7 +127,9 @@ def test_the_report_says_it_in_words(shop: Callable[..., ShopFlink]) -> None:
         "flink run -d -m flink:8081 -c ENTRY_CLASS -s SAVEPOINT -p 1 JAR ARGUMENTS",
         "ARGUMENTS # then stop 3 × large",
         "--placement plan/placement.json",
+        "Without subtasks of this job: 'dev-2'.",
         "note: ipt of split: from the CPU of whole TaskManagers",
+        "note: what a tuple costs between two threads of a TaskManager is assumed",
     ):
         assert words in text
 
@@ -225,13 +247,6 @@ def test_a_plan_can_catch_up_after_the_restart(
     assert advice.catch_up <= 3.0
 
 
-def test_task_managers_without_subtasks_are_named(shop: Callable[..., ShopFlink]) -> None:
-    """They cost as much as the others."""
-    advice = advised(shop())
-    assert advice.current.idle == ["dev-2"]
-    assert "Without subtasks of this job: 'dev-2'." in str(advice)
-
-
 def test_machines_that_are_the_plan_stay(shop: Callable[..., ShopFlink]) -> None:
     """Where today's machines carry the rate and cost no more, there is nothing to do."""
     flink = shop(devices=("dev-0",), process_cpu={"dev-0": sum(CPU.values())})
@@ -255,11 +270,10 @@ def test_the_adaptive_scheduler_is_told_parallelisms(
     assert [*planned.values()] == [operator.planned for operator in advice.operators]
 
 
-def test_the_default_scheduler_needs_a_restart(shop: Callable[..., ShopFlink]) -> None:
+def test_the_default_scheduler_needs_a_restart(usual: Advice) -> None:
     """Where all operators run equally often, Flink's own client will do."""
-    advice = advised(shop(facts={"schedulerType": "Default"}))
-    assert any(line.endswith("-s SAVEPOINT -p 1 JAR ARGUMENTS") for line in advice.commands)
-    assert advice.commands[-2].startswith("streamplace flink move JAR --rest http://flink:8081")
+    assert any(line.endswith("-s SAVEPOINT -p 1 JAR ARGUMENTS") for line in usual.commands)
+    assert usual.commands[-2].startswith("streamplace flink move JAR --rest http://flink:8081")
 
 
 def test_given_machines_are_counted(shop: Callable[..., ShopFlink]) -> None:
@@ -273,26 +287,16 @@ def test_given_machines_are_counted(shop: Callable[..., ShopFlink]) -> None:
 
 
 def test_other_jobs_are_named(
-    shop: Callable[..., ShopFlink], monkeypatch: pytest.MonkeyPatch
+    usual: Advice, shop: Callable[..., ShopFlink], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The plan leaves them out."""
-    assert not any("alone" in note for note in advised(shop()).notes)
+    assert not any("alone" in note for note in usual.notes)
     monkeypatch.setattr(
         "streamplace.engines.flink.advise.advise.other_jobs", lambda rest, job: ["b"]
     )
     assert (
         "the plan is for this job alone, and the jobs 'b' share its machines"
         in advised(shop()).notes
-    )
-
-
-def test_the_cost_of_local_tuples_is_named_where_it_is_assumed(
-    shop: Callable[..., ShopFlink],
-) -> None:
-    """No stacks are sampled on other machines."""
-    assert any(
-        note.startswith("what a tuple costs between two threads of a TaskManager is assumed")
-        for note in advised(shop()).notes
     )
 
 
@@ -357,13 +361,10 @@ def test_commands_name_no_program_that_is_remembered(
     )
 
 
-def test_a_job_whose_program_is_not_known_is_planned_all_the_same(
-    shop: Callable[..., ShopFlink],
-) -> None:
+def test_a_job_whose_program_is_not_known_is_planned_all_the_same(usual: Advice) -> None:
     """And it is said what the plan does not know."""
-    advice = advised(shop())
-    assert advice.plan.parallelism["split"] == 1
-    (note,) = (one for one in advice.notes if one.startswith("the plan may change"))
+    assert usual.plan.parallelism["split"] == 1
+    (note,) = (one for one in usual.notes if one.startswith("the plan may change"))
     assert "name its jar and arguments, as in: JAR -- ARGUMENTS" in note
 
 
