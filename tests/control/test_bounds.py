@@ -22,6 +22,7 @@ from streamplace.control.day import (
     due_rates,
     planned_rates,
 )
+from streamplace.control.result import PlanSchedule
 from streamplace.errors import SettingError
 from streamplace.model import Operator, StreamGraph
 from streamplace.model.arrays import Floats
@@ -129,6 +130,14 @@ def test_bounds_that_rise_everywhere_are_rounded_down() -> None:
     assert len(asked) <= MOST_BOUNDS
 
 
+def planned(graph: StreamGraph, trace: RateTrace, offer: Offer) -> PlanSchedule:
+    """Schedule of hours on machines of one kind; few plans are enough to find its bound."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(days, "PLANS", 6)
+        budget = Budget(None, 2000)
+        return plan_schedule(graph, trace, slot="1 h", offers=[offer], budget=budget, jobs=1)
+
+
 def windowed(**windows: Window) -> StreamGraph:
     """Sources, a window behind each, and a costly operator behind each window."""
     operators, streams = [], []
@@ -144,9 +153,8 @@ def test_the_mean_of_rates_of_windows_may_cost_more_than_each_of_them() -> None:
     window = Window(1.0, 1.0, base=0.0, factor=1.0, limit=1000.0)
     rates = np.array([[2000.0, 10.0], [10.0, 2000.0]] * 4)
     trace = RateTrace(3600.0 * np.arange(8), ("a", "b"), rates)
-    offers = [Offer("m", 1.0, mips=1300)]
     graph = windowed(a=window, b=window)
-    found = plan_schedule(graph, trace, slot="1 h", offers=offers, budget=Budget(None, 2000))
+    found = planned(graph, trace, Offer("m", 1.0, mips=1300))
     assert found.cost == pytest.approx(8)
     assert 4 <= found.bound <= 8 * (1 + 1e-9)
 
@@ -156,9 +164,8 @@ def test_means_of_several_sources_without_windows_count_together() -> None:
     operators = [Operator(name, ipt=1e6, rate=1000) for name in "ab"]
     rates = np.array([[1000.0, 500.0], [500.0, 1000.0]] * 6)
     trace = RateTrace(3600.0 * np.arange(12), ("a", "b"), rates)
-    offers = [Offer("m", 1.0, mips=900)]
     graph = StreamGraph.of("two", operators)
-    found = plan_schedule(graph, trace, slot="1 h", offers=offers, budget=Budget(None, 2000))
+    found = planned(graph, trace, Offer("m", 1.0, mips=900))
     assert found.bound == pytest.approx(24)
 
 
@@ -170,8 +177,7 @@ def test_rounding_does_not_separate_what_a_join_takes_for_equal() -> None:
     for near in (0.9999995, 1.0000005):
         rates = np.array([[1000.0, 1000.0], [500.0, 500.0 * near]] * 6)
         trace = RateTrace(3600.0 * np.arange(12), ("a", "b"), rates)
-        offers = [Offer("m", 1.0, mips=1100)]
-        found = plan_schedule(graph, trace, slot="1 h", offers=offers, budget=Budget(None, 2000))
+        found = planned(graph, trace, Offer("m", 1.0, mips=1100))
         assert 12 <= found.bound <= found.cost
 
 
@@ -214,8 +220,7 @@ def test_a_window_that_receives_nothing_emits_nothing() -> None:
     graph = StreamGraph.of("count", operators, [Stream("s", "w"), Stream("w", "x")])
     rates = np.array([[0.0]] * 6 + [[1000.0]] * 6)
     trace = RateTrace(3600.0 * np.arange(12), ("rate",), rates)
-    offers = [Offer("small", 0.1)]
-    found = plan_schedule(graph, trace, slot="1 h", offers=offers, budget=Budget(None, 2000))
+    found = planned(graph, trace, Offer("small", 0.1))
     night, day, move = 6 * 0.1, 6 * 0.2, 0.5 * 0.15
     assert 1.2 <= found.bound <= (night + day + move) * (1 + 1e-9)
 
