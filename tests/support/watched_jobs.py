@@ -1,6 +1,14 @@
 """A job that is watched: a plan of it, the end of its watch, and what that has written."""
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+from streamplace.engines.flink.watch import replacing
+from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.plans import WatchPlan
+from streamplace.engines.live import Verification
 from streamplace.io.watch_store import WatchStore
 from streamplace.model.intervals import RateInterval
 
@@ -15,6 +23,20 @@ def outcome(store: WatchStore) -> tuple[str, str]:
     """State of the only decision, and the id of the job that it left."""
     (decision,) = store.records(9)[0].decisions
     return decision.state, decision.after
+
+
+def starts_by(patch: pytest.MonkeyPatch, apply: Callable[..., str]) -> None:
+    """Let watches look often, and start jobs again by a function, where they are placed."""
+    patch.setattr(replacing, "apply", apply)
+    patch.setattr(replacing, "verify", lambda *_: Verification((), (), ()))
+    patch.setattr(watching, "LOOK_SECONDS", 0.01)
+    patch.setattr(replacing, "LOOK_SECONDS", 0.01)
+
+
+def lacking(answers: Mapping[str, Any], *devices: str) -> dict[str, Any]:
+    """Answer of a cluster that has lost some of its TaskManagers."""
+    rows = answers["GET /taskmanagers"]["taskmanagers"]
+    return {"taskmanagers": [row for row in rows if row["id"] not in devices]}
 
 
 def plan(*devices: str) -> WatchPlan:

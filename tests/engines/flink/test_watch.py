@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import DELETED, KEPT, config, failed_by, healthy, job, jobs
+from watched_jobs import lacking, starts_by
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.state import Savepoint, resumable, saved_by
@@ -21,7 +22,6 @@ from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.placed_job import PlacedJob
 from streamplace.engines.flink.watch.replacing import Replacing
 from streamplace.engines.flink.watch.watch import Watch
-from streamplace.engines.live import Verification
 from streamplace.errors import StreamplaceError
 
 VECTORS: Vectors = {"map": ["dev-0", "dev-1", "dev-1"], "sink": "dev-1"}
@@ -31,13 +31,6 @@ LATEST = {
     "restored": {"id": 3, "external_path": "s3://b/chk-3"},
 }
 SAVED = {"counts": {"completed": 7}, "latest": LATEST}
-
-
-def lacking(answers: dict[str, Any], *devices: str) -> dict[str, Any]:
-    """Answer of a cluster that has lost some of its TaskManagers."""
-    found = copy.deepcopy(answers["GET /taskmanagers"])
-    found["taskmanagers"] = [row for row in found["taskmanagers"] if row["id"] not in devices]
-    return dict(found)
 
 
 @pytest.fixture
@@ -81,11 +74,8 @@ def watch(flink: FakeFlink, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Wa
     ) -> Watched:
         found = Watched()
         found.unfit = unfit
-        monkeypatch.setattr(replacing, "apply", found.apply)
-        monkeypatch.setattr(replacing, "verify", lambda *_: Verification((), (), ()))
+        starts_by(monkeypatch, found.apply)
         monkeypatch.setattr(replacing, "unfit", lambda *_: found.unfit)
-        monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
-        monkeypatch.setattr(replacing, "LOOK_SECONDS", 0.01)
         monkeypatch.setattr(watching, "FAULT_SECONDS", faults)
         program, home = Program(Path("a.jar")), Flink(Path(), "2.3.0")
         tell, moved = found.steps.append, found.runs.append
@@ -341,10 +331,7 @@ def test_where_a_job_runs_is_written_for_verify(
 
     The new id is printed, and why the command ends.
     """
-    monkeypatch.setattr(replacing, "apply", Watched().apply)
-    monkeypatch.setattr(replacing, "verify", lambda *_: Verification((), (), ()))
-    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(replacing, "LOOK_SECONDS", 0.01)
+    starts_by(monkeypatch, Watched().apply)
     every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-0", "dev-1")
     flink.answers |= {
         "GET /jobs": jobs({"old": "RUNNING"}),

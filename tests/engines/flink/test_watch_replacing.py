@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fake_flink import FakeFlink, InTurn
 from flink_documents import KEPT, failed_by, healthy, job, jobs, task_manager
-from watched_jobs import OLD, Killed, outcome
+from watched_jobs import OLD, Killed, lacking, outcome, starts_by
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.pin.pinning import Vectors
@@ -22,7 +22,6 @@ from streamplace.engines.flink.watch.placed_job import PlacedJob
 from streamplace.engines.flink.watch.replacing import Replacing
 from streamplace.engines.flink.watch.starting import first_job, settled
 from streamplace.engines.flink.watch.watch import Watch
-from streamplace.engines.live import Verification
 from streamplace.errors import PlacementError
 from streamplace.io.watch_store import WatchDecision, WatchStore
 
@@ -68,17 +67,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[Vectors]:
         seen.append(given[3])
         return "new"
 
-    monkeypatch.setattr(replacing, "apply", apply)
-    monkeypatch.setattr(replacing, "verify", lambda *_: Verification((), (), ()))
-    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(replacing, "LOOK_SECONDS", 0.01)
+    starts_by(monkeypatch, apply)
     monkeypatch.setattr(Rest, "cancel", lambda *_: None)
     return seen
-
-
-def lacking(flink: FakeFlink) -> dict[str, Any]:
-    """Answer of the cluster after the loss of dev-0."""
-    return {"taskmanagers": flink.answers["GET /taskmanagers"]["taskmanagers"][1:]}
 
 
 @pytest.mark.parametrize("killed", ["before", "in", "after"])
@@ -98,12 +89,8 @@ def test_a_replacement_is_written_first_and_finished_once(
             raise Killed
         return "new"
 
-    monkeypatch.setattr(replacing, "apply", apply)
-    monkeypatch.setattr(replacing, "verify", lambda *_: Verification((), (), ()))
-    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(replacing, "LOOK_SECONDS", 0.01)
-    present = flink.answers["GET /taskmanagers"]
-    lost = {"taskmanagers": present["taskmanagers"][1:]}
+    starts_by(monkeypatch, apply)
+    present, lost = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-0")
     flink.answers["GET /taskmanagers"] = InTurn(present, lost)
     ended = job("shop", "CANCELED", {})
     states = [job("shop", "RESTARTING", {})] * 3
@@ -140,7 +127,7 @@ def test_the_other_task_managers_take_over_where_none_is_free(
     monkeypatch.setattr(replacing, "unfit", lambda *_: None)
     present = flink.answers["GET /taskmanagers"]
     flink.answers |= {
-        "GET /taskmanagers": InTurn(present, lacking(flink)),
+        "GET /taskmanagers": InTurn(present, lacking(flink.answers, "dev-0")),
         f"GET /jobs/{OLD}": InTurn(*[job("shop", "RESTARTING", {})] * 5),
         "GET /jobs/new": FINISHED,
         "GET /jobs/new/checkpoints/config": KEPT,
@@ -181,7 +168,7 @@ def test_a_job_that_loses_its_device_right_after_a_move_is_replaced_there(
         def pass_round(self, job: str) -> str:
             decision = WatchDecision("", "move", job, "moved", {"map": ["dev-0"]}, (3, 1), "")
             own.end(own.begin(decision), decision, "moved", "", "moved")
-            flink.answers["GET /taskmanagers"] = lacking(flink)
+            flink.answers["GET /taskmanagers"] = lacking(flink.answers, "dev-0")
             return "moved"
 
     flink.answers |= {
@@ -201,8 +188,7 @@ def test_a_replacement_whose_job_still_ends_is_finished(
     flink: FakeFlink, store: WatchStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The watch was killed after it had cancelled the job, whose tasks take a while to end."""
-    monkeypatch.setattr(replacing, "apply", lambda *_, **__: "new")
-    monkeypatch.setattr(replacing, "verify", lambda *_: Verification((), (), ()))
+    starts_by(monkeypatch, lambda *_, **__: "new")
     cancelled: list[str] = []
     monkeypatch.setattr(Rest, "cancel", lambda _, job: cancelled.append(job))
     own = WatchLog.claimed(store, OLD, "shop", print)
@@ -260,7 +246,7 @@ def test_a_job_that_flink_itself_starts_elsewhere_is_left_there(flink: FakeFlink
     """It is not placed; the watch goes on, and starts nothing."""
     present = flink.answers["GET /taskmanagers"]
     flink.answers |= {
-        "GET /taskmanagers": InTurn(present, lacking(flink)),
+        "GET /taskmanagers": InTurn(present, lacking(flink.answers, "dev-0")),
         f"GET /jobs/{OLD}": InTurn(*[job("shop", "RUNNING", {"map": "RUNNING"})] * 3, FINISHED),
         f"GET /jobs/{OLD}/vertices/map": {"subtasks": [{"taskmanager-id": "dev-2"}]},
     }
@@ -294,7 +280,7 @@ def test_a_watch_that_only_looks_ends_when_the_job_has_failed(flink: FakeFlink) 
     """Though a TaskManager is lost: nothing of this watch could replace it."""
     present = flink.answers["GET /taskmanagers"]
     flink.answers |= {
-        "GET /taskmanagers": InTurn(present, lacking(flink)),
+        "GET /taskmanagers": InTurn(present, lacking(flink.answers, "dev-0")),
         f"GET /jobs/{OLD}": job("shop", "FAILED", {}),
         f"GET /jobs/{OLD}/exceptions": failed_by("a.B"),
     }

@@ -1,6 +1,5 @@
 """What goes wrong while a watch starts a job in place of a lost TaskManager is dealt with, too."""
 
-import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 from fake_flink import FakeFlink, InTurn
 from flink_documents import KEPT, healthy, job, jobs
 from lazy_flink import Clock
-from watched_jobs import OLD
+from watched_jobs import OLD, lacking
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.copies import CopyRuns
@@ -50,13 +49,6 @@ def flink() -> Iterator[FakeFlink]:
     }
     with FakeFlink(answers).served() as answering:
         yield answering
-
-
-def without(flink: FakeFlink, *lost: str) -> dict[str, Any]:
-    """Answer of a cluster that lacks TaskManagers."""
-    every = copy.deepcopy(flink.answers["GET /taskmanagers"])
-    every["taskmanagers"] = [row for row in every["taskmanagers"] if row["id"] not in lost]
-    return dict(every)
 
 
 class Starts:
@@ -106,8 +98,8 @@ def test_a_spare_that_is_lost_while_the_job_starts_is_replaced_in_turn(
 
     The store tells in the end where the job runs.
     """
-    first = without(flink, "dev-0")
-    second = without(flink, "dev-0", "dev-1")
+    first = lacking(flink.answers, "dev-0")
+    second = lacking(flink.answers, "dev-0", "dev-1")
     flink.answers["GET /taskmanagers"] = first
 
     def lose() -> None:
@@ -131,7 +123,7 @@ def test_a_job_that_was_ended_waits_for_any_task_manager_where_none_is_left(
 ) -> None:
     """The watch goes on, and tells once what it waits for."""
     every = flink.answers["GET /taskmanagers"]
-    nothing = without(flink, "dev-0", "dev-1", "dev-2")
+    nothing = lacking(flink.answers, "dev-0", "dev-1", "dev-2")
 
     def lose() -> None:
         flink.answers["GET /taskmanagers"] = InTurn(*[nothing] * 12, every)
@@ -139,7 +131,7 @@ def test_a_job_that_was_ended_waits_for_any_task_manager_where_none_is_left(
 
     tries, told = starts(lose, None), list[str]()
     run = PlacedJob(OLD, {"map": ["dev-0"]})
-    flink.answers["GET /taskmanagers"] = without(flink, "dev-0")
+    flink.answers["GET /taskmanagers"] = lacking(flink.answers, "dev-0")
     now = replacing_of(flink, None, told).replace_lost(run, ["dev-0"], Notices(told.append))
     assert (now.job, len(tries.seen)) == (NEW, 2)
     assert told.count("no spare is left for 'dev-1'; waiting for it") == 1
@@ -161,7 +153,7 @@ def test_a_start_that_flink_did_not_answer_is_looked_up_before_it_is_repeated(
         raise NoAnswer("Flink does not answer")
 
     tries, told = starts(vanish, None), list[str]()
-    flink.answers["GET /taskmanagers"] = without(flink, "dev-0")
+    flink.answers["GET /taskmanagers"] = lacking(flink.answers, "dev-0")
     run = PlacedJob(OLD, {"map": ["dev-0"]})
     now = replacing_of(flink, None, told).replace_lost(run, ["dev-0"], Notices(told.append))
     assert now.job == NEW
@@ -192,7 +184,7 @@ def test_a_job_that_restores_its_state_for_long_is_waited_for(
         raise failure
 
     tries, told = starts(begin), list[str]()
-    flink.answers["GET /taskmanagers"] = without(flink, "dev-0")
+    flink.answers["GET /taskmanagers"] = lacking(flink.answers, "dev-0")
     hurried = replace(replacing_of(flink, None, told), seconds=0.0)
     now = hurried.replace_lost(PlacedJob(OLD, {"map": ["dev-0"]}), ["dev-0"], Notices(told.append))
     assert (now.job, now.devices, len(tries.seen)) == (NEW, {"dev-1"}, 1)
@@ -215,7 +207,7 @@ def test_a_start_that_flink_knows_only_after_it_was_looked_up_is_found(
         raise refusal
 
     tries, told = starts(NoAnswer("Flink does not answer"), refuse), list[str]()
-    flink.answers["GET /taskmanagers"] = without(flink, "dev-0")
+    flink.answers["GET /taskmanagers"] = lacking(flink.answers, "dev-0")
     run = PlacedJob(OLD, {"map": ["dev-0"]})
     now = replacing_of(flink, None, told).replace_lost(run, ["dev-0"], Notices(told.append))
     assert (now.job, now.devices, len(tries.seen)) == (NEW, {"dev-1"}, 2)
@@ -225,7 +217,7 @@ def test_a_start_that_flink_refuses_twice_ends_with_the_command_that_repeats_it(
     flink: FakeFlink, starts: Callable[..., Starts]
 ) -> None:
     tries = starts(NoAnswer("Flink does not answer"), Refusal("no"), Refusal("no"))
-    flink.answers["GET /taskmanagers"] = without(flink, "dev-0")
+    flink.answers["GET /taskmanagers"] = lacking(flink.answers, "dev-0")
     run = PlacedJob(OLD, {"map": ["dev-0"]})
     with pytest.raises(FlinkError, match=rf"no; its state is in {SAVED}.*apply"):
         replacing_of(flink, None, []).replace_lost(run, ["dev-0"], Notices(print))
@@ -243,7 +235,7 @@ def test_a_start_without_state_that_flink_did_not_answer_is_not_repeated(
     tries = starts(vanish, None)
     flink.answers |= {
         f"GET /jobs/{OLD}/checkpoints": {"counts": {"completed": 0}, "latest": {}},
-        "GET /taskmanagers": without(flink, "dev-0"),
+        "GET /taskmanagers": lacking(flink.answers, "dev-0"),
     }
     run = PlacedJob(OLD, {"map": ["dev-0"]})
     with pytest.raises(FlinkError, match="Flink does not answer"):
@@ -255,7 +247,7 @@ def test_a_start_that_fails_for_another_reason_ends_with_the_command_that_repeat
     flink: FakeFlink, starts: Callable[..., Starts]
 ) -> None:
     starts(FlinkError("its main method fails"))
-    flink.answers["GET /taskmanagers"] = without(flink, "dev-0")
+    flink.answers["GET /taskmanagers"] = lacking(flink.answers, "dev-0")
     run = PlacedJob(OLD, {"map": ["dev-0"]})
     with pytest.raises(FlinkError, match=rf"its main method fails; its state is in {SAVED}.*apply"):
         replacing_of(flink, None, []).replace_lost(run, ["dev-0"], Notices(print))
@@ -269,7 +261,7 @@ def test_a_replacement_that_was_begun_is_finished_without_what_was_lost_since(
     log = WatchLog.claimed(store, OLD, "shop", told.append)
     decision = WatchDecision("", "replace", OLD, SAVED, {"map": ["dev-1"]}, (1, 1), "")
     number = log.begin(decision)
-    flink.answers["GET /taskmanagers"] = without(flink, "dev-0", "dev-1")
+    flink.answers["GET /taskmanagers"] = lacking(flink.answers, "dev-0", "dev-1")
     tries = starts(FlinkError("'dev-1' is not a TaskManager"), None)
     assert replacing_of(flink, log, told).settle(log, number, decision) == NEW
     assert [where for where, _ in tries.seen] == [{"map": ["dev-1"]}, {"map": ["dev-2"]}]
