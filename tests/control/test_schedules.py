@@ -190,7 +190,8 @@ def test_plans_that_use_no_resource_have_no_limit_in_json() -> None:
     """And policies are replayed with them."""
     graph = StreamGraph.of("free", [Operator("one", ipt=0, rate=1)], [])
     trace = RateTrace(300.0 * np.arange(3), ("rate",), np.array([[1.0], [2.0], [1.0]]))
-    found = plan_schedule(graph, trace, policies=["all"], offers=[Offer("m", 1.0, mips=100)])
+    offers = [Offer("m", 1.0, mips=100)]
+    found = plan_schedule(graph, trace, policies=["all"], offers=offers, jobs=1)
     document = json.loads(json.dumps(found.to_json(), allow_nan=False))
     assert [plan["carries"] for plan in document["plans"]] == [None]
     assert all(policy["punctual"] == 1.0 for policy in document["policies"])
@@ -213,7 +214,7 @@ def test_the_bound_knows_that_policies_need_no_headroom() -> None:
     rates = np.array([*[45.0] * 11, 90.0])[:, None]
     trace = RateTrace(300.0 * np.arange(12), ("rate",), rates)
     offers = [Offer("m", 1.0, mips=100)]
-    found = plan_schedule(graph, trace, policies=["ds2"], offers=offers, headroom=0.5)
+    found = plan_schedule(graph, trace, policies=["ds2"], offers=offers, headroom=0.5, jobs=1)
     assert found.replays[0].punctual == 1.0
     assert found.bound <= found.replays[0].cost
 
