@@ -67,8 +67,10 @@ def test_json_says_what_training_came_to(run: Callable, data: str, tmp_path: Pat
 
 
 def test_people_read_a_line_per_epoch_and_a_summary(run: Callable, data: str) -> None:
-    """The first in the log, the second on stdout."""
+    """The first in the log, which explains its numbers once and estimates the time that is left."""
     answer = run(*STUB, "--out", "x")
+    assert answer.err.count("reward: mean of the sampled placements") == 1
+    assert answer.err.count("left\n") == 5
     assert answer.err.count(" % of the optimum (2 proven)") == 6
     assert "epoch 6/6: reward 0." in answer.err
     assert "problems held out" in answer.out
@@ -89,21 +91,6 @@ def test_training_ends_with_what_the_model_answers_without_search(
     assert (answers["problems"], answers["of"], answers["held_out"]) == (2, 2, True)
     assert list(answers["placers"]) == ["greedy before", "greedy after", "metis", "auto"]
     assert answers["placers"]["auto"]["mean"] >= answers["placers"]["metis"]["mean"]
-
-
-def test_where_none_is_held_out_the_graphs_of_the_training_are_compared(
-    run: Callable, data: str
-) -> None:
-    """And the line above the table says so."""
-    answer = run(*STUB, "--out", "x", "--epochs", "1", "--limit", "1")
-    assert "on 1 graph of the training, because none is held out" in answer.out
-
-
-def test_a_log_explains_its_numbers_and_estimates_the_time(run: Callable, data: str) -> None:
-    """Once, and with every epoch but the last."""
-    err = run(*STUB, "--out", "x").err
-    assert err.count("reward: mean of the sampled placements") == 1
-    assert err.count("left\n") == 5
 
 
 def test_weights_tell_how_they_came_about(run: Callable, data: str, tmp_path: Path) -> None:
@@ -129,9 +116,10 @@ def test_graphs_meant_for_training_are_the_default(run: Callable, data: str) -> 
 def test_one_graph_alone_is_told_to_leave_none_for_validation(
     run: Callable, data: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Several graphs are trained on without a word."""
-    one = ("--out", "x", "--epochs", "1", "--limit", "1")
-    assert run(*STUB, *one).status == 0
+    """It is compared on itself; several graphs are trained on without a word."""
+    answer = run(*STUB, "--out", "x", "--epochs", "1", "--limit", "1")
+    assert "on 1 graph of the training, because none is held out" in answer.out
+    assert answer.status == 0
     assert "there is only one graph, so none is held out" in caplog.text
     caplog.clear()
     assert run(*STUB, "--out", "y", "--epochs", "1").status == 0
