@@ -31,6 +31,7 @@ price = 0.35
 mips = 4
 cores = 8
 """
+QUICK = ("--offers", "offers.toml", "--evaluations", "2000", "--jobs", "1")
 
 
 @pytest.fixture
@@ -53,13 +54,14 @@ def test_a_plan_is_written_for_the_other_commands(folder: Path, run: Callable) -
     assert simulated["relative_throughput"] == pytest.approx(1.0)
 
 
-def test_a_range_of_rates_is_a_frontier(folder: Path, run: Callable) -> None:
+def test_a_range_of_rates_is_a_frontier_and_is_plotted(folder: Path, run: Callable) -> None:
     """Costs and bounds grow with the rate."""
-    rates = ("--rate", "500..2500", "--offers", "offers.toml", "--evaluations", "2000")
+    rates = ("--rate", "500..2500", *QUICK, "-o", "cost.svg")
     documents = json.loads(run("plan", "graph.json", *rates, "--json").out)
     bounds = [document["bound"] for document in documents]
     assert len(documents) == 9
     assert bounds == sorted(bounds)
+    assert ">Cost against rate<" in svg_words(folder / "cost.svg")
 
 
 def test_given_machines_are_used_sparingly(folder: Path, run: Callable) -> None:
@@ -140,19 +142,14 @@ def test_a_graph_that_contradicts_its_measurement_is_refused(folder: Path, run: 
         plan(replace(pipeline(), attributes={"consistency error": 0.6}), offers="offers.toml")
 
 
-def test_a_range_is_plotted(folder: Path, run: Callable) -> None:
-    """Cost against rate, or against the number of protected operators."""
-    asked = ("--offers", "offers.toml", "--evaluations", "2000")
-    run("plan", "graph.json", "--rate", "500..2500", *asked, "-o", "cost.svg")
-    assert ">Cost against rate<" in svg_words(folder / "cost.svg")
-    robust = ("--rate", "2000", "--robust", "0..2", "--json", "-o", "robust.svg")
-    documents = json.loads(run("plan", "graph.json", *robust, *asked).out)
+def test_the_price_of_protected_operators_is_plotted(folder: Path, run: Callable) -> None:
+    robust = ("--rate", "2000", "--robust", "0..2", *QUICK)
+    documents = json.loads(run("plan", "graph.json", *robust, "--json", "-o", "robust.svg").out)
     assert [document["robust"] for document in documents] == [0, 1, 2]
     bounds = [document["bound"] for document in documents]
     assert bounds == sorted(bounds)
     assert ">Price of robustness<" in svg_words(folder / "robust.svg")
-    table = run("plan", "graph.json", *robust[:4], *asked).out
-    assert "price of protection" in table
+    assert "price of protection" in run("plan", "graph.json", *robust).out
 
 
 def svg_words(path: Path) -> str:
