@@ -222,6 +222,12 @@ def refuse_unused(needed: Mapping[str, str]) -> None:
             raise SettingError(f"{option} has no effect without {needs}; add it, or drop {option}")
 
 
+def refuse_given(names: Iterable[str], reason: str) -> None:
+    """Raise SettingError for the first of some options that is on the command line."""
+    for name in filter(is_given, names):
+        raise SettingError(f"{_flag(name)} {reason}")
+
+
 def _flag(name: str) -> str:
     """Option of the running command as it is typed."""
     command = click.get_current_context().command

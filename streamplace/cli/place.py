@@ -39,6 +39,8 @@ NOTICEABLE = 0.5
 """Seconds of start-up that are told."""
 SUFFIXES = (".json", ".html")
 """Suffixes of files for a single graph."""
+FOR_ONE_GRAPH = ("present", "confidence", "ledger", "trust_profile")
+FOR_DATA_SETS = ("split", "limit", "jobs", "on")
 
 
 @click.command(
@@ -161,14 +163,9 @@ def command(
     if dry_run or (output is not None and output.name.endswith(ANSWERS)):
         if what_if:
             raise SettingError("--scale and --set are for a single graph; drop them")
-        if request.relocation is not None:
-            raise SettingError(
-                "--from is for a single graph; drop it, or place the graphs one by one"
-            )
-        alone = {"confidence": confidence, "ledger": ledger, "trust-profile": trust_profile or None}
-        for name, given in alone.items():
-            if given is not None:
-                raise SettingError(f"--{name} is for a single graph; drop it")
+        _options.refuse_given(
+            FOR_ONE_GRAPH, "is for a single graph; drop it, or place the graphs one by one"
+        )
         data = _options.data_set(graph, split, limit, cluster, constraints_file).rereadable()
         total = _counted(graph, data)
         if dry_run:
@@ -180,9 +177,7 @@ def command(
             f"-o {output}: the name must end in .json for a placement, .html for a report, or "
             ".jsonl for the placements of a data set"
         )
-    for name, value in {"split": split, "limit": limit, "jobs": jobs, "on": on}.items():
-        if value is not None:
-            raise SettingError(f"--{name} is for data sets; add -o FILE.jsonl, or drop --{name}")
+    _options.refuse_given(FOR_DATA_SETS, "is for data sets; add -o FILE.jsonl, or drop it")
     changes = what_if.arguments()
     problem = _options.read_problem(graph, cluster, None, constraints_file, changes)
     say_trust(problem.graph, trusts=trust_profile)

@@ -140,7 +140,6 @@ def command(
     from streamplace.api import simulate
     from streamplace.api.arguments import objective_of
     from streamplace.io.placements import read_placed
-    from streamplace.model.console import titled
 
     refuse_unused(dict.fromkeys(("duration", "dt", "capacity", "policy"), "engine"))
     changed = read_problem(graph, cluster, rate, constraints_file, what_if.arguments())
@@ -154,23 +153,19 @@ def command(
 
         given = engine_settings(duration, dt, capacity, policy)
         queues = _queues(problem, placed, given, output)
+    rules = {
+        "rate": rate, "objective": asked, "from": present, "startup": startup,
+        "constraints": constraints_file, **what_if.options,
+    }  # fmt: skip
+    offered = partial(with_command, graph=graph, cluster=cluster, options=rules)
+    judge = objective_of(problem, asked)
+    simulated = _Simulated(problem, placed, judge, explanation, queues, offered)
     if output is not None:
-        judge = objective_of(problem, asked)
-        rules = {
-            "rate": rate, "objective": asked, "from": present, "startup": startup,
-            "constraints": constraints_file, **what_if.options,
-        }  # fmt: skip
-        offered = partial(with_command, graph=graph, cluster=cluster, options=rules)
-        _write(output, _Simulated(problem, placed, judge, explanation, queues, offered))
+        _write(output, simulated)
     if as_json:
-        print_json(_document(explanation, queues))
+        print_json(_document(simulated))
     else:
-        report = explanation.report()
-        console().print(titled(problem.graph.name, f": {report.title}"))
-        print_report(report)
-        print_about(problem.graph)
-        if queues is not None:
-            show_engine(queues.run)
+        _print(simulated)
     if queues is not None and not queues.run.valid:
         context.exit(1)
 
@@ -207,9 +202,29 @@ def _queues(
     return _Queues(*run_queues_traced(problem, placed, asked))
 
 
-def _document(explanation: "Explanation", queues: _Queues | None) -> dict[str, Any]:
+def _document(simulated: _Simulated) -> dict[str, Any]:
     """Build the JSON document."""
-    return explanation.document() | ({} if queues is None else engine_document(queues.run))
+    document = simulated.explanation.document()
+    if simulated.queues is None:
+        return document
+    facts = asdict(simulated.queues.run)
+    first = {
+        name: facts.pop(name) for name in ("latency", "latency_without_backlog", "time_to_steady")
+    }
+    return document | first | {"engine": facts}
+
+
+def _print(simulated: _Simulated) -> None:
+    """Print the explanation, and the result of the run with queues if there is one."""
+    from streamplace.model.console import titled
+
+    graph, report = simulated.problem.graph, simulated.explanation.report()
+    console().print(titled(graph.name, f": {report.title}"))
+    print_report(report)
+    print_about(graph)
+    if simulated.queues is not None:
+        console().print()
+        print_report(simulated.queues.run.report())
 
 
 def _with_preset(objective: str, preset: str | None) -> str:
@@ -240,7 +255,7 @@ def _write(output: Path, simulated: _Simulated) -> None:
         _save_report(simulated, output)
         say(f"report → {output}")
     elif output.suffix == ".json":
-        save_document(_document(simulated.explanation, simulated.queues), output)
+        save_document(_document(simulated), output)
     else:
         from streamplace.drawing.figures import save
 
@@ -277,20 +292,3 @@ def _picture(simulated: _Simulated) -> "Figure":
 
     figure = empty_figure()
     return finish(figure, judge.chart(problem, simulated.placement, figure))
-
-
-def engine_document(run: "QueueRun") -> dict[str, Any]:
-    """Fields of the engine in the JSON document."""
-    facts = asdict(run)
-    return {
-        "latency": facts.pop("latency"),
-        "latency_without_backlog": facts.pop("latency_without_backlog"),
-        "time_to_steady": facts.pop("time_to_steady"),
-        "engine": facts,
-    }
-
-
-def show_engine(run: "QueueRun") -> None:
-    """Print the result of the queue simulation."""
-    console().print()
-    print_report(run.report())
