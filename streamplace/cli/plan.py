@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamplace.cli import _options
-from streamplace.cli._options import CONFIDENCE, FILE, LAG, LEDGER, OFFERS, TRUST
+from streamplace.cli._options import FILE, LAG
 from streamplace.cli._output import (
     print_json,
     print_report,
@@ -16,17 +16,15 @@ from streamplace.cli._output import (
     say_written,
     waiting,
 )
-from streamplace.cli._ranges import protected_of, rates_of
-from streamplace.cli._what_ifs import WhatIf, what_ifs
+from streamplace.cli._plan_options import plan_options, protected_of, rates_of
+from streamplace.cli._what_ifs import WhatIf
 from streamplace.errors import SettingError
-from streamplace.model.defaults import PLAN_SECONDS, USUAL_ERROR
 
 if TYPE_CHECKING:
-    from streamplace.api.plan_request import PlanRequest
+    from streamplace.api.plan_request import PlanOptions, PlanRequest
     from streamplace.control.day import MoveTerms
     from streamplace.control.result import PlanSchedule
     from streamplace.planning.curve import PlanCurve
-    from streamplace.planning.headroom import Headroom
     from streamplace.planning.result import PlanResult
 
 NEEDED = {
@@ -88,89 +86,7 @@ NEEDED = {
     help="A move is worth as much as running both plans for half of this time.",
 )
 @LAG
-@OFFERS
-@click.option(
-    "--cluster",
-    "cluster_file",
-    type=FILE,
-    help="Cluster file (TOML) of the machines that you have. The plan uses as few of them as "
-    "possible.",
-)
-@click.option(
-    "--headroom",
-    type=_options.Share(click.FloatRange(0, 1, max_open=True)),
-    default=0.0,
-    show_default=True,
-    help="Share h: the plan is for 1 / (1 − h) times the rate.",
-)
-@click.option(
-    "--restart",
-    default="0 s",
-    help="Time for which a restart stops the job, as in '30 s'. Needs --catch-up.  [default: 0 s; "
-    "5 s with --schedule]",
-)
-@click.option(
-    "--catch-up",
-    help="Time within which the job must process the tuples that have arrived during a restart, "
-    "as in '10 min'.",
-)
-@click.option(
-    "--latency",
-    help="Mean time that a tuple may wait for CPU on its way through the graph, as in '50 ms'.",
-)
-@click.option(
-    "--variability",
-    type=click.FloatRange(0),
-    default=1.0,
-    show_default=True,
-    help="Mean squared coefficient of variation of arrivals and of service, for --latency.",
-)
-@click.option(
-    "--robust",
-    default="0",
-    show_default=True,
-    help="Number of operators on each machine whose CPU cost may be higher than in the graph, or a "
-    "range such as 0..4.",
-)
-@click.option(
-    "--error",
-    type=_options.Share(click.FloatRange(0)),
-    default=USUAL_ERROR,
-    show_default=True,
-    help="Share by which these costs may be higher.",
-)
-@TRUST
-@CONFIDENCE
-@LEDGER
-@click.option(
-    "--keep-parallelism",
-    is_flag=True,
-    help="Keep the parallelism of every operator of GRAPH; plan only machines and placement.",
-)
-@click.option(
-    "--keep",
-    metavar="OPERATOR",
-    multiple=True,
-    help="Keep the parallelism of this operator, as of one whose program sets it. May be repeated.",
-)
-@what_ifs
-@click.option(
-    "--evaluations",
-    type=click.IntRange(1),
-    help="Maximum number of moves to try. Results then do not depend on the machine.",
-)
-@click.option(
-    "--budget",
-    "seconds",
-    type=_options.TIME,
-    help="Time for each plan in seconds, or with a unit, as in '1 min'.  [default: "
-    f"{PLAN_SECONDS:g}; no limit where --evaluations is given]",
-)
-@click.option(
-    "--jobs",
-    type=click.IntRange(1),
-    help="Processes that plan.  [default: one for every core where there are many plans]",
-)
+@plan_options
 @_options.seeded(
     "Folder for plan.json, graph.json, cluster.toml, placement.json, plan.svg and report.html, or "
     "the report alone (.html); for a range, its plot (.svg, .png, .pdf) or the report.",
@@ -186,26 +102,11 @@ def command(
     slot: str,
     move_price: str,
     lag: str,
-    offers_file: Path | None,
-    cluster_file: Path | None,
-    headroom: float,
     restart: str,
-    catch_up: str | None,
-    latency: str | None,
-    variability: float,
     robust: str,
-    error: float,
-    trust_profile: bool,
-    confidence: float | None,
-    ledger: Path | None,
-    keep_parallelism: bool,
-    keep: tuple[str, ...],
     what_if: WhatIf,
-    seconds: float | None,
-    evaluations: int | None,
-    jobs: int | None,
+    options: "PlanOptions",
     as_json: bool,
-    seed: int,
     output: Path | None,
 ) -> int:
     """Plan the machines for GRAPH at a rate: which, how many, and what runs on them.
@@ -216,31 +117,17 @@ def command(
     rate even at the lower end of its prediction, with --confidence.
     """
     from streamplace.api.arguments import planned_graph
-    from streamplace.api.plan_request import PlanOptions, PlanRequest
+    from streamplace.api.plan_request import PlanRequest
     from streamplace.model.units import seconds as seconds_of
     from streamplace.model.what_if import what_if as changed
-    from streamplace.placers.registry import Budget
     from streamplace.planning.traces import read_trace
 
     rates, protected = _asked(rate, robust, trace_file)
     _check_schedule(trace_file, policies, is_schedule=is_schedule, quantile=quantile)
     _options.refuse_unused(NEEDED)
     _check_output(output, is_curve=max(len(rates), len(protected)) > 1)
-    options = PlanOptions(
-        offers=offers_file,
-        cluster=cluster_file,
-        headroom=_headroom(headroom, restart, catch_up, latency, variability),
-        error=error,
-        keep_parallelism=keep_parallelism or keep,
-        confidence=confidence,
-        ledger=ledger,
-        trust_profile=trust_profile,
-        seed=seed,
-        budget=None if seconds is None and evaluations is None else Budget(seconds, evaluations),
-        jobs=jobs,
-    )
     whole = changed(planned_graph(graph), **what_if.arguments())
-    say_trust(whole, trusts=trust_profile)
+    say_trust(whole, trusts=options["trust_profile"])
     request = PlanRequest.of(whole, protected[0], options)
     trace = None if trace_file is None else read_trace(trace_file)
     answer: PlanResult | PlanCurve | PlanSchedule
@@ -337,23 +224,6 @@ def _written(answer: "PlanResult | PlanCurve | PlanSchedule", output: Path) -> s
     if isinstance(answer, PlanCurve):
         return "plot"
     return ", ".join(FILES if isinstance(answer, PlanResult) else (*SCHEDULE_FILES, "plans"))
-
-
-def _headroom(
-    flat: float, restart: str, catch_up: str | None, latency: str | None, variability: float
-) -> "Headroom":
-    from streamplace.model.units import seconds
-    from streamplace.planning.headroom import Headroom
-
-    if catch_up is None and seconds(restart):
-        raise SettingError("--restart needs --catch-up; add the time to work off what waited")
-    return Headroom(
-        seconds(restart),
-        inf if catch_up is None else seconds(catch_up),
-        inf if latency is None else seconds(latency),
-        variability,
-        flat,
-    )
 
 
 def _asked(rate: str | None, robust: str, trace: Path | None) -> tuple[list[float], list[int]]:

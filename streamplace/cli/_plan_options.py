@@ -1,0 +1,229 @@
+"""Options of ``streamplace plan``: machines, headroom and limits; ranges of rates."""
+
+import re
+from collections.abc import Callable
+from math import inf
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from streamplace.cli._options import (
+    CONFIDENCE,
+    FILE,
+    LEDGER,
+    OFFERS,
+    TIME,
+    TRUST,
+    Share,
+    with_options,
+)
+from streamplace.cli._what_ifs import what_ifs
+from streamplace.errors import SettingError
+from streamplace.model.defaults import PLAN_SECONDS, USUAL_ERROR
+from streamplace.model.messages import quoted
+
+if TYPE_CHECKING:
+    from streamplace.planning.headroom import Headroom
+
+F = TypeVar("F", bound=Callable[..., Any])
+POINTS = 9
+"""Number of rates of a frontier."""
+MOST_PROTECTED = 64
+"""Most numbers in a range of --robust, besides the first."""
+
+
+OPTIONS = (
+    OFFERS,
+    click.option(
+        "--cluster",
+        "cluster_file",
+        type=FILE,
+        help="Cluster file (TOML) of the machines that you have. The plan uses as few of them as "
+        "possible.",
+    ),
+    click.option(
+        "--headroom",
+        type=Share(click.FloatRange(0, 1, max_open=True)),
+        default=0.0,
+        show_default=True,
+        help="Share h: the plan is for 1 / (1 − h) times the rate.",
+    ),
+    click.option(
+        "--restart",
+        default="0 s",
+        help="Time for which a restart stops the job, as in '30 s'. Needs --catch-up.  [default: "
+        "0 s; 5 s with --schedule]",
+    ),
+    click.option(
+        "--catch-up",
+        help="Time within which the job must process the tuples that have arrived during a "
+        "restart, as in '10 min'.",
+    ),
+    click.option(
+        "--latency",
+        help="Mean time that a tuple may wait for CPU on its way through the graph, as in '50 ms'.",
+    ),
+    click.option(
+        "--variability",
+        type=click.FloatRange(0),
+        default=1.0,
+        show_default=True,
+        help="Mean squared coefficient of variation of arrivals and of service, for --latency.",
+    ),
+    click.option(
+        "--robust",
+        default="0",
+        show_default=True,
+        help="Number of operators on each machine whose CPU cost may be higher than in the graph, "
+        "or a range such as 0..4.",
+    ),
+    click.option(
+        "--error",
+        type=Share(click.FloatRange(0)),
+        default=USUAL_ERROR,
+        show_default=True,
+        help="Share by which these costs may be higher.",
+    ),
+    TRUST,
+    CONFIDENCE,
+    LEDGER,
+    click.option(
+        "--keep-parallelism",
+        is_flag=True,
+        help="Keep the parallelism of every operator of GRAPH; plan only machines and placement.",
+    ),
+    click.option(
+        "--keep",
+        metavar="OPERATOR",
+        multiple=True,
+        help="Keep the parallelism of this operator, as of one whose program sets it. May be "
+        "repeated.",
+    ),
+    what_ifs,
+    click.option(
+        "--evaluations",
+        type=click.IntRange(1),
+        help="Maximum number of moves to try. Results then do not depend on the machine.",
+    ),
+    click.option(
+        "--budget",
+        "seconds",
+        type=TIME,
+        help="Time for each plan in seconds, or with a unit, as in '1 min'.  [default: "
+        f"{PLAN_SECONDS:g}; no limit where --evaluations is given]",
+    ),
+    click.option(
+        "--jobs",
+        type=click.IntRange(1),
+        help="Processes that plan.  [default: one for every core where there are many plans]",
+    ),
+)
+"""Options of all plans, in the order of the help."""
+
+
+def plan_options(function: F) -> F:
+    """Options of all plans, passed on with ``--seed`` as one `PlanOptions`.
+
+    ``--robust`` and ``--restart`` are also passed on as typed, and what-ifs as one `WhatIf`.
+    """
+
+    def wrapper(*args: Any, **given: Any) -> Any:
+        from streamplace.api.plan_request import PlanOptions
+        from streamplace.placers.registry import Budget
+
+        purposes = ("catch_up", "latency", "variability", "headroom")
+        kept, every = given.pop("keep"), given.pop("keep_parallelism")
+        limits = given.pop("seconds"), given.pop("evaluations")
+        options = PlanOptions(
+            offers=given.pop("offers_file"),
+            cluster=given.pop("cluster_file"),
+            headroom=_headroom(given["restart"], *map(given.pop, purposes)),
+            error=given.pop("error"),
+            keep_parallelism=every or kept,
+            confidence=given.pop("confidence"),
+            ledger=given.pop("ledger"),
+            trust_profile=given.pop("trust_profile"),
+            seed=given.pop("seed"),
+            budget=None if limits == (None, None) else Budget(*limits),
+            jobs=given.pop("jobs"),
+        )
+        return function(*args, options=options, **given)
+
+    return with_options(wrapper, function, *reversed(OPTIONS))
+
+
+def _headroom(
+    restart: str, catch_up: str | None, latency: str | None, variability: float, flat: float
+) -> "Headroom":
+    from streamplace.model.units import seconds
+    from streamplace.planning.headroom import Headroom
+
+    if catch_up is None and seconds(restart):
+        raise SettingError("--restart needs --catch-up; add the time to work off what waited")
+    return Headroom(
+        seconds(restart),
+        inf if catch_up is None else seconds(catch_up),
+        inf if latency is None else seconds(latency),
+        variability,
+        flat,
+    )
+
+
+def protected_of(text: str) -> list[int]:
+    """Parse numbers of protected operators: one, or a range.
+
+    >>> protected_of("2"), protected_of("0..3")
+    ([2], [0, 1, 2, 3])
+    """
+    first, dots, last = text.partition("..")
+    ends = (first, last if dots else first)
+    if not all(end.isascii() and end.isdigit() and len(end) < 5 for end in ends):
+        raise SettingError(
+            f"--robust is {quoted(text)}; it must be a number of operators, or a range such as 0..4"
+        )
+    low, high = map(int, ends)
+    if dots and not low < high <= low + MOST_PROTECTED:
+        raise SettingError(
+            f"--robust is {quoted(text)}; a range must lead from a lower number to one that is "
+            f"higher by {MOST_PROTECTED} at most"
+        )
+    return list(range(low, high + 1))
+
+
+def _ends(text: str) -> tuple[str, str, str]:
+    """Ends of a range, and what is between them; a rate alone has one end.
+
+    >>> _ends("20000..80000"), _ends("20k-80k"), _ends("1e-5")
+    (('20000', '..', '80000'), ('20k', '-', '80k'), ('1e-5', '', ''))
+    """
+    if ".." in text:
+        return text.partition("..")
+    parts = re.fullmatch(r"(\s*\d\S*?(?:\s*[A-Za-z/]+)?)\s*(?<![eE])([-–])\s*(\d.*)", text)
+    return (parts[1], parts[2], parts[3]) if parts else (text, "", "")
+
+
+def rates_of(text: str) -> list[float]:
+    """Parse rates: one, nine of a range, or an infinite one for "max".
+
+    >>> rates_of("50 k/s"), len(rates_of("20000..80000")), rates_of("max")
+    ([50000.0], 9, [inf])
+    >>> rates_of("20000-80000") == rates_of("20 k/s - 80 k/s") == rates_of("20k..80k")
+    True
+    """
+    from streamplace.model.units import tuple_rate
+
+    if text == "max":
+        return [inf]
+    first, dots, last = _ends(text)
+    if dots and not (first and last):
+        raise SettingError(f"--rate is {quoted(text)}; a range has two ends: 20000..80000")
+    low = tuple_rate(first)
+    high = tuple_rate(last) if dots else low
+    if not 0 < low <= high or (dots and low == high):
+        raise SettingError(
+            f"--rate is {text}; it must be above 0, and a range must lead from a lower rate to a "
+            "higher one"
+        )
+    if not dots:
+        return [low]
+    return [low + (high - low) * i / (POINTS - 1) for i in range(POINTS)]
