@@ -18,9 +18,8 @@ from streamplace.cli._flink import (
     asks,
 )
 from streamplace.cli._flink_advise import advise_
-from streamplace.cli._flink_jobs import apply_, cancel_, jar_, verify_
+from streamplace.cli._flink_jobs import apply_, cancel_, jar_, split_, union_, verify_
 from streamplace.cli._flink_move import move_, savepoints_
-from streamplace.cli._flink_union import split_, union_
 from streamplace.cli._flink_watch import history_, watch_
 from streamplace.cli._groups import CommandGroup
 from streamplace.cli._options import AS_JSON, FILE, writes
