@@ -32,6 +32,7 @@ MIPS, BANDWIDTH = 2500.0, 1e9
 """Default units of CPU and traffic."""
 GraphsLike = GraphLike | DataSet | Iterable[GraphLike]
 """A graph or a problem as for `place`, several, a `DataSet`, or the path of a folder of them."""
+WANTED = "a StreamGraph or a Problem, several, or the path of a file or a folder of them"
 
 
 def generate(
@@ -186,6 +187,3 @@ def _items(data: GraphsLike) -> Iterator[StreamGraph | Problem | FilePath]:
 def _is_of(item: StreamGraph | Problem, split: str | None) -> bool:
     graph = item.graph if isinstance(item, Problem) else item
     return split is None or graph.attributes.get("split") == split
-
-
-WANTED = "a StreamGraph or a Problem, several, or the path of a file or a folder of them"

@@ -75,10 +75,7 @@ class PlanRequest:
     def of(cls, graph: GraphLike, robust: int, options: PlanOptions) -> "PlanRequest":
         """Convert and check options; those that are missing have the defaults of `plan`.
 
-        Raises
-        ------
-        ProblemError
-            When a measured graph contradicts its measurement, unless it is trusted.
+        A graph that contradicts its measurement is refused, unless it is trusted.
         """
         for name in options.keys() - PlanOptions.__annotations__.keys():
             raise TypeError(f"unexpected keyword argument {name!r}")

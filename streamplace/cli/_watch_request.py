@@ -62,13 +62,7 @@ class WatchRequest:
     output: Path | None
 
     def run(self, rest: "Rest", home: Path | None, given: "Program | None") -> None:
-        """Watch the job until it ends.
-
-        Raises
-        ------
-        StreamplaceError
-            When it cannot be watched or moved, fails, or is stopped or moved by others.
-        """
+        """Watch the job until it ends; an error if it fails, or is stopped or moved by others."""
         from streamplace.engines.flink.rest.scheduler import is_adaptive
         from streamplace.engines.flink.watch.log import WatchLog
         from streamplace.engines.flink.watch.metrics import WatchMetrics, served

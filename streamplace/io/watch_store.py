@@ -248,13 +248,7 @@ class WatchStore:
         self._write("UPDATE watches SET holder = NULL WHERE id = ? AND holder = ?", own)
 
     def keep(self, watch: int) -> None:
-        """Give a sign of life.
-
-        Raises
-        ------
-        JobWatched
-            When another process has claimed the watch since.
-        """
+        """Give a sign of life; JobWatched if another process has claimed the watch since."""
         with self._store_errors(), self._transaction():
             self._keep(watch)
 
@@ -289,12 +283,9 @@ class WatchStore:
             self._database.execute(_FORGET, (watch, watch, KEPT))
 
     def begin(self, watch: int, decision: WatchDecision) -> int:
-        """Append a decision before it is carried out; return its number.
+        """Append a decision before it is carried out, and return its number.
 
-        Raises
-        ------
-        JobWatched
-            When another process has claimed the watch since.
+        JobWatched if another process has claimed the watch since.
         """
         query = "INSERT INTO decisions (watch, document) VALUES (?, ?)"
         with self._store_errors(), self._transaction():
