@@ -163,7 +163,7 @@ class WatchRequest:
     def _mover(
         self, engine: "FlinkEngine", program: "Program | None", log: "WatchLog", ledger: Path
     ) -> "WatchMover | Rescaler":
-        """What moves a job; without a program, the adaptive scheduler is asked to rescale it."""
+        """Mover of the job; without a program, the one that has Flink rescale it."""
         from streamplace.engines.flink.watch.acting import WatchMover
         from streamplace.engines.flink.watch.rescaling import Rescaler
         from streamplace.engines.flink.watch.spares import move_without_lost

@@ -64,7 +64,7 @@ def read_present(path: Path) -> Placement:
 
 
 class Prediction(NamedTuple):
-    """What a placement of a measured graph was predicted to carry."""
+    """Rate that a placement of a measured graph was predicted to carry, with its interval."""
 
     graph: str
     carries: RateInterval
