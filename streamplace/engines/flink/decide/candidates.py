@@ -257,7 +257,7 @@ def check_model(question: Question, *, trusts: bool = False) -> str | None:
     return check_trust(graph, trusts=trusts)
 
 
-def decision(question: Question, seed: int = 0, budget: Budget | None = None) -> Decision:
+def decision(question: Question, budget: Budget = USUAL_BUDGET) -> Decision:
     """Find layouts for a job, compare them by the same model, and choose one."""
     judge, graph = Judge(question), question.measured.graph
     unpinned = in_one_group(graph) if question.is_placed else graph
@@ -270,7 +270,7 @@ def decision(question: Question, seed: int = 0, budget: Budget | None = None) ->
         even = question.pinnable(even_layout(graph, question.free)) if question.spreads else None
         if even is not None:
             others.append(judge.pinned(EVEN, even))
-        others.append(judge.pinned(FOUND, searched(question, judge, seed, budget)))
+        others.append(judge.pinned(FOUND, searched(question, judge, budget)))
     return decide(judge.present(), others)
 
 
@@ -281,9 +281,7 @@ def judged(question: Question, layout: Layout) -> Decision:
     return decide(judge.present(), [judge.pinned(GIVEN, given)])
 
 
-def searched(
-    question: Question, judge: Judge, seed: int = 0, budget: Budget | None = None
-) -> Layout:
+def searched(question: Question, judge: Judge, budget: Budget | None) -> Layout:
     """Search a layout for a rate; without one, for growing rates until they are not carried.
 
     If that cannot be pinned, it is searched among those of whole operators.
@@ -300,7 +298,7 @@ def searched(
         problem = Problem(judge.at_rate(asked), cluster, Constraints(allowed=only))
         if question.spreads:
             problem = expand(problem.graph).problem(problem)
-        result = placer.place(problem, judged_by, seed=seed, budget=budget or USUAL_BUDGET)
+        result = placer.place(problem, judged_by, seed=0, budget=budget or USUAL_BUDGET)
         vectors = vectors_of(result.placement.as_dict(), graph.operators.parallel)
         places = names_of(graph, vectors)
         found = judge.by_model(places)
@@ -312,7 +310,7 @@ def searched(
         asked = more
     fitting = question.pinnable(best)
     if fitting is None:
-        return searched(replace(question, spreads=False), judge, seed, budget)
+        return searched(replace(question, spreads=False), judge, budget)
     return fitting
 
 

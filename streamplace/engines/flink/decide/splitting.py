@@ -31,7 +31,7 @@ from streamplace.model.messages import quoted, shown
 from streamplace.model.operators import Operator
 from streamplace.model.streams import Stream
 from streamplace.model.units import digits
-from streamplace.placers.registry import Budget
+from streamplace.placers.registry import USUAL_BUDGET, Budget
 
 SHARES = (1 / 2, 1 / 4, 3 / 4)
 """Shares of the first task in the CPU of a chain that are tried if the shares are unknown."""
@@ -81,7 +81,7 @@ class _Cut(NamedTuple):
 
 
 def splitting(
-    question: Question, answer: Decision, seed: int = 0, budget: Budget | None = None
+    question: Question, answer: Decision, budget: Budget = USUAL_BUDGET
 ) -> Splitting | None:
     """Split the chain that limits the chosen layout in two, if at best that pays.
 
@@ -109,7 +109,7 @@ def splitting(
             present={**names_of(graph, question.present), first: places, second: places},
         )
         apart = Judge(asked, judge.scale)
-        carries = min(most, apart.carried_if_pinned(searched(asked, apart, seed, budget)))
+        carries = min(most, apart.carried_if_pinned(searched(asked, apart, budget)))
         if carries > (enough if best is None else best.carries):
             is_measured = bool(measured_work(graph, chain))
             best = Splitting(chain, cut.before, now, carries, is_measured)

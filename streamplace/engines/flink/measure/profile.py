@@ -40,7 +40,7 @@ from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.engines.flink.measure.warm_windows import WARM, Drift
 from streamplace.engines.flink.rest.buffer_settings import BufferSettings
 from streamplace.engines.flink.rest.client import FlinkError, Rest
-from streamplace.engines.flink.rest.plan import Edge, FlinkTask, JobPlan, reuses_objects, sources_of
+from streamplace.engines.flink.rest.plan import Edge, FlinkTask, reuses_objects, sources_of
 from streamplace.model.graph import (
     CONSISTENCY,
     CONSISTENCY_ERROR,
@@ -303,23 +303,14 @@ class JobProfile:
         return self.tuples[source.id]
 
 
-def profile(
-    rest: Rest,
-    job: str,
-    seconds: float,
-    of_managers: Sequence[str] = (),
-    plan: JobPlan | None = None,
-) -> JobProfile:
+def profile(rest: Rest, job: str, seconds: float) -> JobProfile:
     """Measure a running job for about ``seconds``.
 
     CPU time is that of the tasks' threads if their TaskManagers run on this machine, or run the
     agent. Otherwise it is derived from the CPU of TaskManager processes and from Flink's busy time,
     which overestimates cheap operators; the doubts then say so.
-
-    ``of_managers``: metrics to read of all TaskManagers of the job.
-    ``plan``: its plan, if it was already read.
     """
-    watch = JobWatch(rest, job, of_managers, plan)
+    watch = JobWatch(rest, job)
     watch.watch(seconds)
     return profile_of(watch)
 
