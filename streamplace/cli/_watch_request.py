@@ -66,7 +66,7 @@ class WatchRequest:
         from streamplace.engines.flink.rest.scheduler import is_adaptive
         from streamplace.engines.flink.watch.log import WatchLog
         from streamplace.engines.flink.watch.metrics import WatchMetrics, served
-        from streamplace.engines.flink.watch.starting import (
+        from streamplace.engines.flink.watch.watch import (
             check_movable,
             check_rescalable,
             first_job,

@@ -25,7 +25,7 @@ from streamplace.engines.flink.watch import acting, log
 from streamplace.engines.flink.watch.acting import WatchMover
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
-from streamplace.engines.flink.watch.starting import settled
+from streamplace.engines.flink.watch.watch import settled
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.io.ledger import read_ledger
 from streamplace.io.watch_store import JobWatched, StoreError, WatchStore, read_records

@@ -18,7 +18,7 @@ from streamplace.engines.flink.watch import log, modelling, replacing, rounds
 from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.look import JobLook
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
-from streamplace.engines.flink.watch.starting import first_job
+from streamplace.engines.flink.watch.watch import first_job
 from streamplace.io.watch_store import WatchStore, read_records, usual_store
 from streamplace.model.intervals import RateInterval
 

@@ -28,7 +28,7 @@ from streamplace.engines.flink.watch.acting import WatchMover
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.engines.flink.watch.spares import move_without_lost
-from streamplace.engines.flink.watch.starting import settled
+from streamplace.engines.flink.watch.watch import settled
 from streamplace.io.watch_store import WatchStore
 from streamplace.model.intervals import RateInterval
 

@@ -20,8 +20,7 @@ from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.placed_job import PlacedJob
 from streamplace.engines.flink.watch.replacing import Replacing
-from streamplace.engines.flink.watch.starting import first_job, settled
-from streamplace.engines.flink.watch.watch import Watch
+from streamplace.engines.flink.watch.watch import Watch, first_job, settled
 from streamplace.errors import PlacementError
 from streamplace.io.watch_store import WatchDecision, WatchStore
 

@@ -23,7 +23,7 @@ from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.plans import JobModel, NewDevices, WatchPlan
 from streamplace.engines.flink.watch.rescaled_plans import Scaling, rescaled_model, with_subtasks
 from streamplace.engines.flink.watch.rescaling import Rescaler, scaling_of
-from streamplace.engines.flink.watch.starting import check_rescalable
+from streamplace.engines.flink.watch.watch import check_rescalable
 from streamplace.engines.live import Measurement
 from streamplace.io.ledger import read_ledger
 from streamplace.io.watch_store import WatchStore

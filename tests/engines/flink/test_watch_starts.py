@@ -19,7 +19,7 @@ from streamplace.engines.flink.watch import rounds as passing
 from streamplace.engines.flink.watch.judging import QuietHours
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.machines import MachineCommand
-from streamplace.engines.flink.watch.starting import first_job, settled
+from streamplace.engines.flink.watch.watch import first_job, settled
 from streamplace.errors import SettingError
 from streamplace.io.watch_store import WatchDecision, WatchStore, usual_store, utc_now
 
