@@ -1,6 +1,6 @@
 """Advice on a running job: its cost, the cheapest machines for a rate, and the way to change."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from math import isfinite
@@ -9,15 +9,21 @@ from typing import Any
 from streamplace.engines.flink.advise.change_commands import FOLDER
 from streamplace.engines.flink.advise.current_machines import CurrentMachine, CurrentMachines
 from streamplace.engines.flink.advise.unknowns import Unknown
+from streamplace.engines.flink.measure.key_shares import Shares
+from streamplace.engines.flink.measure.local_cost import ASSUMED, LOCAL_COST, chain_saving
+from streamplace.engines.flink.measure.message_cost import MESSAGE_COST
 from streamplace.engines.flink.measure.source_rates import SourceRate, offered_rate
 from streamplace.model.display import Displayed
-from streamplace.model.messages import counted, listed
+from streamplace.model.graph import StreamGraph
+from streamplace.model.messages import counted, listed, quoted
 from streamplace.model.report import Part, Report, Sheet, duration, percent, some
 from streamplace.model.units import digits
 from streamplace.planning.result import PlanResult
 
 LEAST_GAIN = 0.005
 """Differences in cost below this share of it are not mentioned."""
+LEAST_SAVING = 0.02
+"""Chaining is mentioned if it saves at least this part of the CPU."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,3 +254,53 @@ def _gain(advice: Advice) -> str:
     if advice.gain > 0:
         return f"{today}; the plan saves {advice.gain:.6g} per hour."
     return f"{today}; the plan costs {-advice.gain:.6g} per hour more."
+
+
+def notes_on_busiest(plan: PlanResult, shares: Shares) -> Iterator[str]:
+    """Notes on operators whose busiest subtask fills a core before the plan is full.
+
+    The plan divides tuples as Flink divides keys that are all alike, because it is not known how
+    popular keys would be divided among other numbers of subtasks.
+
+    A subtask that reads a share of the operator's tuples is full at the multiple of the rate
+
+        (speed of a core - constant part) / (share · instructions per second at the rate)
+    """
+    graph = plan.graph
+    speed = 1e6 * float(plan.cluster.devices.mips.max())
+    for name, parts in shares.items():
+        row = graph.operators.index(name)
+        subtasks = float(graph.operators.parallelism[row])
+        needed = max(parts) * float(graph.charged_ipt[row] * graph.input_rate[row])
+        free = speed - 1e6 * float(graph.charged_constant[row]) / subtasks
+        if needed and (full := plan.rate * max(0.0, free) / needed) < plan.carries:
+            yield (
+                f"one subtask of {quoted(name)} gets {max(parts):.0%} of its tuples, which the "
+                "plan leaves out: if it stays so, that subtask fills the fastest core of the plan "
+                f"at {digits(full)} tuples/s of all sources, however many machines there are"
+            )
+
+
+def notes_on_copies(receivers: Set[str]) -> Iterator[str]:
+    """Note on operators that keep their parallelism, because each of their subtasks gets copies."""
+    if receivers:
+        yield (
+            "every subtask that receives a broadcast stream gets a copy of each tuple, so the plan "
+            f"keeps the parallelism of {listed(sorted(receivers))}"
+        )
+
+
+def notes_on_streams(graph: StreamGraph) -> Iterator[str]:
+    """Notes on the assumed costs of messages and of local streams, or on what chains save."""
+    if MESSAGE_COST in graph.attributes:
+        yield f"what a message between subtasks costs is {graph.attributes[MESSAGE_COST]}"
+    source = str(graph.attributes.get(LOCAL_COST, ""))
+    if source.startswith(ASSUMED):
+        yield f"what a tuple costs between two threads of a TaskManager is {source}"
+        return
+    saving = chain_saving(graph)
+    if saving.share >= LEAST_SAVING:
+        yield (
+            f"if Flink chained {listed(saving.streams)}, {saving.share:.0%} of the CPU of the "
+            "operators would be saved (pipeline.operator-chaining.enabled)"
+        )

@@ -9,18 +9,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.engines.flink.advise.advice import Advice, OperatorLoad
+from streamplace.engines.flink.advise.advice import (
+    Advice,
+    OperatorLoad,
+    notes_on_busiest,
+    notes_on_copies,
+    notes_on_streams,
+)
 from streamplace.engines.flink.advise.change_commands import FOLDER, change_commands
 from streamplace.engines.flink.advise.current_machines import (
     CurrentMachines,
     current_machines,
     left_for_operators,
     used_machines,
-)
-from streamplace.engines.flink.advise.notes import (
-    notes_on_busiest,
-    notes_on_copies,
-    notes_on_streams,
 )
 from streamplace.engines.flink.advise.unknowns import unknowns
 from streamplace.engines.flink.cpu.task_cpu import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
