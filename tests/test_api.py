@@ -252,6 +252,10 @@ WRONG: dict[str, tuple[Callable[[], Any], str]] = {
     "placements": (lambda: draw(PIPE, 3), "placements is 3"),  # type: ignore[arg-type]
     "placers": (lambda: compare([PIPE], 3), "placers is 3"),  # type: ignore[arg-type]
     "a placer": (lambda: compare([PIPE], "metiss"), "did you mean 'metis'"),
+    "a reference": (
+        lambda: compare([PIPE], "metis,m=random", reference="fuser"),
+        "reference fuser is none of the compared placers: m, metis, random",
+    ),
     "rates": (lambda: compare([PIPE], "metis", rates=[None]), "rate None"),  # type: ignore[list-item]
     "nothing to compare": (lambda: compare([], "metis"), "data holds no graph"),
     "model": (lambda: train(3, [PIPE], "x"), "model is 3"),  # type: ignore[arg-type]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from streamplace.evaluate.scan import Scan
 
 DEFAULT_PLACERS = "metis,metis-oracle,fuser,fuser-oracle,anneal,exact"
+DEFAULT_REFERENCE = "metis"
 
 
 def compare(
@@ -41,7 +42,7 @@ def compare(
     objective: str | Iterable[str] = (),
     require: str | Iterable[str] = (),
     constraints: ConstraintsLike | None = None,
-    reference: str = "metis",
+    reference: str = DEFAULT_REFERENCE,
     split: str | None = None,
     limit: int | None = None,
     seed: int = 0,
@@ -71,7 +72,8 @@ def compare(
     require
         Conditions that every placement must meet, as for `place`.
     reference
-        Placer that the others are compared with.
+        Placer that the others are compared with, one of ``placers``. Without the default one among
+        them, there are no such comparisons.
     split, limit
         Only graphs with this attribute ``split``, and only this number of them.
     seed, budget
@@ -100,8 +102,13 @@ def compare(
     from streamplace.evaluate.objective_results import ResultsByObjective
     from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.record_file import results_file
+    from streamplace.placers.named import labels
 
     names = _placers(placers)
+    known = labels(names)
+    if reference not in {DEFAULT_REFERENCE, *known}:
+        listed = ", ".join(sorted(known))
+        raise SettingError(f"reference {reference} is none of the compared placers: {listed}")
     reader = Reader(cluster_of(cluster), constraints_of(constraints))
     file = None if out is None else results_file(path_of("out", out))
     with ray_connection(on):
