@@ -263,10 +263,24 @@ def _may_have_plan(asked: PlanProblem) -> bool:
 def planned_most(
     graph: StreamGraph, machines: Catalogue | Cluster, settings: PlanSettings = USUAL_SETTINGS
 ) -> PlanResult:
-    """Return a plan for the highest rate for which one is found, of the rates that are tried."""
+    """Return a plan for the highest rate for which one is found, of the rates that are tried.
+
+    The headroom for short queues depends on the rate if sending messages takes CPU. So the highest
+    rate is sought again with the headroom at the rate that was found, until that is high enough.
+    """
     problems = PlanProblem.of(graph, machines, settings).parts()
     check_tags(problems[0])
     rate = max(map(_highest_promised, problems))
+    while rate:
+        at_rate = PlanProblem.of(graph.at_rate(rate), machines, settings).parts()
+        headroom = [problem.headroom for problem in at_rate]
+        if headroom == [problem.headroom for problem in problems]:
+            break
+        problems = at_rate
+        highest = max(map(_highest_promised, problems))
+        if highest >= rate:
+            break
+        rate = highest
     if not rate:
         raise ProblemError(refusal(problems[0], None, problems))
     result = planned(graph.at_rate(rate), machines, settings)

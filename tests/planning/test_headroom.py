@@ -144,6 +144,27 @@ def test_given_machines_that_are_not_used_need_no_headroom() -> None:
     assert most.rate == pytest.approx(5000 * (1 - result.headroom), rel=1e-3)
 
 
+@pytest.mark.parametrize("rate", [100.0, 8000.0])
+def test_the_highest_rate_has_the_headroom_of_that_rate(rate: float) -> None:
+    """Messages leave less of a core to tuples at high rates, so that short queues need more."""
+    operators = [
+        Operator("a", ipt=1e4, payload=100, rate=rate, max_parallelism=64),
+        Operator("b", ipt=2e5, max_parallelism=64),
+    ]
+    messages = {"message ipt": 3e6, "buffer timeout": 0.1}
+    graph = replace(StreamGraph.of("two", operators, [Stream("a", "b")]), attributes=messages)
+    asked: dict[str, Any] = {
+        "cluster": Cluster.uniform(2, mips=1000),
+        "headroom": Headroom(latency=1e-3),
+        "budget": Budget(None, 1000),
+    }
+    most = streamplace.plan(graph, rate="max", **asked)
+    same = streamplace.plan(graph, rate=most.rate, **asked)
+    assert same.headroom == most.headroom
+    with pytest.raises(ProblemError):
+        streamplace.plan(graph, rate=1.01 * most.rate, **asked)
+
+
 def test_the_bound_is_that_of_plans_on_any_of_the_machines() -> None:
     """Slow cores need more headroom, and are the cheapest all the same."""
     graph = StreamGraph.of("one", [Operator("a", ipt=1e6, rate=2000)])
