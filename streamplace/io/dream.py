@@ -130,13 +130,14 @@ def _ends(row_of: dict[int, int], ends: list[int], field: str) -> list[int]:
 
 
 def _names(rows: list[DreamOperator]) -> tuple[str, ...]:
-    """Names of the operators, with the idx appended where several have the same name."""
+    """Names of the operators, with the idx appended as often as several have the same name."""
     names = [row.get("name", f"op{row['idx']}") or f"op{row['idx']}" for row in rows]
-    count = Counter(names)
-    return tuple(
-        f"{name}-{row['idx']}" if count[name] > 1 else name
-        for name, row in zip(names, rows, strict=True)
-    )
+    while len(count := Counter(names)) < len(names):
+        names = [
+            f"{name}-{row['idx']}" if count[name] > 1 else name
+            for name, row in zip(names, rows, strict=True)
+        ]
+    return tuple(names)
 
 
 def _roles(n: int, source: list[int], target: list[int]) -> tuple[list[bool], list[bool]]:
