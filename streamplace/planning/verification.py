@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import isfinite
 
 import numpy as np
-from streamsim import resource_loads, throughput
+from streamsim import bottleneck, resource_loads, throughput
 
 from streamplace.errors import StreamplaceError
 from streamplace.model.arrays import Floats, Ints
@@ -43,6 +43,10 @@ def contradictions(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
     if share < 1 - ROUNDING:
         spare = " and the headroom" if asked.headroom else ""
         yield f"it carries {share:.6%} of the rate{spare}"
+    # The share is the mean over all tuples, so it does not tell of a source that emits few of them.
+    full = bottleneck(resource_loads(problem.instance, place))
+    if full.load > 1 + 10 * ROUNDING:
+        yield f"a {full.kind} is {full.load:.6%} full"
     yield from _of_reserve(asked, subtasks, problem, place)
     yield from _of_slots(asked, result, subtasks)
     yield from _of_machines(asked, result)

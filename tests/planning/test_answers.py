@@ -310,6 +310,25 @@ def moved(result: PlanResult) -> Any:
     return replace(result.placement, index=np.zeros_like(result.placement.index))
 
 
+def test_sources_of_few_tuples_are_checked() -> None:
+    """Without a third of the second source, a billionth of all tuples would be missing."""
+    operators = [
+        Operator("few", ipt=1.5e9, rate=1.0, parallelism=2),
+        Operator("many", ipt=0.3, rate=1e9),
+    ]
+    graph = StreamGraph.of("unlike", operators, [])
+    asked = PlanSettings(budget=Budget(None, 1000), keep_parallelism=True)
+    offers = Catalogue.of([Offer("box", 1.0, mips=1000)])
+    result = planner.planned(graph, offers, asked)
+    problem = PlanProblem.of(graph, offers, asked)
+    assert list(contradictions(problem, result)) == []
+    one, other, rest = result.placement.index.tolist()
+    assert len({one, other, rest}) == 3
+    together = replace(result.placement, index=np.array([one, one, rest], np.int32))
+    told = list(contradictions(problem, replace(result, placement=together)))
+    assert any("a device is 150.0" in reason for reason in told)
+
+
 def test_the_reserve_is_checked() -> None:
     """A plan without a reserve does not pass as one with it."""
     lean = planner.planned(PIPE, OFFERS, PlanSettings(budget=Budget(None, 10**4)))
