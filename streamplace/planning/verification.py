@@ -44,9 +44,9 @@ def contradictions(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
         spare = " and the headroom" if asked.headroom else ""
         yield f"it carries {share:.6%} of the rate{spare}"
     # The share is the mean over all tuples, so it does not tell of a source that emits few of them.
-    full = bottleneck(resource_loads(problem.instance, place))
-    if full.load > 1 + 10 * ROUNDING:
-        yield f"a {full.kind} is {full.load:.6%} full"
+    fullest = bottleneck(resource_loads(problem.instance, place))
+    if fullest.load > 1 + 10 * ROUNDING:
+        yield f"a {fullest.kind} is {fullest.load:.6%} full"
     yield from _of_reserve(asked, subtasks, problem, place)
     yield from _of_slots(asked, result, subtasks)
     yield from _of_machines(asked, result)
