@@ -263,24 +263,10 @@ def _may_have_plan(asked: PlanProblem) -> bool:
 def planned_most(
     graph: StreamGraph, machines: Catalogue | Cluster, settings: PlanSettings = USUAL_SETTINGS
 ) -> PlanResult:
-    """Return a plan for the highest rate for which one is found, of the rates that are tried.
-
-    The headroom for short queues depends on the rate if sending messages takes CPU. So the highest
-    rate is sought again with the headroom at the rate that was found, until that is high enough.
-    """
+    """Return a plan for the highest rate for which one is found, of the rates that are tried."""
     problems = PlanProblem.of(graph, machines, settings).parts()
     check_tags(problems[0])
-    rate = max(map(_highest_promised, problems))
-    while rate:
-        at_rate = PlanProblem.of(graph.at_rate(rate), machines, settings).parts()
-        headroom = [problem.headroom for problem in at_rate]
-        if headroom == [problem.headroom for problem in problems]:
-            break
-        problems = at_rate
-        highest = max(map(_highest_promised, problems))
-        if highest >= rate:
-            break
-        rate = highest
+    rate = _highest_rate(problems, graph, machines, settings)
     if not rate:
         raise ProblemError(refusal(problems[0], None, problems))
     result = planned(graph.at_rate(rate), machines, settings)
@@ -290,6 +276,29 @@ def planned_most(
             "give a rate"
         )
     return result
+
+
+def _highest_rate(
+    problems: list[PlanProblem],
+    graph: StreamGraph,
+    machines: Catalogue | Cluster,
+    settings: PlanSettings,
+) -> float:
+    """Return the highest rate for which a plan is found with the headroom of that rate; else 0.
+
+    The headroom for short queues depends on the rate if sending messages takes CPU. So the rate is
+    sought again with the headroom at the rate that was found, until it does not fall any more.
+    """
+    rate = max(map(_highest_promised, problems))
+    while rate:
+        there = PlanProblem.of(graph.at_rate(rate), machines, settings).parts()
+        if [one.headroom for one in there] == [one.headroom for one in problems]:
+            break
+        problems, found = there, max(map(_highest_promised, there))
+        if found >= rate:
+            break
+        rate = found
+    return rate
 
 
 def _highest_promised(problem: PlanProblem) -> float:

@@ -10,7 +10,7 @@ from fractions import Fraction
 from math import isfinite
 
 import numpy as np
-from streamsim import bottleneck, resource_loads, throughput
+from streamsim import Loads, bottleneck, resource_loads, throughput
 
 from streamplace.errors import StreamplaceError
 from streamplace.model.arrays import Floats, Ints
@@ -26,6 +26,8 @@ EXACT = Fraction(1, 10**12)
 """Relative tolerance of costs, which are floats."""
 CLOSE = 1e-6
 """Relative tolerance of the rate that a plan carries."""
+FULL = 1 + 10 * ROUNDING
+"""Largest load of a machine that is not overloaded."""
 
 
 def contradictions(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
@@ -44,10 +46,11 @@ def contradictions(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
         spare = " and the headroom" if asked.headroom else ""
         yield f"it carries {share:.6%} of the rate{spare}"
     # The share is the mean over all tuples, so it does not tell of a source that emits few of them.
-    fullest = bottleneck(resource_loads(problem.instance, place))
-    if fullest.load > 1 + 10 * ROUNDING:
+    loads = resource_loads(problem.instance, place)
+    fullest = bottleneck(loads)
+    if fullest.load > FULL:
         yield f"a {fullest.kind} is {fullest.load:.6%} full"
-    yield from _of_reserve(asked, subtasks, problem, place)
+    yield from _of_reserve(asked, subtasks, problem, place, loads)
     yield from _of_slots(asked, result, subtasks)
     yield from _of_machines(asked, result)
     yield from _of_steps(result)
@@ -75,7 +78,7 @@ def _of_parallelism(asked: PlanProblem, result: PlanResult) -> Iterator[str]:
 
 
 def _of_reserve(
-    asked: PlanProblem, subtasks: Expansion, problem: Problem, place: Ints
+    asked: PlanProblem, subtasks: Expansion, problem: Problem, place: Ints, loads: Loads
 ) -> Iterator[str]:
     """Check CPU and cores with the largest errors of Γ operators on each machine added."""
     settings = asked.settings
@@ -83,13 +86,13 @@ def _of_reserve(
         return
     instance = problem.instance
     row, kind = np.arange(len(place)), instance.device_type[place]
-    load: Floats = np.zeros((subtasks.original.n_operators, len(instance.cores)))
-    np.add.at(load, (subtasks.operator, place), instance.full_load[row, kind])
-    errors = np.sort(settings.error * load, axis=0)[::-1][: settings.robust].sum(axis=0)
-    used = resource_loads(instance, place).devices + errors
+    own: Floats = np.zeros((subtasks.original.n_operators, len(instance.cores)))
+    np.add.at(own, (subtasks.operator, place), instance.full_load[row, kind])
+    errors = np.sort(settings.error * own, axis=0)[::-1][: settings.robust].sum(axis=0)
+    used = loads.devices + errors
     core = (1 + settings.error) * instance.full_core_load[row, kind].max(initial=0.0)
-    if max(float(used.max()), float(core)) > 1 + 10 * ROUNDING:
-        full = max(float(used.max()), float(core))
+    full = max(float(used.max()), float(core))
+    if full > FULL:
         yield f"a machine is {full:.6%} full where {settings.robust} operators cost more"
 
 
