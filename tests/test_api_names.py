@@ -12,7 +12,6 @@ import pytest
 
 import streamplace
 from streamplace import api
-from streamplace.api.comparing import DEFAULT_PLACERS
 from streamplace.api.plan_request import PlanOptions
 from streamplace.cli.main import cli
 
@@ -117,9 +116,10 @@ def test_all_plans_have_the_options_of_a_plan() -> None:
     assert shared == PlanOptions.__annotations__.keys()
 
 
-def test_both_compare_the_same_placers_unasked() -> None:
-    option = next(o for o in command("compare").params if o.name == "placers")
-    assert option.default == DEFAULT_PLACERS
+@pytest.mark.parametrize("name", ["placers", "reference"])
+def test_both_compare_the_same_placers_unasked(name: str) -> None:
+    option = next(o for o in command("compare").params if o.name == name)
+    assert option.default == inspect.signature(streamplace.compare).parameters[name].default
 
 
 def test_importing_streamplace_loads_nothing_heavy() -> None:

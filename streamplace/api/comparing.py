@@ -20,6 +20,7 @@ from streamplace.api.arguments import (
 from streamplace.api.data_sets import GraphsLike, problems_of
 from streamplace.errors import SettingError
 from streamplace.io.datasets import DataSet, Reader
+from streamplace.model.defaults import COMPARED, REFERENCE
 from streamplace.model.problem import Problem
 from streamplace.model.units import Quantity
 from streamplace.placers.registry import USUAL_BUDGET
@@ -29,20 +30,17 @@ if TYPE_CHECKING:
     from streamplace.evaluate.comparison import Comparison
     from streamplace.evaluate.scan import Scan
 
-DEFAULT_PLACERS = "metis,metis-oracle,fuser,fuser-oracle,anneal,exact"
-DEFAULT_REFERENCE = "metis"
-
 
 def compare(
     data: GraphsLike,
-    placers: str | Iterable[str] = DEFAULT_PLACERS,
+    placers: str | Iterable[str] = COMPARED,
     cluster: ClusterLike | None = None,
     *,
     rates: Quantity | Iterable[Quantity] = (),
     objective: str | Iterable[str] = (),
     require: str | Iterable[str] = (),
     constraints: ConstraintsLike | None = None,
-    reference: str = DEFAULT_REFERENCE,
+    reference: str = REFERENCE,
     split: str | None = None,
     limit: int | None = None,
     seed: int = 0,
@@ -72,8 +70,8 @@ def compare(
     require
         Conditions that every placement must meet, as for `place`.
     reference
-        Placer that the others are compared with, one of ``placers``. Without the default one among
-        them, there are no such comparisons.
+        Placer that the others are compared with, one of ``placers``. If the default one is not
+        among them, there are no such comparisons.
     split, limit
         Only graphs with this attribute ``split``, and only this number of them.
     seed, budget
@@ -106,7 +104,7 @@ def compare(
 
     names = _placers(placers)
     known = labels(names)
-    if reference not in {DEFAULT_REFERENCE, *known}:
+    if reference not in {REFERENCE, *known}:
         listed = ", ".join(sorted(known))
         raise SettingError(f"reference {reference} is none of the compared placers: {listed}")
     reader = Reader(cluster_of(cluster), constraints_of(constraints))

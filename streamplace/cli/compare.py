@@ -13,6 +13,7 @@ from streamplace.cli._options import FILE, ClusterChoice
 from streamplace.cli._output import counted, print_json, print_report, progress, save_json, say
 from streamplace.cli._sweeps import FailedGraphs, dry_run, print_estimate, resumable, spread
 from streamplace.errors import SettingError
+from streamplace.model.defaults import COMPARED, REFERENCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +41,7 @@ REPORT = "report.html"
 @click.argument("data", type=FILE)
 @click.option(
     "--placers",
-    default="metis,metis-oracle,fuser,fuser-oracle,anneal,exact",
+    default=COMPARED,
     show_default=True,
     help="Placers to compare, separated by commas. Options follow after colons: metis:k=3, "
     "anneal:budget=5ms, pilot:evaluations=100. An alias may precede a placer: "
@@ -51,7 +52,7 @@ REPORT = "report.html"
 @_options.limit
 @click.option(
     "--reference",
-    default="metis",
+    default=REFERENCE,
     show_default=True,
     help="Placer that the others are compared with.",
 )

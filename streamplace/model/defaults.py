@@ -8,3 +8,7 @@ PLAN_SECONDS = 10.0
 """Search time for a plan."""
 SAVEPOINT_SECONDS = 600.0
 """Seconds within which a savepoint must be complete."""
+COMPARED = "metis,metis-oracle,fuser,fuser-oracle,anneal,exact"
+"""Placers that are compared."""
+REFERENCE = "metis"
+"""Placer that the others are compared with."""
