@@ -131,13 +131,19 @@ def plan_options(function: F) -> F:
         from streamplace.api.plan_request import PlanOptions
         from streamplace.placers.registry import Budget
 
-        purposes = ("catch_up", "latency", "variability", "headroom")
+        headroom = _headroom(
+            given["restart"],
+            given.pop("catch_up"),
+            given.pop("latency"),
+            given.pop("variability"),
+            given.pop("headroom"),
+        )
         kept, every = given.pop("keep"), given.pop("keep_parallelism")
         limits = given.pop("seconds"), given.pop("evaluations")
         options = PlanOptions(
             offers=given.pop("offers_file"),
             cluster=given.pop("cluster_file"),
-            headroom=_headroom(given["restart"], *map(given.pop, purposes)),
+            headroom=headroom,
             error=given.pop("error"),
             keep_parallelism=every or kept,
             confidence=given.pop("confidence"),

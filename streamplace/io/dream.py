@@ -130,7 +130,7 @@ def _ends(row_of: dict[int, int], ends: list[int], field: str) -> list[int]:
 
 
 def _names(rows: list[DreamOperator]) -> tuple[str, ...]:
-    """Names of the operators, with the idx appended as often as several have the same name."""
+    """Names of the operators, with the idx appended until no two are the same."""
     names = [row.get("name", f"op{row['idx']}") or f"op{row['idx']}" for row in rows]
     while len(count := Counter(names)) < len(names):
         names = [

@@ -191,9 +191,9 @@ def known_errors(
 
     The runs of the job itself are used if its program names it and they are enough for the
     confidence, else the user's jobs, else those and the recorded ones. The errors are those for a
-    steady job; see `PredictionErrors.for_spread`. Recorded runs of the job
-    itself are ignored, so that its errors do not come from the package's records of it, and so are
-    those of the user's jobs, which would count twice. ``own`` are the entries of the user's ledger;
+    steady job; see `PredictionErrors.for_spread`. Recorded runs of the job itself are ignored, so
+    that its errors do not come from the package's records of it, and so are those of the user's
+    jobs, which would count twice. ``own`` are the entries of the user's ledger;
     ``recorded`` are by default those of the package.
     """
     check_confidence(confidence)
