@@ -102,7 +102,7 @@ def cancel_(
     from streamplace.engines.flink.move.state import saved_by
     from streamplace.engines.flink.move.stopping import stop
     from streamplace.engines.flink.rest.client import FINISHED, finished
-    from streamplace.engines.flink.rest.jobs import only_job
+    from streamplace.engines.flink.rest.job_ids import only_job
 
     ended, path = only_job(rest, job), None
     if rest.jobs().get(ended) == FINISHED:
@@ -137,7 +137,7 @@ def verify_(
     """
     from streamplace.engines.flink.pin.pinning import read_vectors
     from streamplace.engines.flink.pin.verify import verify
-    from streamplace.engines.flink.rest.jobs import only_job
+    from streamplace.engines.flink.rest.job_ids import only_job
 
     outcome = verify(rest, only_job(rest, job), read_vectors(placement))
     print_json(verification(outcome)) if as_json else show(outcome)

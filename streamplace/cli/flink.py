@@ -277,7 +277,7 @@ def profile_(
     compares the model's prediction for the current placement with the measured rate.
     """
     from streamplace.engines.flink.measure.warm import Warmth, warm_profile
-    from streamplace.engines.flink.rest.jobs import only_job
+    from streamplace.engines.flink.rest.job_ids import only_job
     from streamplace.io.graphs import graph_to_dict, write_graph
     from streamplace.model.units import digits
     from streamplace.model.units import mips as parsed_mips

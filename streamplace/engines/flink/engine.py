@@ -23,7 +23,7 @@ from streamplace.engines.flink.pin.pinning import Vectors, vectors_of
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import Rest
-from streamplace.engines.flink.rest.jobs import only_job
+from streamplace.engines.flink.rest.job_ids import only_job
 from streamplace.engines.live import Measurement, Verification
 from streamplace.errors import SettingError
 from streamplace.model.cluster import Cluster

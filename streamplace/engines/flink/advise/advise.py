@@ -54,7 +54,7 @@ from streamplace.engines.flink.program.fixed import fixed_parts, with_loose_stre
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submitted import known_program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
-from streamplace.engines.flink.rest.jobs import other_jobs
+from streamplace.engines.flink.rest.job_ids import other_jobs
 from streamplace.errors import SettingError
 from streamplace.io.ledger import NOISE, errors_for
 from streamplace.model.cluster import Cluster

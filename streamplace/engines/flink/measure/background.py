@@ -22,7 +22,7 @@ from streamplace.engines.flink.measure.sending_cost import (
     sending_cost,
 )
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
-from streamplace.engines.flink.rest.jobs import other_jobs
+from streamplace.engines.flink.rest.job_ids import other_jobs
 from streamplace.engines.flink.rest.plan import plan_with_loops, read_plan
 from streamplace.engines.flink.rest.tasks import subtask_devices
 from streamplace.model.messages import shown

@@ -50,8 +50,7 @@ from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.submitted import digest, remember
 from streamplace.engines.flink.program.uploads import remove_left_jars
 from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
-from streamplace.engines.flink.rest.job_ids import chain_of, successor
-from streamplace.engines.flink.rest.jobs import only_job
+from streamplace.engines.flink.rest.job_ids import chain_of, only_job, successor
 from streamplace.engines.flink.rest.tasks import read_vertices
 from streamplace.errors import SettingError
 from streamplace.model.messages import listed

@@ -25,7 +25,7 @@ from streamplace.engines.flink.rest.client import (
     Rest,
     finished,
 )
-from streamplace.engines.flink.rest.jobs import only_job
+from streamplace.engines.flink.rest.job_ids import only_job
 from streamplace.engines.flink.rest.scheduler import is_reactive, job_fault, requirements
 from streamplace.engines.flink.watch.acting import Mover
 from streamplace.engines.flink.watch.health import FAILED, Health, health_of
