@@ -3,7 +3,7 @@
 import pytest
 
 from streamplace import Cluster, Operator, Stream, StreamGraph
-from streamplace.engines.flink.decide.capacity import capacity
+from streamplace.engines.flink.measure.placed_subtasks import capacity
 from streamplace.engines.flink.rest.client import FlinkError
 
 CHAINED = StreamGraph.of(

@@ -15,11 +15,11 @@ from streamplace.engines.flink.decide.candidates import (
     decision,
     judged,
 )
-from streamplace.engines.flink.decide.capacity import capacity
 from streamplace.engines.flink.decide.layouts import Layout
 from streamplace.engines.flink.decide.probing import fitted_together
 from streamplace.engines.flink.decide.splitting import splitting
 from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.measure.placed_subtasks import capacity
 from streamplace.engines.flink.move.move import MovePlan
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.live import Measurement

@@ -15,9 +15,9 @@ from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.cpu.limits import CpuShare
 from streamplace.engines.flink.cpu.task_cpu import RunningSubtask
 from streamplace.engines.flink.decide.candidates import EVEN, FOUND, Question, decision, judged
-from streamplace.engines.flink.decide.capacity import capacity
 from streamplace.engines.flink.measure.consistency import Present, Usage, consistency
 from streamplace.engines.flink.measure.key_shares import ORDERS, key_shares, possible_orders
+from streamplace.engines.flink.measure.placed_subtasks import capacity
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask
 from streamplace.engines.live import Measurement

@@ -25,7 +25,6 @@ from streamplace.engines.flink.advise.current_machines import (
 )
 from streamplace.engines.flink.advise.unknowns import unknowns
 from streamplace.engines.flink.cpu.task_cpu import BUSY, MEASURED, OF_PROCESS, SHARED, UNKNOWN
-from streamplace.engines.flink.decide.capacity import capacity
 from streamplace.engines.flink.decide.layouts import in_one_group
 from streamplace.engines.flink.measure.cluster import (
     HEADROOM,
@@ -34,6 +33,7 @@ from streamplace.engines.flink.measure.cluster import (
     is_pinnable,
     measured_cluster,
 )
+from streamplace.engines.flink.measure.placed_subtasks import capacity
 from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.source_rates import (
     SourceRate,

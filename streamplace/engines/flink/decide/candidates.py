@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streamplace.engines.flink.decide.capacity import Limit, capacity, first_limit
 from streamplace.engines.flink.decide.decision import (
     MEASURED,
     PREDICTED,
@@ -35,6 +34,7 @@ from streamplace.engines.flink.decide.layouts import (
 )
 from streamplace.engines.flink.measure.cluster import is_pinnable
 from streamplace.engines.flink.measure.key_shares import possible_orders
+from streamplace.engines.flink.measure.placed_subtasks import Limit, capacity, first_limit
 from streamplace.engines.flink.pin.fitting import Managers, left_without, pinnable
 from streamplace.engines.flink.pin.names import index_name
 from streamplace.engines.flink.pin.pinning import Vectors, vectors_of

@@ -16,9 +16,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from streamplace.engines.flink.decide.capacity import Limit
 from streamplace.engines.flink.measure.key_shares import Shares
-from streamplace.engines.flink.measure.placed_subtasks import PlacedSubtasks, placed
+from streamplace.engines.flink.measure.placed_subtasks import Limit, PlacedSubtasks, placed
 from streamplace.model.arrays import Bools, Floats
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import StreamGraph
@@ -81,7 +80,7 @@ def divided_loads(
     held_back: Set[str],
     shares: Shares | None = None,
 ) -> DividedLoads:
-    """Loads of a placement of subtasks; see `streamplace.engines.flink.decide.capacity.capacity`.
+    """Loads of a placement of subtasks; see `capacity`.
 
     Messages at the measured rates count as constant loads.
     """
