@@ -9,7 +9,7 @@ import pytest
 from flink_graphs import pipeline
 
 from streamplace.engines.flink.cpu.threads import processes_of
-from streamplace.engines.flink.measure.chain_work import measured_work
+from streamplace.engines.flink.measure.local_cost import measured_work
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.rest.client import Rest
 

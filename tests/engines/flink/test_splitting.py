@@ -9,7 +9,7 @@ from streamplace.engines.flink.cpu.stack_samples import StackCounts, counted
 from streamplace.engines.flink.decide.candidates import Question, decision
 from streamplace.engines.flink.decide.proposal import Proposal
 from streamplace.engines.flink.decide.splitting import Splitting, splitting
-from streamplace.engines.flink.measure.chain_work import WORK_IN, work_in_chains
+from streamplace.engines.flink.measure.local_cost import WORK_IN, work_in_chains
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.engines.live import Measurement
 from streamplace.placers.registry import Budget

@@ -19,9 +19,8 @@ import numpy as np
 from streamplace.engines.flink.decide.candidates import Judge, Question, names_of, searched
 from streamplace.engines.flink.decide.decision import PREDICTED, Decision, interval
 from streamplace.engines.flink.decide.held_back import rows_of, without
-from streamplace.engines.flink.measure.chain_work import measured_work
 from streamplace.engines.flink.measure.key_shares import Shares
-from streamplace.engines.flink.measure.local_cost import ASSUMED_PER_BYTE
+from streamplace.engines.flink.measure.local_cost import ASSUMED_PER_BYTE, measured_work
 from streamplace.engines.flink.measure.sending_cost import BYTES_OF_A_TUPLE
 from streamplace.engines.flink.pin.names import FUSED
 from streamplace.engines.flink.program.chains import operators_in

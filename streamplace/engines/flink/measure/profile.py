@@ -9,7 +9,6 @@ from streamplace.engines.flink.cpu.task_cpu import TaskCpu
 from streamplace.engines.flink.cpu.threads import python_workers
 from streamplace.engines.flink.measure.backlogs import BLOCKED, why_behind
 from streamplace.engines.flink.measure.carried_tuples import CarriedTuples, carried_by_streams
-from streamplace.engines.flink.measure.chain_work import work_in_chains
 from streamplace.engines.flink.measure.consistency import Present, consistency, present_of
 from streamplace.engines.flink.measure.constant_loads import (
     LoadWindow,
@@ -23,6 +22,7 @@ from streamplace.engines.flink.measure.local_cost import (
     StreamLoad,
     local_cost,
     with_local_cost,
+    work_in_chains,
 )
 from streamplace.engines.flink.measure.message_cost import with_message_cost
 from streamplace.engines.flink.measure.profile_quality import (
