@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from streamsim.lazy import loader
 
-from streamplace.engines.flink.pin.export import as_flink
-from streamplace.engines.flink.pin.placed import placed
+from streamplace.engines.flink.pin.export import as_flink, placed
 
 if TYPE_CHECKING:
     from streamplace.engines.flink.engine import FlinkEngine

@@ -1,8 +1,10 @@
-"""Export for Flink: settings of TaskManagers, and pins for jars and for PyFlink programs."""
+"""Export for Flink: settings of TaskManagers, pins for jars, and the hook of PyFlink programs."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from pathlib import Path
+from typing import Any
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.local.config import (
@@ -10,11 +12,19 @@ from streamplace.engines.flink.local.config import (
     cluster_settings,
     usual_max_parallelism,
 )
-from streamplace.engines.flink.pin.hook import CPU_CORES, HEAP_MB
+from streamplace.engines.flink.pin.fitting import check_cluster, fitted
+from streamplace.engines.flink.pin.hook import CPU_CORES, HEAP_MB, PlacedEnvironment
 from streamplace.engines.flink.pin.names import GROUPS, layers_offered
-from streamplace.engines.flink.pin.pinning import Pinning, deployment_vectors, pinning
+from streamplace.engines.flink.pin.pinning import (
+    Pinning,
+    deployment_vectors,
+    pinning,
+    read_vectors,
+    vectors_of,
+)
 from streamplace.engines.flink.pin.spread import SpreadLimits
 from streamplace.engines.flink.program.jars import placed_java
+from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, python_table
 
@@ -159,3 +169,42 @@ def placed(env: Any) -> PlacedEnvironment:
     """
     return PlacedEnvironment(env, OPERATORS, PARALLELISM, GROUPS, SPREAD, MANAGED)
 '''
+
+
+def placed(
+    env: Any,
+    placement: str | Path | Mapping[str, str],
+    *,
+    rest: str | None = None,
+    devices: Sequence[str] = (),
+) -> PlacedEnvironment:
+    """Environment of a PyFlink program that runs its job with a placement.
+
+    Parameters
+    ----------
+    env
+        The program's StreamExecutionEnvironment. SQL statements are added to it by
+        ``statement_set.attach_as_datastream()``.
+    placement
+        A file written by ``streamplace place``, or operator (or subtask) → device.
+    rest
+        Address of the cluster; if given, its devices and free group indexes are read from it.
+    devices
+        All devices of the cluster, in any order, if ``rest`` is not given; only placements that
+        spread the subtasks of an operator need them.
+    """
+    managed: dict[str, int] = {}
+    if isinstance(placement, Mapping):
+        vectors = vectors_of(placement)
+    else:
+        vectors = read_vectors(Path(placement))
+    if rest is None:
+        answer = pinning(vectors, SpreadLimits.untouched(devices))
+    else:
+        cluster = Rest(rest)
+        check_cluster(cluster, vectors)
+        cluster.wait_released()
+        answer, managed = fitted(cluster, vectors)
+    return PlacedEnvironment(
+        env, answer.operators, answer.parallelism, answer.groups, answer.spread, managed
+    )
