@@ -1,8 +1,9 @@
-"""Look at a running job: its rate, its backlog, its layout, and its checkpoints."""
+"""Look at a job: its health, and while it runs its rate, backlog, layout and checkpoints."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import quote
 
 from streamplace.engines.flink.decide.layouts import Layout
@@ -10,9 +11,13 @@ from streamplace.engines.flink.measure.sampling import pending_of
 from streamplace.engines.flink.move.settling import source_flow
 from streamplace.engines.flink.move.state import CheckpointTotals, checkpoint_totals
 from streamplace.engines.flink.rest.answer_shapes import Job, Metric
-from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Rest
+from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Rest
 from streamplace.engines.flink.rest.tasks import layout_of, source_names
 from streamplace.model.messages import listed, quoted
+
+FAILED = "FAILED"
+HEARD_MS = 1000
+"""A heartbeat that arrived this long after a failure was sent after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,3 +126,60 @@ def _backlog(rest: Rest, job: str, document: Job) -> float | None:
             with suppress(KeyError, TypeError, ValueError):
                 waiting.append(float(row["sum"]))
     return sum(waiting) if waiting else None
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """State of a job, and of the devices that it is placed on."""
+
+    state: str
+    lost: tuple[str, ...] = ()  # devices that the cluster lacks
+    # Devices without a heartbeat since the job failed; they will send one, or Flink will regard
+    # them as lost after its heartbeat.timeout.
+    silent: tuple[str, ...] = ()
+    # Devices whose TaskManager has been replaced since the job was started.
+    renewed: tuple[str, ...] = ()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the job has ended for another reason than a lost device."""
+        if self.state == FAILED:
+            return not (self.lost or self.silent or self.renewed)
+        return self.state in ENDED
+
+    @property
+    def is_restartable(self) -> bool:
+        """Whether the job failed with a lost device that has returned since."""
+        return self.state == FAILED and not (self.lost or self.silent) and bool(self.renewed)
+
+
+def health_of(
+    rest: Rest, job: str, devices: Collection[str], addresses: Mapping[str, str]
+) -> Health:
+    """Ask Flink about a job and the devices that it is placed on.
+
+    The addresses are those of the devices' TaskManagers when the job was started.
+    """
+    state = str(rest.job(job)["state"])
+    rows = {row["id"]: row for row in rest.task_managers()}
+    there = sorted(rows.keys() & set(devices))
+    lost = tuple(sorted(set(devices) - rows.keys()))
+    renewed = tuple(d for d in there if addresses.get(d) not in (None, rows[d]["path"]))
+    silent = _silent(rest, job, {d: rows[d] for d in there}) if state == FAILED else ()
+    return Health(state, lost, silent, renewed)
+
+
+def addresses_of(rest: Rest, devices: Collection[str]) -> dict[str, str]:
+    """Device → current address of its TaskManager, for those in the cluster."""
+    return {row["id"]: row["path"] for row in rest.task_managers() if row["id"] in devices}
+
+
+def _silent(rest: Rest, job: str, rows: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+    """Devices without a heartbeat since a job ended."""
+    jobs = rest.get("/jobs/overview")["jobs"]
+    ended = max((row["end-time"] for row in jobs if row["jid"] == job), default=0)
+    return tuple(
+        device
+        for device, row in rows.items()
+        if row.get("timeSinceLastHeartbeat", ended + HEARD_MS) < ended + HEARD_MS
+    )

@@ -29,9 +29,8 @@ from streamplace.engines.flink.rest.client import (
     Rest,
 )
 from streamplace.engines.flink.rest.starting import StillStarting, refuse_restoring
-from streamplace.engines.flink.watch.health import addresses_of
 from streamplace.engines.flink.watch.log import WatchLog
-from streamplace.engines.flink.watch.look import running_layout
+from streamplace.engines.flink.watch.look import addresses_of, running_layout
 from streamplace.engines.flink.watch.placed_job import PlacedJob, continues, plain, replacement
 from streamplace.engines.flink.watch.spares import unfit, unkept, without_lost
 from streamplace.errors import PlacementError, StreamplaceError

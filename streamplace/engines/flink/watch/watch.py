@@ -28,9 +28,8 @@ from streamplace.engines.flink.rest.client import (
 from streamplace.engines.flink.rest.job_ids import only_job
 from streamplace.engines.flink.rest.scheduler import is_reactive, job_fault, requirements
 from streamplace.engines.flink.watch.acting import Mover
-from streamplace.engines.flink.watch.health import FAILED, Health, health_of
 from streamplace.engines.flink.watch.log import WatchLog, is_same_job
-from streamplace.engines.flink.watch.look import running_layout
+from streamplace.engines.flink.watch.look import FAILED, Health, health_of, running_layout
 from streamplace.engines.flink.watch.placed_job import PlacedJob, continues
 from streamplace.engines.flink.watch.replacing import Notices, Replacing, answer_of
 from streamplace.engines.flink.watch.rounds import JobRounds
