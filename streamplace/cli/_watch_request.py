@@ -165,8 +165,8 @@ class WatchRequest:
     ) -> "WatchMover | Rescaler":
         """Mover of the job; without a program, the one that has Flink rescale it."""
         from streamplace.engines.flink.watch.acting import WatchMover
+        from streamplace.engines.flink.watch.placed_job import move_without_lost
         from streamplace.engines.flink.watch.rescaling import Rescaler
-        from streamplace.engines.flink.watch.spares import move_without_lost
 
         if program is None:
             return Rescaler(engine.rest, log, say, self.timeout, ledger, self.confidence)

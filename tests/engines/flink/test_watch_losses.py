@@ -26,8 +26,8 @@ from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.engines.flink.watch import acting
 from streamplace.engines.flink.watch.acting import WatchMover
 from streamplace.engines.flink.watch.log import WatchLog
+from streamplace.engines.flink.watch.placed_job import move_without_lost
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
-from streamplace.engines.flink.watch.spares import move_without_lost
 from streamplace.engines.flink.watch.watch import settled
 from streamplace.io.watch_store import WatchStore
 from streamplace.model.intervals import RateInterval

@@ -1,14 +1,23 @@
-"""A job and its devices, and the decision to start it with spares in place of some of them."""
+"""A job and its devices, and spares in place of lost ones, on which it can be started again."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from urllib.parse import quote
 
+from streamplace.engines.flink.decide.candidates import occupied_devices
 from streamplace.engines.flink.move.copies import same_place
+from streamplace.engines.flink.move.journal import Journal
+from streamplace.engines.flink.move.move import RETENTION, Tell
 from streamplace.engines.flink.move.state import restored_path
+from streamplace.engines.flink.pin.fitting import check_cluster, fitted, left_without
 from streamplace.engines.flink.pin.pinning import Vectors, all_devices, devices_of
-from streamplace.engines.flink.rest.client import Refusal, Rest
+from streamplace.engines.flink.program.program import Program
+from streamplace.engines.flink.rest.client import NoAnswer, Refusal, Rest
+from streamplace.errors import StreamplaceError
 from streamplace.io.watch_store import WatchDecision, utc_now
+
+Places = dict[str, list[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,3 +109,87 @@ def continues(rest: Rest, job: str, before: str, path: str | None) -> bool:
         return same_place(path, restored_path(rest, job))
     except Refusal:  # it takes no checkpoints
         return False
+
+
+def free_spares(rest: Rest, run: PlacedJob, named: Sequence[str], *, takes_free: bool) -> list[str]:
+    """Devices that may replace lost ones now, in order.
+
+    First those that the user has named, then those that were lost and have returned, then, if
+    wanted, all others that no job uses exclusively.
+    """
+    offered, spares = rest.offered(), [*named, *run.stand_ins]
+    possible = offered.keys() - run.devices
+    if takes_free:
+        spares += sorted(offered.keys() - set(spares))
+        possible -= occupied_devices(rest, run.job)
+    return [device for device in spares if device in possible]
+
+
+def without_lost(
+    rest: Rest, run: PlacedJob, lost: Sequence[str], named: Sequence[str], *, takes_free: bool
+) -> tuple[PlacedJob, list[str]]:
+    """Return a job with spares in place of lost devices, and those that nothing replaces.
+
+    Where devices may be taken that nobody has named, the other devices of the job take over what
+    there is no spare for.
+    """
+    free = free_spares(rest, run, named, takes_free=takes_free)
+    new, left = run.without(dict(zip(lost, free, strict=False))), [*lost[len(free) :]]
+    if takes_free and new.devices.difference(left):
+        return (new.on_the_others(left) if left else new), []
+    return new, left
+
+
+def move_without_lost(rest: Rest, named: Sequence[str], journal: Journal) -> tuple[Places, Places]:
+    """Placements after and before a move, each without lost devices if others are left for it."""
+
+    def left(places: Places) -> Places:
+        run = PlacedJob(journal.job, dict(places))
+        if not (lost := sorted(run.devices.difference(rest.offered()))):
+            return places
+        new, awaited = without_lost(rest, run, lost, named, takes_free=True)
+        vectors = run.vectors if awaited else new.vectors
+        return {name: [*devices_of(vector)] for name, vector in vectors.items()}
+
+    return left(journal.after), left(journal.before)
+
+
+def unfit(rest: Rest, program: Program | None, run: PlacedJob) -> str | None:
+    """Why a job does not fit on its devices, once it has left its present ones; None if it does.
+
+    Raises NoAnswer when Flink does not answer.
+    """
+    most = None if program is None else program.managed_mb
+    managers = left_without(rest, run.job)
+    try:
+        check_cluster(rest, run.vectors)
+        fitted(rest, run.vectors, most, managers)
+    except NoAnswer:
+        raise
+    except StreamplaceError as error:
+        return str(error)
+    return None
+
+
+def unkept(rest: Rest, job: str, tell: Tell) -> str | None:
+    """Why a job could not continue from its checkpoints with a spare; None if it could.
+
+    A job without checkpoints has none to lose, and this is reported.
+    """
+    try:
+        settings = rest.get(f"/jobs/{quote(job, safe='')}/checkpoints/config")
+    except Refusal:
+        tell(f"note: job {job} takes no checkpoints; it would start without state")
+        return None
+    retention = settings["externalization"]
+    if "JobManager" in settings.get("checkpoint_storage", ""):
+        return (
+            f"job {job} keeps its checkpoints in the JobManager's memory, so that a spare "
+            "could not go on from them; submit it with -D execution.checkpointing.dir=FOLDER"
+        )
+    if not retention["enabled"] or retention["delete_on_cancellation"]:
+        return (
+            f"job {job} deletes its checkpoints when it ends, so that a spare could not go "
+            f"on from them; submit it with -D {RETENTION}=RETAIN_ON_CANCELLATION"
+        )
+    return None

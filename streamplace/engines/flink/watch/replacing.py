@@ -31,8 +31,15 @@ from streamplace.engines.flink.rest.client import (
 from streamplace.engines.flink.rest.starting import StillStarting, refuse_restoring
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.look import addresses_of, running_layout
-from streamplace.engines.flink.watch.placed_job import PlacedJob, continues, plain, replacement
-from streamplace.engines.flink.watch.spares import unfit, unkept, without_lost
+from streamplace.engines.flink.watch.placed_job import (
+    PlacedJob,
+    continues,
+    plain,
+    replacement,
+    unfit,
+    unkept,
+    without_lost,
+)
 from streamplace.errors import PlacementError, StreamplaceError
 from streamplace.io.watch_store import FAILED, MOVED, UNBEGUN, StoreError, WatchDecision
 from streamplace.model.messages import listed, quoted
