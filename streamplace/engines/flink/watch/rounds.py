@@ -35,7 +35,7 @@ from streamplace.engines.flink.watch.look import (
     still_fail,
 )
 from streamplace.engines.flink.watch.machines import Machines
-from streamplace.engines.flink.watch.measuring import Measuring
+from streamplace.engines.flink.watch.modelling import Measuring
 from streamplace.engines.flink.watch.past_moves import PastMoves
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.engines.flink.watch.rescaled_plans import required_subtasks
