@@ -15,8 +15,10 @@ from streamplace.engines.flink.move.copies import CopyRuns, alone
 from streamplace.engines.flink.move.endings import (
     EndedByOthers,
     last_kept,
+    latest_of,
     may_live,
     refuse_ended,
+    start_of,
     steady_state,
 )
 from streamplace.engines.flink.move.folder import SavepointFolder
@@ -36,7 +38,6 @@ from streamplace.engines.flink.move.outcomes import (
     reason,
 )
 from streamplace.engines.flink.move.pause import pause_of
-from streamplace.engines.flink.move.returning import latest_of, start_of
 from streamplace.engines.flink.move.saved_files import last_path
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import SourceFlow, settle
