@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from streamplace.drawing.named_placements import NamedPlacements
     from streamplace.engines.flink.decide.improving import JobImprover
     from streamplace.engines.flink.decide.proposal import Proposal
-    from streamplace.engines.flink.move.left_savepoints import LeftSavepoint
-    from streamplace.engines.flink.move.leftovers import LeftLock
+    from streamplace.engines.flink.move.leftovers import LeftLock, LeftSavepoint
     from streamplace.engines.flink.move.move import MovePlan
     from streamplace.engines.flink.move.outcomes import FlinkMoved
     from streamplace.engines.flink.rest.client import Rest
@@ -317,12 +316,13 @@ def savepoints_(
 
     from streamplace.engines.flink.local.dist import find_flink
     from streamplace.engines.flink.move.folder import folder_uri, savepoint_folder
-    from streamplace.engines.flink.move.left_savepoints import (
+    from streamplace.engines.flink.move.leftovers import (
+        left_locks,
         left_savepoints,
         needed_by,
+        remove_lock,
         remove_savepoint,
     )
-    from streamplace.engines.flink.move.leftovers import left_locks, remove_lock
     from streamplace.engines.flink.program.uploads import left_jars, remove_left_jars
 
     with savepoint_folder(rest, find_flink(flink_home), folder_uri(rest, folder)) as access:

@@ -12,7 +12,7 @@ from moving_cases import BACK, NEW, OLD, RETAINED, RUNNING, STOP, STOPPED, UNDER
 from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.journal import JobLocks, acquire, file_name, now
-from streamplace.engines.flink.move.left_savepoints import LeftSavepoint, needed_by
+from streamplace.engines.flink.move.leftovers import LeftSavepoint, needed_by
 from streamplace.engines.flink.move.outcomes import FlinkMoved, NotRunning, Undecided, releasing
 from streamplace.engines.flink.move.state import outlives
 from streamplace.engines.flink.move.transaction import Transaction

@@ -9,7 +9,7 @@ from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.copies import CopyRuns, same_place
 from streamplace.engines.flink.move.folder import SavepointFolder, folder_uri, savepoint_folder
 from streamplace.engines.flink.move.journal import unfinished
-from streamplace.engines.flink.move.left_savepoints import left_savepoints
+from streamplace.engines.flink.move.leftovers import left_savepoints
 from streamplace.engines.flink.move.saved_files import concerns
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import ENDED, FlinkError, NoAnswer, Rest

@@ -11,7 +11,7 @@ from contextlib import suppress
 from urllib.parse import quote
 
 from streamplace.engines.flink.move.folder import SavepointFolder
-from streamplace.engines.flink.move.left_savepoints import dispose, record
+from streamplace.engines.flink.move.leftovers import dispose, record
 from streamplace.engines.flink.move.state import last_checkpoint_size, outlives
 from streamplace.engines.flink.move.stopping import Saving, stopped_at
 from streamplace.engines.flink.rest.answer_shapes import Job

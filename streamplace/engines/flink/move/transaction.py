@@ -23,7 +23,7 @@ from streamplace.engines.flink.move.endings import (
 )
 from streamplace.engines.flink.move.folder import SavepointFolder
 from streamplace.engines.flink.move.journal import Journal, MoveLock, devices_in
-from streamplace.engines.flink.move.left_savepoints import record
+from streamplace.engines.flink.move.leftovers import record
 from streamplace.engines.flink.move.outcomes import (
     ABANDONED,
     NOT_TOUCHED,
