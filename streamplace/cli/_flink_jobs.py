@@ -58,7 +58,7 @@ def apply_(
     parallelism of the placement.
     """
     from streamplace.engines.flink.local.dist import find_flink
-    from streamplace.engines.flink.move.beside_savepoints import refuse_moved
+    from streamplace.engines.flink.move.saved_files import refuse_moved
     from streamplace.engines.flink.move.state import Savepoint, left_behind
     from streamplace.engines.flink.pin.apply import apply
     from streamplace.engines.flink.pin.pinning import read_vectors

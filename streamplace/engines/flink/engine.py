@@ -12,10 +12,10 @@ from streamplace.engines.flink.measure.cluster import MeasuredCluster, fast_enou
 from streamplace.engines.flink.measure.profile_quality import doubts_of_sending
 from streamplace.engines.flink.measure.steady import rates_vary
 from streamplace.engines.flink.measure.warm import PATIENCE_SECONDS, Warmth, warm_profile
-from streamplace.engines.flink.move.beside_savepoints import refuse_moved
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan, Tell
 from streamplace.engines.flink.move.outcomes import FlinkMoved
 from streamplace.engines.flink.move.pause import expected_pause
+from streamplace.engines.flink.move.saved_files import refuse_moved
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.state import Savepoint
 from streamplace.engines.flink.pin.apply import apply
