@@ -7,7 +7,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.move.beginnings import check_first, jar_name
 from streamplace.engines.flink.move.carried import (
     CHECKPOINTING,
     UNTOLD,
@@ -16,6 +15,7 @@ from streamplace.engines.flink.move.carried import (
     lost,
     running_settings,
 )
+from streamplace.engines.flink.move.copies import check_first, jar_name
 from streamplace.engines.flink.move.folder import SavepointFolder, folder_uri, savepoint_folder
 from streamplace.engines.flink.move.holder import Holder
 from streamplace.engines.flink.move.journal import (

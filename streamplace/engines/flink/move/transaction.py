@@ -10,8 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
-from streamplace.engines.flink.move.beginnings import goes_on
-from streamplace.engines.flink.move.copies import CopyRuns, alone
+from streamplace.engines.flink.move.copies import CopyRuns, alone, goes_on
 from streamplace.engines.flink.move.endings import (
     EndedByOthers,
     last_kept,
