@@ -110,8 +110,8 @@ def asks(function: F) -> F:
         authorization: Path | None,
         **options: Any,
     ) -> Any:
-        from streamplace.engines.flink.rest.access import Access, read_authorization
         from streamplace.engines.flink.rest.client import Rest
+        from streamplace.engines.flink.rest.transport import Access, read_authorization
 
         access = Access(cacert, cert, key, read_authorization(authorization))
         return function(*arguments, rest=Rest(url, access=access), **options)

@@ -10,8 +10,8 @@ import pytest
 from fake_flink import FakeFlink
 from flink_documents import ANSWERS
 
-from streamplace.engines.flink.rest.access import Access
 from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.transport import Access
 
 TLS = Path(__file__).parent / "tls"
 """Made for these tests: who certifies, the server at 127.0.0.1, a client; for a hundred years."""

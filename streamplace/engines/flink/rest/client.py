@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from streamplace.engines.flink.rest.access import Access
 from streamplace.engines.flink.rest.answer_shapes import Job, JobSummary
 from streamplace.engines.flink.rest.answers import parse_answer, parse_complaint, root_cause
-from streamplace.engines.flink.rest.transport import Address, exchange, masked, multipart
+from streamplace.engines.flink.rest.transport import Access, Address, exchange, masked, multipart
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.model.messages import quoted, shown
 
