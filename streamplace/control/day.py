@@ -4,7 +4,6 @@ A trace is cut into slots of equal length. A plan is chosen for each slot, and c
 price. `ControlDay` holds what every schedule, policy and bound of one trace is judged by.
 """
 
-import heapq
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -13,7 +12,13 @@ from itertools import repeat
 
 import numpy as np
 
-from streamplace.control.means import graphs_of_means
+from streamplace.control.bounds import (
+    FINEST_SEVERAL,
+    alike,
+    cost_bounds,
+    graphs_of_means,
+    rounded,
+)
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.model.graph import StreamGraph
@@ -26,10 +31,6 @@ from streamplace.planning.traces import RateTrace, share_carried
 HOUR = 3600.0
 PLANS, FINEST_PLANS = 24, 768
 """Parts of the peaks for whose multiples there are plans; finer ones where rates vary little."""
-FINEST_ONE, FINEST_SEVERAL = 1024, 8
-"""Rate levels in the bounds: for a single source, and for each of several."""
-MOST_BOUNDS = 128
-"""Levels of the rate of the only source that are bounded; others have the bound of a lower one."""
 MOST_SLOTS = 20_000
 UNLIMITED = 1e9
 """Part of any rate that a plan carries which uses no resource: policies calculate with it."""
@@ -233,7 +234,7 @@ def control_day(
     def bound_at(rates: Floats) -> float:
         return max(map(bound_of, graphs_of_means(graph, trace, rates)), default=0.0)
 
-    least = (_bounds_of_one if len(top) == 1 else _bounds)(flat, top, bound_at)
+    least = cost_bounds(flat, top, bound_at)
     least, moved = least.reshape(rates.shape[:-1])
     return ControlDay(slots, plans, offered, peak, carried, least, moved, windows, terms)
 
@@ -241,7 +242,7 @@ def control_day(
 def planned_rates(slots: TraceSlots) -> list[Floats]:
     """Rates of the sources [S] for which there are plans: parts of the peaks, rising to them."""
     high = slots.peak.max(axis=0)
-    low = high * _alike((slots.peak.min(axis=0) / high)[None, :], np.min)[0]
+    low = high * alike((slots.peak.min(axis=0) / high)[None, :], np.min)[0]
     lowest, parts = float((low / high).min()), PLANS
     while parts < FINEST_PLANS and parts * (1 - lowest) < PLANS / 2:
         parts *= 2
@@ -305,69 +306,6 @@ def _carried(
         most = np.array([plan.carries for plan in plans])
         return most[None, :] / peak[:, None]
     top = slots.peak.max(axis=0)
-    grid, which = _rounded(np.ceil(_alike(slots.peak / top, np.max) * FINEST_SEVERAL), top)
+    grid, which = rounded(np.ceil(alike(slots.peak / top, np.max) * FINEST_SEVERAL), top)
     parts = [[share_carried(plan, trace.graph(graph, rates)) for plan in plans] for rates in grid]
     return np.array(parts)[which]
-
-
-def _bounds_of_one(rates: Floats, top: Floats, bound_at: Callable[[Floats], float]) -> Floats:
-    """Bound of the cost at each rate [_, 1] of the only source, rounded down to one that is known.
-
-    The levels in between are bounded where most rates gain most: between two levels of the same
-    bound there is nothing to gain.
-    """
-    level = np.floor(rates[:, 0] / top[0] * FINEST_ONE)
-    ordered = np.sort(level)
-    known = {k: bound_at(top * (k / FINEST_ONE)) for k in (0, FINEST_ONE)}
-
-    def gap(low: int, high: int) -> tuple[float, int, int]:
-        inside = np.searchsorted(ordered, high) - np.searchsorted(ordered, low + 1)
-        return (-(known[high] - known[low]) * float(inside), low, high)
-
-    gaps = [gap(0, FINEST_ONE)]
-    while gaps and gaps[0][0] < 0 and len(known) < MOST_BOUNDS:
-        _, low, high = heapq.heappop(gaps)
-        middle = (low + high) // 2
-        known[middle] = bound_at(top * (middle / FINEST_ONE))
-        for part in (gap(low, middle), gap(middle, high)):
-            heapq.heappush(gaps, part)
-    levels = np.array(sorted(known), np.float64)
-    raised = np.maximum.accumulate([known[int(k)] for k in levels])
-    return np.asarray(raised[np.searchsorted(levels, level, side="right") - 1])
-
-
-def _bounds(rates: Floats, top: Floats, bound_at: Callable[[Floats], float]) -> Floats:
-    """Bound of the cost at each row of rates [_, S], rounded down; it rises with the rates.
-
-    Between two rows of the same bound there is nothing to gain. Rows are bounded in an order that
-    halves the distance of those that are known, by the sum of their parts of the peaks.
-    """
-    grid, which = _rounded(np.floor(_alike(rates / top, np.min) * FINEST_SEVERAL), top)
-    ranked, last = np.argsort((grid / top).sum(axis=1), kind="stable"), len(grid) - 1
-    values, is_known = np.zeros(len(grid)), np.zeros(len(grid), np.bool_)
-    for rank in sorted(range(len(grid)), key=lambda i: (0 < i < last, -(i & -i))):
-        row = ranked[rank]
-        low = values[is_known & (grid <= grid[row]).all(axis=1)].max(initial=0.0)
-        high = values[is_known & (grid >= grid[row]).all(axis=1)].min(initial=np.inf)
-        values[row] = low if low >= high else max(low, bound_at(grid[row]))
-        is_known[row] = True
-    below = (grid[None, :, :] <= grid[:, None, :]).all(axis=2)
-    raised = np.where(below, values[None, :], 0.0).max(axis=1)
-    return np.asarray(raised[which])
-
-
-def _alike(parts: Floats, end: Callable[..., Floats]) -> Floats:
-    """Parts of the peaks [_, S]; those that are equal but for an error of a join get one end.
-
-    Otherwise rounding could separate what the inputs of a join bring.
-    """
-    from streamsim.flow import UNEQUAL
-
-    is_near = np.abs(parts[:, :, None] - parts[:, None, :]) <= 2 * UNEQUAL
-    return end(np.where(is_near, parts[:, None, :], parts[:, :, None]), axis=2)
-
-
-def _rounded(levels: Floats, top: Floats) -> tuple[Floats, Ints]:
-    """Distinct rows of rates on a grid below the top, and which of them each row becomes."""
-    grid, which = np.unique(levels, axis=0, return_inverse=True)
-    return grid / FINEST_SEVERAL * top, which.reshape(-1).astype(np.int32)
