@@ -25,8 +25,7 @@ from streamplace.api.plan_request import BOUND_NODES
 from streamplace.control.day import MoveTerms, control_day
 from streamplace.control.policy import POLICIES
 from streamplace.control.replay import replay
-from streamplace.control.result import PlanSchedule
-from streamplace.control.schedule import cheapest_levels, lower_bound
+from streamplace.control.schedule import PlanSchedule, cheapest_levels, lower_bound
 from streamplace.model.arrays import Floats
 from streamplace.placers.registry import Budget
 from streamplace.planning.bounds import proven_bound

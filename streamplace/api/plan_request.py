@@ -20,8 +20,7 @@ from streamplace.api.arguments import (
 from streamplace.control.day import MoveTerms, control_day
 from streamplace.control.policy import POLICIES, MakePolicy
 from streamplace.control.replay import replay
-from streamplace.control.result import PlanSchedule
-from streamplace.control.schedule import cheapest_levels, lower_bound
+from streamplace.control.schedule import PlanSchedule, cheapest_levels, lower_bound
 from streamplace.errors import GraphError, ProblemError, SettingError
 from streamplace.evaluate.parallel import FEW, parallel_map
 from streamplace.io.ledger import errors_for

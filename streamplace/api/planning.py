@@ -15,7 +15,7 @@ from streamplace.api.arguments import (
 from streamplace.api.plan_request import OffersLike, PlanOptions, PlanRequest
 from streamplace.control.day import MoveTerms
 from streamplace.control.policy import MakePolicy
-from streamplace.control.result import PlanSchedule
+from streamplace.control.schedule import PlanSchedule
 from streamplace.errors import SettingError
 from streamplace.model.defaults import USUAL_ERROR
 from streamplace.model.units import Quantity, seconds, tuple_rate

@@ -23,7 +23,7 @@ from streamplace.errors import SettingError
 if TYPE_CHECKING:
     from streamplace.api.plan_request import PlanOptions, PlanRequest
     from streamplace.control.day import MoveTerms
-    from streamplace.control.result import PlanSchedule
+    from streamplace.control.schedule import PlanSchedule
     from streamplace.planning.curve import PlanCurve
     from streamplace.planning.result import PlanResult
 
@@ -215,7 +215,7 @@ def _tell(
 
 def _written(answer: "PlanResult | PlanCurve | PlanSchedule", output: Path) -> str:
     """Describe what was written: a report, a plot, or the files of a folder."""
-    from streamplace.control.result import FILES as SCHEDULE_FILES
+    from streamplace.control.schedule import FILES as SCHEDULE_FILES
     from streamplace.planning.curve import PlanCurve
     from streamplace.planning.result import FILES, PlanResult
 

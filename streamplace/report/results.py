@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from streamplace.control.result import PlanSchedule
+from streamplace.control.schedule import PlanSchedule
 from streamplace.evaluate.comparison import Comparison
 from streamplace.evaluate.comparison_report import as_document
 from streamplace.evaluate.graph_results import GraphResults

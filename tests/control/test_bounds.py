@@ -21,7 +21,7 @@ from streamplace.control.day import (
     due_rates,
     planned_rates,
 )
-from streamplace.control.result import PlanSchedule
+from streamplace.control.schedule import PlanSchedule
 from streamplace.errors import SettingError
 from streamplace.model import Operator, StreamGraph
 from streamplace.model.arrays import Floats
