@@ -96,7 +96,7 @@ def _in_shards(function: F) -> F:
 @common(WHERE)
 def recipe(file: Path, as_json: bool, output: Path | None, by: _Spread) -> None:
     """Generate the data set that the TOML file FILE describes, with the seed that it names."""
-    from streamplace.families.recipes import read_recipe
+    from streamplace.families.dataset import read_recipe
 
     chosen = read_recipe(file)
     _write(chosen.family, chosen.parameters, chosen.seed, output, as_json, by)

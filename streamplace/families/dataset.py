@@ -1,11 +1,19 @@
-"""Data sets: a family's graphs or problems in a file, streamed, with a manifest beside it."""
+"""Data sets: a family's graphs or problems in a file, streamed, with a manifest beside it.
+
+A recipe is all that determines a data set: a family, its parameters and a seed, as a TOML file for
+version control.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Annotated, Any, NotRequired
 
-from streamplace.errors import SettingError
+from pydantic import Field, with_config
+from typing_extensions import TypedDict
+
+from streamplace.errors import FormatError, SettingError, StreamplaceError
 from streamplace.families.manifest import (
     Manifest,
     content_sha256,
@@ -14,14 +22,49 @@ from streamplace.families.manifest import (
     running_version,
     write_manifest,
 )
-from streamplace.families.parameters import Parameters
+from streamplace.families.parameters import Parameters, parameters_of
 from streamplace.families.registry import FAMILIES, Family, graph_of
-from streamplace.io.files import spot
+from streamplace.io.field_types import STRICT
+from streamplace.io.files import read_toml, spot
+from streamplace.io.parsing import checked
 from streamplace.io.problems import write_known, write_problems
 from streamplace.model.graph import StreamGraph
 from streamplace.model.problem import Problem
 
 _ONE_GRAPH = (".json", ".json.gz")
+
+
+@with_config(STRICT)
+class RecipeToml(TypedDict):
+    """A recipe as it stands in its file."""
+
+    family: str
+    seed: NotRequired[Annotated[int, Field(ge=0)]]
+    parameters: NotRequired[dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A family, its parameters and a seed: all that determines a data set."""
+
+    family: str
+    parameters: Parameters
+    seed: int = 0
+
+    def generate(self) -> Iterator[StreamGraph | Problem]:
+        """Graphs or problems of the recipe, one after the other."""
+        return FAMILIES[self.family].generate(self.parameters, self.seed)
+
+
+def read_recipe(path: Path) -> Recipe:
+    """Recipe from a TOML file: ``family``, and if need be ``seed`` and ``[parameters]``."""
+    tables = checked(RecipeToml, read_toml(path), spot(path))
+    try:
+        kind = FAMILIES[tables["family"]].parameters
+        parameters = parameters_of(kind, tables.get("parameters", {}))
+    except StreamplaceError as error:
+        raise FormatError(f"{spot(path)}: {error}") from None
+    return Recipe(tables["family"], parameters, tables.get("seed", 0))
 
 
 def write_dataset(

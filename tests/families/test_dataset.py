@@ -11,11 +11,10 @@ import pytest
 
 from streamplace.errors import FormatError, SettingError
 from streamplace.families.branched import Branched, branched
-from streamplace.families.dataset import write_dataset
+from streamplace.families.dataset import read_recipe, write_dataset
 from streamplace.families.manifest import manifest_path, packed_sha256, read_manifest, verify
 from streamplace.families.parameters import options
 from streamplace.families.random_dag import RandomDag
-from streamplace.families.recipes import read_recipe
 from streamplace.families.registry import FAMILIES
 from streamplace.io.graphs import graph_line, read_graph, read_graphs
 from streamplace.io.problems import problem_line, read_problems

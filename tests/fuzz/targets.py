@@ -25,9 +25,9 @@ from streamplace.engines.registry import EXPORTS
 from streamplace.evaluate.optima import cache_path, known_answers
 from streamplace.evaluate.record_file import RecordFile
 from streamplace.evaluate.records import Record
+from streamplace.families.dataset import read_recipe
 from streamplace.families.manifest import Manifest, read_manifest, write_manifest
 from streamplace.families.parameters import options
-from streamplace.families.recipes import read_recipe
 from streamplace.families.registry import FAMILIES
 from streamplace.io.clusters import parse_cluster, parse_constraints, read_cluster
 from streamplace.io.graphs import read_graphs
