@@ -16,8 +16,7 @@ from streamplace.drawing.boxes import Boxes, boxes_of
 from streamplace.drawing.legend import Key, Legend, key, legend_height, legend_shapes, shortened
 from streamplace.drawing.named_placements import NamedPlacements
 from streamplace.drawing.panel import Look, Skeleton, arranged, box_widths, shapes_of
-from streamplace.drawing.rendering import as_svg
-from streamplace.drawing.scene import Label, Scene, Shape
+from streamplace.drawing.scene import Label, Scene, Shape, as_svg
 from streamplace.drawing.text import cut_to, text_width
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats, Ints
@@ -63,7 +62,7 @@ class Drawing:
     def save(self, name: str | Path) -> None:
         """Write a .svg, .png or .pdf file, or a report as .html, the same bytes every time."""
         from streamplace.drawing.figures import check_suffix, save
-        from streamplace.drawing.rendering import as_figure
+        from streamplace.drawing.scene import as_figure
         from streamplace.io.files import write_text
 
         path = Path(name)
