@@ -17,7 +17,7 @@ from streamplace.drawing.legend import Key, Legend, key, legend_height, legend_s
 from streamplace.drawing.named_placements import NamedPlacements
 from streamplace.drawing.panel import Look, Skeleton, arranged, box_widths, shapes_of
 from streamplace.drawing.scene import Label, Scene, Shape, as_svg
-from streamplace.drawing.text import cut_to, text_width
+from streamplace.drawing.style import cut_to, text_width
 from streamplace.errors import SettingError
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.graph import StreamGraph

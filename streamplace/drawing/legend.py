@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from streamplace.drawing import style
 from streamplace.drawing.scene import Arrowhead, Curve, Label, Rectangle, Shape
-from streamplace.drawing.text import text_width
+from streamplace.drawing.style import text_width
 
 Legend = tuple[tuple[str, str], ...]
 """Colours with their meanings."""

@@ -8,8 +8,7 @@ import numpy as np
 from streamplace.drawing import style
 from streamplace.drawing.layout import Layout, layered_layout
 from streamplace.drawing.scene import Arrowhead, Curve, Label, Point, Rectangle, Shape
-from streamplace.drawing.style import Scale
-from streamplace.drawing.text import text_width
+from streamplace.drawing.style import Scale, text_width
 from streamplace.model.arrays import Bools, Floats, Ints
 
 INSET = 9.0

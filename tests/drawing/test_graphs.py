@@ -13,7 +13,7 @@ from problems import PROBLEMS, chain, fork_join
 from streamplace.drawing import style
 from streamplace.drawing.graphs import Drawing, device_colours, draw_graph, draw_placements
 from streamplace.drawing.scene import Curve, Label, Rectangle
-from streamplace.drawing.text import text_width
+from streamplace.drawing.style import text_width
 from streamplace.errors import FormatError, SettingError
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 

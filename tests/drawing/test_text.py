@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.drawing.text import cut_to, text_width
+from streamplace.drawing.style import cut_to, text_width
 
 COMMON = st.text(
     st.characters(max_codepoint=0x4FF, categories=["Lu", "Ll", "Nd", "Po", "Ps", "Pe", "Sm"]),
