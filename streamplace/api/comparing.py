@@ -96,8 +96,7 @@ def compare(
     from streamplace.evaluate.compare import compare as compared
     from streamplace.evaluate.comparison import Comparison
     from streamplace.evaluate.comparison_run import ComparisonRun
-    from streamplace.evaluate.graph_results import GraphResults
-    from streamplace.evaluate.objective_results import ResultsByObjective
+    from streamplace.evaluate.objective_results import GraphResults, ResultsByObjective
     from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.record_file import results_file
     from streamplace.placers.named import labels

@@ -98,8 +98,7 @@ def command(
     from streamplace.evaluate.compare import compare
     from streamplace.evaluate.comparison import Comparison
     from streamplace.evaluate.comparison_run import ComparisonRun
-    from streamplace.evaluate.graph_results import GraphResults
-    from streamplace.evaluate.objective_results import ResultsByObjective
+    from streamplace.evaluate.objective_results import GraphResults, ResultsByObjective
     from streamplace.evaluate.parallel import ray_connection
     from streamplace.evaluate.record_file import results_file
     from streamplace.evaluate.scan import scan

@@ -8,8 +8,7 @@ import numpy as np
 
 from streamplace.errors import SettingError
 from streamplace.evaluate.comparison_report import as_document, comparison_report
-from streamplace.evaluate.graph_results import GraphResults
-from streamplace.evaluate.objective_results import ObjectiveResults
+from streamplace.evaluate.objective_results import GraphResults, ObjectiveResults
 from streamplace.evaluate.paired import Paired
 from streamplace.evaluate.pareto import Front, points
 from streamplace.evaluate.results import ResultColumns

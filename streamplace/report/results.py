@@ -9,9 +9,8 @@ import numpy as np
 from streamplace.control.schedule import PlanSchedule
 from streamplace.evaluate.comparison import Comparison
 from streamplace.evaluate.comparison_report import as_document
-from streamplace.evaluate.graph_results import GraphResults
 from streamplace.evaluate.history import WatchHistory
-from streamplace.evaluate.objective_results import ObjectiveResults
+from streamplace.evaluate.objective_results import GraphResults, ObjectiveResults
 from streamplace.evaluate.results import ResultColumns
 from streamplace.model.arrays import Floats
 from streamplace.model.expansion import named_problem
