@@ -13,7 +13,7 @@ from streamplace.cli._output import counted, print_json, print_line, say
 from streamplace.model.report import duration
 
 if TYPE_CHECKING:
-    from streamplace.evaluate.estimate import Estimate
+    from streamplace.evaluate.scan import Estimate
 
 F = TypeVar("F", bound=Callable[..., Any])
 SOME_FAILED = 1

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from streamplace.evaluate.comparison import Comparison
     from streamplace.evaluate.comparison_run import ComparisonRun
-    from streamplace.evaluate.estimate import Estimate
     from streamplace.evaluate.objective_results import ObjectiveResults
     from streamplace.evaluate.pareto import Front
+    from streamplace.evaluate.scan import Estimate
     from streamplace.io.datasets import DataSet
     from streamplace.placers.registry import Budget
 
@@ -145,8 +145,8 @@ def command(
 
 def _estimate(comparison: "ComparisonRun", dataset: "DataSet", total: int) -> "Estimate":
     """Estimate the cost of the comparison without saved results."""
-    from streamplace.evaluate.estimate import estimate
     from streamplace.evaluate.runner import Runner
+    from streamplace.evaluate.scan import estimate
 
     return estimate(Runner(comparison, dataset.reader), dataset, total, comparison.per_problem)
 

@@ -225,8 +225,8 @@ def _place(
 
 def _estimate(request: "PlacementRequest", data: "DataSet", total: int, as_json: bool) -> int:
     """Print what placing all graphs would take."""
-    from streamplace.evaluate.estimate import estimate
     from streamplace.evaluate.placing import Placing
+    from streamplace.evaluate.scan import estimate
 
     print_estimate(estimate(Placing(request, data.reader), data, total, 1), as_json)
     return 0
