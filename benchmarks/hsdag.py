@@ -15,7 +15,7 @@ import numpy as np
 from networks import NETWORKS
 
 from streamplace import Cluster, Device, Problem, Stream, StreamGraph, train
-from streamplace.io.chains import chained
+from streamplace.io.modules import chained
 from streamplace.io.openvino import held_rows
 from streamplace.io.registry import FORMATS
 from streamplace.objectives.registry import OBJECTIVES

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from streamplace.errors import FormatError
-from streamplace.io.chains import chained
 from streamplace.io.extras import extra
 from streamplace.io.files import located, read_bytes, spot
 from streamplace.io.foreign import files_of, isolated, name_of
-from streamplace.io.modules import INPUT
+from streamplace.io.modules import INPUT, chained
 from streamplace.io.problems import Known
 from streamplace.io.registry import reader
 from streamplace.io.tensor_work import Tensor, work_of

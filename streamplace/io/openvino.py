@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import NamedTuple, TypedDict
 
 from streamplace.errors import FormatError
-from streamplace.io.chains import chained
 from streamplace.io.extras import extra
 from streamplace.io.files import is_folder, located, read_bytes, spot
 from streamplace.io.foreign import files_of, isolated, name_of
+from streamplace.io.modules import chained
 from streamplace.io.onnx import LARGEST_MODEL
 from streamplace.io.problems import Known
 from streamplace.io.registry import reader
