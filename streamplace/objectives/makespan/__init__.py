@@ -34,7 +34,7 @@ def _chart(
 
 
 def _trace(problem: Problem, placement: Placement, options: PassOptions = USUAL) -> dict[str, Any]:
-    from streamplace.objectives.makespan.trace import trace
+    from streamplace.objectives.makespan.lanes import trace
 
     return trace(problem, placement, options)
 

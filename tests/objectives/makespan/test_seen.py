@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from streamplace.api import simulate
 from streamplace.io.problems import write_problem
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.objectives.makespan.lanes import trace
 from streamplace.objectives.makespan.options import PassOptions
-from streamplace.objectives.makespan.trace import trace
 
 
 def tangle(n: int, seed: int, cores: int = 2) -> Problem:
