@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from streamplace import Placement, Problem
 from streamplace.model.report import Report, Sheet, quantity
-from streamplace.objectives.picture import Picture
+from streamplace.objectives.explanation import Picture
 from streamplace.objectives.registry import objective
 
 

@@ -1,8 +1,9 @@
-"""Explanations of placements: their value and its causes, for people and for machines."""
+"""Explanations of placements: their value and its causes, for people, machines and drawings."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from streamplace.model.arrays import Bools
 from streamplace.model.display import Displayed, data_frame
 from streamplace.model.placement import Placement
 from streamplace.model.report import Report, Sheet, some
@@ -85,3 +86,14 @@ class PlainExplanation(Displayed):
     def report(self) -> Report:
         """Operators by device, and the value."""
         return Report(self.brief().parts, self.words)
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Marks of one placement."""
+
+    title: str  # value in a few words
+    subtitle: str  # smaller text below the title, such as the bottleneck
+    operators: Bools  # [N] operators with a red frame
+    streams: Bools  # [M] streams in red, in the graph's order
+    devices: tuple[str, ...] = ()  # [D] text of the legend for every device; empty without any

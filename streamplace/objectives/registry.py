@@ -20,8 +20,7 @@ from streamplace.model.problem import Problem
 from streamplace.model.relocation import Relocation
 from streamplace.model.report import percent, quantity
 from streamplace.model.units import exact_digits, seconds
-from streamplace.objectives.explanation import Explanation, PlainExplanation
-from streamplace.objectives.picture import Picture
+from streamplace.objectives.explanation import Explanation, Picture, PlainExplanation
 from streamplace.registry import Registry
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import numpy as np
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem, check_lines
 from streamplace.model.report import quantity
+from streamplace.objectives.explanation import Picture
 from streamplace.objectives.makespan.options import USUAL, PassOptions
-from streamplace.objectives.picture import Picture
 
 if TYPE_CHECKING:
     from streamsim.passes import Schedule

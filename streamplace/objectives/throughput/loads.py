@@ -11,7 +11,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.model.report import percent, some
 from streamplace.model.units import UNLIMITED_BPS
-from streamplace.objectives.picture import Picture
+from streamplace.objectives.explanation import Picture
 
 if TYPE_CHECKING:
     from streamsim.steady import Bottleneck, Loads
