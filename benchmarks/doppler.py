@@ -19,7 +19,7 @@ from streamplace import Problem, place, train
 from streamplace.drawing.figures import new_figure, save
 from streamplace.engines.ray.passes import RayPasses
 from streamplace.families.registry import FAMILIES
-from streamplace.model.sampling import random_placements
+from streamplace.model.problem import random_placements
 from streamplace.objectives.registry import named_objective
 from streamplace.papers.families.chainmm import ChainMM
 from streamplace.placers.registry import Budget

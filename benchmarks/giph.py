@@ -25,7 +25,7 @@ from streamplace.io.weights import read_weights
 from streamplace.learn.config import Preset, TrainingConfig
 from streamplace.learn.registry import MODELS, LearningTask
 from streamplace.learn.training import built
-from streamplace.model.sampling import random_placements
+from streamplace.model.problem import random_placements
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.families.cav import Cav
 from streamplace.papers.families.giph import Giph

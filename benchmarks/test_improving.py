@@ -14,7 +14,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from streamplace.learn.loading import shipped
 from streamplace.learn.registry import MODELS
 from streamplace.model import Cluster, Device, Operators, Problem, StreamGraph, Streams
-from streamplace.model.sampling import random_placements
+from streamplace.model.problem import random_placements
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
 

@@ -5,8 +5,7 @@ from streamsim.jit import kernel
 from streamsim.passes import GIPH, schedule
 
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.problem import Problem
-from streamplace.model.sampling import random_placements
+from streamplace.model.problem import Problem, random_placements
 from streamplace.objectives.registry import Objective
 from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter

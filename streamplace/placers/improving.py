@@ -10,8 +10,7 @@ from streamplace.learn.registry import MODELS, LearnedModel
 from streamplace.learn.walker import CHUNK, Improver, walks
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.placement import Placement
-from streamplace.model.problem import Problem
-from streamplace.model.sampling import random_placements
+from streamplace.model.problem import Problem, random_placements
 from streamplace.objectives.registry import Objective
 from streamplace.placers.incumbent import Incumbent
 from streamplace.placers.meter import Meter

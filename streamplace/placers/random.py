@@ -3,8 +3,7 @@
 import numpy as np
 
 from streamplace.model.arrays import Floats, Ints
-from streamplace.model.problem import Problem
-from streamplace.model.sampling import random_placements
+from streamplace.model.problem import Problem, random_placements
 from streamplace.objectives.registry import Objective
 from streamplace.placers.registry import Budget, Found, placer
 from streamplace.placers.result import Improvement

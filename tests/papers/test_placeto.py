@@ -16,7 +16,7 @@ from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.walker import Walked
 from streamplace.model import Problem
-from streamplace.model.sampling import random_placements
+from streamplace.model.problem import random_placements
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.placeto.network import shapes
 from streamplace.papers.placeto.options import PlacetoConfig

@@ -29,8 +29,7 @@ from streamplace.learn.policy_learner import PolicyLearner
 from streamplace.learn.registry import LearningTask
 from streamplace.learn.reward import Reward
 from streamplace.model.arrays import Bools, Floats, Ints, Longs
-from streamplace.model.problem import Problem
-from streamplace.model.sampling import random_placements
+from streamplace.model.problem import Problem, random_placements
 
 LEAST_REWARD = 1e-6
 """Smaller rewards are raised to this, since their inverse has no bound."""

@@ -32,8 +32,7 @@ from streamplace.learn.walker import (
     walks,
 )
 from streamplace.model.arrays import Floats, Ints, Longs
-from streamplace.model.problem import Problem
-from streamplace.model.sampling import random_placements
+from streamplace.model.problem import Problem, random_placements
 from streamplace.papers.walks.options import ImprovingConfig
 
 LEAST = 1e-12

@@ -9,7 +9,7 @@ from strategies import problems
 from streamplace.learn.algorithms.orders import decision_order
 from streamplace.learn.constructive.learner import canonical_along, neighbours
 from streamplace.model import Cluster, Problem
-from streamplace.model.sampling import random_placements
+from streamplace.model.problem import random_placements
 
 FORK = Problem(fork_join(3), Cluster.uniform(4))
 

@@ -18,7 +18,7 @@ from streamplace.learn.models.dream.options import UPSTREAM
 from streamplace.learn.models.dream.policy import DreamPolicy
 from streamplace.learn.registry import LearningTask
 from streamplace.model import Problem
-from streamplace.model.sampling import random_placements
+from streamplace.model.problem import random_placements
 
 GRAPHS = [fork_join(2), fork_join(3), diamond(), chain(4, payload=6e4), chain(6, ipt=2e5)]
 PROBLEMS = tuple(Problem(graph, FIVE) for graph in GRAPHS)

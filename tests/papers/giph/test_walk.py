@@ -14,7 +14,7 @@ from strategies import problems
 from streamplace.learn.parameters import arrays_of
 from streamplace.learn.walker import walks
 from streamplace.model import Problem
-from streamplace.model.sampling import random_placements
+from streamplace.model.problem import random_placements
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.giph.features import EDGE_FEATURES, N_EDGE, N_NODE, first_criticality
 from streamplace.papers.giph.network import network_of, scores, shapes

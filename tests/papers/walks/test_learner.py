@@ -11,7 +11,7 @@ from streamplace.errors import FormatError
 from streamplace.learn.registry import LearningTask
 from streamplace.learn.reward import judge_of
 from streamplace.model import Cluster, Problem
-from streamplace.model.sampling import random_placements
+from streamplace.model.problem import random_placements
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.giph.options import GiphConfig
