@@ -16,15 +16,15 @@ import numpy as np
 from streamsim.passes.sending import sending_times
 
 from streamplace.model.arrays import Ints
-from streamplace.placers.exact.cp_model import SCALE, PlacementModel
 from streamplace.placers.exact.passes.windows import Windows
+from streamplace.placers.exact.solver import SCALE, PlacementModel
 from streamplace.scheduling.insertion import ListSchedule
 from streamplace.scheduling.tasks import Tasks
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
-    from streamplace.placers.exact.cp_model import Choices
+    from streamplace.placers.exact.solver import Choices
 
 CLEARANCE = 1e-7
 MOST_BOOLEANS = 150_000

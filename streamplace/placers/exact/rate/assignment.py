@@ -11,14 +11,13 @@ import numpy as np
 from streamsim.equation import link_load, nic_load
 
 from streamplace.model.arrays import Floats, Ints
-from streamplace.placers.exact.cp_model import PlacementModel
 from streamplace.placers.exact.rate.units import Units, unit_handling
-from streamplace.placers.exact.solver import Effort, solve_model
+from streamplace.placers.exact.solver import Effort, PlacementModel, solve_model
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
-    from streamplace.placers.exact.cp_model import Choices
+    from streamplace.placers.exact.solver import Choices
 
 CLEARANCE = 5e-7
 MOST_BOOLEANS = 100_000
