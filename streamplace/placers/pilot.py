@@ -11,14 +11,14 @@ from streamplace.learn.models.pilot.options import LOOKS, WALKS
 from streamplace.model.arrays import Ints
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.portfolio import metis_to_begin_with
-from streamplace.placers.refining import (
+from streamplace.placers.incumbent import (
     NONE,
     SpentBudget,
     check_refiner,
     nothing_left,
     refine_answer,
 )
+from streamplace.placers.portfolio import metis_to_begin_with
 from streamplace.placers.registry import PLACERS, Budget, Found, placer
 from streamplace.placers.result import Improvement
 from streamplace.placers.stopwatch import now

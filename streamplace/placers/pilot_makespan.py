@@ -10,15 +10,15 @@ from streamplace.learn.models.pilot_makespan.placing import first_schedules, tra
 from streamplace.model.placement import Placement
 from streamplace.model.problem import Problem
 from streamplace.objectives.registry import Objective
-from streamplace.placers.incumbent import Incumbent
-from streamplace.placers.meter import Meter
-from streamplace.placers.refining import (
+from streamplace.placers.incumbent import (
     NONE,
+    Incumbent,
     SpentBudget,
     check_refiner,
     nothing_left,
     refine_answer,
 )
+from streamplace.placers.meter import Meter
 from streamplace.placers.registry import PLACERS, Budget, Found, placer
 from streamplace.placers.scheduled import judge_schedule
 from streamplace.placers.stopwatch import now

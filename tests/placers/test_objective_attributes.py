@@ -9,8 +9,8 @@ from problems import chain
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.model.arrays import Floats, Ints
 from streamplace.objectives.registry import OBJECTIVES, Objective
+from streamplace.placers.incumbent import SpentBudget, nothing_left
 from streamplace.placers.portfolio import metis_to_begin_with
-from streamplace.placers.refining import SpentBudget, nothing_left
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.placers.result import Result
 
