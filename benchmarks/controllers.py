@@ -31,9 +31,8 @@ from streamplace.placers.registry import Budget
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue
-from streamplace.planning.problem import PlanProblem
+from streamplace.planning.problem import PlanProblem, PlanSettings
 from streamplace.planning.result import PlanResult
-from streamplace.planning.settings import PlanSettings
 from streamplace.planning.traces import RateTrace, read_trace
 
 ROOT = Path(__file__).parents[1]

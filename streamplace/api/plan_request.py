@@ -33,9 +33,8 @@ from streamplace.planning.curve import PlanCurve
 from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer, read_offers
 from streamplace.planning.planner import planned, planned_most
-from streamplace.planning.problem import PlanProblem
+from streamplace.planning.problem import USUAL_BUDGET, PlanProblem, PlanSettings
 from streamplace.planning.result import PlanResult
-from streamplace.planning.settings import USUAL_BUDGET, PlanSettings
 from streamplace.planning.traces import RateTrace, planned_for_trace
 
 BOUND_NODES = 200

@@ -36,11 +36,10 @@ from streamplace.planning.improving import with_fewer_subtasks, with_most_room
 from streamplace.planning.links import deployed, fullest_link
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.packed import PackedMachines, largest_use, without_idle
-from streamplace.planning.problem import PlanProblem
+from streamplace.planning.problem import USUAL_SETTINGS, PlanProblem, PlanSettings
 from streamplace.planning.refusals import check_offers, check_tags, refusal, slow_operator
 from streamplace.planning.result import PlanLimit, PlanResult, PlanStep, PlanSteps
 from streamplace.planning.search import STEPS, PlanSearch
-from streamplace.planning.settings import USUAL_SETTINGS, PlanSettings
 from streamplace.planning.slots import PlanSlots, slot_groups, slots_of
 from streamplace.planning.steps import (
     FLOWING,

@@ -1,20 +1,21 @@
-"""Plan problems: a graph at a rate, the available machines, and the headroom."""
+"""Plan problems: a graph at a rate, the available machines, and the settings of the plan."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import exp, inf, log
 
-from streamplace.errors import GraphError
+from streamplace.errors import GraphError, SettingError
 from streamplace.model.cluster import Cluster
+from streamplace.model.defaults import PLAN_SECONDS, USUAL_ERROR
 from streamplace.model.graph import LARGEST_RATE, StreamGraph
+from streamplace.model.intervals import PredictionErrors
 from streamplace.model.units import LARGEST
 from streamplace.placers.registry import Budget
 from streamplace.planning.cuts import useful_offers
 from streamplace.planning.demand import Demand, demand_of, unchained
-from streamplace.planning.headroom import MOST_FREE
+from streamplace.planning.headroom import MOST_FREE, Headroom
 from streamplace.planning.offers import Catalogue, Offer
-from streamplace.planning.settings import USUAL_SETTINGS, PlanSettings
 
 ROUNDING = 1e-9
 """Share by which rates may be exceeded by rounding."""
@@ -23,6 +24,34 @@ HALVINGS = 60
 UNKNOWN = "what the profile does not know"
 VARIED = "CPU per tuple that varied in the profile"
 """Reasons of the reserve for errors of predictions, and of more of it for an unsteady profile."""
+NO_HEADROOM = Headroom()
+USUAL_BUDGET = Budget(PLAN_SECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSettings:
+    """Settings of a plan, besides the graph and the machines."""
+
+    headroom: Headroom = NO_HEADROOM  # purposes for which the plan is made for more than the rate
+    # Operators on each machine that may cost more than the graph says at the same time, Γ.
+    robust: int = 0
+    error: float = USUAL_ERROR  # share by which these operators may cost more
+    # Whether every operator keeps the parallelism of the graph, or the names of those that do.
+    keep_parallelism: bool | frozenset[str] = False
+    seed: int = 0  # the same seed gives the same plan, unless the budget ends the search
+    budget: Budget = USUAL_BUDGET  # time that the search may take, or a number of moves
+    # Errors of predictions for the graph; the plan then carries the rate even at the lower end of
+    # its prediction. None plans with the prediction itself.
+    errors: PredictionErrors | None = None
+
+    def __post_init__(self) -> None:
+        if self.robust < 0 or not 0 <= self.error < inf:
+            raise SettingError(
+                f"robust is {self.robust} and error {self.error:g}; they must be 0 or more"
+            )
+
+
+USUAL_SETTINGS = PlanSettings()
 
 
 @dataclass(frozen=True, eq=False)

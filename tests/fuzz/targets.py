@@ -44,8 +44,8 @@ from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph, u
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.planning.offers import parse_offers
 from streamplace.planning.planner import planned
+from streamplace.planning.problem import PlanSettings
 from streamplace.planning.result import PlanResult
-from streamplace.planning.settings import PlanSettings
 from streamplace.planning.traces import parse_trace
 
 SEEDS = Path(__file__).parent / "seeds"

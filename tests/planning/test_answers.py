@@ -27,9 +27,8 @@ from streamplace.model import Problem
 from streamplace.model.expansion import expand
 from streamplace.planning import planner
 from streamplace.planning.offers import Catalogue
-from streamplace.planning.problem import PlanProblem
+from streamplace.planning.problem import PlanProblem, PlanSettings
 from streamplace.planning.result import PlanResult
-from streamplace.planning.settings import PlanSettings
 from streamplace.planning.verification import contradictions
 
 CHECKER = SimpleNamespace(**runpy.run_path(str(Path(__file__).parents[2] / "checker/check.py")))

@@ -12,7 +12,7 @@ from streamplace.planning.bounds import proven_bound
 from streamplace.planning.demand import demand_of
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.planner import planned
-from streamplace.planning.settings import PlanSettings
+from streamplace.planning.problem import PlanSettings
 
 Item = tuple[int, int]
 """CPU and memory that an operator needs."""

@@ -17,8 +17,7 @@ from streamplace.placers.registry import Budget
 from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.planner import planned, planned_most
-from streamplace.planning.problem import PlanProblem
-from streamplace.planning.settings import PlanSettings
+from streamplace.planning.problem import PlanProblem, PlanSettings
 from streamplace.planning.traces import parse_trace, planned_for_trace
 from streamplace.planning.verification import contradictions
 

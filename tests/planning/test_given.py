@@ -12,7 +12,7 @@ from streamplace.model import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.model.devices import Devices
 from streamplace.placers.registry import Budget
 from streamplace.planning.planner import planned, planned_most
-from streamplace.planning.settings import PlanSettings
+from streamplace.planning.problem import PlanSettings
 
 ASKED = PlanSettings(budget=Budget(None, 200_000))
 

@@ -30,7 +30,7 @@ from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.packed import uses
 from streamplace.planning.planner import planned, planned_most
-from streamplace.planning.settings import PlanSettings
+from streamplace.planning.problem import PlanSettings
 
 ASKED = PlanSettings(budget=Budget(None, 10**6))
 SMALL = Offer("small", 0.1, mips=4.0, cores=2)

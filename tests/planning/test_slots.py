@@ -19,8 +19,8 @@ from streamplace.planning.demand import demand_of
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.packed import uses
 from streamplace.planning.planner import planned
+from streamplace.planning.problem import PlanSettings
 from streamplace.planning.result import PlanResult
-from streamplace.planning.settings import PlanSettings
 from streamplace.planning.slots import slot_groups, slots_of
 
 ASKED = PlanSettings(budget=Budget(None, 10**6))

@@ -17,8 +17,8 @@ from streamplace.model.graph import PROFILE_SPREAD
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.planner import planned
+from streamplace.planning.problem import PlanSettings
 from streamplace.planning.result import PlanResult
-from streamplace.planning.settings import PlanSettings
 
 OFFERS = Catalogue.of([Offer("small", 0.1, mips=4.0)])
 

@@ -68,8 +68,8 @@ from streamplace.placers.registry import Budget
 from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.planner import planned
+from streamplace.planning.problem import USUAL_BUDGET, PlanSettings
 from streamplace.planning.result import PlanResult
-from streamplace.planning.settings import USUAL_BUDGET, PlanSettings
 
 CPU_WORDS = {
     MEASURED: "CPU time of threads",
