@@ -13,8 +13,7 @@ from streamsim.jit import inlined_kernel
 from streamplace.model.arrays import Bools, Floats, Ints
 from streamplace.planning.demand import Demand, connected
 from streamplace.planning.offers import Catalogue
-from streamplace.planning.shares import SubtaskShares, shares_of
-from streamplace.planning.slots import slot_groups
+from streamplace.planning.subtasks import SubtaskShares, shares_of, slot_groups
 
 CPU, CORE, MEMORY, EGRESS, INGRESS, SLOTS = range(6)
 RESOURCES = ("cpu", "core", "memory", "egress", "ingress", "slots")

@@ -19,8 +19,7 @@ from streamplace.model.expansion import MOST_SUBTASKS
 from streamplace.planning.contents import CPU, MEMORY, SLOTS, allowed, capacities
 from streamplace.planning.demand import Demand
 from streamplace.planning.offers import Catalogue, Offer
-from streamplace.planning.shares import choices, least_need
-from streamplace.planning.slots import slot_groups, slots_of
+from streamplace.planning.subtasks import choices, least_need, slot_groups, slots_of
 
 ROOM = 1 + Fraction(2, 10**9)
 """Factor by which cuts enlarge capacities: more than plans may exceed them by."""

@@ -16,7 +16,7 @@ from streamplace.planning.demand import Demand
 from streamplace.planning.packed import PackedMachines
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.search import least_parallelisms, one_to_one
-from streamplace.planning.shares import choices
+from streamplace.planning.subtasks import choices
 
 FACTORS = 1, 1.5, 2, 3, 4, 6
 """Multiples of the least parallelism to try; the first that the machines carry is used."""

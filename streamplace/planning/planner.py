@@ -40,7 +40,6 @@ from streamplace.planning.problem import USUAL_SETTINGS, PlanProblem, PlanSettin
 from streamplace.planning.refusals import check_offers, check_tags, refusal, slow_operator
 from streamplace.planning.result import PlanLimit, PlanResult, PlanStep, PlanSteps
 from streamplace.planning.search import STEPS, PlanSearch
-from streamplace.planning.slots import PlanSlots, slot_groups, slots_of
 from streamplace.planning.steps import (
     FLOWING,
     growing_use,
@@ -52,6 +51,7 @@ from streamplace.planning.steps import (
     rate_of,
     use_at,
 )
+from streamplace.planning.subtasks import PlanSlots, slot_groups, slots_of
 from streamplace.planning.verification import contradictions
 
 

@@ -18,9 +18,8 @@ from streamplace.planning.headroom import SHORT_QUEUES
 from streamplace.planning.offers import Catalogue
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.search import MOST_AT_FIRST
-from streamplace.planning.shares import least_need
-from streamplace.planning.slots import slot_groups, slots_of
 from streamplace.planning.steps import promised_rate
+from streamplace.planning.subtasks import least_need, slot_groups, slots_of
 
 LARGE_RESERVE = 2
 """Multiple of the rate from which a refusal names the reserve first."""

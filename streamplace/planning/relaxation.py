@@ -18,8 +18,7 @@ from streamplace.planning.contents import CORE, CPU, EGRESS, INGRESS, MEMORY, SL
 from streamplace.planning.cuts import ROOM, least_parallelism
 from streamplace.planning.demand import ALL_TO_ALL, Demand
 from streamplace.planning.offers import Catalogue
-from streamplace.planning.shares import busiest_share
-from streamplace.planning.slots import slot_groups
+from streamplace.planning.subtasks import busiest_share, slot_groups
 
 DIGITS = 40
 """Binary digits to which multipliers are rounded, so that fractions stay short."""

@@ -22,7 +22,7 @@ from streamplace.model.placement import Placement
 from streamplace.model.report import Bar, Part, Report, Sheet, percent
 from streamplace.model.units import digits, floor_digits
 from streamplace.planning.hours import PlanHour, hour_parts, machines_in_words
-from streamplace.planning.slots import PlanSlots
+from streamplace.planning.subtasks import PlanSlots
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -32,8 +32,7 @@ from streamplace.planning.packed import (
     without_idle,
 )
 from streamplace.planning.problem import PlanProblem
-from streamplace.planning.shares import charged_need, choices
-from streamplace.planning.slots import slot_groups, slots_of
+from streamplace.planning.subtasks import charged_need, choices, slot_groups, slots_of
 
 FINEST = 8
 """Largest multiple of the parallelism that the slowest core requires."""

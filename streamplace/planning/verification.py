@@ -20,7 +20,7 @@ from streamplace.model.units import digits
 from streamplace.planning.deployment import ROUNDING
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.result import PlanResult
-from streamplace.planning.slots import slot_groups, slots_of
+from streamplace.planning.subtasks import slot_groups, slots_of
 
 EXACT = Fraction(1, 10**12)
 """Relative tolerance of costs, which are floats."""

@@ -22,7 +22,7 @@ from streamplace.planning.bounds import proven_bound
 from streamplace.planning.demand import ALL_TO_ALL, Demand, connected, demand_of
 from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.result import PlanResult
-from streamplace.planning.slots import slot_groups, slots_of
+from streamplace.planning.subtasks import slot_groups, slots_of
 
 MOST_SUBTASKS, MOST_MACHINES = 6, 3
 

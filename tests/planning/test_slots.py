@@ -21,7 +21,7 @@ from streamplace.planning.packed import uses
 from streamplace.planning.planner import planned
 from streamplace.planning.problem import PlanSettings
 from streamplace.planning.result import PlanResult
-from streamplace.planning.slots import slot_groups, slots_of
+from streamplace.planning.subtasks import slot_groups, slots_of
 
 ASKED = PlanSettings(budget=Budget(None, 10**6))
 Row = tuple[int, int]

@@ -1,17 +1,24 @@
-"""Shares of an operator's tuples that its subtasks receive, at each parallelism.
+"""Subtasks on a machine: the shares of tuples that they receive, and the slots that they need.
 
 Shares are the largest and smallest part of an operator's tuples that n of its p subtasks receive.
 Flink does not let a user choose which of an operator's subtasks run on a machine, so a machine with
 n of them is charged for the n that have the most key groups.
+
+If operators share slots, as in Flink, a slot holds at most one subtask of each operator of a slot
+sharing group, so a group needs as many slots as its largest operator has subtasks. Without sharing,
+every operator is a group of its own.
 """
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from streamplace.model.arrays import Floats, Ints
+from streamplace.model.arrays import Floats, Ints, Longs
 from streamplace.model.key_groups import useful_parallelisms
 from streamplace.planning.demand import Demand
+from streamplace.planning.offers import Catalogue
 
 
 class SubtaskShares(NamedTuple):
@@ -94,3 +101,47 @@ def _extremes(groups: int, p: int, count: Ints) -> tuple[Floats, Floats]:
     high = n * few + np.minimum(n, larger)
     low = n * few + np.maximum(0, n - (p - larger))
     return high / groups, low / groups
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSlots:
+    """Number of slots that a plan needs."""
+
+    sharing: bool  # whether operators share slots in the plan
+    separate: int  # slots of the job if every subtask has one of its own
+    shared: int  # slots of the job if the operators of a slot sharing group share them
+    machines: Mapping[str, int]  # most slots in use on a machine of each type
+
+    def __str__(self) -> str:
+        return (
+            f"The job takes {self.separate} slots if every subtask has its own, and {self.shared} "
+            "if operators share slots, as in Flink by default."
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the slots as a JSON document."""
+        return {
+            "sharing": self.sharing,
+            "separate": self.separate,
+            "shared": self.shared,
+            "machines": dict(self.machines),
+        }
+
+
+def slot_groups(demand: Demand, catalogue: Catalogue) -> Ints:
+    """Group of operators that share slots, numbered, [N]."""
+    if catalogue.slot_sharing:
+        return demand.slot_group
+    return np.arange(demand.n_operators, dtype=np.int32)
+
+
+def slots_of(groups: Ints, counts: Ints | Longs) -> Longs:
+    """Slots in use on each machine, [D], by ``counts`` subtasks of each operator, [D, N].
+
+    >>> slots_of(np.array([0, 0, 1]), np.array([[2, 3, 4], [0, 1, 0]])).tolist()
+    [7, 1]
+    """
+    most = np.zeros((len(counts), int(groups.max()) + 1), np.int64)
+    for v, group in enumerate(groups.tolist()):
+        most[:, group] = np.maximum(most[:, group], counts[:, v])
+    return np.asarray(most.sum(axis=1))
