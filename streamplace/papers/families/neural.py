@@ -1,14 +1,20 @@
-"""Neural networks in Placeto's units, for `cifar10`, `nmt` and `ptb`.
+"""Neural networks in Placeto's units, for `cifar10`, `nmt` and `ptb`, and ENAS's recurrent cells.
 
 A task is a group of operations, forward and backward, as these papers place them. Its time in
 microseconds is its ipt, on devices of 1 MIPS; it is estimated from FLOPs, since the measured
 graphs are lost. The output of a task is one message, whatever the number of its readers, and every
 device sends at 7600 bytes per microsecond. The rest of Placeto's rules (one transfer at a time out
 of a device, pauses) are those of the objective, ``makespan:preset=placeto``.
+
+A cell for Penn Treebank, which `ptb` and `enas_ptb` unroll, is a chain of nodes. The first takes in
+a word and the state of the step before; every other one transforms what an earlier node makes. What
+no node reads is averaged into the new state.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+
+import numpy as np
 
 from streamplace.families.parameters import check, parameter
 from streamplace.model.cluster import Cluster
@@ -22,6 +28,11 @@ TRAINING = 3
 """Backward passes take twice as long as forward ones."""
 LAUNCH_US = 20
 BUS = "7.6 GB/s"
+READS_LAST = 0.6
+"""Share of nodes that read the node just before them; others any earlier one."""
+ACTIVATIONS = ("tanh", "relu", "sigmoid", "identity")
+Cell = list[tuple[int, str]]
+"""For every node: the earlier one that it reads (-1 for the first), and its activation."""
 
 
 def microseconds(flops: float) -> int:
@@ -68,3 +79,35 @@ class NeuralNet:
         """The problem of placing it on equal devices."""
         cluster = Cluster.uniform(devices, mips=1, bandwidth=BUS)
         return Problem(self._tasks.graph(name, attributes), cluster)
+
+
+def draw_cell(nodes: int, rng: np.random.Generator) -> Cell:
+    """Draw a cell.
+
+    >>> [before for before, _ in draw_cell(5, np.random.default_rng(0))]
+    [-1, 0, 1, 2, 2]
+    """
+    return [(_read(rng, i), ACTIVATIONS[int(rng.integers(len(ACTIVATIONS)))]) for i in range(nodes)]
+
+
+def ends_of(cell: Cell) -> list[int]:
+    """Nodes that no other one reads."""
+    read = {before for before, _ in cell}
+    return [i for i in range(len(cell)) if i not in read]
+
+
+def depth_of(cell: Cell) -> int:
+    """Nodes on the longest way through a cell.
+
+    >>> depth_of([(-1, "tanh"), (0, "relu"), (0, "tanh"), (2, "relu")])
+    3
+    """
+    depth: list[int] = []
+    for before, _ in cell:
+        depth.append(1 + (depth[before] if before >= 0 else 0))
+    return max(depth)
+
+
+def _read(rng: np.random.Generator, node: int) -> int:
+    last = rng.random() < READS_LAST
+    return node - 1 if last or node == 0 else int(rng.integers(node))

@@ -14,8 +14,14 @@ from streamplace.families.parameters import parameter
 from streamplace.families.registry import family
 from streamplace.model.graph import Attribute
 from streamplace.model.problem import Problem
-from streamplace.papers.families.neural import NeuralNet, NeuralNets
-from streamplace.papers.families.recurrent import Cell, depth_of, draw_cell, ends_of
+from streamplace.papers.families.neural import (
+    Cell,
+    NeuralNet,
+    NeuralNets,
+    depth_of,
+    draw_cell,
+    ends_of,
+)
 
 NODES = 12
 BATCH, HIDDEN, VOCABULARY = 64, 1000, 10_000
