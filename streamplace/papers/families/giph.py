@@ -21,8 +21,15 @@ from streamplace.families.registry import family
 from streamplace.model.graph import Attribute, StreamGraph
 from streamplace.model.messages import quoted
 from streamplace.model.problem import Problem
-from streamplace.papers.families.giph_networks import DeviceNetwork, NetworkShape, draw_network
-from streamplace.papers.families.giph_programs import ProgramShape, Rows, draw_layers, draw_program
+from streamplace.papers.families.giph_random import (
+    DeviceNetwork,
+    NetworkShape,
+    ProgramShape,
+    Rows,
+    draw_layers,
+    draw_network,
+    draw_program,
+)
 
 GRID = "grid"
 MOST_TASKS = 70

@@ -17,17 +17,19 @@ from streamplace.families.registry import family
 from streamplace.model.cluster import Cluster
 from streamplace.model.graph import Attribute
 from streamplace.model.problem import Problem
-from streamplace.papers.families.giph_networks import (
+from streamplace.papers.families.giph_random import (
     BANDWIDTH,
     DELAY,
     SPEED,
     DeviceNetwork,
     NetworkShape,
+    ProgramShape,
     draw_hardware,
+    draw_layers,
     draw_network,
+    draw_program,
     symmetric,
 )
-from streamplace.papers.families.giph_programs import ProgramShape, draw_layers, draw_program
 
 CHANGES = (-2, -4, 2, 4)
 """Devices that leave or join, change after change."""

@@ -14,13 +14,15 @@ from streamplace.errors import SettingError
 from streamplace.io.problems import problem_line
 from streamplace.model import Problem
 from streamplace.papers.families.giph import SETTINGS, Giph, giph
-from streamplace.papers.families.giph_networks import (
+from streamplace.papers.families.giph_random import (
     TYPES,
     DeviceNetwork,
     NetworkShape,
+    ProgramShape,
+    draw_layers,
     draw_network,
+    draw_program,
 )
-from streamplace.papers.families.giph_programs import ProgramShape, draw_layers, draw_program
 from streamplace.papers.families.tasks import INSTRUCTIONS, task_graph, tasks_of
 
 PAPER = {
