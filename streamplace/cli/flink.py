@@ -303,7 +303,7 @@ def profile_(
 def _tell(seen: "JobProfile", graph: "StreamGraph") -> None:
     """Print how a profile was measured, and what could not be."""
     from streamplace.engines.flink.measure.local_cost import LOCAL_COST
-    from streamplace.engines.flink.measure.message_cost import MESSAGE_COST
+    from streamplace.engines.flink.measure.sending_cost import MESSAGE_COST
     from streamplace.model.graph import CONSISTENCY
 
     for fact in (LOCAL_COST, MESSAGE_COST, CONSISTENCY):

@@ -11,7 +11,7 @@ from streamplace.engines.flink.advise.current_machines import CurrentMachine, Cu
 from streamplace.engines.flink.advise.unknowns import Unknown
 from streamplace.engines.flink.measure.key_shares import Shares
 from streamplace.engines.flink.measure.local_cost import ASSUMED, LOCAL_COST, chain_saving
-from streamplace.engines.flink.measure.message_cost import MESSAGE_COST
+from streamplace.engines.flink.measure.sending_cost import MESSAGE_COST
 from streamplace.engines.flink.measure.source_rates import SourceRate, offered_rate
 from streamplace.model.display import Displayed
 from streamplace.model.graph import StreamGraph

@@ -24,7 +24,6 @@ from streamplace.engines.flink.measure.local_cost import (
     with_local_cost,
     work_in_chains,
 )
-from streamplace.engines.flink.measure.message_cost import with_message_cost
 from streamplace.engines.flink.measure.profile_quality import (
     UNMEASURED_PYTHON,
     doubts_of_cpu,
@@ -36,7 +35,7 @@ from streamplace.engines.flink.measure.profile_quality import (
     uncounted,
 )
 from streamplace.engines.flink.measure.sampling import Activity, sent_by
-from streamplace.engines.flink.measure.sending_cost import SendingCost
+from streamplace.engines.flink.measure.sending_cost import SendingCost, with_message_cost
 from streamplace.engines.flink.measure.warm_windows import WARM, Drift
 from streamplace.engines.flink.rest.buffer_settings import BufferSettings
 from streamplace.engines.flink.rest.client import FlinkError, Rest

@@ -1,4 +1,4 @@
-"""Cost of tuples between TaskManagers: a part per tuple and a part per byte.
+"""Cost of tuples between TaskManagers, per tuple and per byte, and of messages.
 
 The CPU of the threads that send and receive is fitted, over all TaskManagers, by
 
@@ -9,18 +9,32 @@ to cost as much as `BYTES_OF_A_TUPLE` of its bytes.
 
 Threads that wait for a CPU send many buffers at a time, each for less. So TaskManagers without CPU
 left are left out, unless all that exchange tuples are such.
+
+Messages are buffers that Flink sends once per buffer timeout, however little is in them.
+`streamplace.model.buffers` has the formula. What a message costs cannot be fitted from metrics,
+because ``numBuffersOut`` does not count buffers that are sent before they are full, so it is
+assumed. The CPU of an operator contains its messages at the measured rate and parallelism; the
+attributes say how many, so that they are not charged twice.
 """
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from streamplace.engines.flink.measure.carried_tuples import carried_by_streams
 from streamplace.engines.flink.measure.sampling import Activity
+from streamplace.engines.flink.rest.buffer_settings import BufferSettings
 from streamplace.engines.flink.rest.plan import Edge, FlinkTask, pointwise_pairs
 from streamplace.model.arrays import Floats
+from streamplace.model.buffers import (
+    BUFFER_TIMEOUT,
+    MESSAGE_IPT,
+    MESSAGES_OF,
+)
+from streamplace.model.graph import StreamGraph
 
 BYTES_OF_A_TUPLE = 6.4
 LEAST_SHARE, ENOUGH = 0.01, 10_000.0
@@ -33,6 +47,11 @@ times. From 10,000 tuples/s on, it is less than what they cost, however many sta
 """
 DIFFERENT = 2.0
 """Minimum ratio of mean tuple sizes for separating the two parts."""
+MESSAGE_COST = "message cost"
+"""Attribute with the origin of the cost of messages."""
+ASSUMED_SECONDS = 115e-6
+"""Core seconds per message of both ends and the network; middle of what benchmarks/buffers.py gave.
+"""
 
 
 class RemoteFlow(NamedTuple):
@@ -169,3 +188,48 @@ def remote_shares(senders: Mapping[str, int], receivers: Mapping[str, int]) -> d
         here, there = senders.get(device, 0) / sent, receivers.get(device, 0) / taken
         shares[device] = here * (1.0 - there) + there * (1.0 - here)
     return shares
+
+
+def with_message_cost(
+    graph: StreamGraph, mips: float, timeout: float | None = BufferSettings().timeout
+) -> StreamGraph:
+    """Add the assumed cost of messages to a measured graph, and their number in its CPU.
+
+    Without a buffer timeout only full buffers are sent, whose number does not depend on the number
+    of subtasks, so the graph stays as it is.
+
+    If the constant load of an operator was separated, its CPU per tuple contains no messages,
+    because their number hardly depends on the rate.
+
+    ``timeout``: buffer timeout in seconds; 0 if every tuple is sent at once, None if there is none.
+
+    >>> from streamplace.model import Operator, Stream
+    >>> ends = [Operator("a", ipt=1e6, rate=40, parallelism=2), Operator("b", ipt=1e6)]
+    >>> graph = StreamGraph.of("pair", ends, [Stream("a", "b", partitioning="rebalance")])
+    >>> measured = with_message_cost(graph, 1000.0)
+    >>> round(measured.attributes["messages per tuple of b"], 6)
+    0.333333
+    >>> measured.charged_constant.tolist()
+    [0.0, 0.0]
+    """
+    if timeout is None:
+        return graph
+    facts: dict[str, str | float] = {
+        MESSAGE_COST: (
+            f"assumed to be {1e6 * ASSUMED_SECONDS:g} µs of a core per buffer that is sent from "
+            f"one subtask to another, with a buffer timeout of {1e3 * timeout:g} ms"
+        ),
+        MESSAGE_IPT: ASSUMED_SECONDS * mips * 1e6,
+        BUFFER_TIMEOUT: timeout,
+    }
+    costly = replace(graph, attributes={**graph.attributes, **facts})
+    loads, operators = costly.message_loads, graph.operators
+    if loads is None:
+        return graph
+    messages, rate = loads.messages(operators.parallelism), graph.input_rate
+    contains = (rate > 0) & (messages > 0) & (operators.constant == 0)
+    facts |= {
+        MESSAGES_OF + operators.name[v]: float(messages[v] / rate[v])
+        for v in np.flatnonzero(contains).tolist()
+    }
+    return replace(graph, attributes={**graph.attributes, **facts})
