@@ -17,7 +17,7 @@ from streamplace.engines.flink.pin.apply import apply, check, fitted
 from streamplace.engines.flink.program import submission
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
-from streamplace.engines.flink.rest.starting import StillStarting
+from streamplace.engines.flink.rest.tasks import StillStarting
 from streamplace.errors import PlacementError, StreamplaceError
 
 VECTORS = {"map": ["dev-0"]}

@@ -16,7 +16,7 @@ from streamplace.engines.flink.move.copies import CopyRuns
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, NoAnswer, Refusal, Rest
-from streamplace.engines.flink.rest.starting import StillStarting
+from streamplace.engines.flink.rest.tasks import StillStarting
 from streamplace.engines.flink.watch import replacing
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.placed_job import PlacedJob

@@ -12,7 +12,7 @@ from streamplace.engines.flink.move.saved_files import last_on_files
 from streamplace.engines.flink.move.state import stopped_with
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.client import FINISHED, FlinkError, NoAnswer, Rest
-from streamplace.engines.flink.rest.starting import StillStarting
+from streamplace.engines.flink.rest.tasks import StillStarting
 from streamplace.engines.live import Moved
 from streamplace.errors import StreamplaceError
 from streamplace.model.messages import shown

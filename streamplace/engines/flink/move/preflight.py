@@ -16,7 +16,7 @@ from streamplace.engines.flink.move.state import last_checkpoint_size, outlives
 from streamplace.engines.flink.move.stopping import Saving, stopped_at
 from streamplace.engines.flink.rest.answer_shapes import Job
 from streamplace.engines.flink.rest.client import FlinkError, Refusal, Rest
-from streamplace.engines.flink.rest.starting import restored_seconds
+from streamplace.engines.flink.rest.tasks import restored_seconds
 
 
 def check_saving(

@@ -32,7 +32,7 @@ from streamplace.engines.flink.rest.client import (
 )
 from streamplace.engines.flink.rest.plan import plan_with_loops
 from streamplace.engines.flink.rest.scheduler import job_fault
-from streamplace.engines.flink.rest.starting import StillStarting, refuse_restoring
+from streamplace.engines.flink.rest.tasks import StillStarting, refuse_restoring
 from streamplace.model.messages import listed, quoted
 
 STARTING = frozenset({"INITIALIZING", "CREATED", "RUNNING"})

@@ -28,7 +28,7 @@ from streamplace.engines.flink.rest.client import (
     Refusal,
     Rest,
 )
-from streamplace.engines.flink.rest.starting import StillStarting, refuse_restoring
+from streamplace.engines.flink.rest.tasks import StillStarting, refuse_restoring
 from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.look import addresses_of, running_layout
 from streamplace.engines.flink.watch.placed_job import (
