@@ -13,9 +13,20 @@ import numpy as np
 
 from streamplace.drawing import style
 from streamplace.drawing.boxes import Boxes, boxes_of
-from streamplace.drawing.legend import Key, Legend, key, legend_height, legend_shapes, shortened
 from streamplace.drawing.named_placements import NamedPlacements
-from streamplace.drawing.panel import Look, Skeleton, arranged, box_widths, shapes_of
+from streamplace.drawing.panel import (
+    Key,
+    Legend,
+    Look,
+    Skeleton,
+    arranged,
+    box_widths,
+    key,
+    legend_height,
+    legend_shapes,
+    shapes_of,
+    shortened,
+)
 from streamplace.drawing.scene import Label, Scene, Shape, as_svg
 from streamplace.drawing.style import cut_to, text_width
 from streamplace.errors import SettingError
