@@ -6,8 +6,11 @@ from itertools import groupby
 from math import isfinite
 from typing import Any
 
-from streamplace.engines.flink.advise.change_commands import FOLDER
-from streamplace.engines.flink.advise.current_machines import CurrentMachine, CurrentMachines
+from streamplace.engines.flink.advise.current_machines import (
+    FOLDER,
+    CurrentMachine,
+    CurrentMachines,
+)
 from streamplace.engines.flink.advise.unknowns import Unknown
 from streamplace.engines.flink.measure.key_shares import Shares
 from streamplace.engines.flink.measure.local_cost import ASSUMED, LOCAL_COST, chain_saving

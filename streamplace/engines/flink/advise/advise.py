@@ -16,9 +16,10 @@ from streamplace.engines.flink.advise.advice import (
     notes_on_copies,
     notes_on_streams,
 )
-from streamplace.engines.flink.advise.change_commands import FOLDER, change_commands
 from streamplace.engines.flink.advise.current_machines import (
+    FOLDER,
     CurrentMachines,
+    change_commands,
     current_machines,
     left_for_operators,
     used_machines,
