@@ -276,7 +276,7 @@ def profile_(
     same --mips as to the command cluster. The command prints what it could not measure, and
     compares the model's prediction for the current placement with the measured rate.
     """
-    from streamplace.engines.flink.measure.warm import Warmth, warm_profile
+    from streamplace.engines.flink.measure.steady import Warmth, warm_profile
     from streamplace.engines.flink.rest.job_ids import only_job
     from streamplace.io.graphs import graph_to_dict, write_graph
     from streamplace.model.units import digits

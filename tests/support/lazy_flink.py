@@ -10,7 +10,7 @@ import pytest
 from fake_flink import FakeFlink
 from flink_documents import failed_by, jobs, task_manager
 
-from streamplace.engines.flink.measure import job_watch, sampling, warm
+from streamplace.engines.flink.measure import job_watch, sampling, steady
 from streamplace.engines.flink.measure.profile import JobProfile
 
 START, MIPS = 100.0, 1000.0
@@ -34,7 +34,7 @@ class Clock:
 def with_clock(patch: pytest.MonkeyPatch, clock: Clock) -> Clock:
     """Let the profiler see no other time, and no process of this machine."""
     patch.setattr(sampling, "time", clock)
-    patch.setattr(warm, "time", clock)
+    patch.setattr(steady, "time", clock)
     patch.setattr(job_watch, "processes_of", lambda rest: {})
     return clock
 

@@ -10,8 +10,12 @@ from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.measure.background import background, cores_of_others, cores_taken
 from streamplace.engines.flink.measure.cluster import MeasuredCluster, fast_enough, measured_cluster
 from streamplace.engines.flink.measure.profile_quality import doubts_of_sending
-from streamplace.engines.flink.measure.steady import rates_vary
-from streamplace.engines.flink.measure.warm import PATIENCE_SECONDS, Warmth, warm_profile
+from streamplace.engines.flink.measure.steady import (
+    PATIENCE_SECONDS,
+    Warmth,
+    rates_vary,
+    warm_profile,
+)
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan, Tell
 from streamplace.engines.flink.move.outcomes import FlinkMoved
 from streamplace.engines.flink.move.pause import expected_pause

@@ -11,7 +11,7 @@ from streamplace.engines.flink.cpu import flight_recorder
 from streamplace.engines.flink.cpu.flight_recorder import EXACT, why_unsampled
 from streamplace.engines.flink.measure.local_cost import LOCAL_COST
 from streamplace.engines.flink.measure.profile import profile
-from streamplace.engines.flink.measure.warm import Warmth, warm_profile
+from streamplace.engines.flink.measure.steady import Warmth, warm_profile
 from streamplace.engines.flink.rest.client import FlinkError
 
 OLD = 60_000

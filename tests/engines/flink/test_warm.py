@@ -20,8 +20,14 @@ from streamplace.engines.flink.measure.consistency import Present, Usage
 from streamplace.engines.flink.measure.constant_loads import LoadWindow
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.measure.sampling import PATIENCE_SECONDS
-from streamplace.engines.flink.measure.steady import UnsteadyJob, rates_vary
-from streamplace.engines.flink.measure.warm import MOST_MIX, Warmth, warm_profile, window_of
+from streamplace.engines.flink.measure.steady import (
+    MOST_MIX,
+    UnsteadyJob,
+    Warmth,
+    rates_vary,
+    warm_profile,
+    window_of,
+)
 from streamplace.engines.flink.measure.warm_windows import (
     BUSY,
     LEAST_BUSY_WINDOWS,

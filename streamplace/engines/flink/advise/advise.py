@@ -44,12 +44,14 @@ from streamplace.engines.flink.measure.source_rates import (
 )
 from streamplace.engines.flink.measure.steady import (
     GARBAGE_TIME,
+    PATIENCE_SECONDS,
     WARM_UP_SECONDS,
+    Warmth,
     check_age,
     check_garbage,
     check_rates,
+    warm_profile,
 )
-from streamplace.engines.flink.measure.warm import PATIENCE_SECONDS, Warmth, warm_profile
 from streamplace.engines.flink.move.pause import expected_pause
 from streamplace.engines.flink.program.fixed import fixed_parts, with_loose_streams
 from streamplace.engines.flink.program.program import Program

@@ -1,16 +1,31 @@
-"""Check that a job runs steadily, so that its measurements remain valid."""
+"""Steady jobs, whose measurements remain valid: checks of them, and profiles once they are warm.
+
+A job is measured in adjacent windows until `warm_windows.judged` regards it as warm. Its profile is
+that of all windows since then together. When the patience is over, the profile is that of the last
+minute, and says how much may still change.
+"""
 
 import math
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import mean
 
-from streamplace.engines.flink.measure.job_watch import seconds_running
-from streamplace.engines.flink.measure.profile import JobProfile
+from streamplace.engines.flink.cpu.helpers import COMPILERS
+from streamplace.engines.flink.measure.constant_loads import LoadWindow
+from streamplace.engines.flink.measure.job_watch import JobWatch, seconds_running
+from streamplace.engines.flink.measure.profile import JobProfile, profile_of
 from streamplace.engines.flink.measure.sampling import ALIKE, Activity
 from streamplace.engines.flink.measure.source_rates import emitted
+from streamplace.engines.flink.measure.warm_windows import (
+    LEAST_BUSY_WINDOWS,
+    Drift,
+    drift_over,
+    judged,
+)
 from streamplace.engines.flink.rest.answer_shapes import Job
-from streamplace.engines.flink.rest.client import FlinkError
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.model.messages import quoted, shown
 from streamplace.model.units import digits
 
@@ -26,6 +41,19 @@ LEAST_VARIATION = 0.05
 """Minimum standard deviation of the rate of a source that varies, relative to it."""
 NOISE = 3.0
 """Counts agree if they differ by less than this multiple of the square root of their number."""
+PATIENCE_SECONDS = 120.0
+"""Default time limit for a job to become warm."""
+LONGER = 2.5
+"""Factor of the patience with a job whose counters Flink updates so rarely that windows are few."""
+MOST_COMPILERS = 0.5
+"""Part of the CPU of TaskManagers from which on compilers leave nothing that could be judged."""
+MOST_MIX = 0.4
+"""Maximum change of the parts of the operators (`Drift.mix`) of a job that is not warm."""
+NEGLIGIBLE = 0.02
+"""Compilers are ignored below this part of the CPU limit of TaskManagers.
+
+In a job with a low load they continue for minutes, partly with code that serves the profiler.
+"""
 
 
 class UnsteadyJob(FlinkError):
@@ -111,3 +139,94 @@ def garbage_shares(managers: Mapping[str, Activity]) -> dict[str, float]:
         for name, seen in managers.items()
         if GARBAGE_TIME in seen.rates
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Warmth:
+    """How a job is measured until it is warm."""
+
+    seconds: float = 10.0  # length of a window
+    # Seconds after which a job is measured although it is not warm, with what may still change told
+    # by its `Drift`.
+    patience: float = PATIENCE_SECONDS
+    accept_cold: bool = False  # whether this is done however much it may change
+
+
+def _ignore(_: str) -> None:
+    """Ignore a message."""
+
+
+def warm_profile(
+    rest: Rest,
+    job: str,
+    warmth: Warmth,
+    of_managers: Sequence[str] = (),
+    tell: Callable[[str], None] = _ignore,
+) -> JobProfile:
+    """Measure a running job until it is warm; return its profile of all windows since then.
+
+    ``of_managers``: metrics to read of all TaskManagers of the job.
+    ``tell``: function that receives a message after every window.
+
+    UnsteadyJob is raised if it is so cold after ``patience`` seconds that nothing can be judged.
+    """
+    watch = JobWatch(rest, job, of_managers)
+    windows: list[LoadWindow] = []
+    began = time.monotonic()
+    while True:
+        watch.watch(warmth.seconds)
+        seen = profile_of(watch)
+        try:
+            seen.check_sources()
+        except FlinkError as error:  # all further windows would be useless, too
+            raise UnsteadyJob(str(error)) from None
+        windows.append(window_of(seen))
+        verdict = judged(seen.tasks, windows)
+        waited = time.monotonic() - began
+        if verdict.is_warm:
+            tell(f"the job was watched for {waited:.0f} s until it was warm")
+            answer = profile_of(watch, verdict.windows)
+            answer.doubts.extend([verdict.reason] if verdict.reason else [])
+            return replace(answer, windows=tuple(windows[-verdict.windows :]))
+        is_enough = len(windows) >= LEAST_BUSY_WINDOWS or waited >= LONGER * warmth.patience
+        if waited >= warmth.patience and is_enough:
+            break
+        tell(f"the job is not warm after {waited:.0f} s: {verdict.reason}")
+    last = windows[-LEAST_BUSY_WINDOWS:]
+    drift, text = drift_over(seen.tasks, last), f"not warm after {waited:.0f} s: {verdict.reason}"
+    if _is_vague(drift, last):
+        if not warmth.accept_cold:
+            raise UnsteadyJob(
+                f"job {shown(job)} is {text}; wait, watch for longer with --patience, or measure "
+                "it nevertheless with --accept-cold"
+            )
+        seen.doubts.append(f"the job was {text}")
+        return seen
+    tell(f"the job is {text}; what still changes widens the intervals of predictions")
+    cold = profile_of(watch, len(last))
+    cold.doubts.append(
+        f"the job was {text}. Its CPU per tuple varied by {drift.level:.0%} in the last "
+        f"{sum(one.seconds for one in last):.0f} s; intervals allow for that"
+    )
+    return replace(cold, windows=tuple(last), drift=drift)
+
+
+def _is_vague(drift: Drift, windows: Sequence[LoadWindow]) -> bool:
+    """Return whether a cold job changes too much for a comparison of layouts."""
+    compilers = mean(one.compilers or 0.0 for one in windows)
+    return drift.mix > MOST_MIX or compilers >= MOST_COMPILERS
+
+
+def window_of(seen: JobProfile) -> LoadWindow:
+    """Convert a profile to a window of load."""
+    compilers = None
+    if seen.present is not None and seen.present.usage:
+        kinds = [usage.kinds for usage in seen.present.usage.values()]
+        whole = sum(sum(one.values()) for one in kinds)
+        cores = sum(one.get(COMPILERS, 0.0) for one in kinds)
+        limit = sum(usage.share.limit for usage in seen.present.usage.values())
+        compilers = cores / whole if cores > NEGLIGIBLE * limit else 0.0
+    seconds = max((one.seconds for one in seen.activity.values()), default=0.0)
+    own = {task: one.cores for task, one in seen.cpu.items()}
+    periodic = frozenset(task for task, cores in seen.constant.items() if cores > 0)
+    return LoadWindow(seconds, dict(seen.tuples), own, compilers, periodic)
