@@ -1,6 +1,6 @@
 """Advice on a running job: its cost, the cheapest machines for a rate, and the way to change."""
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Set
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from math import isfinite
@@ -106,7 +106,7 @@ class Advice(Displayed):
             "rate": self.rate,
             "observed": self.observed,
             "offered": self.offered,
-            "sources": [_source(source) for source in self.sources],
+            "sources": [asdict(source) | {"offered": source.offered} for source in self.sources],
             "current": {
                 "cost": self.current.cost,
                 "machines": self.current.counts,
@@ -124,10 +124,6 @@ class Advice(Displayed):
             "notes": list(self.notes),
             "unknowns": [asdict(unknown) for unknown in self.unknowns],
         }
-
-
-def _source(source: SourceRate) -> Mapping[str, Any]:
-    return asdict(source) | {"offered": source.offered}
 
 
 def _finite(value: float | None) -> float | None:
