@@ -11,8 +11,7 @@ from shop_flink import CPU, writing_shop
 from streamplace.engines.flink.cpu import limits, task_cpu
 from streamplace.engines.flink.cpu import threads as processes
 from streamplace.engines.flink.cpu.limits import CpuPool
-from streamplace.engines.flink.cpu.received import ReceivedTask
-from streamplace.engines.flink.cpu.threads import JavaThread
+from streamplace.engines.flink.cpu.threads import JavaThread, ReceivedTask
 from streamplace.engines.flink.measure import job_watch
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.profile import profile

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from streamplace.engines.flink.cpu.received import received_tasks
+from streamplace.engines.flink.cpu.threads import received_tasks
 
 VERTEX, RUN, SLOT = (32 * letter for letter in "abc")
 LINE = f"Received task Map (1/2)#0 ({RUN}_{VERTEX}_0_0), deploy into slot with allocation id {SLOT}"

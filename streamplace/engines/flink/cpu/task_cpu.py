@@ -11,12 +11,14 @@ from urllib.parse import quote
 
 from streamplace.engines.flink.cpu.flight_recorder import Stacks
 from streamplace.engines.flink.cpu.helpers import shares_of_helpers, task_of
-from streamplace.engines.flink.cpu.received import ReceivedTask, owners, received_tasks
 from streamplace.engines.flink.cpu.stack_samples import StackCounts
 from streamplace.engines.flink.cpu.threads import (
     JavaThread,
+    ReceivedTask,
     ThreadLoad,
     java_threads,
+    owners,
+    received_tasks,
     spent_between,
     threads_again,
 )
