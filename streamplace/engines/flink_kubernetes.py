@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.local.config import Settings, device_settings
 from streamplace.engines.flink_kubernetes_operator import application
-from streamplace.engines.kubernetes_nodes import labels, mebibytes, node_labels, sizes
+from streamplace.engines.kubernetes import labels, mebibytes, node_labels, sizes
 from streamplace.engines.names import slug
 from streamplace.engines.registry import export
 from streamplace.engines.text import comment, group_notes, listed, quoted_yaml

@@ -18,7 +18,7 @@ from streamplace.engines.flink.local.config import (
     shared_settings,
     usual_max_parallelism,
 )
-from streamplace.engines.kubernetes_nodes import labels, mebibytes, node_labels, sizes
+from streamplace.engines.kubernetes import labels, mebibytes, node_labels, sizes
 from streamplace.engines.names import slug
 from streamplace.engines.text import comment, group_notes
 from streamplace.errors import FormatError
