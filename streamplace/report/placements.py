@@ -9,7 +9,6 @@ from streamplace.model.problem import Problem
 from streamplace.objectives.makespan.options import PassOptions
 from streamplace.objectives.makespan.timeline import KINDS, pass_schedule
 from streamplace.objectives.registry import Objective
-from streamplace.report.columns import numbers, plain, rounded, rows
 from streamplace.report.document import (
     ChainPiece,
     LimitPart,
@@ -18,6 +17,10 @@ from streamplace.report.document import (
     PassPart,
     PlacementPart,
     ResourceKind,
+    numbers,
+    plain,
+    rounded,
+    rows,
 )
 from streamplace.report.units import MOST_OPERATORS, DeviceLayers
 

@@ -15,7 +15,6 @@ from streamplace.model.intervals import PredictionErrors
 from streamplace.model.problem import Problem
 from streamplace.model.rules import PlacementRules
 from streamplace.objectives.registry import Objective
-from streamplace.report.columns import column, finite, numbers, plain, texts
 from streamplace.report.document import (
     ConstraintsPart,
     DevicesPart,
@@ -26,6 +25,11 @@ from streamplace.report.document import (
     ProblemPart,
     StreamsPart,
     WindowPart,
+    column,
+    finite,
+    numbers,
+    plain,
+    texts,
 )
 from streamplace.report.layout import layout_part
 from streamplace.report.placements import Shown, placement_part, units_placement_part

@@ -20,8 +20,7 @@ from streamplace.model.units import digits
 from streamplace.objectives.registry import DEFAULT, OBJECTIVES
 from streamplace.planning.curve import PlanCurve
 from streamplace.planning.result import PlanResult, PlanStep, contents_of
-from streamplace.report.columns import column, finite, plain
-from streamplace.report.document import ProblemPart, ReportDocument
+from streamplace.report.document import ProblemPart, ReportDocument, column, finite, plain
 from streamplace.report.placements import Shown
 from streamplace.report.problems import errors_part, objective_part, problem_part
 from streamplace.report.results_document import (

@@ -9,8 +9,7 @@ import numpy as np
 from streamplace.drawing.layout import layers
 from streamplace.model.arrays import Floats, Ints
 from streamplace.model.graph import StreamGraph
-from streamplace.report.columns import numbers
-from streamplace.report.document import OperatorsPart, ProblemPart, StreamsPart
+from streamplace.report.document import OperatorsPart, ProblemPart, StreamsPart, numbers
 from streamplace.report.layout import grid_layout
 
 MOST_OPERATORS = 20_000
