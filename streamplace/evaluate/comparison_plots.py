@@ -17,9 +17,8 @@ from streamplace.drawing.charts import (
     wrapped,
 )
 from streamplace.drawing.figures import GREY, new_figure
-from streamplace.evaluate.best_values import Optima
 from streamplace.evaluate.objective_results import ObjectiveResults
-from streamplace.evaluate.results import POWERS, ResultColumns, ResultsTable
+from streamplace.evaluate.results import POWERS, Optima, ResultColumns, ResultsTable
 from streamplace.evaluate.rows import Row, Table, heading, ratio
 from streamplace.model.arrays import Floats
 from streamplace.model.messages import counted

@@ -8,10 +8,9 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from streamplace.evaluate.best_values import BestValues, Optima
 from streamplace.evaluate.paired import PairedTable, paired_by_rate
 from streamplace.evaluate.records import Record, key_number, problem_hash
-from streamplace.evaluate.results import ResultsTable
+from streamplace.evaluate.results import BestValues, Optima, ResultsTable
 from streamplace.evaluate.rows import Table, rows_by_rate
 from streamplace.model.messages import counted
 from streamplace.model.problem import Problem

@@ -7,8 +7,7 @@ from math import exp, lgamma, log
 import numpy as np
 from numpy.typing import NDArray
 
-from streamplace.evaluate.best_values import look_up
-from streamplace.evaluate.results import ResultColumns, ResultsTable
+from streamplace.evaluate.results import ResultColumns, ResultsTable, look_up
 from streamplace.model.arrays import Floats
 
 TIE = 1e-9

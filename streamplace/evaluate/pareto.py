@@ -8,8 +8,7 @@ import numpy as np
 
 from streamplace.drawing.charts import MARKERS, PALETTE, finish, legend_text, panels
 from streamplace.drawing.figures import GREY
-from streamplace.evaluate.best_values import BestValues, Optima
-from streamplace.evaluate.results import ResultColumns, ResultsTable
+from streamplace.evaluate.results import BestValues, Optima, ResultColumns, ResultsTable
 from streamplace.evaluate.rows import heading, mean_of, ratio
 from streamplace.model.arrays import Floats
 from streamplace.objectives.registry import Objective

@@ -5,9 +5,8 @@ from math import nan
 
 import numpy as np
 
-from streamplace.evaluate.best_values import Optima, look_up
 from streamplace.evaluate.paired import compared
-from streamplace.evaluate.results import ResultColumns, ResultsTable
+from streamplace.evaluate.results import Optima, ResultColumns, ResultsTable, look_up
 from streamplace.model.arrays import Floats
 from streamplace.model.units import digits
 from streamplace.placers.result import PROVEN

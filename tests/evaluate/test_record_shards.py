@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamplace.evaluate import best_values
-from streamplace.evaluate.best_values import BestValues
+from streamplace.evaluate import results
 from streamplace.evaluate.record_file import RecordFile, RecordIndex
 from streamplace.evaluate.records import Record
-from streamplace.evaluate.results import ResultsTable
+from streamplace.evaluate.results import BestValues, ResultsTable
 
 
 def record(number: int, placer: str = "metis", bound: float | None = None) -> Record:
@@ -48,7 +47,7 @@ def test_optima_merged_block_by_block_are_those_of_all_at_once(
         for number, exact, proves in told
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(best_values, "BLOCK", 7)
+        patch.setattr(results, "MOST_WAITING", 7)
         best = BestValues("max")
         for row in rows:
             best.add_record(row)
