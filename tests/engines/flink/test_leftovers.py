@@ -1,17 +1,24 @@
-"""What commands leave that are killed: listed, removed, and never started a second time."""
+"""What moves leave, and commands that are killed: listed and removed, and no second job starts."""
 
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from flink_jobs import submitted
 from flink_proxy import faulty_proxy
 from move_trials import Trial, nth
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.move.folder import SavepointFolder
+from streamplace.engines.flink.move.move import FlinkMove
+from streamplace.engines.flink.move.settings import MoveSettings
+from streamplace.engines.flink.move.settling import Settling
+from streamplace.engines.flink.move.state import checkpoint_counts
+from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.uploads import ClusterJar
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 
@@ -100,3 +107,41 @@ def test_a_folder_must_have_room_for_what_the_last_checkpoint_took() -> None:
     folder.check_room(1000)
     with pytest.raises(FlinkError, match=r"has 1 kB free, and the last checkpoint of the job took"):
         folder.check_room(1001)
+
+
+@pytest.mark.slow
+def test_a_savepoint_stays_until_its_job_has_a_checkpoint(
+    run: Callable, rest: Rest, flink: Flink, jobs: Path, tmp_path: Path
+) -> None:
+    """Then it is removed on request; what no move has left is never removed."""
+    settings = {"execution.checkpointing.interval": "20 s"}
+    job = submitted(rest, jobs, "MixedJob", "200", settings=settings)
+    program = Program(jobs, "MixedJob", ("200",), settings=settings)
+    saved = (tmp_path / "saved").as_uri()
+    move = FlinkMove(
+        rest, flink, program, lambda _: None, MoveSettings(saved, settling=Settling(0.0))
+    )
+    apart = {name: ["dev-1", "dev-2"] for name in ("count", "total", "nowhere")}
+    moved = move.run(move.plan(job, {"numbers": ["dev-0"]} | apart))
+    command = ("flink", "savepoints", "--rest", rest.url, "--flink-home", str(flink.home))
+    command = (*command, "--savepoints", saved)
+    answer = run(*command, "--json")
+    (left,) = json.loads(answer.out)["savepoints"]
+    assert (left["path"], left["job"]) == (moved.savepoint, job)
+    if not checkpoint_counts(rest, moved.job).completed:
+        answer = run(*command, "--remove", moved.savepoint)
+        assert answer.status == 2
+        assert "has completed no checkpoint since" in answer.err
+    deadline = time.monotonic() + 90
+    while not checkpoint_counts(rest, moved.job).completed:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    answer = run(*command, "--remove", f"{saved}/savepoint-else")
+    assert answer.status == 2
+    assert "is not a savepoint that a move left" in answer.err
+    answer = run(*command, "--remove-all")
+    assert answer.status == 0, answer.err
+    assert moved.savepoint in answer.err
+    assert not Path(moved.savepoint.removeprefix("file:")).exists()
+    assert json.loads(run(*command, "--json").out)["savepoints"] == []
+    assert rest.live_jobs() == [moved.job]
