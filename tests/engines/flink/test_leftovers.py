@@ -7,16 +7,13 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from flink_jobs import submitted
+from flink_jobs import mover, submitted
 from flink_proxy import faulty_proxy
 from move_trials import Trial, nth
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.move.folder import SavepointFolder
-from streamplace.engines.flink.move.move import FlinkMove
-from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.state import checkpoint_counts
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.program.uploads import ClusterJar
@@ -117,13 +114,11 @@ def test_a_savepoint_stays_until_its_job_has_a_checkpoint(
     settings = {"execution.checkpointing.interval": "20 s"}
     job = submitted(rest, jobs, "MixedJob", "200", settings=settings)
     program = Program(jobs, "MixedJob", ("200",), settings=settings)
-    saved = (tmp_path / "saved").as_uri()
-    move = FlinkMove(
-        rest, flink, program, lambda _: None, MoveSettings(saved, settling=Settling(0.0))
-    )
+    move = mover(rest, flink, program, tmp_path)
     apart = {name: ["dev-1", "dev-2"] for name in ("count", "total", "nowhere")}
     moved = move.run(move.plan(job, {"numbers": ["dev-0"]} | apart))
     command = ("flink", "savepoints", "--rest", rest.url, "--flink-home", str(flink.home))
+    saved = (tmp_path / "saved").as_uri()
     command = (*command, "--savepoints", saved)
     answer = run(*command, "--json")
     (left,) = json.loads(answer.out)["savepoints"]
