@@ -60,6 +60,18 @@ def test_too_few_or_too_many_subtasks_on_the_right_device_differ(placed: int, ru
     )
 
 
+def test_whatever_differs_is_found() -> None:
+    """Another device, other counts, no placement, no operator; an ended job has no placement."""
+    answers = running(op0=["dev-0"], op1=["dev-1", "dev-2"], op2=["dev-3"])
+    placed = {"op0": ["dev-1"], "op1": ["dev-1", "dev-1"], "opX": ["dev-3"]}
+    found = {check.operator: check.fine for check in verified(answers, placed).checks}
+    assert found == dict.fromkeys(("op0", "op1", "op2", "opX"), False)
+    answers["GET /jobs/new"]["state"] = "CANCELED"
+    assert verified(answers, placed).problems == (
+        "the job is CANCELED; only a running job has a placement",
+    )
+
+
 def test_as_many_subtasks_as_placed_are_fine() -> None:
     found = verified(running(map=["dev-0", "dev-1", "dev-0"]), {"map": ["dev-1", "dev-0", "dev-0"]})
     assert found.fine
