@@ -3,20 +3,21 @@
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
+from fake_flink import FakeFlink, failure
 from flink_jobs import mover, submitted
 from flink_proxy import faulty_proxy
 from move_trials import Trial, nth
+from moving_cases import cluster_jar
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.move.folder import SavepointFolder
+from streamplace.engines.flink.move.outcomes import leaving_untouched
 from streamplace.engines.flink.move.state import checkpoint_counts
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.program.uploads import ClusterJar
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 
 pytestmark = pytest.mark.xdist_group("flink")
@@ -68,8 +69,9 @@ def test_what_a_killed_command_leaves_is_listed_and_removed(trial: Trial) -> Non
     assert trial.count() == (0, 0)
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written_touches_no_job(trial: Trial) -> None:
-    """That is said in so many words, and no empty lock stays."""
+    """That is told, and no empty lock stays."""
     (trial.folder / "file").write_text("")
     status = trial.move("--savepoints", (trial.folder / "file" / "saved").as_uri())
     assert status == 2
@@ -98,12 +100,19 @@ class NarrowFolder(SavepointFolder):
 
 
 def test_a_folder_must_have_room_for_what_the_last_checkpoint_took() -> None:
-    rest = Rest("http://127.0.0.1:9")
-    jar = ClusterJar(rest, lambda: nullcontext(Path("files.jar")), "files", "files.jar")
-    folder = NarrowFolder(rest, "file:///s", jar)
+    rest = FakeFlink().rest
+    folder = NarrowFolder(rest, "file:///s", cluster_jar(rest, "files.jar"))
     folder.check_room(1000)
     with pytest.raises(FlinkError, match=r"has 1 kB free, and the last checkpoint of the job took"):
         folder.check_room(1001)
+
+
+def test_a_folder_that_the_job_manager_cannot_use_is_told() -> None:
+    rest = FakeFlink({"POST /jars/files.jar/run": failure("java.io.IOException: no disk")}).rest
+    folder = SavepointFolder(rest, "file:///s", cluster_jar(rest, "files.jar"))
+    told = r"cannot use the folder file:///s: .*: no disk\. The job was not touched$"
+    with pytest.raises(FlinkError, match=told), leaving_untouched():
+        folder.check_room(0)
 
 
 @pytest.mark.slow
