@@ -125,7 +125,8 @@ def test_a_placement_file_says_how_many_subtasks_its_operators_have(
     streams = [Stream("src", "map -> trim"), Stream("map -> trim", "out")]
     write_graph(StreamGraph.of("pipe", operators, streams), tmp_path / "graph.json")
     for option in ((), ("--subtasks",)):
-        assert run("place", "graph.json", "--devices", "2", *option, "-o", "p.json").status == 0
+        dealt = ("--placer", "round-robin", "--devices", "2", *option)
+        assert run("place", "graph.json", *dealt, "-o", "p.json").status == 0
         vectors = read_vectors(tmp_path / "p.json")
         assert {name: len(devices) for name, devices in vectors.items()} == {
             "src": 1,
