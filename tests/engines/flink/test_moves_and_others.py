@@ -129,9 +129,7 @@ def test_a_job_that_others_have_started_from_the_state_of_a_moved_one_is_its_cop
         refuse_other(*asked)
 
 
-def test_where_a_job_is_forgotten_one_of_its_name_is_taken_for_a_copy(
-    flink: FakeFlink,
-) -> None:
+def test_where_a_job_is_forgotten_one_of_its_name_is_taken_for_a_copy(flink: FakeFlink) -> None:
     """Somebody has submitted it to the JobManager that was restarted."""
     flink.answers = cluster({OTHER: "RUNNING"}, {})
     with pytest.raises(CopyRuns, match=f"job {OTHER} .*has the same name 'shop'"):

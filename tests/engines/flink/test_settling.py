@@ -93,11 +93,7 @@ def test_a_job_that_was_held_back_must_not_be_slower(
     ],
 )
 def test_a_job_that_kept_up_must_not_be_held_back_below_that(
-    clock: Clock,
-    activity: dict[str, float],
-    *,
-    never_slower: bool,
-    is_slower: bool,
+    clock: Clock, activity: dict[str, float], *, never_slower: bool, is_slower: bool
 ) -> None:
     """It was moved for a higher rate, and carries not even what it did."""
     now = rates(0, 900, 0, 400, **activity) | {"Source__src.numRecordsOut": 900.0}
@@ -136,11 +132,7 @@ def test_a_source_that_kept_up_must_not_be_held_back_below_that(clock: Clock) ->
     ],
 )
 def test_a_job_that_has_caught_up_may_read_what_it_is_offered(
-    clock: Clock,
-    activity: dict[str, float],
-    pending: float | None,
-    *,
-    is_behind: bool,
+    clock: Clock, activity: dict[str, float], pending: float | None, *, is_behind: bool
 ) -> None:
     """Its backlog, at which it was held back, is gone; if it is still behind, it has to go back."""
     counts: dict[str, float | str] = {"Source__src.numRecordsOut": 600.0}
@@ -200,12 +192,7 @@ def two_sources(clock: Clock, second: float, **activity: float) -> LazyFlink:
     ],
 )
 def test_no_source_that_was_held_back_must_be_slower(
-    clock: Clock,
-    now: float,
-    activity: dict[str, float],
-    *,
-    never_slower: bool,
-    is_slower: bool,
+    clock: Clock, now: float, activity: dict[str, float], *, never_slower: bool, is_slower: bool
 ) -> None:
     """However little it contributes to the output of all sources."""
     before = source_flow(two_sources(clock, 5000.0, blocked=1.5).rest, "job")
@@ -334,11 +321,7 @@ def fetched_rarely(clock: Clock, rate: float, swing: float, phase: float) -> Laz
 @pytest.mark.parametrize("never_slower", [True, False])
 @pytest.mark.parametrize(("rate", "is_slower"), [(1000.0, False), (500.0, True)])
 def test_bursts_do_not_move_a_job_back(
-    clock: Clock,
-    rate: float,
-    *,
-    never_slower: bool,
-    is_slower: bool,
+    clock: Clock, rate: float, *, never_slower: bool, is_slower: bool
 ) -> None:
     """Ten seconds before the move were those of a burst, and ten seconds after it are not."""
     seconds = seconds_for(varies=True)

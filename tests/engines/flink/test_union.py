@@ -16,10 +16,7 @@ from streamplace.engines.flink.pin.pinning import read_vectors
 
 def written(folder: Path, file: str, name: str, **facts: Any) -> None:
     """A job of a source and three subtasks that spend a millisecond of 1000 MIPS per tuple."""
-    operators = [
-        {"name": "in", "rate": 1000},
-        {"name": "map", "ipt": 1e6, "parallelism": 3},
-    ]
+    operators = [{"name": "in", "rate": 1000}, {"name": "map", "ipt": 1e6, "parallelism": 3}]
     attributes = {"mips": 2500.0, "unmeasured": "rate of in: x", "cpu of map": "busy"}
     document = {"name": name, "operators": operators, "streams": [{"from": "in", "to": "map"}]}
     (folder / file).write_text(json.dumps(document | {"attributes": attributes | facts}))
