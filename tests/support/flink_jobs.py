@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.move import FlinkMove
@@ -15,11 +16,9 @@ def submitted(
     rest: Rest, jar: Path, entry: str, *arguments: str, settings: Mapping[str, str] | None = None
 ) -> str:
     """Id of a job of which every subtask runs, by its main class."""
-    request = {
-        "entryClass": entry,
-        "programArgsList": [*arguments],
-        "flinkConfiguration": dict(settings or {}),
-    }
+    request: dict[str, Any] = {"entryClass": entry, "programArgsList": [*arguments]}
+    if settings:
+        request["flinkConfiguration"] = dict(settings)
     job: str = rest.post(f"/jars/{rest.upload(jar)}/run", request)["jobid"]
     rest.wait_running(job)
     return job

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from flink_clusters import await_flow
+from flink_jobs import submitted
 from real_watches import await_words, command, watching
 
 from streamplace.engines.flink.local.dist import Flink
@@ -159,8 +160,7 @@ def test_a_watch_rescales_a_job_also_if_it_was_killed_meanwhile(
     """
     rest = Rest(adaptive.url)
     program = job_of(graph_jar, 300, ROUNDS, 6, "hash")
-    job = rest.run_jar(rest.upload(graph_jar), "GraphJob", program.arguments)
-    rest.wait_running(job)
+    job = submitted(rest, graph_jar, "GraphJob", *program.arguments)
     await_flow(rest, job)
     line = command("--rest", rest.url, "--apply", "--policy", "ds2", "--every", "10")
     line += ["--seconds", "2", "--least-time", "0"]

@@ -10,6 +10,7 @@ from urllib.request import urlopen
 import pytest
 from flink_clusters import come_back
 from flink_graphs import pipeline
+from flink_jobs import submitted
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster
@@ -121,6 +122,5 @@ def test_an_adaptive_scheduler_is_refused_and_detected(flink: Flink, graph_jar: 
             apply(rest, flink, Program(graph_jar, "GraphJob", arguments), vectors)
         with urlopen(f"{cluster.url}/jars") as answer:
             assert json.load(answer)["files"] == []
-        job = rest.run_jar(rest.upload(graph_jar), "GraphJob", arguments)
-        rest.wait_running(job)
+        job = submitted(rest, graph_jar, "GraphJob", *arguments)
         assert "scheduler is Adaptive" in verify(rest, job, vectors).problems[0]
