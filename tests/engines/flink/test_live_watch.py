@@ -6,13 +6,15 @@ import shlex
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Iterator
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from flink_clusters import await_flow
 from flink_jobs import submitted
-from real_watches import await_words, command, watching
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import Host, LocalCluster, local_cluster
@@ -28,6 +30,44 @@ pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 ROUNDS = 20_000
 """Of work per tuple, which take about 20 microseconds."""
 SPREAD = {"src": ["dev-0"], "work": ["dev-0", "dev-1", "dev-2"]}
+COLD = """
+import dataclasses
+from streamplace.cli._watch_request import WatchRequest
+usual = WatchRequest._engine
+WatchRequest._engine = lambda *given: dataclasses.replace(
+    usual(*given), accept_cold=True, patience=30.0
+)
+from streamplace.__main__ import main
+main()
+"""
+"""The command line, without the minutes until a job is warm."""
+
+
+def command(*arguments: str) -> list[str]:
+    """Command line of a watch that accepts a job that is not warm."""
+    return [sys.executable, "-c", COLD, "flink", "watch", *arguments]
+
+
+@contextmanager
+def watching(line: Sequence[str], told: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a watch while the block does; what it tells goes to a file."""
+    with told.open("wb") as file:
+        process = subprocess.Popen(line, stderr=file, stdout=file)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def await_words(told: Path, words: str, meanwhile: Callable[[], None] = lambda: None) -> None:
+    """Wait until a watch has told something."""
+    deadline = time.monotonic() + 240
+    while words not in told.read_text():
+        assert time.monotonic() < deadline, told.read_text()
+        meanwhile()
+        time.sleep(0.02)
 
 
 def job_of(
