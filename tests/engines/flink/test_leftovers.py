@@ -1,18 +1,23 @@
-"""What commands leave that are killed: listed, removed, and never started a second time."""
+"""What moves leave, and commands that are killed: listed and removed, and no second job starts."""
 
 import json
-from collections.abc import Iterator
-from contextlib import nullcontext
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from fake_flink import FakeFlink, failure
+from flink_jobs import mover, submitted
 from flink_proxy import faulty_proxy
 from move_trials import Trial, nth
+from moving_cases import cluster_jar
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster
 from streamplace.engines.flink.move.folder import SavepointFolder
-from streamplace.engines.flink.program.uploads import ClusterJar
+from streamplace.engines.flink.move.outcomes import leaving_untouched
+from streamplace.engines.flink.move.state import checkpoint_counts
+from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 
 pytestmark = pytest.mark.xdist_group("flink")
@@ -64,8 +69,9 @@ def test_what_a_killed_command_leaves_is_listed_and_removed(trial: Trial) -> Non
     assert trial.count() == (0, 0)
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written_touches_no_job(trial: Trial) -> None:
-    """That is said in so many words, and no empty lock stays."""
+    """That is told, and no empty lock stays."""
     (trial.folder / "file").write_text("")
     status = trial.move("--savepoints", (trial.folder / "file" / "saved").as_uri())
     assert status == 2
@@ -94,9 +100,52 @@ class NarrowFolder(SavepointFolder):
 
 
 def test_a_folder_must_have_room_for_what_the_last_checkpoint_took() -> None:
-    rest = Rest("http://127.0.0.1:9")
-    jar = ClusterJar(rest, lambda: nullcontext(Path("files.jar")), "files", "files.jar")
-    folder = NarrowFolder(rest, "file:///s", jar)
+    rest = FakeFlink().rest
+    folder = NarrowFolder(rest, "file:///s", cluster_jar(rest, "files.jar"))
     folder.check_room(1000)
     with pytest.raises(FlinkError, match=r"has 1 kB free, and the last checkpoint of the job took"):
         folder.check_room(1001)
+
+
+def test_a_folder_that_the_job_manager_cannot_use_is_told() -> None:
+    rest = FakeFlink({"POST /jars/files.jar/run": failure("java.io.IOException: no disk")}).rest
+    folder = SavepointFolder(rest, "file:///s", cluster_jar(rest, "files.jar"))
+    told = r"cannot use the folder file:///s: .*: no disk\. The job was not touched$"
+    with pytest.raises(FlinkError, match=told), leaving_untouched():
+        folder.check_room(0)
+
+
+@pytest.mark.slow
+def test_a_savepoint_stays_until_its_job_has_a_checkpoint(
+    run: Callable, rest: Rest, flink: Flink, jobs: Path, tmp_path: Path
+) -> None:
+    """Then it is removed on request; what no move has left is never removed."""
+    settings = {"execution.checkpointing.interval": "20 s"}
+    job = submitted(rest, jobs, "MixedJob", "200", settings=settings)
+    program = Program(jobs, "MixedJob", ("200",), settings=settings)
+    move = mover(rest, flink, program, tmp_path)
+    apart = {name: ["dev-1", "dev-2"] for name in ("count", "total", "nowhere")}
+    moved = move.run(move.plan(job, {"numbers": ["dev-0"]} | apart))
+    command = ("flink", "savepoints", "--rest", rest.url, "--flink-home", str(flink.home))
+    saved = (tmp_path / "saved").as_uri()
+    command = (*command, "--savepoints", saved)
+    answer = run(*command, "--json")
+    (left,) = json.loads(answer.out)["savepoints"]
+    assert (left["path"], left["job"]) == (moved.savepoint, job)
+    if not checkpoint_counts(rest, moved.job).completed:
+        answer = run(*command, "--remove", moved.savepoint)
+        assert answer.status == 2
+        assert "has completed no checkpoint since" in answer.err
+    deadline = time.monotonic() + 90
+    while not checkpoint_counts(rest, moved.job).completed:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    answer = run(*command, "--remove", f"{saved}/savepoint-else")
+    assert answer.status == 2
+    assert "is not a savepoint that a move left" in answer.err
+    answer = run(*command, "--remove-all")
+    assert answer.status == 0, answer.err
+    assert moved.savepoint in answer.err
+    assert not Path(moved.savepoint.removeprefix("file:")).exists()
+    assert json.loads(run(*command, "--json").out)["savepoints"] == []
+    assert rest.live_jobs() == [moved.job]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from flink_jobs import submitted
 
 from streamplace.engines.flink.advise.advice import Advice
 from streamplace.engines.flink.advise.advise import AdviceSettings, advise
@@ -46,8 +47,7 @@ def advised(rest: Rest, job: str) -> Advice:
 
 def test_a_stock_job_is_advised(rest: Rest, graph_jar: Path) -> None:
     """Rate, key groups and machines are Flink's; the job runs on, as it did."""
-    job = rest.run_jar(rest.upload(graph_jar), "GraphJob", [json.dumps(JOB)])
-    rest.wait_running(job)
+    job = submitted(rest, graph_jar, "GraphJob", json.dumps(JOB))
     with pytest.raises(UnsteadyJob, match="lower --warm-up"):
         advise(rest, job, "2x", OFFERS, AdviceSettings(warm_up=1e6))
     before = rest.job(job)
@@ -84,8 +84,7 @@ def test_other_versions_and_schedulers_are_advised(other: LocalCluster, tmp_path
     rest, jar = Rest(other.url), tmp_path / "jobs.jar"
     examples = Path(__file__).parents[3] / "examples" / "flink"
     build_jar(other.flink, [examples / "GraphJob.java"], jar)
-    job = rest.run_jar(rest.upload(jar), "GraphJob", [json.dumps(JOB)])
-    rest.wait_running(job)
+    job = submitted(rest, jar, "GraphJob", json.dumps(JOB))
     advice = advised(rest, job)
     rest.cancel(job)
     assert advice.offered == pytest.approx(200, rel=0.2)

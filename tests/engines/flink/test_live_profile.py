@@ -1,20 +1,34 @@
-"""A profile of a real job, against its truth."""
+"""Profiles of real jobs, against their truth."""
 
+import json
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 from flink_clusters import await_flow
+from flink_graphs import pipeline
+from flink_jobs import submitted
 
-from streamplace.engines.flink.measure.profile import profile
+from streamplace.engines.flink.cpu import task_cpu
+from streamplace.engines.flink.cpu.threads import processes_of
+from streamplace.engines.flink.local.dist import Flink
+from streamplace.engines.flink.measure import job_watch
+from streamplace.engines.flink.measure.chain_work import measured_work
+from streamplace.engines.flink.measure.profile import JobProfile, profile
 from streamplace.engines.flink.move.pause import START_SECONDS, expected_pause
+from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.rest.client import Rest
+from streamplace.model.expansion import expand
 from streamplace.model.graph import StreamGraph
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
+ROOT = Path(__file__).parents[3]
 TRIES, SECONDS, ALIKE = 6, 15.0, 0.1
+CHAINED = "pipeline.operator-chaining.enabled"
 JOB = {
     "name": "known",
     "operators": [
@@ -45,32 +59,18 @@ def looked_at(rest: Rest, job: str, offered: dict[str, float]) -> StreamGraph:
     return graph
 
 
-@pytest.fixture(scope="module")
-def measured() -> list[StreamGraph]:
-    """The profile, made by the first test that asks."""
-    return []
+def test_what_operators_do_is_measured(rest: Rest, submit: Callable[..., str]) -> None:
+    """Within a tenth of the truth; bytes on the wire carry some framing.
 
-
-@pytest.fixture
-def graph(measured: list[StreamGraph], rest: Rest, submit: Callable[..., str]) -> StreamGraph:
-    """A quarter of a minute of the job, chaining off: other load on the machine evens out."""
-    if not measured:
-        job = submit(JOB, PLACEMENT)
-        measured.append(looked_at(rest, job, {"src": 200}))
-    return measured[0]
-
-
-def test_rates_selectivities_and_payloads_come_back(graph: StreamGraph) -> None:
-    """Within a tenth of the truth; bytes on the wire carry some framing."""
+    Heavy works twenty times as much as light; as tuples cost something besides, not with twenty
+    times the CPU. Chaining is off, and a quarter of a minute evens other load out.
+    """
+    graph = looked_at(rest, submit(JOB, PLACEMENT), {"src": 200})
     assert graph.operators.name == ("src", "light", "heavy", "out")
     assert graph.source_rate == pytest.approx(200, rel=0.1)
     selectivity = {stream.source: stream.selectivity for stream in graph.streams}
     assert selectivity == pytest.approx({"src": 1, "light": 0.5, "heavy": 2}, rel=0.1)
     assert graph.operators.payload[:3].tolist() == pytest.approx([2000, 500, 8000], rel=0.1)
-
-
-def test_the_cpu_of_work_is_told_from_that_of_handing_on(graph: StreamGraph) -> None:
-    """Twenty times the work; tuples cost something besides, so not twenty times the CPU."""
     light, heavy = graph.operators.ipt[1:3]
     assert heavy > 5 * light
 
@@ -144,12 +144,151 @@ def test_fused_operators_are_measured_at_both_ends(rest: Rest, submit: Callable[
 
 def test_a_source_that_watermark_alignment_holds_back_is_measured(rest: Rest, jobs: Path) -> None:
     """It waits for the other one, and sends nothing meanwhile; before, it has sent a little."""
-    document = {"programArgsList": ["100"], "entryClass": "AlignedJob"}
-    job = str(rest.post(f"/jars/{rest.upload(jobs)}/run", document)["jobid"])
-    rest.wait_running(job)
-    graph = profile(rest, job, 4).graph(1000.0)
+    graph = profile(rest, submitted(rest, jobs, "AlignedJob", "100"), 4).graph(1000.0)
     hours, milliseconds = graph.operators.rate[:2]
     assert 0 < hours < milliseconds
     assert "rate of hours: it sent nothing during the measurement" in str(
         graph.attributes["unmeasured"]
     )
+
+
+ROUNDS = ("1000", "400000", "40000")
+"""Of the three maps with work; each is followed by one without."""
+
+
+def profiled(rest: Rest, jar: Path, is_chained: str = "true") -> JobProfile:
+    """A profile of a job, every subtask of which shares a TaskManager with its namesakes."""
+    job = submitted(rest, jar, "NamelessJob", "150", *ROUNDS, settings={CHAINED: is_chained})
+    return profile(rest, job, 6.0)
+
+
+def worked(seen: JobProfile) -> list[float]:
+    """Core seconds per second of the tasks with work, in their order."""
+    maps = [task for task in seen.tasks if task.thread_name.startswith("Map")]
+    return [seen.cpu[task.id].cores for task in maps[:: len(maps) // len(ROUNDS)]]
+
+
+@pytest.mark.parametrize("is_chained", ["false", "true"])
+def test_threads_of_operators_without_names_are_told_apart(
+    rest: Rest, jobs: Path, is_chained: str
+) -> None:
+    """The CPU is where the work is, though three to six threads bear each name."""
+    seen = profiled(rest, jobs, is_chained)
+    assert not any(one.source for one in seen.cpu.values())
+    light, heavy, middle = worked(seen)
+    assert heavy > 3 * middle > 3 * light
+
+
+def test_namesakes_without_a_log_have_the_cpu_of_their_threads_together(
+    rest: Rest, jobs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Busy time says how they share it, and the graph says so of each."""
+    monkeypatch.setattr(task_cpu, "received_tasks", lambda process: [])
+    seen = profiled(rest, jobs)
+    told = {name for name in seen.graph(1000.0).attributes if name.startswith("cpu of Map")}
+    assert len(told) == len(ROUNDS)
+    _, heavy, middle = worked(seen)
+    assert heavy > middle
+
+
+def test_task_managers_on_other_machines_have_their_cpu_dealt_out(
+    rest: Rest, jobs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """REST tells what whole TaskManagers took; no operator has more than it was busy."""
+    monkeypatch.setattr(job_watch, "processes_of", lambda rest: {})
+    seen = profiled(rest, jobs)
+    assert {one.source for one in seen.cpu.values()} == {task_cpu.OF_PROCESS}
+    for task in seen.tasks:
+        assert seen.cpu[task.id].cores <= (seen.activity[task.id].busy or 0) * 1.001
+    _, heavy, middle = worked(seen)
+    assert heavy > middle
+
+
+def test_stacks_of_a_real_job_tell_the_cost_of_its_streams(
+    rest: Rest, submit: Callable[..., str]
+) -> None:
+    """Little work and many tuples: streams take a good part of the CPU, and never all of it."""
+    graph = pipeline(1, 1, 1, rate=100_000)
+    names = [operator["name"] for operator in graph["operators"]]
+    before = recordings()
+    job = submit(graph, {name: ["dev-0"] for name in names})
+    time.sleep(10)
+    seen = profile(rest, job, 15)
+    measured = seen.graph(1000.0)
+    assert str(measured.attributes["local cost"]).startswith("measured by ")
+    assert (measured.streams.ipt > 0).all()
+    assert measured.operators.ipt.sum() > 0
+    cores = [seen.cpu[task.id].cores / seen.tuples[task.id] for task in seen.tasks]
+    assert measured.charged_ipt.tolist() == pytest.approx([1e9 * each for each in cores])
+    assert recordings() <= before
+    for process in processes_of(rest).values():
+        command = ["jcmd", str(process), "JFR.check"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert "No available recordings" in done.stdout
+
+
+def recordings() -> set[Path]:
+    """Files of recordings; commands that were killed may have left some."""
+    return {*Path("/tmp").glob("streamplace-*.jfr")}
+
+
+def test_stacks_of_a_chain_tell_the_work_of_its_operators(rest: Rest, jobs: Path) -> None:
+    """The second map works three times as much as the third, and the rest does hardly anything."""
+    arguments = ("100", "100", "1500000", "500000")
+    job = submitted(rest, jobs, "ChainJob", *arguments, settings={CHAINED: "true"})
+    graph = profile(rest, job, 10).graph(1000.0)
+    work = measured_work(graph, graph.operators.name[0])
+    assert work == pytest.approx([0.0, 0.0, 0.75, 0.25], abs=0.1)
+
+
+@pytest.fixture(scope="module")
+def keyed_jobs(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A jar of the jobs of the benchmarks and of the applications."""
+    folders = (ROOT / name for name in ("benchmarks/jobs", "datasets/applications/jobs"))
+    jar = tmp_path_factory.mktemp("jar") / "keyed-jobs.jar"
+    build_jar(flink, [file for folder in folders for file in sorted(folder.glob("*.java"))], jar)
+    return jar
+
+
+def read_counts(rest: Rest, job: str, task: str) -> list[int]:
+    """Tuples that each of the subtasks of a task has read so far."""
+    vertex = next(v for v in rest.job(job)["vertices"] if v["name"] == task)
+    names = [f"{i}.numRecordsIn" for i in range(vertex["parallelism"])]
+    path = f"/jobs/{job}/vertices/{vertex['id']}/metrics?get={','.join(names)}"
+    with urlopen(rest.url + path) as answer:
+        counts = {row["id"]: int(row["value"]) for row in json.load(answer)}
+    return [counts.get(name, 0) for name in names]
+
+
+def test_subtasks_read_what_their_key_groups_bring(rest: Rest, keyed_jobs: Path) -> None:
+    """Of readings of 10,000 meters, which four subtasks average in six key groups.
+
+    These have two groups, one, two and one; the keys of a group are many, so shares are close.
+    """
+    groups, tuples = 6, 50_000
+    settings = {"pipeline.max-parallelism": str(groups)}
+    job = submitted(rest, keyed_jobs, "Readings", "5000", settings=settings)
+    deadline = time.monotonic() + 120
+    while sum(counts := read_counts(rest, job, "mean")) < tuples:
+        assert time.monotonic() < deadline
+        time.sleep(1.0)
+    graph = profile(rest, job, 3.0).graph(1000.0)
+    assert graph.operators["mean"].max_parallelism == groups
+    expansion = expand(graph)
+    subtasks = expansion.graph.operators.rows(expansion.subtasks("mean"))
+    rates = expansion.graph.input_rate[subtasks]
+    assert (rates / rates.sum()).tolist() == pytest.approx([2 / 6, 1 / 6, 2 / 6, 1 / 6])
+    shares = [count / sum(counts) for count in counts]
+    assert shares == pytest.approx((rates / rates.sum()).tolist(), rel=0.1)
+
+
+def test_popular_keys_are_counted_by_subtask(rest: Rest, keyed_jobs: Path) -> None:
+    """Half of all readings are of one machine; its subtask reads those and a part of the rest."""
+    settings = {"parallelism.default": "2"}
+    seen = profile(
+        rest, submitted(rest, keyed_jobs, "Alarms", "5000", "0.5", settings=settings), 15
+    )
+    largest = [(max(own), len(own)) for own in seen.shares.values()]
+    assert largest
+    for share, number in largest:
+        assert share == pytest.approx(0.5 + 0.5 / number, abs=0.05)

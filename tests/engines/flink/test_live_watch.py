@@ -1,14 +1,20 @@
-"""Watches of real jobs: one is killed while it moves a job, others start and stop TaskManagers."""
+"""Watches of real jobs: they move and rescale them, start and stop TaskManagers, or are killed."""
 
 import json
+import os
 import shlex
 import shutil
+import signal
 import subprocess
-from collections.abc import Callable, Iterator
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from real_watches import await_words, command, watching
+from flink_clusters import await_flow
+from flink_jobs import submitted
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import Host, LocalCluster, local_cluster
@@ -16,6 +22,7 @@ from streamplace.engines.flink.pin.apply import apply
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.job_ids import successor
+from streamplace.engines.flink.rest.scheduler import requirements
 from streamplace.engines.flink.rest.tasks import layout_of
 from streamplace.io.watch_store import read_records, usual_store
 
@@ -23,15 +30,55 @@ pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 ROUNDS = 20_000
 """Of work per tuple, which take about 20 microseconds."""
 SPREAD = {"src": ["dev-0"], "work": ["dev-0", "dev-1", "dev-2"]}
+COLD = """
+import dataclasses
+from streamplace.cli._watch_request import WatchRequest
+usual = WatchRequest._engine
+WatchRequest._engine = lambda *given: dataclasses.replace(
+    usual(*given), accept_cold=True, patience=30.0
+)
+from streamplace.__main__ import main
+main()
+"""
+"""The command line, without the minutes until a job is warm."""
 
 
-def job_of(jar: Path, rate: float, rounds: int, parallelism: int) -> Program:
+def command(*arguments: str) -> list[str]:
+    """Command line of a watch that accepts a job that is not warm."""
+    return [sys.executable, "-c", COLD, "flink", "watch", *arguments]
+
+
+@contextmanager
+def watching(line: Sequence[str], told: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a watch while the block does; what it tells goes to a file."""
+    with told.open("wb") as file:
+        process = subprocess.Popen(line, stderr=file, stdout=file)
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+def await_words(told: Path, words: str, meanwhile: Callable[[], None] = lambda: None) -> None:
+    """Wait until a watch has told something."""
+    deadline = time.monotonic() + 240
+    while words not in told.read_text():
+        assert time.monotonic() < deadline, told.read_text()
+        meanwhile()
+        time.sleep(0.02)
+
+
+def job_of(
+    jar: Path, rate: float, rounds: int, parallelism: int, partitioning: str = "rebalance"
+) -> Program:
     """A source, and work on what it sends."""
     work = {"name": "work", "rounds": rounds, "parallelism": parallelism}
     graph = {
         "name": "watched",
         "operators": [{"name": "src", "rate": rate, "payload": 100}, work],
-        "streams": [{"from": "src", "to": "work", "partitioning": "rebalance"}],
+        "streams": [{"from": "src", "to": "work", "partitioning": partitioning}],
     }
     return Program(jar, "GraphJob", [json.dumps(graph)])
 
@@ -127,3 +174,53 @@ def test_machines_are_started_for_a_job_that_needs_them_and_stopped_after_it_has
         (name,) = rest.offered()
         assert used(rest, successor(job)) == {name}
     assert asked.read_text().splitlines()[1:] == [f"stop {({'dev-0', 'new-1'} - {name}).pop()}"]
+
+
+@pytest.fixture
+def adaptive(flink: Flink, tmp_path: Path) -> Iterator[LocalCluster]:
+    """Three TaskManagers of two slots, whose scheduler rescales a job soon after it was asked."""
+    settings = {
+        "jobmanager.scheduler": "adaptive",
+        "jobmanager.adaptive-scheduler.executing.cooldown-after-rescaling": "2 s",
+        "taskmanager.numberOfTaskSlots": 2,
+        "restart-strategy.type": "fixed-delay",
+        "execution.checkpointing.interval": "1 s",
+        "execution.checkpointing.dir": (tmp_path / "checkpoints").as_uri(),
+    }
+    with local_cluster(flink, ["dev-0", "dev-1", "dev-2"], settings=settings) as running:
+        yield running
+
+
+def test_a_watch_rescales_a_job_also_if_it_was_killed_meanwhile(
+    adaptive: LocalCluster, graph_jar: Path, tmp_path: Path
+) -> None:
+    """The job needs one TaskManager; it keeps its id, and the next watch knows what was begun.
+
+    In a session, Flink may spread subtasks for two slots over two TaskManagers, so it gets one.
+    """
+    rest = Rest(adaptive.url)
+    program = job_of(graph_jar, 300, ROUNDS, 6, "hash")
+    job = submitted(rest, graph_jar, "GraphJob", *program.arguments)
+    await_flow(rest, job)
+    line = command("--rest", rest.url, "--apply", "--policy", "ds2", "--every", "10")
+    line += ["--seconds", "2", "--least-time", "0"]
+    first, second = tmp_path / "first", tmp_path / "second"
+    with watching(line, first) as watch:
+        await_words(first, "the job is rescaled: 1 TaskManager alone should carry")
+
+        def kill_once_it_has_asked() -> None:
+            bounds = [one["parallelism"]["upperBound"] for one in requirements(rest, job).values()]
+            if sorted(bounds) == [1, 1] and watch.poll() is None:
+                os.kill(watch.pid, signal.SIGKILL)
+                watch.wait()
+                first.open("a").write("\nkilled")
+
+        await_words(first, "killed", kill_once_it_has_asked)
+    with watching(line, second):
+        await_words(second, "runs with the subtasks 1 × 'src', 1 × 'work'")
+        await_words(second, "on 1 TaskManager; it carries")
+    (record,) = read_records(usual_store(), 9)
+    (decision,) = record.decisions
+    assert (decision.kind, decision.state, decision.after) == ("rescale", "moved", job)
+    assert [v["parallelism"] for v in rest.job(job)["vertices"]] == [1, 1]
+    rest.cancel(job)

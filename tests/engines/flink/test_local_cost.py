@@ -113,8 +113,7 @@ def test_what_a_chain_saves_is_a_part_of_all_cpu() -> None:
     assert chain_saving(StreamGraph.of("two", held, [stream])).share == pytest.approx(20 / 120)
 
 
-def test_a_chain_saves_the_cost_of_its_stream() -> None:
-    """What is left of its ends is their own work."""
+def test_what_a_stream_costs_is_taken_off_the_work_of_its_ends() -> None:
     ends = [Operator("a", ipt=50, rate=1.0), Operator("b", ipt=30)]
     graph = StreamGraph.of("two", ends, [Stream("a", "b")])
     split = with_local_cost(graph, LocalCost((20e-6 / MIPS,), "measured"), MIPS)

@@ -10,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flink_jobs import mover, submitted
 from moved_jobs import lines, settings
 
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.move.move import FlinkMove
-from streamplace.engines.flink.move.settings import MoveSettings
-from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.stopping import stop
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.identity import operators_of
@@ -30,7 +28,6 @@ WINDOW, KEYS = 100, 10
 FILES, LINES = 8, 150
 DEVICES = [f"dev-{i}" for i in range(5)]
 Settings = dict[str, str]
-NO_SETTLING = Settling(0.0)
 
 SPREAD: dict[str, list[str]] = {
     "numbers": ["dev-0"],
@@ -58,10 +55,7 @@ def started(rest: Rest, jobs: Path, told: Path) -> Callable[[Settings], str]:
     """Submit the job as others do, and wait until it tells something."""
 
     def start(given: Settings) -> str:
-        request = Program(jobs, "TallyJob", (str(told), RATE), settings=given).run_request()
-        request |= {"entryClass": "TallyJob", "programArgsList": [str(told), RATE]}
-        job: str = rest.post(f"/jars/{rest.upload(jobs)}/run", request)["jobid"]
-        rest.wait_running(job)
+        job = submitted(rest, jobs, "TallyJob", str(told), RATE, settings=given)
         tells_more(told)
         return job
 
@@ -130,8 +124,7 @@ def test_no_tuple_and_no_state_is_lost_or_doubled_by_moving(
     given = settings(after, backend)
     program = Program(empty, "TallyJob", (str(told), RATE), settings=given, **classes)
     steps: list[str] = []
-    saved = (tmp_path / "saved").as_uri()
-    move = FlinkMove(rest, flink, program, steps.append, MoveSettings(saved, settling=NO_SETTLING))
+    move = mover(rest, flink, program, tmp_path, steps.append)
     for wanted in (SPREAD, ELSEWHERE):
         moved = move.run(move.plan(job, wanted))
         job, path = moved.job, moved.savepoint
@@ -167,10 +160,7 @@ def test_a_job_placed_where_flink_has_put_it_is_pinned_there(
         for operator in vertex.operators
     }
     program = Program(jobs, "TallyJob", (str(told), RATE), settings=given)
-    saved = (tmp_path / "saved").as_uri()
-    move = FlinkMove(
-        rest, flink, program, lambda _: None, MoveSettings(saved, settling=NO_SETTLING)
-    )
+    move = mover(rest, flink, program, tmp_path)
     plan = move.plan(job, here)
     assert not plan.moved
     assert plan.is_needed
@@ -193,19 +183,12 @@ def test_files_that_nobody_has_read_yet_are_read_once(
         text = "".join(f"{i * LINES + k}\n" for k in range(LINES))
         (tmp_path / "files" / str(i)).write_text(text)
     program = Program(jobs, "FilesJob", (str(tmp_path / "files"), str(told)))
-    request = program.run_request() | {
-        "entryClass": "FilesJob",
-        "programArgsList": [*program.arguments],
-    }
-    job: str = rest.post(f"/jars/{rest.upload(jobs)}/run", request)["jobid"]
+    job = submitted(rest, jobs, "FilesJob", *program.arguments)
     deadline = time.monotonic() + 60
     while not lines(told, "lines"):
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    saved = (tmp_path / "saved").as_uri()
-    move = FlinkMove(
-        rest, flink, program, lambda _: None, MoveSettings(saved, settling=NO_SETTLING)
-    )
+    move = mover(rest, flink, program, tmp_path)
     vectors = {"files": ["dev-0"], "Map": ["dev-1"], "Process": ["dev-2"], "Writer": ["dev-2"]}
     job = move.run(move.plan(job, vectors)).job
     before = len(lines(told, "lines"))

@@ -66,12 +66,11 @@ def flink() -> FakeFlink:
     return FakeFlink()
 
 
-@pytest.mark.parametrize("path", [SAVEPOINT, "file:///s/savepoint-012345-aaaaaaaaaaaa/"])
-def test_a_savepoint_from_which_a_job_runs_starts_no_second(flink: FakeFlink, path: str) -> None:
+def test_a_savepoint_from_which_a_job_runs_starts_no_second(flink: FakeFlink) -> None:
     """However the path is written; the job is named."""
     flink.answers = cluster({OTHER: "RUNNING"}, {OTHER: started_from(SAVEPOINT)})
     with pytest.raises(CopyRuns, match=rf"^job {OTHER} \(RUNNING\) continues from .* already"):
-        refuse_copy(flink.rest, path)
+        refuse_copy(flink.rest, "file:///s/savepoint-012345-aaaaaaaaaaaa/")
 
 
 def test_a_checkpoint_of_a_job_that_runs_starts_no_second(flink: FakeFlink) -> None:
@@ -80,7 +79,7 @@ def test_a_checkpoint_of_a_job_that_runs_starts_no_second(flink: FakeFlink) -> N
         refuse_copy(flink.rest, f"s3://b/{OLD}/chk-7")
 
 
-@pytest.mark.parametrize("states", [{OTHER: "CANCELED"}, {OTHER: "FAILED"}, {}])
+@pytest.mark.parametrize("states", [{OTHER: "CANCELED"}, {}])
 def test_a_savepoint_from_which_a_job_ran_may_be_used_again(
     flink: FakeFlink, states: Mapping[str, str]
 ) -> None:
@@ -126,18 +125,11 @@ def test_a_job_that_others_have_started_from_the_state_of_a_moved_one_is_its_cop
     else:
         refuse_other(*asked)
     flink.answers[f"GET /jobs/{OTHER}"] = began | {"timestamps": {"CREATED": 1000.0}}
-    if maker_is_itself(restored):
+    if OTHER in restored:  # a checkpoint of its own
         refuse_other(*asked)
 
 
-def maker_is_itself(restored: str) -> bool:
-    """Whether a job went on from a checkpoint of its own."""
-    return OTHER in restored
-
-
-def test_where_a_job_is_forgotten_one_of_its_name_is_taken_for_a_copy(
-    flink: FakeFlink,
-) -> None:
+def test_where_a_job_is_forgotten_one_of_its_name_is_taken_for_a_copy(flink: FakeFlink) -> None:
     """Somebody has submitted it to the JobManager that was restarted."""
     flink.answers = cluster({OTHER: "RUNNING"}, {})
     with pytest.raises(CopyRuns, match=f"job {OTHER} .*has the same name 'shop'"):

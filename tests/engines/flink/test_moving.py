@@ -58,10 +58,7 @@ def test_a_job_that_does_not_start_goes_back(
         FlinkError, match=rf"^no slots; the job runs on its previous devices again, as job {BACK}"
     ):
         moving.begin()
-    assert started == [
-        (NEW, "there", "file:/s/savepoint-1"),
-        (BACK, "here", "file:/s/savepoint-1"),
-    ]
+    assert started == [(NEW, "there", "file:/s/savepoint-1"), (BACK, "here", "file:/s/savepoint-1")]
     assert f"spent {NEW}" in MemoryFolder.files
 
 
@@ -186,10 +183,7 @@ def test_a_job_that_fails_while_it_is_stopped_goes_back_to_what_it_saved_last(
 
 @pytest.mark.parametrize("saved", [RETAINED, {"counts": {"completed": 0}}])
 def test_a_job_that_comes_to_its_end_meanwhile_is_not_started_again(
-    move: Callable[..., Transaction],
-    fake: FakeFlink,
-    started: Started,
-    saved: dict[str, Any],
+    move: Callable[..., Transaction], fake: FakeFlink, started: Started, saved: dict[str, Any]
 ) -> None:
     """From its last checkpoint it would tell twice what it had told since."""
     fake.answers |= {STOP: FAILED, f"GET /jobs/{OLD}/checkpoints": saved}

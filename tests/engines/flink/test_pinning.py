@@ -63,29 +63,26 @@ def test_uneven_groups_use_up_layers_only_where_they_have_less_than_elsewhere() 
         pinning({"again": ["a", "a", "b"]}, limits)
 
 
-def test_operators_that_were_fused_when_measured_are_placed_together() -> None:
-    """The job knows them by their own names."""
-    assert vectors_of({"src -> trim": "a", "map -> out#0": "a", "map -> out#1": "b"}) == {
-        "src": "a",
-        "trim": "a",
-        "map": ["a", "b"],
-        "out": ["a", "b"],
-    }
-
-
-def test_subtasks_are_known_by_their_numbers() -> None:
-    """Names with gaps in their numbers are operators of their own."""
-    assert vectors_of({"m#0": "a", "m#1": "b", "n#1": "c", "k": "a"}) == {
-        "m": ["a", "b"],
-        "n#1": "c",
-        "k": "a",
-    }
-
-
-def test_arrows_within_a_name_do_not_part_it() -> None:
-    """Operators that were fused when they were measured are placed by their own names."""
-    assignment = {"Calc(select=[id -> start, x]) -> out": "a", "in": "b"}
-    assert vectors_of(assignment).keys() == {"Calc(select=[id -> start, x])", "out", "in"}
+@pytest.mark.parametrize(
+    ("assignment", "vectors"),
+    [
+        (
+            {"src -> trim": "a", "map -> out#0": "a", "map -> out#1": "b"},
+            {"src": "a", "trim": "a", "map": ["a", "b"], "out": ["a", "b"]},
+        ),
+        ({"m#0": "a", "m#1": "b", "n#1": "c", "k": "a"}, {"m": ["a", "b"], "n#1": "c", "k": "a"}),
+        (
+            {"Calc(select=[id -> start, x]) -> out": "a", "in": "b"},
+            {"Calc(select=[id -> start, x])": "a", "out": "a", "in": "b"},
+        ),
+    ],
+    ids=["fused operators", "subtasks", "arrows within names"],
+)
+def test_a_placement_is_read_by_operators(
+    assignment: dict[str, str], vectors: dict[str, list[str] | str]
+) -> None:
+    """The job knows fused operators by their own names, and subtasks by numbers without gaps."""
+    assert vectors_of(assignment) == vectors
 
 
 @pytest.mark.parametrize(
@@ -128,7 +125,8 @@ def test_a_placement_file_says_how_many_subtasks_its_operators_have(
     streams = [Stream("src", "map -> trim"), Stream("map -> trim", "out")]
     write_graph(StreamGraph.of("pipe", operators, streams), tmp_path / "graph.json")
     for option in ((), ("--subtasks",)):
-        assert run("place", "graph.json", "--devices", "2", *option, "-o", "p.json").status == 0
+        dealt = ("--placer", "round-robin", "--devices", "2", *option)
+        assert run("place", "graph.json", *dealt, "-o", "p.json").status == 0
         vectors = read_vectors(tmp_path / "p.json")
         assert {name: len(devices) for name, devices in vectors.items()} == {
             "src": 1,
@@ -137,30 +135,11 @@ def test_a_placement_file_says_how_many_subtasks_its_operators_have(
             "out": 2,
         }
         assert not any(isinstance(devices, str) for devices in vectors.values())
-        run(
-            "export", "p.json", "--graph", "graph.json", "--devices", "2", "--to", "json", "-o", "q"
-        )
-        run(
-            "export",
-            "p.json",
-            "--graph",
-            "graph.json",
-            "--devices",
-            "2",
-            "--to",
-            "flink",
-            "-o",
-            "f",
-        )
+        for kind, written in (("json", "q"), ("flink", "f")):
+            options = ("--graph", "graph.json", "--devices", "2", "--to", kind, "-o", written)
+            run("export", "p.json", *options)
         assert read_vectors(tmp_path / "q") == vectors
         assert read_vectors(tmp_path / "f" / "placement.json") == vectors
-
-
-def test_a_placement_that_does_not_say_leaves_the_number_of_subtasks_open() -> None:
-    """A device alone, for however many there are."""
-    answer = pinning(vectors_of({"map": "a"}), SpreadLimits.untouched(DEVICES))
-    assert answer.operators == {"map": "a"}
-    assert answer.parallelism == {}
 
 
 @pytest.mark.parametrize(

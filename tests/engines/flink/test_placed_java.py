@@ -5,6 +5,8 @@ import subprocess
 import zipfile
 from pathlib import Path
 
+import pytest
+
 from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.pin.pinning import Vectors, all_devices, pinning
 from streamplace.engines.flink.pin.spread import SpreadLimits
@@ -86,25 +88,35 @@ public final class Listening {
     }
 }
 """
-PROGRAMS = {MAIN: "Main", REQUESTING: "Requesting", LISTENING: "Listening"}
+PROGRAMS = {"Main": MAIN, "Requesting": REQUESTING, "Listening": LISTENING}
 
 
-def run_java(
-    flink: Flink, folder: Path, vectors: Vectors, main: str, *arguments: str
-) -> subprocess.CompletedProcess[str]:
-    """Compile a program with the classes of a placement, and run the class that is named first."""
+def compiled(flink: Flink, folder: Path, vectors: Vectors, *programs: str) -> Path:
+    """Folder with the classes of a placement and of programs."""
     devices = sorted(all_devices(vectors))
     sources = placed_java(pinning(vectors, SpreadLimits.untouched(devices)))
-    for name, text in (sources | {f"{PROGRAMS[main]}.java": main}).items():
+    for name, text in (sources | {f"{name}.java": PROGRAMS[name] for name in programs}).items():
         (folder / name).write_text(text, encoding="utf-8")
     compile_java(flink, sorted(folder.glob("*.java")), folder)
+    return folder
+
+
+def run_java(flink: Flink, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a class of a folder with its arguments."""
     java = [find_java("java"), *flink.java_options()]
     return subprocess.run(
-        [*java, "-cp", ":".join(map(str, [*flink.jars, folder])), *arguments],
+        [*java, "-cp", ":".join(map(str, [*flink.jars, folder])), *words],
         capture_output=True,
         text=True,
         timeout=120,
     )
+
+
+@pytest.fixture(scope="module")
+def pinned(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Folder of two programs, whose two operators are placed on one device."""
+    vectors = {"in": ["dev-0"], "out": ["dev-0"]}
+    return compiled(flink, tmp_path_factory.mktemp("pinned"), vectors, "Requesting", "Listening")
 
 
 def test_operators_and_devices_of_any_name_get_their_groups(flink: Flink, tmp_path: Path) -> None:
@@ -112,25 +124,23 @@ def test_operators_and_devices_of_any_name_get_their_groups(flink: Flink, tmp_pa
     devices = {name: f"on {name}" for name in NAMES}
     names = [base64.b64encode(name.encode()).decode() for name in NAMES]
     vectors = {name: [device] for name, device in devices.items()}
-    run = run_java(flink, tmp_path, vectors, MAIN, "Main", *names)
+    run = run_java(flink, compiled(flink, tmp_path, vectors, "Main"), "Main", *names)
     assert run.returncode == 0, run.stderr
     told = [line.split() for line in run.stdout.splitlines()]
     assert [base64.b64decode(group).decode() for group, _ in told] == list(devices.values())
     assert {known for _, known in told} == {"true"}
 
 
-def test_devices_that_a_program_requests_are_refused(flink: Flink, tmp_path: Path) -> None:
+def test_devices_that_a_program_requests_are_refused(flink: Flink, pinned: Path) -> None:
     """A slot of the placement would not have them."""
-    vectors = {"in": ["dev-0"], "out": ["dev-0"]}
-    run = run_java(flink, tmp_path, vectors, REQUESTING, "Requesting")
+    run = run_java(flink, pinned, "Requesting")
     assert run.returncode != 0
     assert "slot sharing group 'vision' requests gpu, which a placement does not" in run.stderr
 
 
-def test_listeners_of_a_program_are_told_of_its_job(flink: Flink, tmp_path: Path) -> None:
+def test_listeners_of_a_program_are_told_of_its_job(flink: Flink, pinned: Path) -> None:
     """Once, although another environment executes it."""
-    vectors = {"in": ["dev-0"], "out": ["dev-0"]}
-    run = run_java(flink, tmp_path, vectors, LISTENING, "Placed", "Listening")
+    run = run_java(flink, pinned, "Placed", "Listening")
     assert run.stdout.count("told of the job") == 1, run.stderr
 
 

@@ -205,8 +205,7 @@ def test_a_probed_job_goes_on_to_where_it_should_run(world: World, move: FlinkMo
 def test_a_probed_job_goes_back_where_nothing_is_better(world: World, move: FlinkMove) -> None:
     """Or stays, where the even spread is."""
     probe(world, move)
-    assert world.layout == TOGETHER
-    assert world.files == {}
+    assert (world.layout, world.files) == (TOGETHER, {})
     world.target = EVEN
     probe(world, move)
     assert world.layout == EVEN
@@ -220,13 +219,11 @@ def test_a_job_that_cannot_be_measured_at_the_spread_goes_back(
     world.interrupts = {"measure 2": UnsteadyJob("not warm")}
     with pytest.raises(UnsteadyJob):
         probe(world, move)
-    assert world.layout == TOGETHER
-    assert world.files == {}
+    assert (world.layout, world.files) == (TOGETHER, {})
     world.interrupts = {"move 3": FlinkError("no slots")}
     with pytest.raises(FlinkError, match="no slots"):
         probe(world, move)
-    assert world.layout == TOGETHER
-    assert world.files == {}
+    assert (world.layout, world.files) == (TOGETHER, {})
 
 
 def test_what_is_measured_at_the_spread_is_checked_with_its_network(
@@ -239,8 +236,7 @@ def test_what_is_measured_at_the_spread_is_checked_with_its_network(
     world.mips = 3000.0
     with pytest.raises(ProblemError, match="so nothing that it predicts means much"):
         probe(world, move)
-    assert world.layout == TOGETHER
-    assert world.files == {}
+    assert (world.layout, world.files) == (TOGETHER, {})
 
 
 def test_a_job_that_returns_to_the_spread_goes_back_from_there(
@@ -249,8 +245,7 @@ def test_a_job_that_returns_to_the_spread_goes_back_from_there(
     """The move to where it should run has failed."""
     world.target, world.interrupts = FOUND, {"move 2": FlinkError("no slots")}
     probe(world, move)
-    assert world.layout == TOGETHER
-    assert world.files == {}
+    assert (world.layout, world.files) == (TOGETHER, {})
 
 
 @pytest.mark.parametrize("target", [EVEN, FOUND])
@@ -269,8 +264,7 @@ def test_a_job_that_is_slower_than_before_the_probe_goes_back(
     never_slower = MoveSettings(settling=Settling(never_slower=True))
     watchful = replace(cast("Any", move), settings=never_slower)
     probe(world, watchful)
-    assert world.layout == TOGETHER
-    assert world.files == {}
+    assert (world.layout, world.files) == (TOGETHER, {})
     read |= {"ab": 110.0, "ba": 120.0}
     probe(world, watchful)
     assert world.layout == target

@@ -15,7 +15,6 @@ from streamplace.engines.flink.cpu.threads import JavaThread, ReceivedTask
 from streamplace.engines.flink.measure import job_watch
 from streamplace.engines.flink.measure import profile as profiling
 from streamplace.engines.flink.measure.profile import profile
-from streamplace.engines.flink.rest.client import FlinkError
 
 
 def made_threads(
@@ -63,13 +62,10 @@ def test_a_profile_is_the_truth(threads: Clock) -> None:
 
 
 def test_rescaled_streams_are_profiled_as_such(threads: Clock) -> None:
+    """Also where Flink has changed one of two numbers; the plan says FORWARD as before."""
     job = writing_shop(threads)
     job.vertices["v1"].inputs = [("v0", "RESCALE")]
     assert profile(job.rest, "job", 10).graph(MIPS).streams.partitioning == ("rescale", "forward")
-
-
-def test_a_forwarded_stream_between_unequal_numbers_is_rescaled(threads: Clock) -> None:
-    """Flink's adaptive scheduler has changed one of them; the plan says FORWARD as before."""
     job = writing_shop(threads)
     job.vertices["v2"].parallelism = 4
     assert profile(job.rest, "job", 10).graph(MIPS).streams.partitioning == ("hash", "rescale")
@@ -153,10 +149,10 @@ def test_threads_of_one_name_share_their_cpu_where_no_log_tells(alike: Clock) ->
     assert "ipt of split (2): from the CPU of threads with the same name" in "; ".join(seen.doubts)
 
 
-def test_a_namesake_on_another_device_is_no_namesake(
+def test_a_task_of_another_parallelism_is_no_namesake(
     threads: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor is one of another parallelism: threads bear subtask and parallelism, too."""
+    """Threads bear subtask and parallelism, too."""
     flink = namesakes(threads)
     flink.vertices["v2"].parallelism = 3
     monkeypatch.setattr(
@@ -177,9 +173,7 @@ def test_task_managers_elsewhere_are_measured_as_wholes(clock: Clock) -> None:
 
 def test_operators_of_one_name_are_told(clock: Clock) -> None:
     """Flink calls operators Map that nobody has named; here it does not tell which is which."""
-    flink = writing_shop(clock)
-    flink.vertices["v2"].name = "split"
-    seen = profile(flink.rest, "job", 10)
+    seen = profile(namesakes(clock).rest, "job", 10)
     assert seen.graph(MIPS).operators.name == ("src", "split", "split (2)")
     told = [doubt for doubt in seen.doubts if "another operator bears its name" in doubt]
     assert [doubt.partition(":")[0] for doubt in told] == ["split", "split (2)"]
@@ -284,14 +278,6 @@ def test_a_large_backlog_is_worked_off_as_fast_as_cpu_allows(
     assert seen.is_limited is is_limited
     told = str(seen.graph(MIPS).attributes.get("unmeasured", ""))
     assert ("rate of src: 'dev-0' has no CPU left for it" in told) is is_limited
-
-
-def test_a_silent_source_is_refused(clock: Clock) -> None:
-    """A graph without rates would be no use."""
-    flink = writing_shop(clock)
-    flink.vertices["v0"].rates = rates()
-    with pytest.raises(FlinkError, match="source 'src' sent nothing"):
-        profile(flink.rest, "job", 10).graph(MIPS)
 
 
 def test_a_source_that_is_silent_now_has_its_mean_since_the_start(clock: Clock) -> None:

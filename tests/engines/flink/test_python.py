@@ -1,23 +1,33 @@
-"""Flink from Python: the lines of the how-to, run as they stand there."""
+"""Flink from Python: the lines of the how-to, and PyFlink and SQL pinned by the exported module."""
 
+import os
 import re
+import shutil
+import subprocess
+import sys
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 from flink_clusters import await_flow
+from flink_jobs import submitted
 
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.pin.pinning import vectors_of
+from streamplace.engines.flink.local.session import LocalCluster
+from streamplace.engines.flink.pin.export import placed_py
+from streamplace.engines.flink.pin.pinning import pinning, vectors_of
+from streamplace.engines.flink.pin.spread import SpreadLimits
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.jars import build_jar
-from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import Rest
 
 pytestmark = pytest.mark.xdist_group("flink")
 ROOT = Path(__file__).parents[3]
 LINES = 6
+PROGRAMS = Path(__file__).parent / "python"
+PYTHON = Path(sys.prefix) / "pyflink" / "bin" / "python"
+"""PyFlink and OR-tools cannot share an environment: they ask for different protobufs."""
 
 
 @pytest.mark.slow
@@ -42,11 +52,7 @@ def test_six_lines_measure_place_and_move_a_job(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("FLINK_HOME", str(flink.home))
     settings = {"pipeline.operator-chaining.enabled": "false"}
-    request = Program(Path("job.jar"), arguments=["200"], settings=settings).run_request()
-    request |= {"entryClass": "LogJob", "programArgsList": ["200"]}
-    uploaded = rest.upload(tmp_path / "job.jar")
-    job = rest.post(f"/jars/{uploaded}/run", request)["jobid"]
-    rest.wait_running(job)
+    job = submitted(rest, Path("job.jar"), "LogJob", "200", settings=settings)
     await_flow(rest, job)
     names: dict[str, Any] = {}
     exec(f"{imports}\n\n{lines}", names)
@@ -55,3 +61,61 @@ def test_six_lines_measure_place_and_move_a_job(
     assert moved.job != names["job"]
     assert verify(rest, moved.job, vectors_of(placement)).fine
     assert capsys.readouterr().out.startswith(moved.job)
+
+
+@pytest.fixture
+def python_jar() -> Path:
+    """The part of PyFlink that runs inside TaskManagers."""
+    found = list(PYTHON.parents[1].glob("lib/python3*/site-packages/pyflink/opt/flink-python-*"))
+    if not found:
+        pytest.skip(f"there is no PyFlink in {PYTHON.parents[1]}; run: make pyflink")
+    return found[0]
+
+
+@pytest.mark.parametrize(
+    ("program", "placement"),
+    [
+        (
+            "sql_job",
+            {"bids": "dev-4", "Calc": "dev-0", "GroupAggregate": "dev-1", "totals": "dev-4"},
+        ),
+        # the last on the cluster: TaskManagers may end a while after a Python job was cancelled
+        (
+            "numbers_job",
+            {
+                "numbers": "dev-2",
+                "Map": "dev-0",
+                "Map (2)": "dev-1",
+                "pick": "dev-1",
+                "show": "dev-2",
+            },
+        ),
+    ],
+)
+def test_a_program_runs_where_it_was_placed(
+    program: str,
+    placement: dict[str, str],
+    python_jar: Path,
+    rest: Rest,
+    cluster: LocalCluster,
+    tmp_path: Path,
+) -> None:
+    """One line of the program is changed, and nothing of streamplace is needed to run it."""
+    vectors = {operator: [device] for operator, device in placement.items()}
+    code = placed_py(pinning(vectors, SpreadLimits.untouched(cluster.devices)))
+    (tmp_path / "placed.py").write_text(code, encoding="utf-8")
+    shutil.copy(PROGRAMS / f"{program}.py", tmp_path)
+    address = cluster.url.removeprefix("http://").split(":")
+    done = subprocess.run(
+        [str(PYTHON), f"{program}.py", *address, str(python_jar)],
+        cwd=tmp_path,
+        env={**os.environ, "_python_worker_execution_mode": "process"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    job = done.stdout.split()[-1]
+    rest.wait_running(job, 120)
+    found = verify(rest, job, vectors)
+    assert found.fine, found

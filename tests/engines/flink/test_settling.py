@@ -79,14 +79,6 @@ def test_a_job_that_was_held_back_must_not_be_slower(
         settle(REST, "job", Settling(0.1), BEFORE)
 
 
-def test_a_job_that_becomes_faster_is_waited_for(
-    measuring: Callable[[Iterable[float]], None],
-) -> None:
-    """Its code is compiled anew after its start."""
-    measuring([500.0, 700.0, 900.0, 1000.0])
-    settle(REST, "job", Settling(0.1, never_slower=True), BEFORE)
-
-
 @pytest.mark.parametrize(
     ("activity", "never_slower", "is_slower"),
     [
@@ -101,11 +93,7 @@ def test_a_job_that_becomes_faster_is_waited_for(
     ],
 )
 def test_a_job_that_kept_up_must_not_be_held_back_below_that(
-    clock: Clock,
-    activity: dict[str, float],
-    *,
-    never_slower: bool,
-    is_slower: bool,
+    clock: Clock, activity: dict[str, float], *, never_slower: bool, is_slower: bool
 ) -> None:
     """It was moved for a higher rate, and carries not even what it did."""
     now = rates(0, 900, 0, 400, **activity) | {"Source__src.numRecordsOut": 900.0}
@@ -144,11 +132,7 @@ def test_a_source_that_kept_up_must_not_be_held_back_below_that(clock: Clock) ->
     ],
 )
 def test_a_job_that_has_caught_up_may_read_what_it_is_offered(
-    clock: Clock,
-    activity: dict[str, float],
-    pending: float | None,
-    *,
-    is_behind: bool,
+    clock: Clock, activity: dict[str, float], pending: float | None, *, is_behind: bool
 ) -> None:
     """Its backlog, at which it was held back, is gone; if it is still behind, it has to go back."""
     counts: dict[str, float | str] = {"Source__src.numRecordsOut": 600.0}
@@ -208,12 +192,7 @@ def two_sources(clock: Clock, second: float, **activity: float) -> LazyFlink:
     ],
 )
 def test_no_source_that_was_held_back_must_be_slower(
-    clock: Clock,
-    now: float,
-    activity: dict[str, float],
-    *,
-    never_slower: bool,
-    is_slower: bool,
+    clock: Clock, now: float, activity: dict[str, float], *, never_slower: bool, is_slower: bool
 ) -> None:
     """However little it contributes to the output of all sources."""
     before = source_flow(two_sources(clock, 5000.0, blocked=1.5).rest, "job")
@@ -225,16 +204,17 @@ def test_no_source_that_was_held_back_must_be_slower(
         settle(flink.rest, "job", Settling(0.1, never_slower=never_slower), before)
 
 
-def test_a_source_that_becomes_faster_is_waited_for(
+def test_what_becomes_faster_is_waited_for(
     measuring: Callable[[Iterable[float]], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Even where the output of all sources hardly shows it."""
+    """Code is compiled anew after a start, which the output of all sources may hardly show."""
+    measuring([500.0, 700.0, 900.0, 1000.0])
+    settle(REST, "job", Settling(0.1, never_slower=True), BEFORE)
 
     def flow(slow: float) -> SourceFlow:
         one = SourceFlow(slow, 10.0, is_limited=True)
         return SourceFlow(1e5 + slow, 100.0, is_limited=True, sources={"b": one})
 
-    measuring([])
     flows = map(flow, (2000.0, 3000.0, 4000.0, 4950.0))
     monkeypatch.setattr(settling, "source_flow", lambda *_: next(flows))
     settle(REST, "job", Settling(0.1, never_slower=True), flow(5000.0))
@@ -319,18 +299,6 @@ def test_the_rate_of_a_source_is_found_by_the_name_of_its_operator(
     assert seen.backlog is not None
 
 
-def test_a_source_that_has_ended_is_no_part_of_the_rate(clock: Clock) -> None:
-    """Flink reports nothing of it any more; the others are compared all the same."""
-    out = {"Source__src.numRecordsOut": 100.0}
-    vertices = {
-        "v0": Vertex("Source: src", rates(0, 100, 0, 400) | out),
-        "v1": Vertex("Source: file", {}, ends=clock.now),
-    }
-    flow = source_flow(LazyFlink(clock, vertices).rest, "job")
-    assert flow is not None
-    assert flow.rate == pytest.approx(100.0, rel=0.01)
-
-
 def fetched_rarely(clock: Clock, rate: float, swing: float, phase: float) -> LazyFlink:
     """A source that is held back, whose rate swings once a minute, if Flink fetches every 10 s."""
     began = clock.now
@@ -353,11 +321,7 @@ def fetched_rarely(clock: Clock, rate: float, swing: float, phase: float) -> Laz
 @pytest.mark.parametrize("never_slower", [True, False])
 @pytest.mark.parametrize(("rate", "is_slower"), [(1000.0, False), (500.0, True)])
 def test_bursts_do_not_move_a_job_back(
-    clock: Clock,
-    rate: float,
-    *,
-    never_slower: bool,
-    is_slower: bool,
+    clock: Clock, rate: float, *, never_slower: bool, is_slower: bool
 ) -> None:
     """Ten seconds before the move were those of a burst, and ten seconds after it are not."""
     seconds = seconds_for(varies=True)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
-from streamplace.engines.flink.cpu.stack_samples import StackCounts, counted
+from streamplace.engines.flink.cpu.stack_samples import StackCounts
 from streamplace.engines.flink.decide.candidates import Question, decision
 from streamplace.engines.flink.decide.proposal import Proposal
 from streamplace.engines.flink.decide.splitting import Splitting, splitting
@@ -92,24 +92,6 @@ def test_the_chains_of_sql_are_left_alone() -> None:
     graph = job()
     operators = [replace(row, about="Calc") for row in graph.operators]
     assert proposed(asked(StreamGraph.of("sql", operators, list(graph.streams)))) is None
-
-
-TASKS = "org.apache.flink.streaming.runtime.tasks"
-STACK = [
-    "my.Score.map",
-    f"{TASKS}.CopyingChainingOutput.pushToOperator",
-    f"{TASKS}.ChainingOutput.emitWatermark",
-    "java.lang.Thread.run",
-]
-
-
-def test_stacks_tell_which_operator_of_a_chain_works() -> None:
-    """By the number of times that one calls the next; a stack without its end does not tell."""
-    one = counted(STACK)
-    assert one.work == (0, 0, 1)
-    assert counted([*STACK[:-1], "..."]).work == (0,)
-    both = counted(STACK[2:]).plus(one).plus(counted(STACK[3:]))
-    assert both.work == (1, 1, 1)
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,7 @@ def test_what_a_task_manager_offers_does_not_grow_with_the_cluster() -> None:
     assert max(map(len, written.values())) < 20_000
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 7, 500, 998, MOST_SLOTS])
+@pytest.mark.parametrize("count", [7, 500, 998, MOST_SLOTS])
 def test_the_limit_is_exact_up_to_the_largest_count(count: int) -> None:
     """Count slots fit, one more does not, be it the largest number of the group or not."""
     demand = SpreadLimits.untouched(["a", "b"]).take({"a": count, "b": MOST_SLOTS})

@@ -29,20 +29,13 @@ JOB = "0" * 32
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Folder of a user who has submitted nothing yet."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    return tmp_path
-
-
-@pytest.fixture
-def program(folder: Path) -> Program:
+def program(tmp_path: Path) -> Program:
     """A program with everything that one may have."""
     return Program(
-        jar_of(folder / "job.jar"),
+        jar_of(tmp_path / "job.jar"),
         "my.Main",
         ("--in", "x y"),
-        [jar_of(folder / "more.jar")],
+        [jar_of(tmp_path / "more.jar")],
         ("file:///c.jar",),
         {"a": "b=c"},
         3,
@@ -69,10 +62,10 @@ def test_what_a_job_was_submitted_with_is_known_later(program: Program) -> None:
     assert remembered_program("1" * 32) is None
 
 
-def test_of_several_submissions_the_last_of_a_job_counts(program: Program, folder: Path) -> None:
+def test_of_several_submissions_the_last_of_a_job_counts(program: Program, tmp_path: Path) -> None:
     """A job was moved with other arguments than it was submitted with."""
     remember(JOB, program)
-    remember(successor(JOB), Program(jar_of(folder / "new.jar"), "my.Main"))
+    remember(successor(JOB), Program(jar_of(tmp_path / "new.jar"), "my.Main"))
     known = remembered_program(successor(successor(JOB)))
     assert known is not None
     assert known.jar.name == "new.jar"
@@ -94,10 +87,10 @@ def test_a_jar_that_was_changed_is_not_used(program: Program) -> None:
 
 
 def test_a_folder_that_cannot_be_written_to_is_no_error(
-    program: Program, folder: Path, monkeypatch: pytest.MonkeyPatch
+    program: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (folder / "file").write_text("")
-    monkeypatch.setenv("XDG_STATE_HOME", str(folder / "file"))
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
     remember(JOB, program)
     assert remembered_program(JOB) is None
 
@@ -130,7 +123,7 @@ def uploads(*names: str, **settings: str) -> dict[str, Any]:
     }
 
 
-def test_a_job_that_is_not_known_is_asked_for_in_one_line(folder: Path) -> None:
+def test_a_job_that_is_not_known_is_asked_for_in_one_line() -> None:
     """With the jars that were uploaded; those of streamplace itself are none of the job."""
     own = "streamplace-0000000000000000-000000000000.1.1_placed-job.jar"
     with pytest.raises(SettingError) as raised:
@@ -142,31 +135,31 @@ def test_a_job_that_is_not_known_is_asked_for_in_one_line(folder: Path) -> None:
     assert len(text.splitlines()) == 1
 
 
-def test_an_uploaded_jar_that_lies_on_this_machine_is_named_by_its_path(folder: Path) -> None:
+def test_an_uploaded_jar_that_lies_on_this_machine_is_named_by_its_path(tmp_path: Path) -> None:
     """Flink's REST interface gives no jar back, but the JobManager's folder may be readable."""
-    place = folder / "flink-web-upload"
+    place = tmp_path / "flink-web-upload"
     place.mkdir()
     jar = jar_of(place / "1_shop.jar")
-    flink = FakeFlink(uploads("shop.jar", web_tmpdir=str(folder)))
+    flink = FakeFlink(uploads("shop.jar", web_tmpdir=str(tmp_path)))
     with pytest.raises(SettingError, match=f"uploaded lie in {jar}$"):
         known_program(flink.rest, JOB)
 
 
-def test_a_cluster_that_takes_no_jars_names_none(folder: Path) -> None:
+def test_a_cluster_that_takes_no_jars_names_none() -> None:
     with pytest.raises(SettingError, match=r"JAR -- ARGUMENTS$"):
         known_program(FakeFlink().rest, JOB)
 
 
 @pytest.mark.parametrize("command", ["move", "advise", "watch"])
 def test_options_of_a_submission_without_a_jar_are_refused(
-    run: Callable[..., Any], folder: Path, command: str
+    run: Callable[..., Any], tmp_path: Path, command: str
 ) -> None:
     """They would be ignored."""
-    (folder / "p.json").write_text(json.dumps({"assignment": {}}))
+    (tmp_path / "p.json").write_text(json.dumps({"assignment": {}}))
     more = {
         "move": (),
         "advise": ("--rate", "2x"),
-        "watch": ("--placement", str(folder / "p.json"), "--spare", "a"),
+        "watch": ("--placement", str(tmp_path / "p.json"), "--spare", "a"),
     }[command]
     job = ("--job", JOB, "--rest", "http://127.0.0.1:1")
     answer = run("flink", command, *job, *more, "--entry-class", "my.Main")
@@ -174,7 +167,7 @@ def test_options_of_a_submission_without_a_jar_are_refused(
     assert "name JAR, too" in answer.err
 
 
-def test_a_resumed_move_without_a_jar_needs_its_job(run: Callable[..., Any], folder: Path) -> None:
+def test_a_resumed_move_without_a_jar_needs_its_job(run: Callable[..., Any]) -> None:
     answer = run("flink", "move", "--resume", "--rest", "http://127.0.0.1:1")
     assert answer.status == 2
     assert "--resume without JAR needs --job" in answer.err
@@ -183,20 +176,20 @@ def test_a_resumed_move_without_a_jar_needs_its_job(run: Callable[..., Any], fol
 @pytest.mark.slow
 @pytest.mark.xdist_group("flink")
 def test_a_job_that_streamplace_submitted_is_moved_without_its_jar(
-    run: Callable[..., Any], rest: Rest, flink: Flink, graph_jar: Path, folder: Path
+    run: Callable[..., Any], rest: Rest, flink: Flink, graph_jar: Path, tmp_path: Path
 ) -> None:
     """Twice, for the job that takes its place is known, too."""
     where = ("--rest", rest.url, "--flink-home", str(flink.home))
 
     def placed(device: str) -> tuple[str, str]:
-        path = folder / f"{device}.json"
+        path = tmp_path / f"{device}.json"
         path.write_text(json.dumps({"assignment": {"op0": device, "op1": device}}))
         return "--placement", str(path)
 
     given = (str(graph_jar), "--entry-class", "GraphJob", *where, *placed("dev-0"))
     assert run("flink", "apply", *given, "--", json.dumps(pipeline(1, 1))).status == 0
     for device in ("dev-1", "dev-2"):
-        saved = ("--savepoints", folder.as_uri(), "--settle", "0")
+        saved = ("--savepoints", tmp_path.as_uri(), "--settle", "0")
         answer = run("flink", "move", *where, *placed(device), *saved)
         assert answer.status == 0, answer.err
         assert "its options and arguments are used again" in answer.err

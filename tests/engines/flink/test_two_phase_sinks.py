@@ -135,8 +135,7 @@ def test_what_a_chained_sink_writes_is_not_sent_to_a_join(clock: Clock) -> None:
     rate = 1000.0
     vertices = {
         "v0": Vertex(
-            "Source: trips",
-            rates(0, rate, 0, rate * 90) | {"Source__trips.numRecordsOut": rate},
+            "Source: trips", rates(0, rate, 0, rate * 90) | {"Source__trips.numRecordsOut": rate}
         ),
         "v1": Vertex(
             "map -> archive: Writer",
@@ -144,8 +143,7 @@ def test_what_a_chained_sink_writes_is_not_sent_to_a_join(clock: Clock) -> None:
             [("v0", "REBALANCE")],
         ),
         "v2": Vertex(
-            "Source: rides",
-            rates(0, rate, 0, rate * 90) | {"Source__rides.numRecordsOut": rate},
+            "Source: rides", rates(0, rate, 0, rate * 90) | {"Source__rides.numRecordsOut": rate}
         ),
         "v3": Vertex("join", rates(2 * rate, 0, 2 * rate * 90), [("v1", "HASH"), ("v2", "HASH")]),
     }

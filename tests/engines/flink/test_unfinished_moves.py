@@ -44,10 +44,7 @@ def interrupt() -> None:
         (  # interrupted while the job is being stopped
             Transaction.conclude,
             (),
-            {
-                "GET /jobs": jobs({OLD: "RUNNING"}),
-                STOP: InTurn(UNDER_WAY, interrupt, UNDER_WAY),
-            },
+            {"GET /jobs": jobs({OLD: "RUNNING"}), STOP: InTurn(UNDER_WAY, interrupt, UNDER_WAY)},
             pytest.raises(KeyboardInterrupt),
         ),
         (  # interrupted while the job that was started is stopped for its return

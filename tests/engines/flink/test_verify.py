@@ -48,7 +48,7 @@ def test_operators_of_one_name_on_one_device_are_fine_there() -> None:
     assert [check.operator for check in found.checks if not check.fine] == ["Map (2)"]
 
 
-@pytest.mark.parametrize(("placed", "run"), [(4, 1), (1, 4), (3, 2)])
+@pytest.mark.parametrize(("placed", "run"), [(4, 1), (1, 4)])
 def test_too_few_or_too_many_subtasks_on_the_right_device_differ(placed: int, run: int) -> None:
     found = verified(running(map=["dev-0"] * run), {"map": ["dev-0"] * placed})
     (check,) = found.checks
@@ -57,6 +57,18 @@ def test_too_few_or_too_many_subtasks_on_the_right_device_differ(placed: int, ru
         "map",
         {"dev-0": placed},
         {"dev-0": run},
+    )
+
+
+def test_whatever_differs_is_found() -> None:
+    """Another device, other counts, no placement, no operator; an ended job has no placement."""
+    answers = running(op0=["dev-0"], op1=["dev-1", "dev-2"], op2=["dev-3"])
+    placed = {"op0": ["dev-1"], "op1": ["dev-1", "dev-1"], "opX": ["dev-3"]}
+    found = {check.operator: check.fine for check in verified(answers, placed).checks}
+    assert found == dict.fromkeys(("op0", "op1", "op2", "opX"), False)
+    answers["GET /jobs/new"]["state"] = "CANCELED"
+    assert verified(answers, placed).problems == (
+        "the job is CANCELED; only a running job has a placement",
     )
 
 
