@@ -93,8 +93,9 @@ print(json.dumps(files))
 """
 
 
+@pytest.mark.slow
 def test_exports_do_not_depend_on_the_hash_seed() -> None:
-    """A fresh process with another hash seed writes the same."""
+    """A fresh process with another hash seed writes the same, as the golden files show for one."""
     run = subprocess.run(
         [sys.executable, "-c", SCRIPT],
         capture_output=True,

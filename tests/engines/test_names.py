@@ -112,15 +112,10 @@ def check(export: str, case: Case) -> None:
 
 
 @pytest.mark.parametrize("export", GENERAL)
-def test_what_means_something_to_a_language_is_data_to_every_export(export: str) -> None:
-    """By the language's own parser."""
+def test_any_name_is_data_to_every_export(export: str) -> None:
+    """By the language's own parser; first those that mean something to a language."""
     for case in EVERY_FRAGMENT:
         check(export, case)
-
-
-@pytest.mark.parametrize("export", GENERAL)
-def test_any_name_is_data_to_every_export(export: str) -> None:
-    """By the language's own parser."""
 
     @given(cases)
     @settings(max_examples=6)

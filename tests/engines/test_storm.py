@@ -59,15 +59,6 @@ def test_each_supervisor_offers_its_own_resource_and_its_tags(deployment: str) -
     assert [list(offer["supervisor.resources.map"]) for offer in offers] == expected
 
 
-def test_nimbus_gets_the_scheduler_that_counts_resources() -> None:
-    """The only key of its fragment."""
-    yaml = pytest.importorskip("yaml")
-    fragment = yaml.safe_load(as_storm(DEPLOYMENTS["shop"])["nimbus.yaml"])
-    assert fragment == {
-        "storm.scheduler": "org.apache.storm.scheduler.resource.ResourceAwareScheduler"
-    }
-
-
 def test_memory_that_a_supervisor_lacks_by_default_is_named() -> None:
     """Executors take 128 MB each, and supervisors offer 4096 MB unless they say otherwise."""
     operators = [Operator(f"v{i}", rate=1.0) for i in range(40)]
