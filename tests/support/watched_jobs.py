@@ -13,6 +13,17 @@ from streamplace.io.watch_store import WatchStore
 from streamplace.model.intervals import RateInterval
 
 OLD = "a" * 32
+SAVED = "s3://b/chk-7"
+CHECKPOINTED = {
+    "counts": {"completed": 7},
+    "latest": {"completed": {"id": 7, "external_path": SAVED}},
+}
+"""Checkpoints of a job that has completed some."""
+RESTORED = {
+    "counts": {"completed": 0},
+    "latest": {"restored": {"id": 7, "external_path": SAVED}},
+}
+"""Checkpoints of a job that was started from one, and has completed none."""
 
 
 class Killed(BaseException):
