@@ -1,7 +1,6 @@
 """Rounds of a watch: when a job is moved, and what keeps it from being moved."""
 
 from dataclasses import replace
-from datetime import time
 from pathlib import Path
 from typing import Any
 
@@ -383,11 +382,3 @@ def test_a_watch_that_was_killed_decides_as_if_it_had_gone_on(scene: Scene, tmp_
     assert 2 <= whole <= 20
     assert move_of(1) == whole
     assert move_of(whole) == whole
-
-
-def test_hours_are_told_apart_and_checked() -> None:
-    night = QuietHours.of("22:00-06:00")
-    assert [time(hour) in night for hour in (21, 22, 0, 5, 6)] == [False, True, True, True, False]
-    for text in ("8-18", "08:00", "08:00-08:00"):
-        with pytest.raises(SettingError, match="--not-between is"):
-            QuietHours.of(text)
