@@ -58,6 +58,11 @@ class Site:
         self.script.write_text(f"#!/bin/sh\n{CALLS}{body}")
         self.script.chmod(0o755)
 
+    def runs_on(self, number: int) -> None:
+        """Let the job run on so many TaskManagers, the only ones."""
+        self.used = [f"dev-{i}" for i in range(number)]
+        self.slots = {name: [self.job] for name in self.used}
+
     @property
     def calls(self) -> list[str]:
         """Arguments with which the command was run."""
@@ -154,9 +159,3 @@ def made_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     monkeypatch.setattr(acting, "chain_states", lambda *_: {})
     monkeypatch.setattr(acting, "source_flow", lambda *_: None)
     return made
-
-
-def on_three(site: Site) -> None:
-    """The job runs on three TaskManagers."""
-    site.used = ["dev-0", "dev-1", "dev-2"]
-    site.slots = {name: [site.job] for name in site.used}
