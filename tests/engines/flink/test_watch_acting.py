@@ -35,6 +35,7 @@ NEW, BACK = successor(OLD), successor(successor(OLD))
 CARRIES = RateInterval(90.0, 100.0, 110.0)
 NOW, THERE = WatchPlan(1, {"map": ["a"]}, CARRIES), WatchPlan(2, {"map": ["b"]}, CARRIES)
 MODEL = JobModel(OLD, "shop", (NOW, THERE), 0, NOW, "")
+JOURNAL = SimpleNamespace(job=OLD, successor=NEW)
 
 
 @dataclass
@@ -64,7 +65,7 @@ class Moves:
             raise self.failure
         if self.killed == "before":
             raise Killed
-        self.journals = [type("Journal", (), {"job": OLD, "successor": NEW})()]
+        self.journals = [JOURNAL]
         self.states[OLD] = "FINISHED"
         if self.killed == "in":
             raise Killed
@@ -189,7 +190,7 @@ def test_a_job_that_cannot_be_saved_has_been_asked_to_stop(
     monkeypatch.setattr(moves, "resume", resume)
     if is_resumed:
         moves.failure = Undecided("no answer")
-        moves.journals = [type("Journal", (), {"job": OLD, "successor": NEW})()]
+        moves.journals = [JOURNAL]
     one = mover(moves)
     assert one.carry_out(MODEL, THERE, "") == OLD
     assert outcome(store) == ("not saved", OLD)
@@ -208,7 +209,7 @@ def test_a_move_that_flink_does_not_answer_about_is_asked_about_until_it_does(
         if len(asked) < 3:
             raise NoAnswer("no Flink answers")
         moves.states = {OLD: "FINISHED"}
-        return [type("Journal", (), {"job": OLD, "successor": NEW})()]
+        return [JOURNAL]
 
     monkeypatch.setattr(acting, "AGAIN_SECONDS", 0.0)
     monkeypatch.setattr(moves, "unfinished_moves", unfinished_moves)

@@ -81,9 +81,10 @@ def test_a_watch_without_options_looks_and_changes_nothing(run: Callable, flink:
     answer = run("flink", "watch", "--rest", flink.url, "--policy", "ds2")
     assert (answer.status, answer.out) == (0, ""), answer.err
     first, last = answer.err.splitlines()
-    assert "104 tuples/s on 1 TaskManager; it carries " in first
+    assert "104 tuples/s on 1 TaskManager; it carries 100 tuples/s (90 to 110), limited " in first
     assert "limited by the CPU of dev-0 (100.0 % in use)" in first
     assert "a move would pay: the present layout may carry only 90 of 104 tuples/s" in first
+    assert "dev-0, dev-1 should carry 200 tuples/s (180 to 220)" in first
     assert last == f"job {OLD} is CANCELED"
     assert {request.partition(" ")[0] for request, _ in flink.asked} == {"GET"}
     (record,) = read_records(usual_store(), 9)
