@@ -28,10 +28,7 @@ CAPACITIES = np.array([10.0, 20.0, 40.0])
 
 
 def day_of(
-    rates: Floats,
-    terms: MoveTerms,
-    seconds: float = HOUR,
-    costs: tuple[float, ...] = COSTS,
+    rates: Floats, terms: MoveTerms, seconds: float = HOUR, costs: tuple[float, ...] = COSTS
 ) -> ControlDay:
     """A day of one source, with plans whose cost is usually proportional to what they carry."""
     column = np.asarray(rates, np.float64)[:, None]
@@ -273,10 +270,7 @@ def beside(level: int, mood: str) -> float:
 
 
 def played(
-    adversary: Callable[[int], float],
-    slots: int,
-    price: float,
-    costs: tuple[float, ...] = COSTS,
+    adversary: Callable[[int], float], slots: int, price: float, costs: tuple[float, ...] = COSTS
 ) -> tuple[ControlDay, Ints]:
     """Rates that an adversary offers who knows the present plan, and the plans of the policy.
 

@@ -257,11 +257,7 @@ def test_a_job_that_the_job_manager_has_forgotten_is_refused_by_name(
     ],
 )
 def test_what_would_hinder_a_spare_is_told_at_once(
-    watch: Callable[..., Watched],
-    flink: FakeFlink,
-    spare: str,
-    answers: dict[str, Any],
-    told: str,
+    watch: Callable[..., Watched], flink: FakeFlink, spare: str, answers: dict[str, Any], told: str
 ) -> None:
     """While all is well."""
     if answers:

@@ -73,9 +73,7 @@ def test_fewer_task_managers_must_carry_what_arrives_now(
     assert scene.moves == [1]
 
 
-def test_a_move_that_came_back_is_not_repeated_at_once(
-    scene: Scene,
-) -> None:
+def test_a_move_that_came_back_is_not_repeated_at_once(scene: Scene) -> None:
     """The second time it is waited for twice as long, by a clock that nobody sets."""
     rounds = scene.rounds(least_seconds=0.0)
     scene.ends = "returned"
