@@ -1,6 +1,8 @@
-"""A job that is watched: a plan of it, the end of its watch, and what that has written."""
+"""A job that is watched: its program, a plan of it, the end of its watch, and what is written."""
 
+import zipfile
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -55,3 +57,11 @@ def plan(*devices: str) -> WatchPlan:
     rate = 100.0 * len(devices)
     carries = RateInterval(0.9 * rate, rate, 1.1 * rate)
     return WatchPlan(len(devices), {"map": [*devices]}, carries)
+
+
+def write_program(folder: Path) -> None:
+    """Write a jar with a main class, and the Flink from which it is submitted, into a folder."""
+    with zipfile.ZipFile(folder / "job.jar", "w") as jar:
+        jar.writestr("META-INF/MANIFEST.MF", "Main-Class: Job\r\n")
+    (folder / "lib").mkdir()
+    (folder / "lib" / "flink-dist-2.3.0.jar").touch()

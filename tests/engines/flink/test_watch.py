@@ -2,7 +2,6 @@
 
 import copy
 import json
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import DELETED, KEPT, config, failed_by, healthy, job, jobs
-from watched_jobs import lacking, starts_by
+from watched_jobs import lacking, starts_by, write_program
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.state import Savepoint, resumable, saved_by
@@ -313,10 +312,7 @@ def test_where_a_job_runs_is_written_for_verify(
         "assignment": dict(zip("abc", ("dev-0", "dev-1", "dev-3"), strict=True)),
     }
     (tmp_path / "p.json").write_text(json.dumps(placed | {"carries": carries}))
-    with zipfile.ZipFile(tmp_path / "job.jar", "w") as jar:
-        jar.writestr("META-INF/MANIFEST.MF", "Main-Class: Job\r\n")
-    (tmp_path / "lib").mkdir()
-    (tmp_path / "lib" / "flink-dist-2.3.0.jar").touch()
+    write_program(tmp_path)
     given = ("--placement", "p.json", "--apply", "--patience", "0", "--flink-home", ".")
     with flink.served():
         where = ("--rest", flink.url, "-o", "where.json")
@@ -343,10 +339,8 @@ def test_a_cluster_that_takes_no_jars_is_told_before_anything_is_sent(
     """And what to do instead."""
     flink.answers["GET /jobmanager/config"] = config({"web.submit.enable": "false"})
     (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}}')
-    (tmp_path / "lib").mkdir()
-    (tmp_path / "lib" / "flink-dist-2.3.0.jar").touch()
-    zipfile.ZipFile(tmp_path / "job.jar", "w").close()
-    given = ("--entry-class", "A", "--placement", "p.json", "--flink-home", ".")
+    write_program(tmp_path)
+    given = ("--placement", "p.json", "--flink-home", ".")
     with flink.served():
         answer = run("flink", "apply", "job.jar", *given, "--rest", flink.url)
     assert answer.status == 2

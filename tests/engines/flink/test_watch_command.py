@@ -2,7 +2,6 @@
 
 import socket
 import sqlite3
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -13,7 +12,7 @@ import pytest
 from fake_flink import FakeFlink, InTurn
 from flink_documents import healthy, job, jobs
 from watch_site import CALLS
-from watched_jobs import OLD, plan
+from watched_jobs import OLD, plan, write_program
 
 from streamplace.engines.flink.move.state import CheckpointTotals
 from streamplace.engines.flink.rest.client import NoAnswer, Rest
@@ -67,10 +66,7 @@ def acting_options(flink: FakeFlink, folder: Path) -> list[str]:
     script = folder / "two words"
     script.write_text(f"#!/bin/sh\n{CALLS}")
     script.chmod(0o755)
-    with zipfile.ZipFile(folder / "job.jar", "w") as made:
-        made.writestr("META-INF/MANIFEST.MF", "Main-Class: Job\n")
-    (folder / "lib").mkdir()
-    (folder / "lib" / "flink-dist-2.3.0.jar").touch()
+    write_program(folder)
     command = ["--machines", f"'{script}' --zone 'north east'", "--at-most", "2"]
     where = ["--rest", flink.url, "--savepoints", folder.as_uri(), "--flink-home", str(folder)]
     return ["--apply", "--policy", "ds2", *command, *where, str(folder / "job.jar")]
