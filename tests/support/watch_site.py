@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from watched_jobs import plan
+from watched_jobs import plan, quick_store
 
 from streamplace.control.policy import POLICIES
 from streamplace.engines.flink.move.move import MovePlan
@@ -152,8 +152,7 @@ class Site:
 
 def made_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     """A job on the only TaskManager."""
-    store = WatchStore(tmp_path / "watch.sqlite")
-    made = Site(tmp_path / "machines", store, {"dev-0": [FIRST]}, ["dev-0"])
+    made = Site(tmp_path / "machines", quick_store(tmp_path), {"dev-0": [FIRST]}, ["dev-0"])
     made.does("")
     monkeypatch.setattr(passing, "look_at", made.look_at)
     monkeypatch.setattr(acting, "chain_states", lambda *_: {})

@@ -59,6 +59,13 @@ def plan(*devices: str) -> WatchPlan:
     return WatchPlan(len(devices), {"map": [*devices]}, carries)
 
 
+def quick_store(folder: Path) -> WatchStore:
+    """A store without watches, in which a loss of power would leave gaps: a test has none."""
+    store = WatchStore(folder / "watch.sqlite")
+    store._database.execute("PRAGMA synchronous = OFF")
+    return store
+
+
 def write_program(folder: Path) -> None:
     """Write a jar with a main class, and the Flink from which it is submitted, into a folder."""
     with zipfile.ZipFile(folder / "job.jar", "w") as jar:

@@ -14,7 +14,7 @@ from fake_flink import FakeFlink, failure
 from flink_documents import KEPT, healthy, job, jobs, task_manager
 from lazy_flink import Clock
 from moving_cases import SAVED, UNKNOWN, MemoryFolder, cluster_jar
-from watched_jobs import OLD, Killed, outcome
+from watched_jobs import OLD, Killed, outcome, quick_store
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move import move as moving
@@ -35,7 +35,6 @@ from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.engines.flink.watch.spares import move_without_lost
 from streamplace.engines.flink.watch.watch import settled
 from streamplace.engines.live import Verification
-from streamplace.io.watch_store import WatchStore
 from streamplace.model.intervals import RateInterval
 
 Places = Mapping[str, list[str]]
@@ -190,7 +189,7 @@ class Scene:
 
     def __init__(self, folder: Path, managers: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.flink = LosingFlink(OLD, BOTH, *managers)
-        self.store = WatchStore(folder / "watch.sqlite")
+        self.store = quick_store(folder)
         self.told: list[str] = []
         self.program = Program(folder / "a.jar")
         self.program.jar.touch()
