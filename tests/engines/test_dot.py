@@ -12,18 +12,6 @@ from streamplace.engines.registry import EXPORTS
 from streamplace.errors import FormatError
 
 
-def test_graphviz_readers_find_boxes_and_streams(written: Callable[..., Path]) -> None:
-    """Pydot sees one box per device and every stream, parallel ones too."""
-    pydot = pytest.importorskip("pydot")
-    (graph,) = pydot.graph_from_dot_file(str(written("dot") / "placement.dot"))
-    assert [box.get_label() for box in graph.get_subgraphs()] == [
-        '"PE 0 on box0"',
-        '"PE 1 on box1"',
-        '"PE 2 on gpu (gpu)"',
-    ]
-    assert len(graph.get_edges()) == DEPLOYMENTS["shop"].problem.graph.n_streams
-
-
 def test_a_device_has_a_colour_of_its_own() -> None:
     """Operators of a device share it."""
     (text,) = EXPORTS["dot"].files(DEPLOYMENTS["odd names"]).values()

@@ -62,16 +62,6 @@ def test_every_device_that_is_used_has_one_deployment_with_its_operators(name: s
     assert placed == expected
 
 
-def test_every_deployment_is_reached_by_a_service_of_its_name() -> None:
-    """Which selects its pod, and no other."""
-    kinds = documents(DEPLOYMENTS["shop"])
-    for service, document in zip(kinds["Service"], kinds["Deployment"], strict=True):
-        assert service["metadata"]["name"] == document["metadata"]["name"]
-        labels = document["spec"]["template"]["metadata"]["labels"]
-        assert service["spec"]["selector"] == labels
-        assert document["spec"]["selector"]["matchLabels"] == labels
-
-
 def test_a_device_asks_for_the_memory_of_its_operators() -> None:
     """In whole mebibytes; operators that say nothing ask for nothing."""
     operators = [Operator("a", rate=1, memory=3e6), Operator("b", rate=1, memory=1e6)]
