@@ -1,7 +1,6 @@
 """What bounds of controllers are made of: rates that are due, and bounds at many of them."""
 
 import math
-from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -91,7 +90,10 @@ def test_each_of_several_sources_keeps_to_its_own_rates() -> None:
 
 
 def day_with(cost_at: Any, rates: Floats) -> tuple[ControlDay, list[float]]:
-    """A day whose bounds are a function of the rate, and the rates it was asked for."""
+    """A day whose bounds are a function of the rate, and the rates it was asked for.
+
+    Rates are those of the only source, or [T, S] of several.
+    """
     asked: list[float] = []
 
     def bound_of(graph: StreamGraph) -> float:
@@ -104,8 +106,11 @@ def day_with(cost_at: Any, rates: Floats) -> tuple[ControlDay, list[float]]:
             for graph in graphs
         ]
 
-    trace = RateTrace(SLOT * np.arange(len(rates)), ("rate",), rates[:, None])
-    graph = StreamGraph.of("alone", [Operator("a", ipt=1e3, rate=1.0)])
+    columns = rates.reshape(len(rates), -1)
+    sources = "abcd"[: columns.shape[1]]
+    names = ("rate",) if len(sources) == 1 else tuple(sources)
+    trace = RateTrace(SLOT * np.arange(len(rates)), names, columns)
+    graph = StreamGraph.of("all", [Operator(name, ipt=1e3, rate=1.0) for name in sources])
     day = control_day(graph, trace, SLOT, MoveTerms(lag=0.0), cast("Any", plan_each), bound_of)
     return day, asked
 
@@ -182,31 +187,17 @@ def test_rounding_does_not_separate_what_a_join_takes_for_equal() -> None:
 
 def test_few_bounds_of_several_sources_are_computed_where_they_are_equal() -> None:
     """The levels between two of the same bound have that bound."""
-    random, names = np.random.default_rng(3), tuple("abcd")
+    random = np.random.default_rng(3)
     rates = random.uniform(50.0, 900.0, 200)[:, None] * random.uniform(0.9, 1.1, (200, 4))
-    graph = StreamGraph.of("several", [Operator(name, ipt=1e3, rate=1.0) for name in names])
-    trace = RateTrace(SLOT * np.arange(200), names, rates)
-
-    def bounded(cost_at: Callable[[float], float]) -> tuple[Floats, int]:
-        asked = list[float]()
-
-        def bound_of(graph: StreamGraph) -> float:
-            asked.append(graph.source_rate)
-            return float(cost_at(graph.source_rate))
-
-        plans = [SimpleNamespace(cost=1.0, carries=1e9, headroom=0.0)]
-        terms, plan_each = MoveTerms(lag=0.0), cast("Any", lambda _: plans)
-        made = control_day(graph, trace, SLOT, terms, plan_each, bound_of)
-        return made.least[:, 0], len(asked)
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(days, "_carried", lambda *_: np.ones((200, 1)))
-        least, few = bounded(lambda rate: math.ceil(rate / 1000.0))
-        _, every = bounded(lambda rate: rate)
+        day, few = day_with(lambda rate: math.ceil(rate / 1000.0), rates)
+        _, every = day_with(lambda rate: rate, rates)
+    least = day.least[:, 0]
     assert (least <= np.ceil(rates.sum(axis=1) / 1000.0)).all()
     assert 1.0 in least
     assert 4.0 in least
-    assert few < every / 2
+    assert len(few) < len(every) / 2
 
 
 def test_a_window_that_receives_nothing_emits_nothing() -> None:

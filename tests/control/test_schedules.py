@@ -28,10 +28,7 @@ CAPACITIES = np.array([10.0, 20.0, 40.0])
 
 
 def day_of(
-    rates: Floats,
-    terms: MoveTerms,
-    seconds: float = HOUR,
-    costs: tuple[float, ...] = COSTS,
+    rates: Floats, terms: MoveTerms, seconds: float = HOUR, costs: tuple[float, ...] = COSTS
 ) -> ControlDay:
     """A day of one source, with plans whose cost is usually proportional to what they carry."""
     column = np.asarray(rates, np.float64)[:, None]
@@ -106,17 +103,15 @@ def test_a_move_that_costs_more_than_it_saves_is_not_made() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(POLICIES))
-def test_a_policy_carries_a_rate_that_stays(name: str) -> None:
-    """From the second hour on nothing is late, and nothing moves."""
+def test_a_policy_carries_a_rate_that_stays_and_follows_one_that_doubles(name: str) -> None:
+    """From the second hour on nothing is late, and nothing moves.
+
+    One that stayed down after the rate has grown would be late for good.
+    """
     found = replay(day_of(np.full(30, 15.0), MoveTerms(), 600.0), name, POLICIES[name].make)
     assert found.punctual == 1.0
     assert len(set(found.level[6:].tolist())) == 1
     assert CAPACITIES[found.level[-1]] >= 15.0
-
-
-@pytest.mark.parametrize("name", sorted(POLICIES))
-def test_a_policy_follows_a_rate_that_doubles(name: str) -> None:
-    """One that stays down would be late for good."""
     values = np.concatenate((np.full(12, 9.0), np.full(60, 35.0)))
     found = replay(day_of(values, MoveTerms(), 300.0), name, POLICIES[name].make)
     assert found.level[-1] == 2
@@ -273,10 +268,7 @@ def beside(level: int, mood: str) -> float:
 
 
 def played(
-    adversary: Callable[[int], float],
-    slots: int,
-    price: float,
-    costs: tuple[float, ...] = COSTS,
+    adversary: Callable[[int], float], slots: int, price: float, costs: tuple[float, ...] = COSTS
 ) -> tuple[ControlDay, Ints]:
     """Rates that an adversary offers who knows the present plan, and the plans of the policy.
 

@@ -4,6 +4,7 @@ import importlib.util
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -108,6 +109,20 @@ def ray_engine() -> Iterator[RayEngine]:
         yield running
         for job in running.jobs():
             running.cancel(job)
+
+
+@pytest.fixture(scope="session")
+def check_manifest() -> Iterator[Callable[[dict[str, Any]], object]]:
+    """Check of a manifest by the schemas of Kubernetes itself; unknown fields are faults.
+
+    A schema is read once: the definitions that all share are large.
+    """
+    validator = pytest.importorskip("kubernetes_validate")
+    newest = validator.latest_version()
+    with pytest.MonkeyPatch.context() as patch:
+        read = cache(validator.utils.schema_contents)
+        patch.setattr(validator.utils, "schema_contents", read)
+        yield lambda document: validator.validate(document, newest, strict=True)
 
 
 @pytest.fixture

@@ -1,4 +1,3 @@
-import csv
 from collections.abc import Callable
 from pathlib import Path
 
@@ -6,16 +5,6 @@ import pytest
 
 from streamplace.engines.csv import read_csv
 from streamplace.errors import FormatError
-
-
-def test_it_is_a_plain_table(written: Callable[..., Path]) -> None:
-    """Any CSV reader finds a row per operator."""
-    lines = (written("csv") / "placement.csv").read_text().splitlines()
-    rows = {row["operator"]: row for row in csv.DictReader(lines)}
-    assert rows["score"]["device"] == "gpu"
-    assert rows["score"]["requires"] == "gpu"
-    assert rows["clicks"]["colocate"] == rows["parse"]["colocate"] == "0"
-    assert rows["join"]["exlocate"] == rows["score"]["exlocate"] == "0"
 
 
 def test_data_frames_can_read_it(written: Callable[..., Path]) -> None:

@@ -12,7 +12,10 @@ from streamplace.model import Cluster, Operator, Problem, StreamGraph
 
 
 def test_networkx_finds_operators_streams_and_costs(written: Callable[..., Path]) -> None:
-    """Placement and groups at the nodes, rates at the edges, of which some are parallel."""
+    """Placement and groups at the nodes, rates at the edges, of which some are parallel.
+
+    A file that it saves again can be read: only the attribute device matters.
+    """
     graph = nx.read_graphml(written("graphml") / "placement.graphml")
     assert isinstance(graph, nx.MultiDiGraph)
     assert graph.nodes["score"]["device"] == "gpu"
@@ -21,11 +24,6 @@ def test_networkx_finds_operators_streams_and_costs(written: Callable[..., Path]
     assert graph.number_of_edges() == shop().graph.n_streams
     (hop,) = graph["parse"]["join"].values()
     assert hop == {"tuples_per_s": 5000.0, "bytes_per_s": 600000.0, "remote": True}
-
-
-def test_a_file_that_another_tool_saved_can_be_read(written: Callable[..., Path]) -> None:
-    """Only the attribute device matters."""
-    graph = nx.read_graphml(written("graphml") / "placement.graphml")
     text = "\n".join(nx.generate_graphml(nx.DiGraph(graph)))
     assert read_graphml(text.encode(), "f") == DEPLOYMENTS["shop"].placement.as_dict()
 

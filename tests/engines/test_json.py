@@ -1,4 +1,3 @@
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,17 +11,6 @@ def test_it_is_a_native_placement(written: Callable[..., Path]) -> None:
     """Whatever reads placements reads it."""
     path = written("json") / "placement.json"
     assert read_placement(path, shop()) == DEPLOYMENTS["shop"].placement
-
-
-def test_processing_elements_are_spelled_out(written: Callable[..., Path]) -> None:
-    """Every PE with its device, what it requires, and its operators."""
-    document = json.loads((written("json") / "placement.json").read_text())
-    assert document["pes"][2] == {
-        "pe": 2,
-        "device": "gpu",
-        "requires": ["gpu"],
-        "operators": ["score"],
-    }
 
 
 def test_a_placement_of_subtasks_comes_back_as_one(written: Callable[..., Path]) -> None:

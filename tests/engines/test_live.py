@@ -92,14 +92,25 @@ def case(request: pytest.FixtureRequest) -> Iterator[Case]:
 
 
 @FIRST_ON_FLINK
-def test_a_job_runs_where_it_is_placed(case: Case) -> None:
-    """Verification names the operators that are elsewhere."""
+def test_a_job_runs_where_it_is_placed_until_it_is_moved_or_cancelled(case: Case) -> None:
+    """Verification names the operators that are elsewhere.
+
+    A job that is placed nowhere new keeps its id. So does one whose new placement does not fit: it
+    has a device that is not there, or places an operator nowhere.
+    """
     job = case.engine.apply(case.program, TOGETHER)
     assert case.engine.jobs() == [job]
     assert case.engine.verify(job, TOGETHER).fine
     elsewhere = case.engine.verify(job, APART)
     assert not elsewhere.fine
     assert {check.operator for check in elsewhere.checks if not check.fine} == {"parse", "count"}
+    assert case.engine.move(job, case.program, TOGETHER).job == job
+    some = {name: APART[name] for name in ("src", "parse", "count")}
+    for placement in ({**APART, "count": "nowhere"}, some):
+        with pytest.raises(StreamplaceError, match=r"nowhere|out"):
+            case.engine.move(job, case.program, placement)
+    assert case.engine.jobs() == [job]
+    assert case.engine.verify(job, TOGETHER).fine
     case.engine.cancel(job)
     assert case.engine.jobs() == []
 
@@ -139,26 +150,3 @@ def test_a_job_is_moved_while_it_runs(case: Case) -> None:
     assert case.engine.verify(moved.job, APART).fine
     assert moved.outage is not None
     assert moved.outage > 0
-
-
-@FIRST_ON_FLINK
-def test_a_job_that_is_placed_nowhere_new_stays(case: Case) -> None:
-    """Under its own id."""
-    job = case.engine.apply(case.program, APART)
-    assert case.engine.move(job, case.program, APART).job == job
-    assert case.engine.verify(job, APART).fine
-
-
-@FIRST_ON_FLINK
-@pytest.mark.parametrize(
-    "placement", [{**APART, "count": "nowhere"}, {k: APART[k] for k in ("src", "parse", "count")}]
-)
-def test_a_placement_that_does_not_fit_is_refused_while_the_job_runs(
-    case: Case, placement: dict[str, str]
-) -> None:
-    """A device that is not there, and an operator that is placed nowhere."""
-    job = case.engine.apply(case.program, TOGETHER)
-    with pytest.raises(StreamplaceError, match=r"nowhere|out"):
-        case.engine.move(job, case.program, placement)
-    assert case.engine.jobs() == [job]
-    assert case.engine.verify(job, TOGETHER).fine

@@ -10,11 +10,16 @@ CLAUSE = re.compile(
     r'^config placement : partitionColocation\("(\w+)"\), host\((\w+)\)(.*);$', re.M
 )
 TAG = re.compile("[A-Za-z][A-Za-z0-9_]*")
+APART = ', partitionExlocation("streamplace"), hostExlocation("streamplace")'
 
 
 @pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
 def test_every_operator_has_a_clause_and_every_pe_a_pool(deployment: str) -> None:
-    """The pool's first tag is the device's, further ones are required by the operators."""
+    """The pool's first tag is the device's, further ones are required by the operators.
+
+    One operator of each PE keeps it apart from the others, not two: operators that share a PE must
+    not be exlocated from each other. Names never leave their comment.
+    """
     elements = DEPLOYMENTS[deployment].elements
     text = as_spl(DEPLOYMENTS[deployment])
     pools = {name: re.findall('"(.*?)"', tags) for name, tags in POOL.findall(text)}
@@ -23,21 +28,7 @@ def test_every_operator_has_a_clause_and_every_pe_a_pool(deployment: str) -> Non
     clauses = CLAUSE.findall(text)
     assert len(clauses) == len(DEPLOYMENTS[deployment].placement)
     assert all(pools[pool][0] == tag for tag, pool, _ in clauses)
-
-
-@pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
-def test_one_operator_of_each_pe_keeps_it_apart_from_the_others(deployment: str) -> None:
-    """Not two: operators that share a PE must not be exlocated from each other."""
-    leaders = [
-        tag
-        for tag, _, rest in CLAUSE.findall(as_spl(DEPLOYMENTS[deployment]))
-        if rest == ', partitionExlocation("streamplace"), hostExlocation("streamplace")'
-    ]
-    assert len(leaders) == len(set(leaders)) == len(DEPLOYMENTS[deployment].elements)
-
-
-@pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
-def test_names_never_leave_their_comment(deployment: str) -> None:
-    """Every line is a comment, a clause or a pool."""
-    for line in as_spl(DEPLOYMENTS[deployment]).splitlines():
+    leaders = [tag for tag, _, rest in clauses if rest == APART]
+    assert len(leaders) == len(set(leaders)) == len(elements)
+    for line in text.splitlines():
         assert not line or line.startswith(("//", "config ", "  Pool_"))

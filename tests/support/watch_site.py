@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from watched_jobs import plan
+from watched_jobs import plan, quick_store
 
 from streamplace.control.policy import POLICIES
 from streamplace.engines.flink.move.move import MovePlan
@@ -57,6 +57,11 @@ class Site:
         """Give the command another end."""
         self.script.write_text(f"#!/bin/sh\n{CALLS}{body}")
         self.script.chmod(0o755)
+
+    def runs_on(self, number: int) -> None:
+        """Let the job run on so many TaskManagers, the only ones."""
+        self.used = [f"dev-{i}" for i in range(number)]
+        self.slots = {name: [self.job] for name in self.used}
 
     @property
     def calls(self) -> list[str]:
@@ -147,16 +152,9 @@ class Site:
 
 def made_site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     """A job on the only TaskManager."""
-    store = WatchStore(tmp_path / "watch.sqlite")
-    made = Site(tmp_path / "machines", store, {"dev-0": [FIRST]}, ["dev-0"])
+    made = Site(tmp_path / "machines", quick_store(tmp_path), {"dev-0": [FIRST]}, ["dev-0"])
     made.does("")
     monkeypatch.setattr(passing, "look_at", made.look_at)
     monkeypatch.setattr(acting, "chain_states", lambda *_: {})
     monkeypatch.setattr(acting, "source_flow", lambda *_: None)
     return made
-
-
-def on_three(site: Site) -> None:
-    """The job runs on three TaskManagers."""
-    site.used = ["dev-0", "dev-1", "dev-2"]
-    site.slots = {name: [site.job] for name in site.used}

@@ -1,6 +1,8 @@
-"""A job that is watched: a plan of it, the end of its watch, and what that has written."""
+"""A job that is watched: its program, a plan of it, the end of its watch, and what is written."""
 
+import zipfile
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,17 @@ from streamplace.io.watch_store import WatchStore
 from streamplace.model.intervals import RateInterval
 
 OLD = "a" * 32
+SAVED = "s3://b/chk-7"
+CHECKPOINTED = {
+    "counts": {"completed": 7},
+    "latest": {"completed": {"id": 7, "external_path": SAVED}},
+}
+"""Checkpoints of a job that has completed some."""
+RESTORED = {
+    "counts": {"completed": 0},
+    "latest": {"restored": {"id": 7, "external_path": SAVED}},
+}
+"""Checkpoints of a job that was started from one, and has completed none."""
 
 
 class Killed(BaseException):
@@ -44,3 +57,18 @@ def plan(*devices: str) -> WatchPlan:
     rate = 100.0 * len(devices)
     carries = RateInterval(0.9 * rate, rate, 1.1 * rate)
     return WatchPlan(len(devices), {"map": [*devices]}, carries)
+
+
+def quick_store(folder: Path) -> WatchStore:
+    """A store without watches, in which a loss of power would leave gaps: a test has none."""
+    store = WatchStore(folder / "watch.sqlite")
+    store._database.execute("PRAGMA synchronous = OFF")
+    return store
+
+
+def write_program(folder: Path) -> None:
+    """Write a jar with a main class, and the Flink from which it is submitted, into a folder."""
+    with zipfile.ZipFile(folder / "job.jar", "w") as jar:
+        jar.writestr("META-INF/MANIFEST.MF", "Main-Class: Job\r\n")
+    (folder / "lib").mkdir()
+    (folder / "lib" / "flink-dist-2.3.0.jar").touch()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from watched_jobs import plan
+from watched_jobs import plan, quick_store
 
 from streamplace.control.policy import POLICIES, MakePolicy
 from streamplace.engines.flink.move.state import CheckpointTotals
@@ -17,7 +17,7 @@ from streamplace.engines.flink.watch.log import WatchLog
 from streamplace.engines.flink.watch.look import JobLook
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.engines.flink.watch.rounds import JobRounds
-from streamplace.io.watch_store import MOVED, WatchDecision, WatchRound, WatchStore, utc_now
+from streamplace.io.watch_store import MOVED, WatchDecision, WatchRound, utc_now
 
 DEVICES = ("dev-0", "dev-1", "dev-2")
 PLANS = (plan("dev-0"), plan("dev-0", "dev-1"), plan(*DEVICES))
@@ -148,8 +148,7 @@ class Scene:
 
 def scene_of(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Scene:
     """A job that nobody has watched yet."""
-    store = WatchStore(folder / "watch.sqlite")
     told: list[str] = []
-    made = Scene(WatchLog.claimed(store, "job", "shop", told.append), told=told)
+    made = Scene(WatchLog.claimed(quick_store(folder), "job", "shop", told.append), told=told)
     monkeypatch.setattr(passing, "look_at", made.look_at)
     return made

@@ -126,7 +126,11 @@ def test_a_cold_job_is_waited_for(warming: Warming) -> None:
 
 
 def test_what_still_changes_is_part_of_the_profile(warming: Warming) -> None:
-    """The patience is over while the source still becomes cheaper: its rates are less certain."""
+    """The patience is over while the source still becomes cheaper: its rates are less certain.
+
+    It has no load per second: its tuples become cheaper while it reads more of them, and a line
+    through that has a constant.
+    """
     warming.half_life, warming.compilers = 40.0, 0.3
     told: list[str] = []
     seen = warm_profile(warming.flink.rest, "job", Warmth(10.0, 90.0), tell=told.append)
@@ -141,12 +145,6 @@ def test_what_still_changes_is_part_of_the_profile(warming: Warming) -> None:
     errors, least = errors_for(graph, ledger=Path("none")), known_errors()
     assert errors is not None
     assert errors.low * (1 + seen.drift.level) == pytest.approx(least.low, rel=0.01)
-
-
-def test_a_cold_job_has_no_loads_per_second(warming: Warming) -> None:
-    """Its tuples become cheaper while it reads more of them: a line through that has a constant."""
-    warming.half_life, warming.compilers = 40.0, 0.3
-    seen = warm_profile(warming.flink.rest, "job", Warmth(10.0, 90.0))
     rising = [
         window._replace(tuples={**window.tuples, "v0": (1 + i) * RATE}, cores=seen.windows[0].cores)
         for i, window in enumerate(seen.windows)

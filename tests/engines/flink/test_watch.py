@@ -2,15 +2,14 @@
 
 import copy
 import json
-import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import DELETED, KEPT, config, failed_by, healthy, job, jobs
-from watched_jobs import lacking, starts_by
+from watched_jobs import lacking, starts_by, write_program
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.state import Savepoint, resumable, saved_by
@@ -30,11 +29,12 @@ LATEST = {
     "savepoint": {"id": 5, "external_path": "s3://b/sp-5"},
     "restored": {"id": 3, "external_path": "s3://b/chk-3"},
 }
+RESTARTING, FAILED = (job("old", state, {}) for state in ("RESTARTING", "FAILED"))
 SAVED = {"counts": {"completed": 7}, "latest": LATEST}
 
 
 @pytest.fixture
-def flink() -> Iterator[FakeFlink]:
+def flink() -> FakeFlink:
     """A cluster of four on which the job "old" runs and takes checkpoints."""
     answers = healthy("dev-0", "dev-1", "dev-2", "dev-3") | {
         "GET /jobs/old": job("old", "RUNNING", {"map": "RUNNING"}),
@@ -42,8 +42,7 @@ def flink() -> Iterator[FakeFlink]:
         "GET /jobs/old/checkpoints": SAVED,
         "GET /jobs/old/exceptions": failed_by("a.B: c"),
     }
-    with FakeFlink(answers).served() as answering:
-        yield answering
+    return FakeFlink(answers)
 
 
 class Watched:
@@ -53,7 +52,6 @@ class Watched:
         self.steps: list[str] = []
         self.runs: list[PlacedJob] = []
         self.paths: list[str | None] = []
-        self.unfit: str | None = None
 
     def apply(self, *_: Any, savepoint: Savepoint | None, seconds: float) -> str:
         """Start a job, as ``apply`` does."""
@@ -69,17 +67,15 @@ def watch(flink: FakeFlink, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Wa
         *spares: str,
         raises: type[StreamplaceError] | None = None,
         match: str = "",
-        unfit: str | None = None,
         faults: float = 0.0,
     ) -> Watched:
         found = Watched()
-        found.unfit = unfit
         starts_by(monkeypatch, found.apply)
-        monkeypatch.setattr(replacing, "unfit", lambda *_: found.unfit)
+        monkeypatch.setattr(replacing, "unfit", lambda *_: None)
         monkeypatch.setattr(watching, "FAULT_SECONDS", faults)
         program, home = Program(Path("a.jar")), Flink(Path(), "2.3.0")
         tell, moved = found.steps.append, found.runs.append
-        one = Watch(Replacing(Rest(flink.url), home, program, spares, tell, moved, 0.0))
+        one = Watch(Replacing(flink.rest, home, program, spares, tell, moved, 0.0))
         if raises is None:
             one.run(PlacedJob("old", VECTORS))
         else:
@@ -98,7 +94,7 @@ def test_a_spare_stands_in_everywhere_for_what_is_lost(
     gone, gone_too = lacking(flink.answers, "dev-1"), lacking(flink.answers, "dev-2")
     flink.answers |= {
         "GET /taskmanagers": InTurn(every, *[gone] * 3, *[gone_too] * 3, every),
-        "GET /jobs/old": job("old", "FAILED", {}),
+        "GET /jobs/old": FAILED,
         "GET /jobs/new": InTurn(*[job("new", "FAILED", {})] * 3, job("new", "FINISHED", {})),
         "GET /jobs/new/checkpoints": {"counts": {"completed": 0}, "latest": LATEST},
     }
@@ -109,20 +105,6 @@ def test_a_spare_stands_in_everywhere_for_what_is_lost(
     assert found.paths == ["s3://b/chk-7", "s3://b/chk-3"]
     assert found.steps[0] == "lost: 'dev-1'; waiting 0 s for it"
     assert found.steps[-1] == "job new has finished because it has read all of its input"
-
-
-def test_a_job_is_not_ended_for_a_spare_that_it_does_not_fit_on(
-    watch: Callable[..., Watched], flink: FakeFlink
-) -> None:
-    """The spare was free when the watch began."""
-    every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-1")
-    flink.answers |= {
-        "GET /taskmanagers": InTurn(every, every, *[gone] * 20, every),
-        "GET /jobs/old": InTurn(*[job("old", "RESTARTING", {})] * 10, job("old", "CANCELED", {})),
-    }
-    found = watch("dev-2", unfit="'dev-2' is fully occupied")
-    assert "'dev-2' is fully occupied; nothing replaces 'dev-1'" in found.steps
-    assert flink.requests("PATCH") == []
 
 
 def test_a_job_whose_tasks_end_slowly_is_waited_for_and_started(
@@ -139,7 +121,7 @@ def test_a_job_whose_tasks_end_slowly_is_waited_for_and_started(
     every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-1")
     flink.answers |= {
         "GET /taskmanagers": InTurn(every, every, *[gone] * 6, every),
-        "GET /jobs/old": job("old", "RESTARTING", {}),
+        "GET /jobs/old": RESTARTING,
         "GET /jobs/new": job("new", "FINISHED", {}),
     }
     found = watch("dev-2")
@@ -151,11 +133,10 @@ def test_without_a_spare_left_the_job_is_waited_for(
     watch: Callable[..., Watched], flink: FakeFlink
 ) -> None:
     """It is told once, and nothing is ended."""
-    restarting = job("old", "RESTARTING", {})
     every, gone = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-0", "dev-1")
     flink.answers |= {
         "GET /taskmanagers": InTurn(every, every, *[gone] * 20, every),
-        "GET /jobs/old": InTurn(*[restarting] * 30, job("old", "CANCELED", {})),
+        "GET /jobs/old": InTurn(*[RESTARTING] * 30, job("old", "CANCELED", {})),
     }
     found = watch("dev-2")
     assert found.steps == [
@@ -164,16 +145,6 @@ def test_without_a_spare_left_the_job_is_waited_for(
         "job old is CANCELED",
     ]
     assert flink.requests("PATCH") == []
-
-
-def test_a_job_that_fails_on_devices_that_are_there_is_told(
-    watch: Callable[..., Watched], flink: FakeFlink
-) -> None:
-    """A spare would not help it."""
-    flink.answers["GET /jobs/old"] = job("old", "FAILED", {})
-    watch(
-        "dev-2", raises=FlinkError, match="failed although all of its devices are available: a.B: c"
-    )
 
 
 def heard(answers: dict[str, Any], **times: int) -> dict[str, Any]:
@@ -197,7 +168,7 @@ def test_a_failed_job_is_given_up_only_when_all_devices_were_heard_of_since(
     before, after = heard(flink.answers, dev_1=50_500), heard(flink.answers, dev_1=51_000)
     flink.answers |= {
         "GET /taskmanagers": InTurn(*[before] * 5, after),
-        "GET /jobs/old": job("old", "FAILED", {}),
+        "GET /jobs/old": FAILED,
         "GET /jobs/overview": ended("old", 50_000),
     }
     watch(
@@ -213,7 +184,7 @@ def test_a_loss_that_flink_notices_after_the_job_has_failed_is_one(
     silent, gone = heard(flink.answers, dev_1=10), lacking(flink.answers, "dev-1")
     flink.answers |= {
         "GET /taskmanagers": InTurn(*[silent] * 4, gone),
-        "GET /jobs/old": job("old", "FAILED", {}),
+        "GET /jobs/old": FAILED,
         "GET /jobs/new": job("new", "CANCELED", {}),
         "GET /jobs/overview": ended("old", 50_000),
     }
@@ -234,7 +205,7 @@ def test_a_job_that_failed_is_started_again_where_a_lost_device_is_back(
     back["taskmanagers"][1]["path"] = "pekko.tcp://flink@dev-1:7777/user/rpc/taskmanager_0"
     flink.answers |= {
         "GET /taskmanagers": InTurn(every, every, back),
-        "GET /jobs/old": InTurn(job("old", "RUNNING", {}), job("old", "FAILED", {})),
+        "GET /jobs/old": InTurn(job("old", "RUNNING", {}), FAILED),
         "GET /jobs/new": job("new", "CANCELED", {}),
         "GET /jobs/new/checkpoints/config": KEPT,
         "GET /jobs/overview": ended("old", 50_000),
@@ -285,11 +256,7 @@ def test_a_job_that_the_job_manager_has_forgotten_is_refused_by_name(
     ],
 )
 def test_what_would_hinder_a_spare_is_told_at_once(
-    watch: Callable[..., Watched],
-    flink: FakeFlink,
-    spare: str,
-    answers: dict[str, Any],
-    told: str,
+    watch: Callable[..., Watched], flink: FakeFlink, spare: str, answers: dict[str, Any], told: str
 ) -> None:
     """While all is well."""
     if answers:
@@ -299,7 +266,7 @@ def test_what_would_hinder_a_spare_is_told_at_once(
 
 def test_the_later_of_savepoint_and_checkpoint_counts(flink: FakeFlink) -> None:
     """By its number; a job that has saved nothing goes on from what it began from."""
-    rest = Rest(flink.url)
+    rest = flink.rest
     saved = saved_by(rest, "old")
     assert saved is not None
     assert (saved.last, saved.is_savepoint) == ("s3://b/chk-7", False)
@@ -315,7 +282,7 @@ def test_a_job_that_waits_for_whole_task_managers_is_told_what_it_waits_for(
 ) -> None:
     """Only where it has no slot, and others have some of each."""
     flink.answers["GET /jobs/old"] = job("old", "RUNNING", {"map": "SCHEDULED"})
-    rest = Rest(flink.url)
+    rest = flink.rest
     with pytest.raises(FlinkError, match="wait until all of them run"):
         rest.running_job("old")
     for device in ("dev-0", "dev-1", "dev-2", "dev-3"):
@@ -336,7 +303,7 @@ def test_where_a_job_runs_is_written_for_verify(
     flink.answers |= {
         "GET /jobs": jobs({"old": "RUNNING"}),
         "GET /taskmanagers": InTurn(*[every] * 2, gone),
-        "GET /jobs/old": InTurn(*[job("old", "RUNNING", {})] * 3, job("old", "FAILED", {})),
+        "GET /jobs/old": InTurn(*[job("old", "RUNNING", {})] * 3, FAILED),
         "GET /jobs/new": job("new", "CANCELED", {}),
     }
     carries = {"low": 80, "value": 100, "high": 120, "confidence": 0.9}
@@ -345,12 +312,11 @@ def test_where_a_job_runs_is_written_for_verify(
         "assignment": dict(zip("abc", ("dev-0", "dev-1", "dev-3"), strict=True)),
     }
     (tmp_path / "p.json").write_text(json.dumps(placed | {"carries": carries}))
-    with zipfile.ZipFile(tmp_path / "job.jar", "w") as jar:
-        jar.writestr("META-INF/MANIFEST.MF", "Main-Class: Job\r\n")
-    (tmp_path / "lib").mkdir()
-    (tmp_path / "lib" / "flink-dist-2.3.0.jar").touch()
-    given = ("--placement", "p.json", "--apply", "--patience", "0", "--rest", flink.url)
-    answer = run("flink", "watch", "job.jar", *given, "--flink-home", ".", "-o", "where.json")
+    write_program(tmp_path)
+    given = ("--placement", "p.json", "--apply", "--patience", "0", "--flink-home", ".")
+    with flink.served():
+        where = ("--rest", flink.url, "-o", "where.json")
+        answer = run("flink", "watch", "job.jar", *given, *where)
     assert (answer.status, answer.out) == (0, "new\n"), answer.err
     assert "job new runs, dev-2 for dev-0" in answer.err
     assert "job new is CANCELED" in answer.err
@@ -373,11 +339,10 @@ def test_a_cluster_that_takes_no_jars_is_told_before_anything_is_sent(
     """And what to do instead."""
     flink.answers["GET /jobmanager/config"] = config({"web.submit.enable": "false"})
     (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-0"}}')
-    (tmp_path / "lib").mkdir()
-    (tmp_path / "lib" / "flink-dist-2.3.0.jar").touch()
-    zipfile.ZipFile(tmp_path / "job.jar", "w").close()
-    given = ("--entry-class", "A", "--placement", "p.json", "--rest", flink.url)
-    answer = run("flink", "apply", "job.jar", *given, "--flink-home", ".")
+    write_program(tmp_path)
+    given = ("--placement", "p.json", "--flink-home", ".")
+    with flink.served():
+        answer = run("flink", "apply", "job.jar", *given, "--rest", flink.url)
     assert answer.status == 2
     assert "accepts no jars (web.submit.enable: false); write a jar with" in answer.err
     assert flink.requests("POST") == []

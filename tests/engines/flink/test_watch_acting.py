@@ -35,6 +35,7 @@ NEW, BACK = successor(OLD), successor(successor(OLD))
 CARRIES = RateInterval(90.0, 100.0, 110.0)
 NOW, THERE = WatchPlan(1, {"map": ["a"]}, CARRIES), WatchPlan(2, {"map": ["b"]}, CARRIES)
 MODEL = JobModel(OLD, "shop", (NOW, THERE), 0, NOW, "")
+JOURNAL = SimpleNamespace(job=OLD, successor=NEW)
 
 
 @dataclass
@@ -64,7 +65,7 @@ class Moves:
             raise self.failure
         if self.killed == "before":
             raise Killed
-        self.journals = [type("Journal", (), {"job": OLD, "successor": NEW})()]
+        self.journals = [JOURNAL]
         self.states[OLD] = "FINISHED"
         if self.killed == "in":
             raise Killed
@@ -84,10 +85,11 @@ class Moves:
         return self.journals
 
 
+MakeMover = Callable[[Moves], WatchMover]
+
+
 @pytest.fixture
-def mover(
-    store: WatchStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[Moves], WatchMover]:
+def mover(store: WatchStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MakeMover:
     """What a new process moves the job with."""
 
     def make(moves: Moves) -> WatchMover:
@@ -102,7 +104,7 @@ def mover(
 
 
 def test_a_move_is_written_with_what_it_predicted_and_measured(
-    mover: Callable[[Moves], WatchMover], store: WatchStore, tmp_path: Path
+    mover: MakeMover, store: WatchStore, tmp_path: Path
 ) -> None:
     one = mover(Moves())
     told: list[str] = []
@@ -119,7 +121,7 @@ def test_a_move_is_written_with_what_it_predicted_and_measured(
 
 
 def test_the_ledger_learns_from_what_the_model_predicts_and_not_from_what_is_believed(
-    mover: Callable[[Moves], WatchMover], store: WatchStore, tmp_path: Path
+    mover: MakeMover, store: WatchStore, tmp_path: Path
 ) -> None:
     """80 % of 100 tuples/s are believed."""
     model = replace(MODEL, present=THERE, level=1).discounted(0.8)
@@ -135,11 +137,7 @@ def test_the_ledger_learns_from_what_the_model_predicts_and_not_from_what_is_bel
     [("before", 0, ("not begun", OLD)), ("in", 1, ("moved", NEW)), ("after", 1, ("moved", NEW))],
 )
 def test_a_watch_that_was_killed_finds_out_and_starts_no_job_twice(
-    mover: Callable[[Moves], WatchMover],
-    store: WatchStore,
-    killed: str,
-    starts: int,
-    found: tuple[str, str],
+    mover: MakeMover, store: WatchStore, killed: str, starts: int, found: tuple[str, str]
 ) -> None:
     """Before the move, after the job was stopped, and after its successor was started."""
     moves = Moves(killed=killed)
@@ -163,10 +161,7 @@ def test_a_watch_that_was_killed_finds_out_and_starts_no_job_twice(
     ],
 )
 def test_the_outcome_of_a_move_that_fails_is_looked_up(
-    mover: Callable[[Moves], WatchMover],
-    store: WatchStore,
-    states: dict[str, str],
-    found: tuple[str, str],
+    mover: MakeMover, store: WatchStore, states: dict[str, str], found: tuple[str, str]
 ) -> None:
     moves = Moves(states, failure=FlinkError("it was slower"))
     assert mover(moves).carry_out(MODEL, THERE, "") == (found[1] or OLD)
@@ -175,10 +170,7 @@ def test_the_outcome_of_a_move_that_fails_is_looked_up(
 
 @pytest.mark.parametrize("is_resumed", [False, True])
 def test_a_job_that_cannot_be_saved_has_been_asked_to_stop(
-    mover: Callable[[Moves], WatchMover],
-    store: WatchStore,
-    monkeypatch: pytest.MonkeyPatch,
-    is_resumed: bool,
+    mover: MakeMover, store: WatchStore, monkeypatch: pytest.MonkeyPatch, is_resumed: bool
 ) -> None:
     """Flink may have restarted it, so this is told apart from moves that were not begun."""
 
@@ -189,7 +181,7 @@ def test_a_job_that_cannot_be_saved_has_been_asked_to_stop(
     monkeypatch.setattr(moves, "resume", resume)
     if is_resumed:
         moves.failure = Undecided("no answer")
-        moves.journals = [type("Journal", (), {"job": OLD, "successor": NEW})()]
+        moves.journals = [JOURNAL]
     one = mover(moves)
     assert one.carry_out(MODEL, THERE, "") == OLD
     assert outcome(store) == ("not saved", OLD)
@@ -197,7 +189,7 @@ def test_a_job_that_cannot_be_saved_has_been_asked_to_stop(
 
 
 def test_a_move_that_flink_does_not_answer_about_is_asked_about_until_it_does(
-    mover: Callable[[Moves], WatchMover], store: WatchStore, monkeypatch: pytest.MonkeyPatch
+    mover: MakeMover, store: WatchStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The watch does not take the stopped job for one that others have stopped."""
     moves = Moves(failure=Undecided("no answer"))
@@ -208,7 +200,7 @@ def test_a_move_that_flink_does_not_answer_about_is_asked_about_until_it_does(
         if len(asked) < 3:
             raise NoAnswer("no Flink answers")
         moves.states = {OLD: "FINISHED"}
-        return [type("Journal", (), {"job": OLD, "successor": NEW})()]
+        return [JOURNAL]
 
     monkeypatch.setattr(acting, "AGAIN_SECONDS", 0.0)
     monkeypatch.setattr(moves, "unfinished_moves", unfinished_moves)
@@ -218,7 +210,7 @@ def test_a_move_that_flink_does_not_answer_about_is_asked_about_until_it_does(
 
 
 def test_a_move_that_lacks_a_device_is_finished_when_that_is_back(
-    mover: Callable[[Moves], WatchMover], store: WatchStore, monkeypatch: pytest.MonkeyPatch
+    mover: MakeMover, store: WatchStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No job of it runs meanwhile, so it is not given up."""
     moves = Moves(killed="in")
@@ -243,17 +235,13 @@ def test_a_move_that_lacks_a_device_is_finished_when_that_is_back(
     assert outcome(store) == ("moved", NEW)
 
 
-def test_a_move_of_another_command_is_not_touched(
-    mover: Callable[[Moves], WatchMover], store: WatchStore
-) -> None:
+def test_a_move_of_another_command_is_not_touched(mover: MakeMover, store: WatchStore) -> None:
     with pytest.raises(MoveUnderWay):
         mover(Moves(failure=MoveUnderWay("by process 1"))).carry_out(MODEL, THERE, "")
     assert outcome(store) == ("not begun", OLD)
 
 
-def test_what_cannot_be_written_is_not_done(
-    mover: Callable[[Moves], WatchMover], store: WatchStore
-) -> None:
+def test_what_cannot_be_written_is_not_done(mover: MakeMover, store: WatchStore) -> None:
     moves = Moves()
     one = mover(moves)
     pages = store._database.execute("PRAGMA page_count").fetchone()[0]
@@ -297,9 +285,7 @@ def test_a_store_of_another_version_or_another_file_is_refused(tmp_path: Path) -
     assert read_records(tmp_path / "none.sqlite", 9) == []
 
 
-def test_what_was_begun_is_finished_by_those_who_may(
-    mover: Callable[[Moves], WatchMover], store: WatchStore
-) -> None:
+def test_what_was_begun_is_finished_by_those_who_may(mover: MakeMover, store: WatchStore) -> None:
     """A watch that only looks says what is needed, if the job does not run."""
     moves = Moves(killed="in")
     with pytest.raises(Killed):

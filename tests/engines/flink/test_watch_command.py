@@ -1,28 +1,31 @@
-"""``flink watch`` as a command: a watch that only looks, and what is refused."""
+"""``flink watch`` as a command: looking, starting and stopping TaskManagers, and refusals."""
 
 import socket
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_flink import FakeFlink, InTurn
 from flink_documents import healthy, job, jobs
+from watch_site import CALLS
+from watched_jobs import OLD, plan, write_program
 
 from streamplace.engines.flink.move.state import CheckpointTotals
 from streamplace.engines.flink.rest.client import NoAnswer, Rest
 from streamplace.engines.flink.rest.job_ids import successor
 from streamplace.engines.flink.watch import log, modelling, replacing, rounds
 from streamplace.engines.flink.watch import watch as watching
+from streamplace.engines.flink.watch.acting import WatchMover
 from streamplace.engines.flink.watch.look import JobLook
-from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
+from streamplace.engines.flink.watch.plans import JobModel, NewDevices, WatchPlan
 from streamplace.engines.flink.watch.watch import first_job
 from streamplace.io.watch_store import WatchStore, read_records, usual_store
 from streamplace.model.intervals import RateInterval
 
-OLD = "a" * 32
 HERE = WatchPlan(1, {"map": ["dev-0"]}, RateInterval(90.0, 100.0, 110.0))
 MORE = WatchPlan(2, {"map": ["dev-0", "dev-1"]}, RateInterval(180.0, 200.0, 220.0))
 MODEL = JobModel(OLD, "shop", (HERE, MORE), 0, HERE, "the CPU of dev-0")
@@ -31,9 +34,8 @@ MODEL = JobModel(OLD, "shop", (HERE, MORE), 0, HERE, "the CPU of dev-0")
 @pytest.fixture
 def flink(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeFlink]:
     """A job on one of two TaskManagers that may soon not carry its rate, and is cancelled then."""
-    look = JobLook(
-        OLD, 104.0, False, None, HERE.layout, {"map": 1}, CheckpointTotals(1, 0), frozenset()
-    )
+    counts, managers = CheckpointTotals(1, 0), frozenset(["dev-0"])
+    look = JobLook(OLD, 104.0, False, None, HERE.layout, {"map": 1}, counts, managers)
     monkeypatch.setattr(rounds, "look_at", lambda *_: look)
     monkeypatch.setattr(modelling.JobModeller, "__call__", lambda *_: MODEL)
     monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
@@ -47,14 +49,38 @@ def flink(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeFlink]:
         yield answering
 
 
+@pytest.fixture
+def alone(flink: FakeFlink, monkeypatch: pytest.MonkeyPatch) -> FakeFlink:
+    """The job is on the only TaskManager, and would run better on another one like it, too."""
+    plans = (HERE, plan("dev-0", "dev-0 (new)"))
+    more = replace(MODEL, plans=plans, new=NewDevices("dev-0", ("dev-0 (new)",)))
+    less = replace(MODEL, plans=plans[:1])
+    model_of = lambda own, _: more if own.may_start else less  # noqa: E731
+    monkeypatch.setattr(modelling.JobModeller, "__call__", model_of)
+    flink.answers |= healthy("dev-0") | {"GET /jobs": flink.answers["GET /jobs"]}
+    return flink
+
+
+def acting_options(flink: FakeFlink, folder: Path) -> list[str]:
+    """Options of a watch that may move the job, and has a command with arguments."""
+    script = folder / "two words"
+    script.write_text(f"#!/bin/sh\n{CALLS}")
+    script.chmod(0o755)
+    write_program(folder)
+    command = ["--machines", f"'{script}' --zone 'north east'", "--at-most", "2"]
+    where = ["--rest", flink.url, "--savepoints", folder.as_uri(), "--flink-home", str(folder)]
+    return ["--apply", "--policy", "ds2", *command, *where, str(folder / "job.jar")]
+
+
 def test_a_watch_without_options_looks_and_changes_nothing(run: Callable, flink: FakeFlink) -> None:
     """It needs neither the jar nor a Flink on this machine."""
     answer = run("flink", "watch", "--rest", flink.url, "--policy", "ds2")
     assert (answer.status, answer.out) == (0, ""), answer.err
     first, last = answer.err.splitlines()
-    assert "104 tuples/s on 1 TaskManager; it carries " in first
+    assert "104 tuples/s on 1 TaskManager; it carries 100 tuples/s (90 to 110), limited " in first
     assert "limited by the CPU of dev-0 (100.0 % in use)" in first
     assert "a move would pay: the present layout may carry only 90 of 104 tuples/s" in first
+    assert "dev-0, dev-1 should carry 200 tuples/s (180 to 220)" in first
     assert last == f"job {OLD} is CANCELED"
     assert {request.partition(" ")[0] for request, _ in flink.asked} == {"GET"}
     (record,) = read_records(usual_store(), 9)
@@ -104,6 +130,7 @@ def test_options_that_cannot_be_meant_are_refused_before_anything_is_looked_at(
         port = taken.getsockname()[1]
         for options, told in {
             ("--not-between", "8-18"): "--not-between is '8-18'; it must be two times",
+            ("--not-between", "08:00-08:00"): "is '08:00-08:00'; its times must differ",
             ("--policy", "magic"): "magic",
             ("--metrics", str(port)): f"port {port} cannot be used for metrics",
             ("--apply",): "name its jar and arguments",
@@ -166,3 +193,48 @@ def test_a_job_is_known_by_its_ids_before_and_after_moves(flink: FakeFlink) -> N
     assert first_job(rest, store, OLD) == successor(OLD)
     assert first_job(rest, store, "other") == "other"
     assert first_job(rest, store, None) == successor(OLD)
+
+
+def test_the_option_for_machines_is_a_command_with_its_own_arguments(
+    run: Callable, alone: FakeFlink, tmp_path: Path
+) -> None:
+    answer = run("flink", "watch", *acting_options(alone, tmp_path))
+    assert answer.status == 0, answer.err
+    assert "1 TaskManager like dev-0 is started" in answer.err
+    calls = (tmp_path / "two words.calls").read_text()
+    assert calls == "--zone north east start dev-0\n"
+    (record,) = read_records(usual_store(), 9)
+    assert [(one.kind, one.state) for one in record.decisions] == [("start", "begun")]
+    shown = run("flink", "history")
+    assert "start, 1 → 2" in shown.out
+
+
+def test_the_command_for_machines_stops_what_is_no_spare(
+    run: Callable, flink: FakeFlink, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The job leaves two TaskManagers, of which one is named as a spare."""
+
+    def carry_out(mover: WatchMover, model: JobModel, *_: Any) -> str:
+        mover.left(model.job, ["dev-1", "dev-2"])
+        return model.job
+
+    flink.answers |= healthy("dev-0", "dev-1", "dev-2") | {"GET /jobs": flink.answers["GET /jobs"]}
+    monkeypatch.setattr(WatchMover, "carry_out", carry_out)
+    answer = run("flink", "watch", "--spare", "dev-2", *acting_options(flink, tmp_path))
+    assert answer.status == 0, answer.err
+    assert (tmp_path / "two words.calls").read_text() == "--zone north east stop dev-1\n"
+
+
+def test_commands_for_machines_that_cannot_be_meant_are_refused(
+    run: Callable, flink: FakeFlink
+) -> None:
+    for options, told in {
+        ("--machines", "true"): "give --apply, too",
+        ("--apply", "--machines", "no-such-program x"): "'no-such-program' is no program that can",
+        ("--apply", "--machines", "'true"): "not a command: No closing quotation",
+        ("--apply", "--machines", " "): "is no program that can be run",
+    }.items():
+        answer = run("flink", "watch", "--rest", flink.url, *options)
+        assert answer.status == 2, options
+        assert told in answer.err
+        assert len(answer.err.splitlines()) == 1

@@ -29,9 +29,7 @@ def test_a_model_that_is_contradicted_is_measured_again_but_not_in_every_round(
     assert (scene.moves, scene.measured) == ([2], 4)
 
 
-def test_an_operator_that_becomes_slower_is_noticed_although_the_job_keeps_up(
-    scene: Scene,
-) -> None:
+def test_an_operator_that_becomes_slower_is_noticed_although_the_job_keeps_up(scene: Scene) -> None:
     """A quarter of an hour after the last measurement."""
     rounds = scene.rounds("static", acts=False)
     scene.passes(rounds, *[look(50)] * 15)

@@ -78,22 +78,21 @@ def of_chains(*held_back: str) -> JobModel:
 
 
 def test_only_sources_that_are_held_back_send_more_in_other_plans() -> None:
-    """A third device doubles the readings; one device carries the clicks and some readings."""
+    """A third device doubles the readings; one device carries the clicks and some readings.
+
+    The clicks keep up, so their rate is no reason to stay: a fifth more of what the readings send
+    is wanted, and surely carried by a third device.
+    """
     model = of_chains("readings")
     assert model.kept == 100_000
     assert [round(one.carries.value) for one in model.plans] == [103_000, 106_000, 110_000]
     assert model.present.carries == pytest.approx((104_850.0, 105_000.0, 105_150.0))
-    together = of_chains()
-    assert together.kept == 0
-    assert [round(one.carries.value) for one in together.plans] == [75_000, 105_000, 210_000]
-
-
-def test_a_source_that_keeps_up_hides_nothing_and_its_rate_is_no_reason_to_stay() -> None:
-    """A fifth more of what the readings send is wanted, and surely carried by a third device."""
-    model = of_chains("readings")
     seen = WatchRound("", 0.0, "job", 105_000.0, 105_000.0, True, 0.0, 2, kept=model.kept)
     assert wanted_rate(seen) == pytest.approx(106_000)
     assert target_of(model, 2, seen) == model.plans[2]
+    together = of_chains()
+    assert together.kept == 0
+    assert [round(one.carries.value) for one in together.plans] == [75_000, 105_000, 210_000]
 
 
 def question(devices: list[str], limited: bool = False) -> Question:

@@ -1,6 +1,5 @@
 """Replacements of lost TaskManagers are carried out once, whenever the watch is killed."""
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,7 +7,16 @@ from typing import Any
 import pytest
 from fake_flink import FakeFlink, InTurn
 from flink_documents import KEPT, failed_by, healthy, job, jobs, task_manager
-from watched_jobs import OLD, Killed, lacking, outcome, starts_by
+from watched_jobs import (
+    CHECKPOINTED,
+    OLD,
+    RESTORED,
+    SAVED,
+    Killed,
+    lacking,
+    outcome,
+    starts_by,
+)
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.pin.pinning import Vectors
@@ -25,36 +33,43 @@ from streamplace.errors import PlacementError
 from streamplace.io.watch_store import WatchDecision, WatchStore
 
 NEW = successor(OLD)
-SAVED = "s3://b/chk-7"
+RUNNING = job("shop", "RUNNING", {"map": "RUNNING"})
+RESTARTING = job("shop", "RESTARTING", {})
 FINISHED = job("shop", "FINISHED", {})
 
 
 @pytest.fixture
-def flink() -> Iterator[FakeFlink]:
-    """A cluster of three on which the job runs, and takes checkpoints."""
-    answers = healthy("dev-0", "dev-1", "dev-2") | {
-        f"GET /jobs/{OLD}": job("shop", "RUNNING", {"map": "RUNNING"}),
-        f"GET /jobs/{OLD}/checkpoints/config": KEPT,
-        f"GET /jobs/{OLD}/checkpoints": {
-            "counts": {"completed": 7},
-            "latest": {"completed": {"id": 7, "external_path": SAVED}},
-        },
-        "GET /jobs": jobs({OLD: "RUNNING"}),
-        "GET /jobs/new/checkpoints": {
-            "counts": {"completed": 0},
-            "latest": {"restored": {"id": 7, "external_path": SAVED}},
-        },
+def flink(monkeypatch: pytest.MonkeyPatch) -> FakeFlink:
+    """A cluster of three on which the job runs, and takes checkpoints; watches look often."""
+    for module in (watching, replacing):
+        monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
+    return FakeFlink(
+        healthy("dev-0", "dev-1", "dev-2")
+        | {
+            f"GET /jobs/{OLD}": RUNNING,
+            f"GET /jobs/{OLD}/checkpoints/config": KEPT,
+            f"GET /jobs/{OLD}/checkpoints": CHECKPOINTED,
+            "GET /jobs": jobs({OLD: "RUNNING"}),
+            "GET /jobs/new/checkpoints": RESTORED,
+        }
+    )
+
+
+def lose_device(flink: FakeFlink, *of_job: Any) -> None:
+    """Let the cluster lose dev-0 after a look, and answer of the job, one after the other."""
+    present = flink.answers["GET /taskmanagers"]
+    flink.answers |= {
+        "GET /taskmanagers": InTurn(present, lacking(flink.answers, "dev-0")),
+        f"GET /jobs/{OLD}": InTurn(*of_job),
     }
-    with FakeFlink(answers).served() as answering:
-        yield answering
 
 
 def watch_of(flink: FakeFlink, own: WatchLog | None, told: list[str]) -> Watch:
     """A watch of a job on dev-0, which takes what is free for what is lost."""
     program, home = Program(Path("a.jar")), Flink(Path(), "2.3.0")
     facts: dict[str, Any] = {"patience": 0.0, "seconds": 1.0, "log": own, "takes_free": True}
-    rest, tell = Rest(flink.url), told.append
-    return Watch(Replacing(rest, home, program, (), tell, lambda _: None, **facts))
+    replaced = Replacing(flink.rest, home, program, (), told.append, lambda _: None, **facts)
+    return Watch(replaced)
 
 
 @pytest.fixture
@@ -89,13 +104,8 @@ def test_a_replacement_is_written_first_and_finished_once(
         return "new"
 
     starts_by(monkeypatch, apply)
-    present, lost = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-0")
-    flink.answers["GET /taskmanagers"] = InTurn(present, lost)
-    ended = job("shop", "CANCELED", {})
-    states = [job("shop", "RESTARTING", {})] * 3
-    flink.answers[f"GET /jobs/{OLD}"] = InTurn(
-        *(states if killed == "before" else [*states, ended])
-    )
+    ended = [] if killed == "before" else [job("shop", "CANCELED", {})]
+    lose_device(flink, *[RESTARTING] * 3, *ended)
     if killed == "before":
         monkeypatch.setattr(Rest, "cancel", lambda *_: (_ for _ in ()).throw(Killed()))
     if killed == "after":  # a source that has ended is no fault
@@ -108,8 +118,7 @@ def test_a_replacement_is_written_first_and_finished_once(
     if killed == "in":
         flink.answers["GET /jobs"] = jobs({OLD: "CANCELED"})
     told.append("again")
-    rest = Rest(flink.url)
-    assert first_job(rest, store, None) == OLD
+    assert first_job(flink.rest, store, None) == OLD
     again = WatchLog.claimed(store, OLD, "shop", told.append)
     now = settled(watch_of(flink, again, told), None, again, OLD)
     assert (now, outcome(store)) == (
@@ -124,10 +133,8 @@ def test_the_other_task_managers_take_over_where_none_is_free(
 ) -> None:
     """As Flink would use them itself: a job that is pinned must not wait for a lost one."""
     monkeypatch.setattr(replacing, "unfit", lambda *_: None)
-    present = flink.answers["GET /taskmanagers"]
+    lose_device(flink, RESTARTING)
     flink.answers |= {
-        "GET /taskmanagers": InTurn(present, lacking(flink.answers, "dev-0")),
-        f"GET /jobs/{OLD}": InTurn(*[job("shop", "RESTARTING", {})] * 5),
         "GET /jobs/new": FINISHED,
         "GET /jobs/new/checkpoints/config": KEPT,
     }
@@ -243,31 +250,23 @@ def test_a_spare_that_a_watch_has_used_is_no_error_when_it_begins_again(
 
 def test_a_job_that_flink_itself_starts_elsewhere_is_left_there(flink: FakeFlink) -> None:
     """It is not placed; the watch goes on, and starts nothing."""
-    present = flink.answers["GET /taskmanagers"]
-    flink.answers |= {
-        "GET /taskmanagers": InTurn(present, lacking(flink.answers, "dev-0")),
-        f"GET /jobs/{OLD}": InTurn(*[job("shop", "RUNNING", {"map": "RUNNING"})] * 3, FINISHED),
-        f"GET /jobs/{OLD}/vertices/map": {"subtasks": [{"taskmanager-id": "dev-2"}]},
-    }
+    lose_device(flink, *[RUNNING] * 3, FINISHED)
+    flink.answers[f"GET /jobs/{OLD}/vertices/map"] = {"subtasks": [{"taskmanager-id": "dev-2"}]}
     told: list[str] = []
     assert watch_of(flink, None, told).run(PlacedJob(OLD, {"map": "dev-0"})) == "FINISHED"
     assert told[1] == f"Flink has started job {OLD} again without 'dev-0'"
     assert flink.requests("PATCH") == []
 
 
-def test_a_job_that_fits_on_no_free_task_manager_is_not_ended(
-    flink: FakeFlink, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_job_that_fits_on_no_free_task_manager_is_not_ended(flink: FakeFlink) -> None:
     """Nobody has named them as spares, so they are tried before anything is stopped."""
-    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(replacing, "LOOK_SECONDS", 0.01)
     full = task_manager("dev-1", [])
     full["totalResource"] = {"managedMemory": 100}  # it is not configured for placements
     full["freeResource"] = full["totalResource"]
     present = flink.answers["GET /taskmanagers"]
     flink.answers |= {
         "GET /taskmanagers": InTurn(present, {"taskmanagers": [full]}),
-        f"GET /jobs/{OLD}": InTurn(*[job("shop", "RESTARTING", {})] * 5, FINISHED),
+        f"GET /jobs/{OLD}": InTurn(*[RESTARTING] * 5, FINISHED),
     }
     told: list[str] = []
     watch_of(flink, None, told).run(PlacedJob(OLD, {"map": "dev-0"}))
@@ -277,12 +276,8 @@ def test_a_job_that_fits_on_no_free_task_manager_is_not_ended(
 
 def test_a_watch_that_only_looks_ends_when_the_job_has_failed(flink: FakeFlink) -> None:
     """Though a TaskManager is lost: nothing of this watch could replace it."""
-    present = flink.answers["GET /taskmanagers"]
-    flink.answers |= {
-        "GET /taskmanagers": InTurn(present, lacking(flink.answers, "dev-0")),
-        f"GET /jobs/{OLD}": job("shop", "FAILED", {}),
-        f"GET /jobs/{OLD}/exceptions": failed_by("a.B"),
-    }
+    lose_device(flink, job("shop", "FAILED", {}))
+    flink.answers[f"GET /jobs/{OLD}/exceptions"] = failed_by("a.B")
     looking = Watch(replace(watch_of(flink, None, []).replacing, takes_free=False))
     with pytest.raises(FlinkError, match=f"job {OLD} failed: a.B"):
         looking.run(PlacedJob(OLD, {"map": "dev-0"}))
@@ -309,6 +304,6 @@ def test_a_watch_that_only_looks_ends_when_the_job_has_failed(flink: FakeFlink) 
 def test_what_others_do_to_the_job_ends_the_watch_with_an_error(
     flink: FakeFlink, answers: dict[str, Any], told: str
 ) -> None:
-    flink.answers |= {f"GET /jobs/{OLD}": job("shop", "FINISHED", {}), **answers}
+    flink.answers |= {f"GET /jobs/{OLD}": FINISHED, **answers}
     with pytest.raises(FlinkError, match=told):
         watch_of(flink, None, []).run(PlacedJob(OLD, {"map": "dev-0"}))

@@ -1,7 +1,6 @@
 """What goes wrong while a watch starts a job in place of a lost TaskManager is dealt with, too."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 from fake_flink import FakeFlink, InTurn
 from flink_documents import KEPT, healthy, job, jobs
 from lazy_flink import Clock
-from watched_jobs import OLD, lacking
+from watched_jobs import CHECKPOINTED, OLD, RESTORED, SAVED, lacking
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.copies import CopyRuns
@@ -25,30 +24,35 @@ from streamplace.engines.live import Verification
 from streamplace.errors import StreamplaceError
 from streamplace.io.watch_store import WatchDecision, WatchStore
 
-SAVED = "s3://b/chk-7"
 NEW = "b" * 32
-FROM_SAVED = {
-    "counts": {"completed": 0},
-    "latest": {"restored": {"id": 7, "external_path": SAVED}},
-}
+HEALTHY = healthy("dev-0", "dev-1", "dev-2")
+SILENCE = NoAnswer("Flink does not answer")
 
 
 @pytest.fixture
-def flink() -> Iterator[FakeFlink]:
-    """A cluster of three, and a job that takes checkpoints."""
-    answers = healthy("dev-0", "dev-1", "dev-2") | {
-        f"GET /jobs/{OLD}": job("shop", "RESTARTING", {}),
-        f"GET /jobs/{OLD}/checkpoints/config": KEPT,
-        f"GET /jobs/{NEW}/checkpoints/config": KEPT,
-        f"GET /jobs/{OLD}/checkpoints": {
-            "counts": {"completed": 7},
-            "latest": {"completed": {"id": 7, "external_path": SAVED}},
-        },
-        f"GET /jobs/{NEW}/checkpoints": FROM_SAVED,
-        "GET /jobs": jobs({OLD: "CANCELED"}),
+def flink() -> FakeFlink:
+    """A cluster that has lost dev-0 of three TaskManagers, and a job that takes checkpoints."""
+    return FakeFlink(
+        HEALTHY
+        | {
+            "GET /taskmanagers": lacking(HEALTHY, "dev-0"),
+            f"GET /jobs/{OLD}": job("shop", "RESTARTING", {}),
+            f"GET /jobs/{OLD}/checkpoints/config": KEPT,
+            f"GET /jobs/{NEW}/checkpoints/config": KEPT,
+            f"GET /jobs/{OLD}/checkpoints": CHECKPOINTED,
+            f"GET /jobs/{NEW}/checkpoints": RESTORED,
+            "GET /jobs": jobs({OLD: "CANCELED"}),
+        }
+    )
+
+
+def begin(flink: FakeFlink, device: str, *before: Any) -> None:
+    """Let Flink know the job that was started on a device, and what it answers of it at first."""
+    flink.answers |= {
+        "GET /jobs": jobs({OLD: "CANCELED", NEW: "RUNNING"}),
+        f"GET /jobs/{NEW}": InTurn(*before, job("shop", "RUNNING", {"map": "RUNNING"})),
+        f"GET /jobs/{NEW}/vertices/map": {"subtasks": [{"taskmanager-id": device}]},
     }
-    with FakeFlink(answers).served() as answering:
-        yield answering
 
 
 class Starts:
@@ -84,33 +88,39 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Starts]:
     return given
 
 
-def replacing_of(flink: FakeFlink, log: WatchLog | None, told: list[str]) -> Replacing:
+def replacing_of(
+    flink: FakeFlink, told: list[str], log: WatchLog | None = None, seconds: float = 120.0
+) -> Replacing:
     """Start a job again on whatever is there."""
     program, home = Program(Path("a.jar")), Flink(Path(), "2.3.0")
-    facts: dict[str, Any] = {"patience": 5.0, "log": log, "takes_free": True}
-    return Replacing(Rest(flink.url), home, program, (), told.append, lambda _: None, **facts)
+    facts: dict[str, Any] = {"patience": 5.0, "seconds": seconds, "log": log, "takes_free": True}
+    return Replacing(flink.rest, home, program, (), told.append, lambda _: None, **facts)
+
+
+def replaced(flink: FakeFlink, subtasks: int = 1, **facts: Any) -> tuple[PlacedJob, list[str]]:
+    """The job as it runs in place of one on dev-0, and what was told."""
+    told: list[str] = []
+    run = PlacedJob(OLD, {"map": ["dev-0"] * subtasks})
+    made = replacing_of(flink, told, **facts)
+    return made.replace_lost(run, ["dev-0"], Notices(told.append)), told
 
 
 def test_a_spare_that_is_lost_while_the_job_starts_is_replaced_in_turn(
-    flink: FakeFlink, starts: Callable[..., Starts], tmp_path: Path
+    flink: FakeFlink, starts: Callable[..., Starts], store: WatchStore
 ) -> None:
     """Flink notices its loss later than the start fails, and the job goes on from the same state.
 
     The store tells in the end where the job runs.
     """
-    first = lacking(flink.answers, "dev-0")
-    second = lacking(flink.answers, "dev-0", "dev-1")
-    flink.answers["GET /taskmanagers"] = first
+    first, second = flink.answers["GET /taskmanagers"], lacking(flink.answers, "dev-1")
 
     def lose() -> None:
         flink.answers["GET /taskmanagers"] = InTurn(*[first] * 3, second)
         raise FlinkError("job is RESTARTING: connection lost")
 
     tries = starts(lose, None)
-    store, told = WatchStore(tmp_path / "watch.sqlite"), list[str]()
-    log = WatchLog.claimed(store, OLD, "shop", told.append)
-    run = PlacedJob(OLD, {"map": ["dev-0", "dev-0"]})
-    now = replacing_of(flink, log, told).replace_lost(run, ["dev-0"], Notices(told.append))
+    log = WatchLog.claimed(store, OLD, "shop", print)
+    now, told = replaced(flink, subtasks=2, log=log)
     assert [where for where, _ in tries.seen] == [{"map": ["dev-1"] * 2}, {"map": ["dev-2"] * 2}]
     assert {path for _, path in tries.seen} == {SAVED}
     assert (now.job, now.devices) == (NEW, {"dev-2"})
@@ -122,17 +132,14 @@ def test_a_job_that_was_ended_waits_for_any_task_manager_where_none_is_left(
     flink: FakeFlink, starts: Callable[..., Starts]
 ) -> None:
     """The watch goes on, and tells once what it waits for."""
-    every = flink.answers["GET /taskmanagers"]
-    nothing = lacking(flink.answers, "dev-0", "dev-1", "dev-2")
 
     def lose() -> None:
-        flink.answers["GET /taskmanagers"] = InTurn(*[nothing] * 12, every)
+        every = HEALTHY["GET /taskmanagers"]
+        flink.answers["GET /taskmanagers"] = InTurn(*[{"taskmanagers": []}] * 12, every)
         raise FlinkError("gone")
 
-    tries, told = starts(lose, None), list[str]()
-    run = PlacedJob(OLD, {"map": ["dev-0"]})
-    flink.answers["GET /taskmanagers"] = lacking(flink.answers, "dev-0")
-    now = replacing_of(flink, None, told).replace_lost(run, ["dev-0"], Notices(told.append))
+    tries = starts(lose, None)
+    now, told = replaced(flink)
     assert (now.job, len(tries.seen)) == (NEW, 2)
     assert told.count("no spare is left for 'dev-1'; waiting for it") == 1
 
@@ -145,17 +152,11 @@ def test_a_start_that_flink_did_not_answer_is_looked_up_before_it_is_repeated(
 
     def vanish() -> None:
         if is_started:
-            flink.answers |= {
-                "GET /jobs": jobs({OLD: "CANCELED", NEW: "RUNNING"}),
-                f"GET /jobs/{NEW}": job("shop", "RUNNING", {"map": "RUNNING"}),
-                f"GET /jobs/{NEW}/vertices/map": {"subtasks": [{"taskmanager-id": "dev-2"}]},
-            }
-        raise NoAnswer("Flink does not answer")
+            begin(flink, "dev-2")
+        raise SILENCE
 
-    tries, told = starts(vanish, None), list[str]()
-    flink.answers["GET /taskmanagers"] = lacking(flink.answers, "dev-0")
-    run = PlacedJob(OLD, {"map": ["dev-0"]})
-    now = replacing_of(flink, None, told).replace_lost(run, ["dev-0"], Notices(told.append))
+    tries = starts(vanish, None)
+    now, _ = replaced(flink)
     assert now.job == NEW
     assert len(tries.seen) == (1 if is_started else 2)
     assert now.devices == {"dev-2" if is_started else "dev-1"}
@@ -172,21 +173,12 @@ def test_a_job_that_restores_its_state_for_long_is_waited_for(
     cancelled: list[str] = []
     monkeypatch.setattr(Rest, "cancel", lambda _, one: cancelled.append(one))
 
-    def begin() -> None:
-        restoring = job("shop", "RUNNING", {"map": "INITIALIZING"})
-        flink.answers |= {
-            "GET /jobs": jobs({OLD: "CANCELED", NEW: "RUNNING"}),
-            f"GET /jobs/{NEW}": InTurn(
-                *[restoring] * 8, job("shop", "RUNNING", {"map": "RUNNING"})
-            ),
-            f"GET /jobs/{NEW}/vertices/map": {"subtasks": [{"taskmanager-id": "dev-1"}]},
-        }
+    def restore() -> None:
+        begin(flink, "dev-1", *[job("shop", "RUNNING", {"map": "INITIALIZING"})] * 8)
         raise failure
 
-    tries, told = starts(begin), list[str]()
-    flink.answers["GET /taskmanagers"] = lacking(flink.answers, "dev-0")
-    hurried = replace(replacing_of(flink, None, told), seconds=0.0)
-    now = hurried.replace_lost(PlacedJob(OLD, {"map": ["dev-0"]}), ["dev-0"], Notices(told.append))
+    tries = starts(restore)
+    now, told = replaced(flink, seconds=0.0)
     assert (now.job, now.devices, len(tries.seen)) == (NEW, {"dev-1"}, 1)
     assert cancelled == [OLD]
     assert any(line.endswith("restore their state; waiting for it") for line in told)
@@ -199,70 +191,50 @@ def test_a_start_that_flink_knows_only_after_it_was_looked_up_is_found(
     """The repeated start is refused, because the first one has begun at last."""
 
     def refuse() -> None:
-        flink.answers |= {
-            "GET /jobs": jobs({OLD: "CANCELED", NEW: "RUNNING"}),
-            f"GET /jobs/{NEW}": job("shop", "RUNNING", {"map": "RUNNING"}),
-            f"GET /jobs/{NEW}/vertices/map": {"subtasks": [{"taskmanager-id": "dev-1"}]},
-        }
+        begin(flink, "dev-1")
         raise refusal
 
-    tries, told = starts(NoAnswer("Flink does not answer"), refuse), list[str]()
-    flink.answers["GET /taskmanagers"] = lacking(flink.answers, "dev-0")
-    run = PlacedJob(OLD, {"map": ["dev-0"]})
-    now = replacing_of(flink, None, told).replace_lost(run, ["dev-0"], Notices(told.append))
+    tries = starts(SILENCE, refuse)
+    now, _ = replaced(flink)
     assert (now.job, now.devices, len(tries.seen)) == (NEW, {"dev-1"}, 2)
 
 
-def test_a_start_that_flink_refuses_twice_ends_with_the_command_that_repeats_it(
-    flink: FakeFlink, starts: Callable[..., Starts]
+@pytest.mark.parametrize(
+    ("ends", "why"),
+    [
+        ([FlinkError("its main method fails")], "its main method fails"),
+        ([SILENCE, Refusal("no"), Refusal("no")], "no"),
+    ],
+)
+def test_a_start_that_fails_or_is_refused_twice_ends_with_the_command_that_repeats_it(
+    flink: FakeFlink, starts: Callable[..., Starts], ends: list[StreamplaceError], why: str
 ) -> None:
-    tries = starts(NoAnswer("Flink does not answer"), Refusal("no"), Refusal("no"))
-    flink.answers["GET /taskmanagers"] = lacking(flink.answers, "dev-0")
-    run = PlacedJob(OLD, {"map": ["dev-0"]})
-    with pytest.raises(FlinkError, match=rf"no; its state is in {SAVED}.*apply"):
-        replacing_of(flink, None, []).replace_lost(run, ["dev-0"], Notices(print))
-    assert len(tries.seen) == 3
+    tries = starts(*ends)
+    with pytest.raises(FlinkError, match=rf"{why}; its state is in {SAVED}.*apply"):
+        replaced(flink)
+    assert len(tries.seen) == len(ends)
 
 
 def test_a_start_without_state_that_flink_did_not_answer_is_not_repeated(
     flink: FakeFlink, starts: Callable[..., Starts]
 ) -> None:
     """Nothing tells whether it runs already, so a second copy might be started."""
-
-    def vanish() -> None:
-        raise NoAnswer("Flink does not answer")
-
-    tries = starts(vanish, None)
-    flink.answers |= {
-        f"GET /jobs/{OLD}/checkpoints": {"counts": {"completed": 0}, "latest": {}},
-        "GET /taskmanagers": lacking(flink.answers, "dev-0"),
-    }
-    run = PlacedJob(OLD, {"map": ["dev-0"]})
+    tries = starts(SILENCE, None)
+    flink.answers[f"GET /jobs/{OLD}/checkpoints"] = {"counts": {"completed": 0}, "latest": {}}
     with pytest.raises(FlinkError, match="Flink does not answer"):
-        replacing_of(flink, None, []).replace_lost(run, ["dev-0"], Notices(print))
+        replaced(flink)
     assert len(tries.seen) == 1
 
 
-def test_a_start_that_fails_for_another_reason_ends_with_the_command_that_repeats_it(
-    flink: FakeFlink, starts: Callable[..., Starts]
-) -> None:
-    starts(FlinkError("its main method fails"))
-    flink.answers["GET /taskmanagers"] = lacking(flink.answers, "dev-0")
-    run = PlacedJob(OLD, {"map": ["dev-0"]})
-    with pytest.raises(FlinkError, match=rf"its main method fails; its state is in {SAVED}.*apply"):
-        replacing_of(flink, None, []).replace_lost(run, ["dev-0"], Notices(print))
-
-
 def test_a_replacement_that_was_begun_is_finished_without_what_was_lost_since(
-    flink: FakeFlink, starts: Callable[..., Starts], tmp_path: Path
+    flink: FakeFlink, starts: Callable[..., Starts], store: WatchStore
 ) -> None:
     """The watch was killed after the job had been ended, and its spare is gone, too."""
-    store, told = WatchStore(tmp_path / "watch.sqlite"), list[str]()
-    log = WatchLog.claimed(store, OLD, "shop", told.append)
+    log = WatchLog.claimed(store, OLD, "shop", print)
     decision = WatchDecision("", "replace", OLD, SAVED, {"map": ["dev-1"]}, (1, 1), "")
     number = log.begin(decision)
-    flink.answers["GET /taskmanagers"] = lacking(flink.answers, "dev-0", "dev-1")
+    flink.answers["GET /taskmanagers"] = lacking(flink.answers, "dev-1")
     tries = starts(FlinkError("'dev-1' is not a TaskManager"), None)
-    assert replacing_of(flink, log, told).settle(log, number, decision) == NEW
+    assert replacing_of(flink, [], log).settle(log, number, decision) == NEW
     assert [where for where, _ in tries.seen] == [{"map": ["dev-1"]}, {"map": ["dev-2"]}]
     assert log.placed(NEW) == {"map": ["dev-2"]}

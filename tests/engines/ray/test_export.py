@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 from engine_deployments import DEPLOYMENTS
@@ -87,6 +88,20 @@ def offers(folder: Path, devices: tuple[str, ...]) -> list[dict[str, int]]:
     return found
 
 
+def printed(folder: Path, script: str, devices: tuple[str, ...]) -> Any:
+    """What a script prints last where Ray has a node for each device."""
+    (folder / "real.py").write_text(script)
+    run = subprocess.run(
+        [sys.executable, "real.py", json.dumps(offers(folder, devices))],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout.splitlines()[-1])
+
+
 @pytest.mark.parametrize("deployment", list(DEPLOYMENTS))
 def test_actors_ask_for_what_their_node_alone_offers(
     module: Callable[..., ModuleType], deployment: str
@@ -115,20 +130,10 @@ def test_an_unknown_device_is_refused(written: Callable[..., Path]) -> None:
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
 def test_on_a_real_cluster_every_actor_runs_where_it_should(written: Callable[..., Path]) -> None:
     """Five nodes on loopback; check finds nothing wrong, and an actor that is elsewhere."""
-    folder = written("ray", "spread over five")
     placed = DEPLOYMENTS["spread over five"]
-    (folder / "real.py").write_text(REAL)
-    nodes = offers(folder, placed.problem.cluster.devices.name)
-    assert len(nodes) == 5
-    run = subprocess.run(
-        [sys.executable, "real.py", json.dumps(nodes)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert run.returncode == 0, run.stderr
-    found, wrong, stray = json.loads(run.stdout.splitlines()[-1])
+    devices = placed.problem.cluster.devices.name
+    assert len(devices) == 5
+    found, wrong, stray = printed(written("ray", "spread over five"), REAL, devices)
     assert found == {name: [resource(device)] for name, device in placed.placement.items()}
     assert wrong == {}
     ((_, lacks),) = stray.items()
@@ -136,10 +141,17 @@ def test_on_a_real_cluster_every_actor_runs_where_it_should(written: Callable[..
 
 
 def test_a_task_asks_for_a_core_of_its_device(module: Callable[..., ModuleType]) -> None:
-    """Of three cores a third, as whole units; tags as others do."""
-    asked = {name: options["resources"] for name, options in module("ray", "tasks").OPTIONS.items()}
+    """Of three cores a third, as whole units; tags as others do; it takes in what feeds it."""
+    tasks = module("ray", "tasks")
+    asked = {name: options["resources"] for name, options in tasks.OPTIONS.items()}
     assert asked["load"] == asked["right"] == {"dev-cpu": 333}
     assert asked["left"] == {"dev-gpu": 1000, "tag-gpu": 0.001}
+    assert tasks.INPUTS == {
+        "load": [],
+        "left": ["load"],
+        "right": ["load"],
+        "add": ["left", "right"],
+    }
 
 
 def test_as_many_tasks_run_on_a_device_as_it_has_cores() -> None:
@@ -154,16 +166,6 @@ def test_as_many_tasks_run_on_a_device_as_it_has_cores() -> None:
         assert int(offered[1]) // int(asked[1]) == cores
 
 
-def test_tasks_take_in_what_feeds_them(module: Callable[..., ModuleType]) -> None:
-    """In an order in which they can run."""
-    assert module("ray", "tasks").INPUTS == {
-        "load": [],
-        "left": ["load"],
-        "right": ["load"],
-        "add": ["left", "right"],
-    }
-
-
 @pytest.mark.slow
 @pytest.mark.xdist_group("ray")
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="Ray is not installed")
@@ -172,17 +174,6 @@ def test_on_a_real_cluster_a_pass_runs_where_it_should(
     written: Callable[..., Path], deployment: str
 ) -> None:
     """Two nodes on loopback; every task takes in what its inputs returned."""
-    folder = written("ray", deployment)
-    (folder / "real.py").write_text(REAL_PASS)
-    nodes = offers(folder, ("cpu", "gpu"))
-    run = subprocess.run(
-        [sys.executable, "real.py", json.dumps(nodes)],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
-    assert run.returncode == 0, run.stderr
-    results, wrong = json.loads(run.stdout.splitlines()[-1])
+    results, wrong = printed(written("ray", deployment), REAL_PASS, ("cpu", "gpu"))
     assert results == {"add": ["add", ["left", ["load"]], ["right", ["load"]]]}
     assert wrong == {}
