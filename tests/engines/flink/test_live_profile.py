@@ -17,7 +17,7 @@ from streamplace.engines.flink.cpu import task_cpu
 from streamplace.engines.flink.cpu.threads import processes_of
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.measure import job_watch
-from streamplace.engines.flink.measure.chain_work import measured_work
+from streamplace.engines.flink.measure.local_cost import measured_work
 from streamplace.engines.flink.measure.profile import JobProfile, profile
 from streamplace.engines.flink.move.pause import START_SECONDS, expected_pause
 from streamplace.engines.flink.program.jars import build_jar
