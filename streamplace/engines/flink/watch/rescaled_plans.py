@@ -45,7 +45,7 @@ Subtasks = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """What numbers of subtasks are scaled from, and how far."""
+    """Base and limits of the numbers of subtasks when a job is scaled."""
 
     base: Subtasks  # numbers when the job was first watched
     most: Subtasks  # largest possible numbers; a task that cannot be parallel has 1
