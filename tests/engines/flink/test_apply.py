@@ -63,11 +63,8 @@ def call(jar: Path, monkeypatch: pytest.MonkeyPatch) -> Apply:
     return run
 
 
-def test_an_uploaded_jar_is_removed_once_the_job_is_submitted(call: Apply) -> None:
+def test_an_uploaded_jar_is_removed_whether_the_job_is_submitted_or_refused(call: Apply) -> None:
     assert call(healthy("dev-0")).requests("DELETE") == ["/jars/jar-1"]
-
-
-def test_an_uploaded_jar_is_removed_when_the_job_is_refused(call: Apply) -> None:
     broken = {"POST /jars/jar-1/run": failure("java.lang.Error: no")}
     flink = call(healthy("dev-0") | broken, refused=FlinkError, match="no")
     assert flink.requests("DELETE") == ["/jars/jar-1"]
@@ -99,7 +96,7 @@ def test_a_job_under_another_scheduler_is_cancelled_and_told(call: Apply) -> Non
     assert flink.requests("PATCH") == ["/jobs/new"]
 
 
-@pytest.mark.parametrize("state", ["RESTARTING", "FAILING", "CANCELLING", "FAILED"])
+@pytest.mark.parametrize("state", ["RESTARTING", "FAILED"])
 def test_a_job_that_does_not_come_up_is_told_at_once_by_its_state(call: Apply, state: str) -> None:
     """And nothing of it is left running."""
     down = job("new", state, {"map": "SCHEDULED"})
@@ -139,28 +136,13 @@ def test_a_job_that_still_restores_its_state_is_told_and_not_cancelled(call: App
     assert flink.requests("PATCH") == []
 
 
-def test_a_savepoint_reaches_flink_with_the_leave_to_lose_some(call: Apply) -> None:
-    flink = call(healthy("dev-0"), savepoint=Savepoint("s3://b/sp-1", allow_non_restored=True))
-    (document,) = [document for _, document in flink.asked if document]
-    assert document["savepointPath"] == "s3://b/sp-1"
-    assert document["allowNonRestoredState"] is True
-
-
-def test_without_a_savepoint_flink_is_asked_for_none(call: Apply) -> None:
-    (document,) = [document for _, document in call(healthy("dev-0")).asked if document]
-    assert len(document.pop("jobId")) == 32
-    assert document == {"entryClass": "Placed", "programArgsList": ["Job"]}
-
-
-@pytest.mark.parametrize("savepoint", [None, Savepoint("s3://b/sp-1")])
 def test_a_job_whose_submission_is_not_answered_is_looked_up(
-    call: Apply, monkeypatch: pytest.MonkeyPatch, savepoint: Savepoint | None
+    call: Apply, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It runs with the id that was asked for; no second one is submitted."""
     monkeypatch.setattr(applying.secrets, "token_hex", lambda _: "new")
-    monkeypatch.setattr(applying, "free_id", lambda *_: "new")
     silent = {"POST /jars/jar-1/run": failure("a.B: busy", status=503)}
-    flink = call(healthy("dev-0") | silent, savepoint=savepoint)
+    flink = call(healthy("dev-0") | silent)
     assert flink.requests("POST").count("/jars/jar-1/run") == 1
 
 
@@ -185,7 +167,19 @@ def test_a_job_that_flink_does_not_answer_for_is_told_with_its_id(call: Apply) -
 
 
 def test_what_the_job_is_submitted_with_reaches_flink(call: Apply) -> None:
-    """Settings, classes, parallelism and arguments."""
+    """Settings, classes, parallelism, arguments, and a savepoint with the leave to lose some."""
+
+    def request(**options: Any) -> dict[str, Any]:
+        asked = call(healthy("dev-0"), **options).asked
+        (document,) = [document for _, document in asked if document]
+        assert len(document.pop("jobId")) == 32
+        return document
+
+    alone = {"entryClass": "Placed", "programArgsList": ["Job"]}
+    assert request() == alone
+    saved = {"savepointPath": "s3://b/sp-1", "allowNonRestoredState": True}
+    lossy = Savepoint("s3://b/sp-1", allow_non_restored=True)
+    assert request(savepoint=lossy) == alone | saved
     more: dict[str, Any] = {
         "entry_class": "Main",
         "arguments": ("--in", "a b"),
@@ -193,9 +187,7 @@ def test_what_the_job_is_submitted_with_reaches_flink(call: Apply) -> None:
         "settings": {"pipeline.name": "x=y"},
         "parallelism": 3,
     }
-    (document,) = [document for _, document in call(healthy("dev-0"), more=more).asked if document]
-    assert document.pop("jobId")
-    assert document == {
+    assert request(more=more) == {
         "entryClass": "Placed",
         "programArgsList": ["Main", "--in", "a b"],
         "flinkConfiguration": {
@@ -225,11 +217,10 @@ def test_jars_that_are_none_are_told(
     assert flink.requests("POST") == []
 
 
-@pytest.mark.parametrize(("most", "taken"), [(None, 100), (60, 60), (500, 100)])
-def test_a_job_takes_the_managed_memory_that_is_left_or_what_it_may(
-    most: int | None, taken: int
-) -> None:
-    assert fitted(FakeFlink(healthy("dev-0")).rest, VECTORS, most)[1] == {"dev-0": taken}
+def test_a_job_takes_the_managed_memory_that_is_left_or_what_it_may() -> None:
+    rest = FakeFlink(healthy("dev-0")).rest
+    for most, taken in ((None, 100), (60, 60), (500, 100)):
+        assert fitted(rest, VECTORS, most)[1] == {"dev-0": taken}
 
 
 @pytest.mark.parametrize("text", ["pipeline.name", "=x"])
@@ -317,6 +308,9 @@ def test_an_unprepared_task_manager_is_named_where_something_is_spread_over_it(
     call(answers, {"map": ["dev-0", "dev-2"]}, PlacementError, told)
     call(answers, {"map": ["dev-0", "dev-1"]})
     call(answers, {"map": ["dev-2"]})
+    bare = task_manager("dev-0", []) | {"totalResource": {"managedMemory": 100}}
+    answers["GET /taskmanagers"]["taskmanagers"][0] = bare
+    call(answers, refused=PlacementError, match="TaskManager 'dev-0' does not offer 'dev-0'")
 
 
 def test_a_task_manager_without_room_for_another_is_named(call: Apply) -> None:
@@ -365,9 +359,3 @@ def test_a_task_manager_that_has_just_been_given_back_is_free(call: Apply) -> No
     free = manager["totalResource"]
     answers["GET /taskmanagers/dev-0"] = {"allocatedSlots": [], "freeResource": free}
     call(answers)
-
-
-def test_an_unprepared_task_manager_that_is_placed_on_is_named(call: Apply) -> None:
-    bare = task_manager("dev-0", []) | {"totalResource": {"managedMemory": 100}}
-    answers = healthy("dev-0") | {"GET /taskmanagers": {"taskmanagers": [bare]}}
-    call(answers, refused=PlacementError, match="TaskManager 'dev-0' does not offer 'dev-0'")
