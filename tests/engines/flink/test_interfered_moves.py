@@ -31,6 +31,8 @@ from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.transaction import Transaction
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 
+Move = Callable[..., Transaction]
+
 
 def while_watched(
     moving: Transaction,
@@ -58,10 +60,7 @@ def while_watched(
 
 
 def test_a_job_that_a_user_cancels_while_it_is_watched_stays_cancelled(
-    move: Callable[..., Transaction],
-    fake: FakeFlink,
-    started: Started,
-    monkeypatch: pytest.MonkeyPatch,
+    move: Move, fake: FakeFlink, started: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where its state is, is told, if that outlives it."""
     moving = while_watched(move(), fake, monkeypatch, "CANCELED", RETAINED, KEPT)
@@ -71,10 +70,7 @@ def test_a_job_that_a_user_cancels_while_it_is_watched_stays_cancelled(
 
 
 def test_a_job_that_a_user_stops_while_it_is_watched_stays_stopped(
-    move: Callable[..., Transaction],
-    fake: FakeFlink,
-    started: Started,
-    monkeypatch: pytest.MonkeyPatch,
+    move: Move, fake: FakeFlink, started: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That is no success, and the savepoint is told."""
     moving = while_watched(move(), fake, monkeypatch, "FINISHED", STOPPED, KEPT)
@@ -87,7 +83,7 @@ def test_a_job_that_a_user_stops_while_it_is_watched_stays_stopped(
     ("enabled", "path"), [(True, "s3://b/chk-3"), (False, "file:/s/savepoint-1")]
 )
 def test_a_job_that_fails_while_it_is_watched_goes_back_to_its_last_checkpoint(
-    move: Callable[..., Transaction],
+    move: Move,
     fake: FakeFlink,
     started: Started,
     monkeypatch: pytest.MonkeyPatch,
@@ -104,7 +100,7 @@ def test_a_job_that_fails_while_it_is_watched_goes_back_to_its_last_checkpoint(
 
 
 def test_the_moved_job_is_not_started_where_another_goes_on_from_its_savepoint(
-    move: Callable[..., Transaction], fake: FakeFlink, started: Started
+    move: Move, fake: FakeFlink, started: Started
 ) -> None:
     """Neither there nor where it ran: that would be a second copy."""
     restored = {"restored": {"external_path": "/s/savepoint-1"}}
@@ -118,9 +114,7 @@ def test_the_moved_job_is_not_started_where_another_goes_on_from_its_savepoint(
 
 
 def test_the_moved_job_gives_way_to_a_copy_that_was_started_at_the_same_moment(
-    move: Callable[..., Transaction],
-    fake: FakeFlink,
-    started: Started,
+    move: Move, fake: FakeFlink, started: Started
 ) -> None:
     """That bears an id which nobody could know before."""
     restored = {"restored": {"external_path": "/s/savepoint-1"}}
@@ -140,7 +134,7 @@ def test_the_moved_job_gives_way_to_a_copy_that_was_started_at_the_same_moment(
 
 
 def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(
-    move: Callable[..., Transaction], fake: FakeFlink, started: Started
+    move: Move, fake: FakeFlink, started: Started
 ) -> None:
     """It is named with the command, and nobody is said to have cancelled the job."""
     fake.answers |= {
@@ -164,7 +158,7 @@ def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(
 
 
 def test_a_forgotten_job_goes_on_from_what_its_successor_has_saved(
-    move: Callable[..., Transaction], fake: FakeFlink, started: Started
+    move: Move, fake: FakeFlink, started: Started
 ) -> None:
     """The JobManager was restarted while the moved job was watched: that had gone further."""
     fake.answers["GET /jobs"] = jobs({})
@@ -178,7 +172,7 @@ def test_a_forgotten_job_goes_on_from_what_its_successor_has_saved(
 
 
 def test_a_job_of_which_nothing_is_saved_is_not_said_to_be_cancelled(
-    move: Callable[..., Transaction], fake: FakeFlink, started: Started
+    move: Move, fake: FakeFlink, started: Started
 ) -> None:
     """A savepoint from before the move does not count: what followed it would be told again."""
     fake.answers |= {f"GET /jobs/{OLD}": UNKNOWN, "GET /jobs": jobs({})}
@@ -190,7 +184,7 @@ def test_a_job_of_which_nothing_is_saved_is_not_said_to_be_cancelled(
 
 
 def test_a_return_that_was_begun_is_finished_and_not_taken_for_a_cancellation(
-    move: Callable[..., Transaction], fake: FakeFlink, started: Started
+    move: Move, fake: FakeFlink, started: Started
 ) -> None:
     """The command had cancelled the successor itself, and was killed then."""
     fake.answers |= {
@@ -207,8 +201,23 @@ def test_a_return_that_was_begun_is_finished_and_not_taken_for_a_cancellation(
     assert started == [(BACK, "here", "file:/s/savepoint-1")]
 
 
+def test_a_job_that_others_cancel_first_is_not_started(
+    move: Move, fake: FakeFlink, started: Started
+) -> None:
+    """Where its state is, is told, if that outlives it."""
+    fake.answers |= {
+        f"GET /jobs/{OLD}": job(OLD, "CANCELED", {}),
+        f"GET /jobs/{OLD}/checkpoints": RETAINED,
+        f"GET /jobs/{OLD}/checkpoints/config": KEPT,
+    }
+    told = r"cancelled by another user; nothing was started\. Its state is in s3://b/chk-3"
+    with pytest.raises(FlinkError, match=told):
+        move().begin()
+    assert started == []
+
+
 def test_a_job_that_others_stop_first_is_started_by_the_command_that_is_told(
-    move: Callable[..., Transaction], fake: FakeFlink, started: Started
+    move: Move, fake: FakeFlink, started: Started
 ) -> None:
     """And only by that: the journal keeps its savepoint."""
     fake.answers |= {
