@@ -85,47 +85,40 @@ def test_a_cluster_that_ignores_placements_is_refused_before_anything_is_sent(
     assert flink.requests("POST") == []
 
 
-def test_a_job_under_another_scheduler_is_cancelled_and_told(call: Apply) -> None:
-    batch = job("new", "RUNNING", {"map": "RUNNING"}) | {"schedulerType": "AdaptiveBatch"}
-    ended = job("new", "CANCELED", {})
+BATCH = {"schedulerType": "AdaptiveBatch"}
+CAUSE = failed_by("a.B: first\nCaused by: c.D: the reason")
+
+
+@pytest.mark.parametrize(
+    ("state", "task", "more", "causes", "seconds", "told"),
+    [
+        ("RUNNING", "RUNNING", BATCH, {}, 60.0, "scheduler is AdaptiveBatch, which ignores"),
+        ("RESTARTING", "SCHEDULED", {}, CAUSE, 600.0, "job new is RESTARTING: c.D: the reason"),
+        ("FAILED", "SCHEDULED", {}, CAUSE, 600.0, "job new is FAILED: c.D: the reason"),
+        ("FAILING", "FAILED", {}, InTurn({}, CAUSE), 60.0, "job new is FAILING: c.D: the reason"),
+        ("RUNNING", "SCHEDULED", {}, {}, 0.0, "'map' is SCHEDULED"),
+    ],
+    ids=["another scheduler", "restarting", "failed", "a cause told a moment later", "waiting"],
+)
+def test_a_job_that_does_not_start_is_told_by_its_reason_and_cancelled(
+    call: Apply,
+    state: str,
+    task: str,
+    more: dict[str, str],
+    causes: Any,
+    seconds: float,
+    told: str,
+) -> None:
+    """At once, unless it may still start."""
+    document = job("new", state, {"map": task}) | more
+    looks = 3 if isinstance(causes, InTurn) else 2
     answers = healthy("dev-0") | {
-        "GET /jobs/new": InTurn(batch, batch, ended),
+        "GET /jobs/new": InTurn(*[document] * looks, job("new", "CANCELED", {})),
+        "GET /jobs/new/exceptions": causes,
         "PATCH /jobs/new": {},
     }
-    flink = call(answers, refused=FlinkError, match="scheduler is AdaptiveBatch, which ignores")
-    assert flink.requests("PATCH") == ["/jobs/new"]
-
-
-@pytest.mark.parametrize("state", ["RESTARTING", "FAILED"])
-def test_a_job_that_does_not_come_up_is_told_at_once_by_its_state(call: Apply, state: str) -> None:
-    """And nothing of it is left running."""
-    down = job("new", state, {"map": "SCHEDULED"})
-    answers = healthy("dev-0") | {
-        "GET /jobs/new": InTurn(down, down, job("new", "CANCELED", {})),
-        "GET /jobs/new/exceptions": failed_by("a.B: first\nCaused by: c.D: the reason"),
-        "PATCH /jobs/new": {},
-    }
-    call(answers, refused=FlinkError, match=f"job new is {state}: c.D: the reason", seconds=600)
-
-
-def test_a_cause_that_flink_tells_a_moment_later_is_waited_for(call: Apply) -> None:
-    down, ended = job("new", "FAILING", {"map": "FAILED"}), job("new", "CANCELED", {})
-    answers = healthy("dev-0") | {
-        "GET /jobs/new": InTurn(down, down, down, ended),
-        "GET /jobs/new/exceptions": InTurn({}, failed_by("c.D: the reason")),
-        "PATCH /jobs/new": {},
-    }
-    call(answers, refused=FlinkError, match="job new is FAILING: c.D: the reason")
-
-
-def test_a_job_that_never_runs_is_told_with_what_it_waits_for(call: Apply) -> None:
-    waiting = job("new", "RUNNING", {"map": "SCHEDULED"})
-    ended = job("new", "CANCELED", {})
-    answers = healthy("dev-0") | {
-        "GET /jobs/new": InTurn(waiting, waiting, ended),
-        "PATCH /jobs/new": {},
-    }
-    call(answers, refused=FlinkError, match="'map' is SCHEDULED", seconds=0)
+    flink = call(answers, refused=FlinkError, match=told, seconds=seconds)
+    assert flink.requests("PATCH") == ([] if state == "FAILED" else ["/jobs/new"])
 
 
 def test_a_job_that_still_restores_its_state_is_told_and_not_cancelled(call: Apply) -> None:

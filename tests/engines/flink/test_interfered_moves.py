@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from fake_flink import FakeFlink, InTurn
-from flink_documents import KEPT, job, jobs
+from flink_documents import DELETED, KEPT, job, jobs
 from moving_cases import (
     BACK,
     FINISHED,
@@ -32,17 +32,36 @@ from streamplace.engines.flink.move.transaction import Transaction
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 
 Move = Callable[..., Transaction]
+NOT_KEPT = {"externalization": {"enabled": False, "delete_on_cancellation": True}}
+GOES_BACK = "runs on its previous devices again"
 
 
-def while_watched(
-    moving: Transaction,
+@pytest.mark.parametrize(
+    ("state", "checkpoints", "policy", "error", "told", "returned_from"),
+    [
+        ("CANCELED", RETAINED, KEPT, EndedByOthers, "cancelled by another .*in s3://b/chk-3", ""),
+        ("FINISHED", STOPPED, KEPT, EndedByOthers, "stopped by another .*file:/s/savepoint-9", ""),
+        ("FAILED", RETAINED, DELETED, FlinkError, GOES_BACK, "s3://b/chk-3"),
+        ("FAILED", RETAINED, NOT_KEPT, FlinkError, GOES_BACK, "file:/s/savepoint-1"),
+    ],
+)
+def test_a_job_that_users_end_while_it_is_watched_stays_ended_and_one_that_fails_goes_back(
+    move: Move,
     fake: FakeFlink,
+    started: Started,
     monkeypatch: pytest.MonkeyPatch,
     state: str,
     checkpoints: dict[str, Any],
     policy: dict[str, Any],
-) -> Transaction:
-    """A move whose started job is in some state when it has been watched for a second."""
+    error: type[FlinkError],
+    told: str,
+    returned_from: str,
+) -> None:
+    """Where its state is, is told.
+
+    It goes back to its last checkpoint if that outlives a failure, whatever becomes of it when a
+    job is cancelled, and else to its savepoint.
+    """
     fake.answers |= {
         f"GET /jobs/{NEW}": job(NEW, state, {}),
         f"GET /jobs/{NEW}/checkpoints": checkpoints,
@@ -56,47 +75,11 @@ def while_watched(
             raise FlinkError(f"job {name} is {rest.state(name)} after its start")
 
     monkeypatch.setattr(transaction, "settle", settle)
-    return replace(moving, settings=MoveSettings(seconds=5.0, settling=Settling(1.0)))
-
-
-def test_a_job_that_a_user_cancels_while_it_is_watched_stays_cancelled(
-    move: Move, fake: FakeFlink, started: Started, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where its state is, is told, if that outlives it."""
-    moving = while_watched(move(), fake, monkeypatch, "CANCELED", RETAINED, KEPT)
-    with pytest.raises(EndedByOthers, match=r"cancelled by another user.*state is in s3://b/chk-3"):
-        moving.begin()
-    assert [name for name, _, _ in started] == [NEW]
-
-
-def test_a_job_that_a_user_stops_while_it_is_watched_stays_stopped(
-    move: Move, fake: FakeFlink, started: Started, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """That is no success, and the savepoint is told."""
-    moving = while_watched(move(), fake, monkeypatch, "FINISHED", STOPPED, KEPT)
-    with pytest.raises(EndedByOthers, match=r"stopped by another user.*file:/s/savepoint-9"):
-        moving.begin()
-    assert [name for name, _, _ in started] == [NEW]
-
-
-@pytest.mark.parametrize(
-    ("enabled", "path"), [(True, "s3://b/chk-3"), (False, "file:/s/savepoint-1")]
-)
-def test_a_job_that_fails_while_it_is_watched_goes_back_to_its_last_checkpoint(
-    move: Move,
-    fake: FakeFlink,
-    started: Started,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    enabled: bool,
-    path: str,
-) -> None:
-    """If that outlives a failure, whatever becomes of it when a job is cancelled."""
-    policy = {"externalization": {"enabled": enabled, "delete_on_cancellation": True}}
-    moving = while_watched(move(), fake, monkeypatch, "FAILED", RETAINED, policy)
-    with pytest.raises(FlinkError, match="runs on its previous devices again"):
-        moving.begin()
-    assert started == [(NEW, "there", "file:/s/savepoint-1"), (BACK, "here", path)]
+    watched = MoveSettings(seconds=5.0, settling=Settling(1.0))
+    with pytest.raises(error, match=told):
+        replace(move(), settings=watched).begin()
+    back = [(BACK, "here", returned_from)] if returned_from else []
+    assert started == [(NEW, "there", "file:/s/savepoint-1"), *back]
 
 
 def test_the_moved_job_is_not_started_where_another_goes_on_from_its_savepoint(
