@@ -212,6 +212,7 @@ def test_a_move_that_was_broken_off_is_resumed_before_another_begins(tally: Tall
     tally.check_sums()
 
 
+@pytest.mark.slow
 def test_two_moves_at_once_leave_one_copy(tally: Tally) -> None:
     """The second is refused, and names who moves the job."""
     plan = tally.move().plan(tally.job, THERE)

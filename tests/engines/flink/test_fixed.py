@@ -41,6 +41,7 @@ def test_what_the_program_sets_is_told(rest: Rest, log_jar: Path) -> None:
     assert not rest.live_jobs()
 
 
+@pytest.mark.slow
 def test_a_program_whose_classes_are_in_a_library_is_planned(
     rest: Rest, log_jar: Path, jobs: Path
 ) -> None:

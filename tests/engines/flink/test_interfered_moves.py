@@ -24,7 +24,8 @@ from moving_cases import (
 from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.copies import CopyRuns
 from streamplace.engines.flink.move.endings import EndedByOthers
-from streamplace.engines.flink.move.journal import file_name
+from streamplace.engines.flink.move.holder import Holder
+from streamplace.engines.flink.move.journal import JobLocks, MoveUnderWay, acquire, file_name
 from streamplace.engines.flink.move.outcomes import Forgotten, NotRunning
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
@@ -114,6 +115,19 @@ def test_the_moved_job_gives_way_to_a_copy_that_was_started_at_the_same_moment(
         move().begin()
     assert [name for name, _, _ in started] == [NEW]
     assert fake.requests("PATCH") == [f"/jobs/{NEW}"]
+
+
+def test_a_job_that_another_command_moves_is_not_touched(move: Move) -> None:
+    """Its holder is named, as soon as its lock has been written."""
+    moving = move()
+    holder = Holder(host="x", process=1, started=1, user="me")
+    other = moving.journal.model_copy(update={"holder": holder})
+    with pytest.raises(MoveUnderWay, match="is being moved, by process 1 of me on x, since"):
+        acquire(moving.folder, moving.journal, JobLocks(1, 1.0, other))
+    MemoryFolder.files[file_name(OLD, 1)] = other.model_dump_json()
+    for locks in (JobLocks(1, 1.0, None), JobLocks()):
+        with pytest.raises(MoveUnderWay, match="another command has just begun to move job old"):
+            acquire(moving.folder, moving.journal, locks)
 
 
 def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(
