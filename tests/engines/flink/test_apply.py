@@ -334,6 +334,16 @@ def test_group_indexes_that_are_used_up_are_told_as_that(call: Apply) -> None:
     call(answers, {"map": ["dev-0"]})
 
 
+def test_a_task_manager_with_too_little_heap_left_is_named(call: Apply) -> None:
+    """Each slot asks for a megabyte, and other jobs have the rest."""
+    answers = healthy("dev-0")
+    manager = answers["GET /taskmanagers"]["taskmanagers"][0]
+    manager["freeResource"] = manager["totalResource"] | {"taskHeapMemory": 3}
+    told = "'dev-0' has room for 3 slots beside those of other jobs, but 5 are placed on it"
+    call(answers, {"map": ["dev-0"] * 5}, FlinkError, told)
+    call(answers, {"map": ["dev-0"] * 3})
+
+
 def test_a_job_that_is_not_placed_and_holds_a_task_manager_is_named(call: Apply) -> None:
     """Not a want of free group indexes, which it takes with all the rest."""
     answers = healthy("dev-0", "dev-1")

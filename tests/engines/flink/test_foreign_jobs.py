@@ -208,6 +208,7 @@ def test_only_a_job_that_uses_managed_memory_asks_for_it(
     assert all(verify(rest, job, TALLY).fine for job in (first, second, third))
 
 
+@pytest.mark.slow
 def test_a_task_manager_with_too_little_left_is_named(
     rest: Rest, flink: Flink, graph_jar: Path
 ) -> None:
@@ -222,6 +223,7 @@ def test_a_task_manager_with_too_little_left_is_named(
         check(rest, flink, small, crowded, job)
 
 
+@pytest.mark.slow
 def test_all_operators_that_are_not_placed_are_named(
     rest: Rest, flink: Flink, graph_jar: Path
 ) -> None:
