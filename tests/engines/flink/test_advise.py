@@ -315,13 +315,16 @@ def test_java_takes_its_part_of_every_offer(shop: Shop, monkeypatch: pytest.Monk
 
 
 def test_the_plan_keeps_what_the_program_fixes(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else it would take one subtask of each operator."""
+    """Else it would take one subtask of each operator; another program is refused."""
     monkeypatch.setattr(fixed, "planned_twice", lambda *_: program_plan(2))
-    settings = AdviceSettings(budget=Budget(None, 20_000), program=Program(Path("shop.jar")))
+    settings = replace(SETTINGS, program=Program(Path("shop.jar")))
     advice = advise(shop().rest, "job", "2x", OFFERS, settings)
     assert advice.plan.parallelism == {"src": 1, "split": 2, "out": 1}
     told = "the program of the job sets the parallelism of 'split', so the plan keeps it"
     assert told in advice.notes
+    monkeypatch.setattr(fixed, "planned_twice", lambda *_: program_plan(3))
+    with pytest.raises(FlinkError, match="give the jar and the arguments"):
+        advise(shop().rest, "job", "2x", OFFERS, settings)
 
 
 def test_commands_name_no_program_that_is_remembered(
@@ -337,15 +340,6 @@ def test_commands_name_no_program_that_is_remembered(
         "streamplace flink move --rest http://flink:8081 --job job --placement plan/placement.json "
         "--savepoints SAVEPOINTS"
     )
-
-
-def test_another_program_than_the_jobs_is_refused(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fixed, "planned_twice", lambda *_: program_plan(3))
-    settings = AdviceSettings(budget=Budget(None, 20_000), program=Program(Path("other.jar")))
-    with pytest.raises(FlinkError, match="give the jar and the arguments"):
-        advise(shop().rest, "job", "2x", OFFERS, settings)
 
 
 @pytest.mark.parametrize("status", ["RUNNING", "FINISHED"])

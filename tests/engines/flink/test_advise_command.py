@@ -93,15 +93,11 @@ def test_back_pressure_hides_the_rate_that_is_multiplied(shop: Shop) -> None:
 
 
 def test_a_young_job_is_not_measured(shop: Shop) -> None:
-    """It says how long to wait, before it has watched anything."""
+    """It says how long to wait, before it has watched anything; a restart makes a job young."""
     flink = shop(duration=20_000)
     with pytest.raises(UnsteadyJob, match=r"has run for 20 s, .*wait 40 s, or lower --warm-up"):
         advised(flink)
     assert flink.asked == [("GET /jobs/job", None)]
-
-
-def test_a_restarted_job_is_as_old_as_its_restart() -> None:
-    """The job's duration counts from its first start."""
     document: Any = {"duration": 900_000, "now": 50_000, "timestamps": {"RUNNING": 20_000.0}}
     assert seconds_running(document) == 30.0
     assert seconds_running(document | {"timestamps": {"RUNNING": 0.0}}) == 900.0

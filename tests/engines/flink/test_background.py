@@ -318,7 +318,7 @@ def test_what_crossing_costs_is_not_measured_by_a_few_of_many_tuples(
 
 
 def test_costs_per_tuple_and_per_byte_are_told_apart_by_sizes() -> None:
-    """Exactly where sizes differ; neither is ever negative."""
+    """Exactly where sizes differ, else as assumed, such that their sum is what was measured."""
     flows = {"a": RemoteFlow(5e4, 1e6), "b": RemoteFlow(1e3, 8e6), "c": RemoteFlow(2e4, 2e6)}
     network = {device: 1e-6 * flow.tuples + 5e-9 * flow.traffic for device, flow in flows.items()}
     found = sending_cost(network, flows)
@@ -327,14 +327,10 @@ def test_costs_per_tuple_and_per_byte_are_told_apart_by_sizes() -> None:
     by_bytes = sending_cost({"a": 0.001, "b": 0.04, "c": 0.002}, flows)
     assert by_bytes is not None
     assert min(by_bytes[:2]) == 0
-
-
-def test_costs_of_tuples_of_one_size_are_split_as_assumed() -> None:
-    """Their sum is what was measured."""
-    found = sending_cost({"a": 0.2, "b": 0.1}, {d: RemoteFlow(1e4, 1e6) for d in "ab"})
-    assert found is not None
-    assert not found.is_split
-    assert 2 * (1e4 * found.per_tuple + 1e6 * found.per_byte) == pytest.approx(0.3)
+    alike = sending_cost({"a": 0.2, "b": 0.1}, {d: RemoteFlow(1e4, 1e6) for d in "ab"})
+    assert alike is not None
+    assert not alike.is_split
+    assert 2 * (1e4 * alike.per_tuple + 1e6 * alike.per_byte) == pytest.approx(0.3)
     assert sending_cost({"a": 0.2}, {}) is None
 
 

@@ -165,13 +165,10 @@ def test_a_restart_strategy_is_read_from_what_flink_says_of_it(
 
 
 def test_settings_that_flink_would_take_anyway_are_not_lost() -> None:
+    """A checkpoint folder that it does not tell is missed only where none is given."""
     running = {"execution.checkpointing.mode": "exactly_once", "state.backend.type": "rocksdb"}
     assert lost(running, {}) == {"state.backend.type": ("rocksdb", "hashmap")}
     assert lost(running, {"state.backend.type": "rocksdb"}) == {}
-
-
-def test_a_folder_that_flink_does_not_tell_is_missed_only_where_none_is_given() -> None:
-    """Flink tells it by the path of a checkpoint."""
-    running, key = {"execution.checkpointing.dir": UNTOLD}, "execution.checkpointing.dir"
-    assert lost(running, {}) == {key: (UNTOLD, "")}
-    assert lost(running, {key: "s3://b"}) == {}
+    key = "execution.checkpointing.dir"
+    assert lost({key: UNTOLD}, {}) == {key: (UNTOLD, "")}
+    assert lost({key: UNTOLD}, {key: "s3://b"}) == {}
