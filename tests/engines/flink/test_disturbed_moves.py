@@ -14,15 +14,13 @@ import pytest
 from flink_proxy import FaultyProxy, faulty_proxy
 
 from streamplace.engines.flink.local.dist import Flink
-from streamplace.engines.flink.move import move as moving
 from streamplace.engines.flink.move.journal import MoveUnderWay
 from streamplace.engines.flink.move.move import FlinkMove, MovePlan
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.stopping import stop
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
-from streamplace.engines.flink.rest.job_ids import successor
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.errors import SettingError, StreamplaceError
 
 pytestmark = pytest.mark.xdist_group("flink")
@@ -39,7 +37,6 @@ HERE = {
     "Writer (2)": ["dev-0"],
 }
 THERE = HERE | {"Map": ["dev-3"], "Process (2)": ["dev-4"]}
-NO_SETTLING = Settling(0.0)
 FEWEST_REQUESTS = 40
 """A move asks Flink at least so often."""
 
@@ -70,10 +67,10 @@ class Tally:
         rest.wait_running(self.job)
         self.goal = HERE
 
-    def move(self, url: str = "", settling: Settling = NO_SETTLING, saved: str = "") -> FlinkMove:
+    def move(self, url: str = "", saved: str = "") -> FlinkMove:
         """A move by a REST interface, direct or disturbed, with savepoints in some folder."""
         rest = Rest(url or self.rest.url)
-        settings = MoveSettings(saved or self.saved, settling=settling)
+        settings = MoveSettings(saved or self.saved, settling=Settling(0.0))
         return FlinkMove(rest, self.flink, self.program, self.steps.append, settings)
 
     def moved(self, url: str) -> None:
@@ -239,13 +236,10 @@ def test_two_moves_at_once_leave_one_copy(tally: Tally) -> None:
 def test_moves_with_different_folders_leave_one_copy(tally: Tally, tmp_path: Path) -> None:
     """Neither sees the other's lock; that a job has one successor keeps them apart."""
     plan = tally.move().plan(tally.job, THERE)
-    new: list[str] = []
 
     def run(folder: str) -> None:
-        try:
-            new.append(tally.move(saved=folder).run(plan).job)
-        except StreamplaceError as error:
-            tally.steps.append(str(error))
+        with suppress(StreamplaceError):
+            tally.move(saved=folder).run(plan)
 
     folders = [(tmp_path / name).as_uri() for name in ("one", "other")]
     threads = [threading.Thread(target=run, args=(folder,)) for folder in folders]
@@ -255,45 +249,3 @@ def test_moves_with_different_folders_leave_one_copy(tally: Tally, tmp_path: Pat
     for thread in threads:
         thread.join()
     tally.check_sums()
-
-
-@pytest.mark.slow
-def test_the_successor_is_refused_while_its_move_has_not_ended(tally: Tally) -> None:
-    """Whoever would move it meanwhile is told to wait."""
-    plan = tally.move().plan(tally.job, THERE)
-    thread = threading.Thread(target=tally.move(settling=Settling(8.0, 0.0)).run, args=(plan,))
-    thread.start()
-    new = successor(tally.job)
-    wait_running(tally.rest, new)
-    with pytest.raises(MoveUnderWay, match="is being moved, by process"):
-        tally.move().run(tally.move().plan(new, HERE))
-    thread.join()
-    assert tally.rest.live_jobs() == [new]
-    tally.check_sums()
-
-
-@pytest.mark.slow
-def test_where_flink_stays_silent_the_command_says_how_to_go_on(
-    tally: Tally, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And going on leaves one copy."""
-    monkeypatch.setattr(moving, "PATIENCE_SECONDS", 1.0)
-    old = tally.job
-    tally.proxy.disturb("_placed-jobs.jar/run", "gone")
-    tally.goal = THERE if tally.goal == HERE else HERE
-    plan = tally.move().plan(old, tally.goal)
-    with pytest.raises(FlinkError, match=r"finish the move by: .*--resume"):
-        tally.move(tally.proxy.url).run(plan)
-    moved = tally.move().resume(old)
-    assert moved.job == successor(old)
-    assert tally.rest.state(old) in ENDED
-    tally.check_sums()
-
-
-def wait_running(rest: Rest, job: str) -> None:
-    """Wait until a job is there, and all of it runs."""
-    deadline = time.monotonic() + 120
-    while rest.state(job) != "RUNNING":
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    rest.wait_running(job, 120)

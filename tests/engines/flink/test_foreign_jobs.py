@@ -14,7 +14,6 @@ from flink_graphs import pipeline
 
 from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.local.session import LocalCluster
-from streamplace.engines.flink.measure.background import cores_taken
 from streamplace.engines.flink.measure.profile import profile
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.settings import MoveSettings
@@ -127,18 +126,6 @@ def test_state_that_no_operator_takes_over_is_refused(
 
 
 @pytest.mark.slow
-def test_operators_of_one_name_are_placed_apart_and_told_apart(rest: Rest, start: Start) -> None:
-    """The first in the job is the first in the placement; swapped, they are found out."""
-    vectors = {"numbers": ["dev-0"], "Map": ["dev-1"] * 2, "Map (2)": ["dev-2"] * 2}
-    job = start(vectors | {"nowhere": ["dev-2"] * 2}, "Map", "Map")
-    found = verify(rest, job, vectors | {"nowhere": ["dev-2"] * 2})
-    assert found.fine, found
-    swapped = vectors | {"Map": ["dev-2"] * 2, "Map (2)": ["dev-1"] * 2}
-    wrong = [one.operator for one in verify(rest, job, swapped).checks if not one.fine]
-    assert wrong[:2] == ["Map", "Map (2)"]
-
-
-@pytest.mark.slow
 def test_sql_runs_where_it_was_placed_by_flink_run_and_through_rest(
     rest: Rest, flink: Flink, jobs: Path, cluster: LocalCluster, tmp_path: Path
 ) -> None:
@@ -235,18 +222,3 @@ def test_all_operators_that_are_not_placed_are_named(
     assert str(refused.value).endswith("' are not placed")
     names = {f"'op{i}'" for i in range(40) if i != 7}
     assert set(str(refused.value)[len("operators ") : -len(" are not placed")].split(", ")) == names
-
-
-@pytest.mark.slow
-def test_what_a_job_takes_of_each_device_is_measured(
-    rest: Rest, flink: Flink, graph_jar: Path
-) -> None:
-    """Where its work is done, and by the subtasks that do it."""
-    graph = pipeline(1, 3, rate=300)
-    graph["operators"][1]["rounds"] = 1_000_000
-    program = Program(graph_jar, "GraphJob", [json.dumps(graph)])
-    job = apply(rest, flink, program, {"op0": ["dev-0"], "op1": ["dev-1", "dev-2", "dev-2"]})
-    taken = cores_taken(rest, [job], 4)
-    assert taken.keys() == {"dev-0", "dev-1", "dev-2"}
-    assert taken["dev-2"] == pytest.approx(2 * taken["dev-1"], rel=0.1)
-    assert taken["dev-1"] > taken["dev-0"] > 0
