@@ -42,15 +42,7 @@ FEWEST_REQUESTS = 40
 
 
 class Tally:
-    """The job of the tests, moved to and fro.
-
-    Attributes
-    ----------
-    job
-        The copy that runs.
-    steps
-        What the last move has told.
-    """
+    """The job of the tests, moved to and fro; ``job`` is the copy that runs."""
 
     def __init__(
         self, rest: Rest, flink: Flink, jar: Path, folder: Path, proxy: FaultyProxy
@@ -60,7 +52,6 @@ class Tally:
         self.told.mkdir()
         self.program = Program(jar, "TallyJob", (str(self.told), RATE))
         self.saved = (folder / "saved").as_uri()
-        self.steps: list[str] = []
         uploaded = rest.upload(jar)
         self.job = rest.run_jar(uploaded, "TallyJob", self.program.arguments)
         rest.remove_jar(uploaded)
@@ -71,12 +62,11 @@ class Tally:
         """A move by a REST interface, direct or disturbed, with savepoints in some folder."""
         rest = Rest(url or self.rest.url)
         settings = MoveSettings(saved or self.saved, settling=Settling(0.0))
-        return FlinkMove(rest, self.flink, self.program, self.steps.append, settings)
+        return FlinkMove(rest, self.flink, self.program, lambda _: None, settings)
 
     def moved(self, url: str) -> None:
         """Move the job to the other of its two places."""
         self.goal = THERE if self.goal == HERE else HERE
-        self.steps.clear()
         plan = self.move().plan(self.job, self.goal)
         try:
             self.job = self.move(url).run(plan).job
