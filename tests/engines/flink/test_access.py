@@ -10,7 +10,6 @@ import pytest
 from fake_flink import FakeFlink
 from flink_documents import ANSWERS
 
-from streamplace.engines.flink.rest.client import Rest
 from streamplace.engines.flink.rest.transport import Access
 
 TLS = Path(__file__).parent / "tls"
@@ -50,13 +49,12 @@ def test_who_is_not_certified_gets_nothing(
 
 
 @pytest.mark.parametrize(
-    ("text", "sent"),
+    ("source", "text", "sent"),
     [
-        ("Bearer s3cret.token\n", "Bearer s3cret.token"),
-        ("me:s3cret", "Basic " + b64encode(b"me:s3cret").decode()),
+        ("file", "Bearer s3cret.token\n", "Bearer s3cret.token"),
+        ("environment", "me:s3cret", "Basic " + b64encode(b"me:s3cret").decode()),
     ],
 )
-@pytest.mark.parametrize("source", ["file", "environment"])
 def test_authorization_is_sent_and_never_shown(
     run: Callable,
     source: str,
@@ -90,23 +88,12 @@ def test_authorization_is_sent_and_never_shown(
         ((*CLIENT[:2], "--key", str(TLS / "locked.key")), "its key is protected by a password"),
         (("--authorization", "none"), "none: "),
         (("--authorization", str(TLS / "client.key")), "write 'Bearer TOKEN' or 'NAME:PASSWORD'"),
+        (("--rest", "http://127.0.0.1:1", *AUTHORITY), "certificates need an https:// address"),
     ],
 )
 def test_what_cannot_be_used_is_told(run: Callable, options: tuple[str, ...], told: str) -> None:
-    """In one line; nobody is asked for a password."""
+    """In one line; nobody is asked for a password, and the last --rest counts."""
     answer = run("flink", "cluster", "--rest", "https://127.0.0.1:1", *options)
     assert answer.status == 2
     assert told in answer.err
     assert len(answer.err.splitlines()) == 1
-
-
-def test_certificates_for_an_address_without_encryption_are_refused(run: Callable) -> None:
-    """They would protect nothing."""
-    answer = run("flink", "cluster", "--rest", "http://127.0.0.1:1", *AUTHORITY)
-    assert answer.status == 2
-    assert "certificates need an https:// address" in answer.err
-
-
-def test_an_address_is_all_that_an_open_interface_needs() -> None:
-    """And says nothing of what it sends."""
-    assert Rest("http://me:secret@localhost:8081").url == "http://localhost:8081"

@@ -16,6 +16,7 @@ from streamplace.engines.flink.advise.advise import AdviceSettings, advise
 from streamplace.engines.flink.cpu.stack_samples import StackCounts
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cluster as clusters
+from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.engines.flink.program import fixed
 from streamplace.engines.flink.program.fixed import PlannedProgram
@@ -25,6 +26,8 @@ from streamplace.errors import SettingError
 from streamplace.model import Cluster
 from streamplace.placers.registry import Budget
 from streamplace.planning.offers import Catalogue, Offer
+
+Shop = Callable[..., ShopFlink]
 
 
 def program_plan(splitters: int) -> PlannedProgram:
@@ -69,7 +72,7 @@ def test_advice_is_the_truth(usual: Advice) -> None:
     assert advice.catch_up == pytest.approx(3 * 200 / (advice.plan.at_least - 200))
 
 
-def test_a_live_job_shares_slots_within_its_groups(shop: Callable[..., ShopFlink]) -> None:
+def test_a_live_job_shares_slots_within_its_groups(shop: Shop) -> None:
     """Whatever the offers say; TaskManagers need the slots of the plan's fullest machine."""
     offers = Catalogue.of([Offer("small", 0.1, slots=1)])
     alone = advised(shop(), machines=offers)
@@ -92,7 +95,7 @@ def test_advice_reads_and_changes_nothing(usual: Advice, usual_flink: ShopFlink)
     assert flink.requests("GET").count("/taskmanagers") <= 3
 
 
-def test_receivers_of_a_broadcast_keep_their_parallelism(shop: Callable[..., ShopFlink]) -> None:
+def test_receivers_of_a_broadcast_keep_their_parallelism(shop: Shop) -> None:
     """Each subtask gets a copy of every tuple, so fewer subtasks would get fewer tuples."""
     flink = shop()
     flink.vertices["v1"].rates = rates(100, 250, 100 * 400, 500 * 40, busy=CPU["v1"])
@@ -109,6 +112,7 @@ def test_the_report_says_it_in_words(usual: Advice) -> None:
     TaskManagers without subtasks cost as much as the others; no stacks are sampled elsewhere.
     """
     text = " ".join(str(usual).split())
+    assert not any("alone" in note for note in usual.notes)
     for words in (
         "Today: 3 machines that cost 0.75 per hour.",
         "large (by size)",
@@ -126,16 +130,19 @@ def test_the_report_says_it_in_words(usual: Advice) -> None:
         "at least 1 on small flink stop -m flink:8081 --savepointPath SAVEPOINTS job",
         "flink run -d -m flink:8081 -c ENTRY_CLASS -s SAVEPOINT -p 1 JAR ARGUMENTS",
         "ARGUMENTS # then stop 3 × large",
+        "streamplace flink move JAR --rest http://flink:8081",
         "--placement plan/placement.json",
         "Without subtasks of this job: 'dev-2'.",
         "note: ipt of split: from the CPU of whole TaskManagers",
         "note: what a tuple costs between two threads of a TaskManager is assumed",
+        "note: the plan may change",
+        "name its jar and arguments, as in: JAR -- ARGUMENTS",
     ):
         assert words in text
 
 
 def test_costs_count_as_much_more_as_a_held_back_job_carries_less(
-    shop: Callable[..., ShopFlink], monkeypatch: pytest.MonkeyPatch
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The model says a fifth more than is measured; further off, something else limits the job.
 
@@ -158,7 +165,7 @@ def test_costs_count_as_much_more_as_a_held_back_job_carries_less(
         assert cost(other) == pytest.approx(cost(usual))
 
 
-def test_popular_keys_fill_one_subtask(shop: Callable[..., ShopFlink]) -> None:
+def test_popular_keys_fill_one_subtask(shop: Shop) -> None:
     """Today's machines carry less for it, and a note says that no machines help."""
 
     def advice(*shares: float, rate: str = "6x") -> Advice:
@@ -176,7 +183,7 @@ def test_popular_keys_fill_one_subtask(shop: Callable[..., ShopFlink]) -> None:
         assert not any("one subtask of" in one for one in other.notes)
 
 
-def test_assumed_network_cards_are_as_fast_as_what_is_sent(shop: Callable[..., ShopFlink]) -> None:
+def test_assumed_network_cards_are_as_fast_as_what_is_sent(shop: Shop) -> None:
     """Else today's machines would carry less than they do; given ones are believed."""
     flink = shop()
     for v, metric in (("v0", "numBytesOut"), ("v1", "numBytesIn")):
@@ -190,7 +197,7 @@ def test_assumed_network_cards_are_as_fast_as_what_is_sent(shop: Callable[..., S
     assert slow.carried < slow.observed
 
 
-def test_pending_records_that_grow_are_offered_too(shop: Callable[..., ShopFlink]) -> None:
+def test_pending_records_that_grow_are_offered_too(shop: Shop) -> None:
     """What waits for the source grows by what it does not read of what arrives."""
     advice = advised(shop(blocked=1.0, pending=50.0))
     assert advice.offered == pytest.approx(150)
@@ -198,7 +205,7 @@ def test_pending_records_that_grow_are_offered_too(shop: Callable[..., ShopFlink
     assert "records are pending and grow by 50 per second" in " ".join(str(advice).split())
 
 
-def test_a_source_without_cpu_left_may_be_offered_more(shop: Callable[..., ShopFlink]) -> None:
+def test_a_source_without_cpu_left_may_be_offered_more(shop: Shop) -> None:
     """It is busy all the time and not back-pressured, so what it emits is not what arrives."""
     flink = shop()
     busy = {"accumulateBusyTimeMs": 1960.0, "Source__src.numRecordsOut": 5000.0}
@@ -212,7 +219,7 @@ def test_a_source_without_cpu_left_may_be_offered_more(shop: Callable[..., ShopF
 
 
 def test_an_engine_is_as_patient_with_advice_as_with_measurements(
-    shop: Callable[..., ShopFlink], monkeypatch: pytest.MonkeyPatch
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(advising, "advise", lambda *given: given[-1])
     engine = FlinkEngine(shop().rest, patience=7.0, accept_cold=True)
@@ -220,7 +227,7 @@ def test_an_engine_is_as_patient_with_advice_as_with_measurements(
     assert (settings.patience, settings.accept_cold) == (7.0, True)
 
 
-def test_task_managers_are_matched_by_name_first(shop: Callable[..., ShopFlink]) -> None:
+def test_task_managers_are_matched_by_name_first(shop: Shop) -> None:
     """The longest name of an offer counts, then cores, speed and memory; the rest is named."""
     offers = Catalogue.of([Offer("dev", 1.0, cores=8), Offer("big", 2.0, cores=4)], OFFERS.overhead)
     advice = advised(shop(), machines=offers)
@@ -233,9 +240,7 @@ def test_task_managers_are_matched_by_name_first(shop: Callable[..., ShopFlink])
     assert "what sending a tuple to another TaskManager costs is not measured" in text
 
 
-def test_a_plan_can_catch_up_after_the_restart(
-    shop: Callable[..., ShopFlink],
-) -> None:
+def test_a_plan_can_catch_up_after_the_restart(shop: Shop) -> None:
     """An outage of 3 s that is made up for in 3 s takes machines for twice the rate."""
     settings = AdviceSettings(
         catch_up=3.0, headroom=0.0, budget=Budget(None, 20_000), confidence=0.0
@@ -247,7 +252,7 @@ def test_a_plan_can_catch_up_after_the_restart(
     assert advice.catch_up <= 3.0
 
 
-def test_machines_that_are_the_plan_stay(shop: Callable[..., ShopFlink]) -> None:
+def test_machines_that_are_the_plan_stay(shop: Shop) -> None:
     """Where today's machines carry the rate and cost no more, there is nothing to do."""
     flink = shop(devices=("dev-0",), process_cpu={"dev-0": sum(CPU.values())})
     advice = advised(flink, "1x", Catalogue.of([Offer("large", 0.25, cores=2)], 1e-6))
@@ -256,9 +261,7 @@ def test_machines_that_are_the_plan_stay(shop: Callable[..., ShopFlink]) -> None
 
 
 @pytest.mark.parametrize("facts", [{"schedulerType": "Adaptive"}, {"schedulerType": None}])
-def test_the_adaptive_scheduler_is_told_parallelisms(
-    shop: Callable[..., ShopFlink], facts: dict[str, Any]
-) -> None:
+def test_the_adaptive_scheduler_is_told_parallelisms(shop: Shop, facts: dict[str, Any]) -> None:
     """By vertex; versions before 2 do not name the scheduler, but their configuration does."""
     advice = advised(shop(facts=facts))
     command, last = advice.commands[-2:]
@@ -270,13 +273,7 @@ def test_the_adaptive_scheduler_is_told_parallelisms(
     assert [*planned.values()] == [operator.planned for operator in advice.operators]
 
 
-def test_the_default_scheduler_needs_a_restart(usual: Advice) -> None:
-    """Where all operators run equally often, Flink's own client will do."""
-    assert any(line.endswith("-s SAVEPOINT -p 1 JAR ARGUMENTS") for line in usual.commands)
-    assert usual.commands[-2].startswith("streamplace flink move JAR --rest http://flink:8081")
-
-
-def test_given_machines_are_counted(shop: Callable[..., ShopFlink]) -> None:
+def test_given_machines_are_counted(shop: Shop) -> None:
     """Without offers the plan takes as few TaskManagers as possible."""
     for machines in (None, Cluster.uniform(3)):
         advice = advised(shop(), machines=machines)
@@ -286,22 +283,15 @@ def test_given_machines_are_counted(shop: Callable[..., ShopFlink]) -> None:
         assert "Today: 2 machines that run the job." in str(advice)
 
 
-def test_other_jobs_are_named(
-    usual: Advice, shop: Callable[..., ShopFlink], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_jobs_are_named(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """The plan leaves them out."""
-    assert not any("alone" in note for note in usual.notes)
-    monkeypatch.setattr(
-        "streamplace.engines.flink.advise.advise.other_jobs", lambda rest, job: ["b"]
-    )
-    assert (
-        "the plan is for this job alone, and the jobs 'b' share its machines"
-        in advised(shop()).notes
-    )
+    monkeypatch.setattr(advising, "other_jobs", lambda rest, job: ["b"])
+    told = "the plan is for this job alone, and the jobs 'b' share its machines"
+    assert told in advised(shop()).notes
 
 
 def test_what_chains_would_save_is_named_where_it_is_measured(
-    shop: Callable[..., ShopFlink], monkeypatch: pytest.MonkeyPatch
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The stream to the sink is a forward one, and takes a half of the CPU of the sink."""
     monkeypatch.setattr(
@@ -310,49 +300,40 @@ def test_what_chains_would_save_is_named_where_it_is_measured(
     )
     flink = shop()
     flink.vertices["v2"].inputs = [("v1", "FORWARD")]
-    notes = [note for note in advised(flink).notes if note.startswith("if Flink chained")]
-    assert len(notes) == 1
-    assert "split→out" in notes[0]
-    assert "of the CPU of the operators would be saved" in notes[0]
+    (note,) = (one for one in advised(flink).notes if one.startswith("if Flink chained"))
+    assert "split→out" in note
+    assert "of the CPU of the operators would be saved" in note
 
 
-def test_java_takes_its_part_of_every_offer(
-    shop: Callable[..., ShopFlink], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_java_takes_its_part_of_every_offer(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
     """An offer that Java itself fills is refused."""
-    from streamplace.engines.flink.measure.profile import JobProfile
-
-    monkeypatch.setattr(
-        JobProfile, "background", lambda self, managers: (0.6, SendingCost(1e-6, 0.0))
-    )
+    background = (0.6, SendingCost(1e-6, 0.0))
+    monkeypatch.setattr(JobProfile, "background", lambda self, managers: background)
     assert set(advised(shop()).plan.cluster.devices.mips.tolist()) == {1000.0}
     with pytest.raises(FlinkError, match=r"Java itself takes 1500 MIPS .* offer 'tiny'"):
         advised(shop(), machines=Catalogue.of([Offer("tiny", 0.1, mips=1000)]))
 
 
-def test_the_plan_keeps_what_the_program_fixes(
-    shop: Callable[..., ShopFlink], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Else it would take one subtask of each operator."""
+def test_the_plan_keeps_what_the_program_fixes(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it would take one subtask of each operator; another program is refused."""
     monkeypatch.setattr(fixed, "planned_twice", lambda *_: program_plan(2))
-    settings = AdviceSettings(budget=Budget(None, 20_000), program=Program(Path("shop.jar")))
+    settings = replace(SETTINGS, program=Program(Path("shop.jar")))
     advice = advise(shop().rest, "job", "2x", OFFERS, settings)
     assert advice.plan.parallelism == {"src": 1, "split": 2, "out": 1}
-    assert (
-        "the program of the job sets the parallelism of 'split', so the plan keeps it"
-        in advice.notes
-    )
+    told = "the program of the job sets the parallelism of 'split', so the plan keeps it"
+    assert told in advice.notes
+    monkeypatch.setattr(fixed, "planned_twice", lambda *_: program_plan(3))
+    with pytest.raises(FlinkError, match="give the jar and the arguments"):
+        advise(shop().rest, "job", "2x", OFFERS, settings)
 
 
 def test_commands_name_no_program_that_is_remembered(
-    shop: Callable[..., ShopFlink], monkeypatch: pytest.MonkeyPatch
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was submitted by streamplace on this machine."""
     monkeypatch.setattr(fixed, "planned_twice", lambda *_: program_plan(2))
     program = Program(Path("shop.jar"))
-    monkeypatch.setattr(
-        "streamplace.engines.flink.advise.advise.known_program", lambda rest, job: program
-    )
+    monkeypatch.setattr(advising, "known_program", lambda rest, job: program)
     advice = advised(shop())
     assert advice.plan.parallelism["split"] == 2
     assert advice.commands[-2] == (
@@ -361,25 +342,9 @@ def test_commands_name_no_program_that_is_remembered(
     )
 
 
-def test_a_job_whose_program_is_not_known_is_planned_all_the_same(usual: Advice) -> None:
-    """And it is said what the plan does not know."""
-    assert usual.plan.parallelism["split"] == 1
-    (note,) = (one for one in usual.notes if one.startswith("the plan may change"))
-    assert "name its jar and arguments, as in: JAR -- ARGUMENTS" in note
-
-
-def test_another_program_than_the_jobs_is_refused(
-    shop: Callable[..., ShopFlink], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(fixed, "planned_twice", lambda *_: program_plan(3))
-    settings = AdviceSettings(budget=Budget(None, 20_000), program=Program(Path("other.jar")))
-    with pytest.raises(FlinkError, match="give the jar and the arguments"):
-        advise(shop().rest, "job", "2x", OFFERS, settings)
-
-
 @pytest.mark.parametrize("status", ["RUNNING", "FINISHED"])
 def test_a_source_that_sends_nothing_is_planned_beside_one_that_does(
-    shop: Callable[..., ShopFlink], monkeypatch: pytest.MonkeyPatch, status: str
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, status: str
 ) -> None:
     """An empty topic, or a file that was read at the start."""
     flink = shop()

@@ -1,4 +1,4 @@
-"""``streamplace flink advise`` from a user's door."""
+"""``streamplace flink advise``, and jobs and rates for which no advice is given."""
 
 import json
 from collections.abc import Callable
@@ -9,9 +9,15 @@ import pytest
 from fake_flink import FakeFlink
 from flink_documents import ANSWERS
 from lazy_flink import Clock
+from shop_flink import ShopFlink, advised
 
 from streamplace.engines.flink.measure import cluster as clusters
+from streamplace.engines.flink.measure.job_watch import seconds_running
+from streamplace.engines.flink.measure.steady import UnsteadyJob, agree
+from streamplace.errors import SettingError, StreamplaceError
+from streamplace.planning.offers import Catalogue, Offer
 
+Shop = Callable[..., ShopFlink]
 OFFERS_TOML = '[[offers]]\nname = "dev"\nprice = 0.1\nmips = 2500\ncores = 2\n'
 
 
@@ -68,10 +74,74 @@ def test_the_command_prints_advice_and_writes_the_plan(
         (("--rate", "2x", "--rest", "http://127.0.0.1:1"), "no Flink answers"),
     ],
 )
-def test_bad_input_is_one_line(
+def test_bad_input_ends_with_status_2_and_its_message(
     folder: Path, run: Callable[..., Any], options: tuple[str, ...], message: str
 ) -> None:
-    """And exit code 2."""
     outcome = run("flink", "advise", *options)
     assert outcome.status == 2
     assert message in outcome.err
+
+
+def test_back_pressure_hides_the_rate_that_is_multiplied(shop: Shop) -> None:
+    """A multiple is refused; a rate is planned for, and the unknown is named."""
+    with pytest.raises(SettingError, match=r"'src' may be offered more.*give --rate in tuples/s"):
+        advised(shop(blocked=1.0))
+    advice = advised(shop(blocked=1.0), "200")
+    assert advice.offered is None
+    text = " ".join(str(advice).split())
+    assert "back-pressured 50.0 % of the time, so it is offered more than that" in text
+
+
+def test_a_young_job_is_not_measured(shop: Shop) -> None:
+    """It says how long to wait, before it has watched anything; a restart makes a job young."""
+    flink = shop(duration=20_000)
+    with pytest.raises(UnsteadyJob, match=r"has run for 20 s, .*wait 40 s, or lower --warm-up"):
+        advised(flink)
+    assert flink.asked == [("GET /jobs/job", None)]
+    document: Any = {"duration": 900_000, "now": 50_000, "timestamps": {"RUNNING": 20_000.0}}
+    assert seconds_running(document) == 30.0
+    assert seconds_running(document | {"timestamps": {"RUNNING": 0.0}}) == 900.0
+
+
+def test_windows_that_differ_are_refused(shop: Shop) -> None:
+    """A source that begins to emit twice as much in the second window."""
+    with pytest.raises(UnsteadyJob, match=r"source 'src' sent 1\d\d tuples/s and then"):
+        advised(shop(bend=172.0))  # in the last of the windows
+
+
+def test_windows_may_differ_by_when_they_were_counted_but_not_by_more() -> None:
+    """A constant source seemed to send 4351 and 3722 tuples/s in windows of 8 s."""
+    assert not agree(4351.0, 3722.0, 8.0, 0.0)
+    for late in (0.25, 30.0):
+        assert agree(4351.0, 3722.0, 8.0, late)
+        assert not agree(4351.0, 3000.0, 8.0, late)
+
+
+def test_counters_that_stand_still_are_no_two_windows(shop: Shop, clock: Clock) -> None:
+    """Two windows need three moments."""
+    flink = shop()
+    flink.vertices["v0"].rates = {name: 0.0 for name in flink.vertices["v0"].rates}  # type: ignore[misc]
+    with pytest.raises(UnsteadyJob, match="watch for longer with --seconds"):
+        advised(flink)
+
+
+def test_garbage_collection_that_dominates_is_refused(shop: Shop) -> None:
+    """One TaskManager of the job is enough."""
+    assert advised(shop(garbage={"dev-1": 0.1})).plan.machines
+    with pytest.raises(UnsteadyJob, match=r"garbage collection took 50% of the time .* 'dev-1'"):
+        advised(shop(garbage={"dev-1": 0.5}))
+
+
+def test_rates_that_are_none_are_refused_before_anything_is_asked(shop: Shop) -> None:
+    flink = shop()
+    for rate in ("0", "-1", "2xx", "x", "1e99x", "nan"):
+        with pytest.raises(StreamplaceError):
+            advised(flink, rate)
+    assert flink.asked == []
+
+
+def test_a_rate_that_nothing_carries_is_refused(shop: Shop) -> None:
+    """The message names the largest rate."""
+    offers = Catalogue.of([Offer("small", 0.1, at_most=1)])
+    with pytest.raises(StreamplaceError, match="a plan was found for up to"):
+        advised(shop(), "100x", offers)

@@ -21,7 +21,4 @@ def test_a_job_of_too_many_vertices_is_refused_in_one_line() -> None:
     with pytest.raises(ValueError, match=f"vertices: .* at most {MOST_VERTICES} items") as refused:
         parse_answer("/jobs/x", job(100_000))
     assert len(str(refused.value)) < 2 * LONGEST
-
-
-def test_a_job_of_as_many_as_there_may_be_is_read() -> None:
     assert len(parse_answer("/jobs/x", job(MOST_VERTICES))["vertices"]) == MOST_VERTICES

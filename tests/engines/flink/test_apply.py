@@ -63,11 +63,8 @@ def call(jar: Path, monkeypatch: pytest.MonkeyPatch) -> Apply:
     return run
 
 
-def test_an_uploaded_jar_is_removed_once_the_job_is_submitted(call: Apply) -> None:
+def test_an_uploaded_jar_is_removed_whether_the_job_is_submitted_or_refused(call: Apply) -> None:
     assert call(healthy("dev-0")).requests("DELETE") == ["/jars/jar-1"]
-
-
-def test_an_uploaded_jar_is_removed_when_the_job_is_refused(call: Apply) -> None:
     broken = {"POST /jars/jar-1/run": failure("java.lang.Error: no")}
     flink = call(healthy("dev-0") | broken, refused=FlinkError, match="no")
     assert flink.requests("DELETE") == ["/jars/jar-1"]
@@ -88,47 +85,40 @@ def test_a_cluster_that_ignores_placements_is_refused_before_anything_is_sent(
     assert flink.requests("POST") == []
 
 
-def test_a_job_under_another_scheduler_is_cancelled_and_told(call: Apply) -> None:
-    batch = job("new", "RUNNING", {"map": "RUNNING"}) | {"schedulerType": "AdaptiveBatch"}
-    ended = job("new", "CANCELED", {})
+BATCH = {"schedulerType": "AdaptiveBatch"}
+CAUSE = failed_by("a.B: first\nCaused by: c.D: the reason")
+
+
+@pytest.mark.parametrize(
+    ("state", "task", "more", "causes", "seconds", "told"),
+    [
+        ("RUNNING", "RUNNING", BATCH, {}, 60.0, "scheduler is AdaptiveBatch, which ignores"),
+        ("RESTARTING", "SCHEDULED", {}, CAUSE, 600.0, "job new is RESTARTING: c.D: the reason"),
+        ("FAILED", "SCHEDULED", {}, CAUSE, 600.0, "job new is FAILED: c.D: the reason"),
+        ("FAILING", "FAILED", {}, InTurn({}, CAUSE), 60.0, "job new is FAILING: c.D: the reason"),
+        ("RUNNING", "SCHEDULED", {}, {}, 0.0, "'map' is SCHEDULED"),
+    ],
+    ids=["another scheduler", "restarting", "failed", "a cause told a moment later", "waiting"],
+)
+def test_a_job_that_does_not_start_is_told_by_its_reason_and_cancelled(
+    call: Apply,
+    state: str,
+    task: str,
+    more: dict[str, str],
+    causes: Any,
+    seconds: float,
+    told: str,
+) -> None:
+    """At once, unless it may still start."""
+    document = job("new", state, {"map": task}) | more
+    looks = 3 if isinstance(causes, InTurn) else 2
     answers = healthy("dev-0") | {
-        "GET /jobs/new": InTurn(batch, batch, ended),
+        "GET /jobs/new": InTurn(*[document] * looks, job("new", "CANCELED", {})),
+        "GET /jobs/new/exceptions": causes,
         "PATCH /jobs/new": {},
     }
-    flink = call(answers, refused=FlinkError, match="scheduler is AdaptiveBatch, which ignores")
-    assert flink.requests("PATCH") == ["/jobs/new"]
-
-
-@pytest.mark.parametrize("state", ["RESTARTING", "FAILING", "CANCELLING", "FAILED"])
-def test_a_job_that_does_not_come_up_is_told_at_once_by_its_state(call: Apply, state: str) -> None:
-    """And nothing of it is left running."""
-    down = job("new", state, {"map": "SCHEDULED"})
-    answers = healthy("dev-0") | {
-        "GET /jobs/new": InTurn(down, down, job("new", "CANCELED", {})),
-        "GET /jobs/new/exceptions": failed_by("a.B: first\nCaused by: c.D: the reason"),
-        "PATCH /jobs/new": {},
-    }
-    call(answers, refused=FlinkError, match=f"job new is {state}: c.D: the reason", seconds=600)
-
-
-def test_a_cause_that_flink_tells_a_moment_later_is_waited_for(call: Apply) -> None:
-    down, ended = job("new", "FAILING", {"map": "FAILED"}), job("new", "CANCELED", {})
-    answers = healthy("dev-0") | {
-        "GET /jobs/new": InTurn(down, down, down, ended),
-        "GET /jobs/new/exceptions": InTurn({}, failed_by("c.D: the reason")),
-        "PATCH /jobs/new": {},
-    }
-    call(answers, refused=FlinkError, match="job new is FAILING: c.D: the reason")
-
-
-def test_a_job_that_never_runs_is_told_with_what_it_waits_for(call: Apply) -> None:
-    waiting = job("new", "RUNNING", {"map": "SCHEDULED"})
-    ended = job("new", "CANCELED", {})
-    answers = healthy("dev-0") | {
-        "GET /jobs/new": InTurn(waiting, waiting, ended),
-        "PATCH /jobs/new": {},
-    }
-    call(answers, refused=FlinkError, match="'map' is SCHEDULED", seconds=0)
+    flink = call(answers, refused=FlinkError, match=told, seconds=seconds)
+    assert flink.requests("PATCH") == ([] if state == "FAILED" else ["/jobs/new"])
 
 
 def test_a_job_that_still_restores_its_state_is_told_and_not_cancelled(call: Apply) -> None:
@@ -139,28 +129,13 @@ def test_a_job_that_still_restores_its_state_is_told_and_not_cancelled(call: App
     assert flink.requests("PATCH") == []
 
 
-def test_a_savepoint_reaches_flink_with_the_leave_to_lose_some(call: Apply) -> None:
-    flink = call(healthy("dev-0"), savepoint=Savepoint("s3://b/sp-1", allow_non_restored=True))
-    (document,) = [document for _, document in flink.asked if document]
-    assert document["savepointPath"] == "s3://b/sp-1"
-    assert document["allowNonRestoredState"] is True
-
-
-def test_without_a_savepoint_flink_is_asked_for_none(call: Apply) -> None:
-    (document,) = [document for _, document in call(healthy("dev-0")).asked if document]
-    assert len(document.pop("jobId")) == 32
-    assert document == {"entryClass": "Placed", "programArgsList": ["Job"]}
-
-
-@pytest.mark.parametrize("savepoint", [None, Savepoint("s3://b/sp-1")])
 def test_a_job_whose_submission_is_not_answered_is_looked_up(
-    call: Apply, monkeypatch: pytest.MonkeyPatch, savepoint: Savepoint | None
+    call: Apply, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It runs with the id that was asked for; no second one is submitted."""
     monkeypatch.setattr(applying.secrets, "token_hex", lambda _: "new")
-    monkeypatch.setattr(applying, "free_id", lambda *_: "new")
     silent = {"POST /jars/jar-1/run": failure("a.B: busy", status=503)}
-    flink = call(healthy("dev-0") | silent, savepoint=savepoint)
+    flink = call(healthy("dev-0") | silent)
     assert flink.requests("POST").count("/jars/jar-1/run") == 1
 
 
@@ -185,7 +160,19 @@ def test_a_job_that_flink_does_not_answer_for_is_told_with_its_id(call: Apply) -
 
 
 def test_what_the_job_is_submitted_with_reaches_flink(call: Apply) -> None:
-    """Settings, classes, parallelism and arguments."""
+    """Settings, classes, parallelism, arguments, and a savepoint with the leave to lose some."""
+
+    def request(**options: Any) -> dict[str, Any]:
+        asked = call(healthy("dev-0"), **options).asked
+        (document,) = [document for _, document in asked if document]
+        assert len(document.pop("jobId")) == 32
+        return document
+
+    alone = {"entryClass": "Placed", "programArgsList": ["Job"]}
+    assert request() == alone
+    saved = {"savepointPath": "s3://b/sp-1", "allowNonRestoredState": True}
+    lossy = Savepoint("s3://b/sp-1", allow_non_restored=True)
+    assert request(savepoint=lossy) == alone | saved
     more: dict[str, Any] = {
         "entry_class": "Main",
         "arguments": ("--in", "a b"),
@@ -193,9 +180,7 @@ def test_what_the_job_is_submitted_with_reaches_flink(call: Apply) -> None:
         "settings": {"pipeline.name": "x=y"},
         "parallelism": 3,
     }
-    (document,) = [document for _, document in call(healthy("dev-0"), more=more).asked if document]
-    assert document.pop("jobId")
-    assert document == {
+    assert request(more=more) == {
         "entryClass": "Placed",
         "programArgsList": ["Main", "--in", "a b"],
         "flinkConfiguration": {
@@ -225,11 +210,10 @@ def test_jars_that_are_none_are_told(
     assert flink.requests("POST") == []
 
 
-@pytest.mark.parametrize(("most", "taken"), [(None, 100), (60, 60), (500, 100)])
-def test_a_job_takes_the_managed_memory_that_is_left_or_what_it_may(
-    most: int | None, taken: int
-) -> None:
-    assert fitted(FakeFlink(healthy("dev-0")).rest, VECTORS, most)[1] == {"dev-0": taken}
+def test_a_job_takes_the_managed_memory_that_is_left_or_what_it_may() -> None:
+    rest = FakeFlink(healthy("dev-0")).rest
+    for most, taken in ((None, 100), (60, 60), (500, 100)):
+        assert fitted(rest, VECTORS, most)[1] == {"dev-0": taken}
 
 
 @pytest.mark.parametrize("text", ["pipeline.name", "=x"])
@@ -317,6 +301,9 @@ def test_an_unprepared_task_manager_is_named_where_something_is_spread_over_it(
     call(answers, {"map": ["dev-0", "dev-2"]}, PlacementError, told)
     call(answers, {"map": ["dev-0", "dev-1"]})
     call(answers, {"map": ["dev-2"]})
+    bare = task_manager("dev-0", []) | {"totalResource": {"managedMemory": 100}}
+    answers["GET /taskmanagers"]["taskmanagers"][0] = bare
+    call(answers, refused=PlacementError, match="TaskManager 'dev-0' does not offer 'dev-0'")
 
 
 def test_a_task_manager_without_room_for_another_is_named(call: Apply) -> None:
@@ -347,6 +334,16 @@ def test_group_indexes_that_are_used_up_are_told_as_that(call: Apply) -> None:
     call(answers, {"map": ["dev-0"]})
 
 
+def test_a_task_manager_with_too_little_heap_left_is_named(call: Apply) -> None:
+    """Each slot asks for a megabyte, and other jobs have the rest."""
+    answers = healthy("dev-0")
+    manager = answers["GET /taskmanagers"]["taskmanagers"][0]
+    manager["freeResource"] = manager["totalResource"] | {"taskHeapMemory": 3}
+    told = "'dev-0' has room for 3 slots beside those of other jobs, but 5 are placed on it"
+    call(answers, {"map": ["dev-0"] * 5}, FlinkError, told)
+    call(answers, {"map": ["dev-0"] * 3})
+
+
 def test_a_job_that_is_not_placed_and_holds_a_task_manager_is_named(call: Apply) -> None:
     """Not a want of free group indexes, which it takes with all the rest."""
     answers = healthy("dev-0", "dev-1")
@@ -365,9 +362,3 @@ def test_a_task_manager_that_has_just_been_given_back_is_free(call: Apply) -> No
     free = manager["totalResource"]
     answers["GET /taskmanagers/dev-0"] = {"allocatedSlots": [], "freeResource": free}
     call(answers)
-
-
-def test_an_unprepared_task_manager_that_is_placed_on_is_named(call: Apply) -> None:
-    bare = task_manager("dev-0", []) | {"totalResource": {"managedMemory": 100}}
-    answers = healthy("dev-0") | {"GET /taskmanagers": {"taskmanagers": [bare]}}
-    call(answers, refused=PlacementError, match="TaskManager 'dev-0' does not offer 'dev-0'")

@@ -111,36 +111,25 @@ def test_task_managers_elsewhere_are_not_measured(monkeypatch: pytest.MonkeyPatc
     assert (found.network, sending) == ({}, None)
 
 
-@pytest.fixture
-def unreadable(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
-    """The shop on two TaskManagers of this machine, which has no jcmd."""
+def test_task_managers_whose_threads_cannot_be_read_are_measured_as_wholes(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is no jcmd; neither Java nor remote tuples are said to cost nothing."""
     flink = LazyFlink(clock, shop_vertices(), devices=("dev-0", "dev-1"))
     flink.process_cpu = dict.fromkeys(flink.devices, 0.13)
     for module in (background, cluster, job_watch):
         monkeypatch.setattr(module, "processes_of", lambda _: {"dev-0": os.getpid(), "dev-1": 0})
     monkeypatch.setattr(cpu.shutil, "which", lambda tool: None)
-    return flink
-
-
-def test_threads_that_cannot_be_read_do_not_cost_nothing(unreadable: LazyFlink) -> None:
-    """Nothing is measured then, neither what Java takes nor what a remote tuple costs."""
-    measured = FlinkEngine(unreadable.rest).cluster("job", 10.0)
+    measured = FlinkEngine(flink.rest).cluster("job", 10.0)
     assert measured.java is None
     assert measured.sending == ASSUMED.rounded()
     assert "measured" not in measured.as_toml()
-
-
-def test_task_managers_whose_threads_cannot_be_read_are_measured_as_wholes(
-    unreadable: LazyFlink,
-) -> None:
-    """As those on other machines are; whether they are full is not known."""
-    seen = profile(unreadable.rest, "job", 10.0)
+    seen = profile(flink.rest, "job", 10.0)
     assert sum(one.cores for one in seen.cpu.values()) == pytest.approx(0.26)
     assert all("whole TaskManagers" in one.source for one in seen.cpu.values())
     assert seen.background(2) == (None, None)
-    assert str(seen.graph(1000.0).attributes["consistency"]).startswith(
-        "unchecked, for the threads"
-    )
+    checked = str(seen.graph(1000.0).attributes["consistency"])
+    assert checked.startswith("unchecked, for the threads")
 
 
 def test_a_process_that_does_not_answer_has_no_threads(
@@ -257,12 +246,6 @@ def test_limits_of_task_managers_are_cores(monkeypatch: pytest.MonkeyPatch) -> N
     assert devices.cores.tolist() == [1, 2]
 
 
-def test_what_a_task_manager_sends_and_receives_counts_for_it() -> None:
-    """Both ends of a stream, in tuples and in bytes; what stays on a TaskManager does not count."""
-    flows = crossing([("u", "v", "hash", 100.0)], u="a", v="abbb")
-    assert flows == {"a": RemoteFlow(75.0, 3750.0), "b": RemoteFlow(75.0, 3750.0)}
-
-
 def crossing(streams: list[tuple[str, str, str, float]], **where: str) -> dict[str, RemoteFlow]:
     """Flows of streams with so many tuples/s, of 50 bytes, between tasks on these devices."""
     vertices = {v: Vertex(v, {}, [], len(devices)) for v, devices in where.items()}
@@ -278,25 +261,32 @@ def crossing(streams: list[tuple[str, str, str, float]], **where: str) -> dict[s
     return remote_flows(tasks, edges, seen, {v: [*devices] for v, devices in where.items()})
 
 
-def test_of_a_forward_stream_only_pairs_that_are_apart_cross() -> None:
-    """Subtask i sends to subtask i alone."""
-    together = crossing([("u", "v", "forward", 1e5)], u="ab", v="ab")
-    assert together == {}
-    apart = crossing([("u", "v", "forward", 1e5)], u="abab", v="abba")
-    assert apart == {"a": RemoteFlow(5e4, 2.5e6), "b": RemoteFlow(5e4, 2.5e6)}
+QUARTERS = RemoteFlow(75.0, 3750.0)
+HALF = RemoteFlow(5e4, 2.5e6)
 
 
 @pytest.mark.parametrize(
-    ("senders", "receivers", "crosses"),
-    [("ab", "ab", False), ("aabb", "ab", False), ("ab", "aabb", False), ("ab", "abab", True)],
+    ("kind", "tuples", "senders", "receivers", "flow"),
+    [
+        ("hash", 100.0, "a", "abbb", QUARTERS),
+        ("forward", 1e5, "ab", "ab", None),
+        ("forward", 1e5, "abab", "abba", HALF),
+        ("rescale", 1e5, "ab", "ab", None),
+        ("rescale", 1e5, "aabb", "ab", None),
+        ("rescale", 1e5, "ab", "aabb", None),
+        ("rescale", 1e5, "ab", "abab", HALF),
+    ],
 )
-def test_of_a_rescaled_stream_only_neighbours_that_are_apart_cross(
-    senders: str, receivers: str, crosses: bool
+def test_tuples_cross_between_subtasks_that_are_joined_and_apart(
+    kind: str, tuples: float, senders: str, receivers: str, flow: RemoteFlow | None
 ) -> None:
-    """Of different parallelisms, each subtask of the smaller is joined to a group of the other."""
-    flows = crossing([("u", "v", "rescale", 1e5)], u=senders, v=receivers)
-    half = RemoteFlow(5e4, 2.5e6)
-    assert flows == ({"a": half, "b": half} if crosses else {})
+    """They count at both ends, in tuples and in bytes.
+
+    Subtask i sends to subtask i alone if it forwards; if it rescales, each subtask of the smaller
+    number is joined to a group of the others.
+    """
+    flows = crossing([("u", "v", kind, tuples)], u=senders, v=receivers)
+    assert flows == ({} if flow is None else {"a": flow, "b": flow})
 
 
 def test_the_inputs_of_a_join_cross_by_their_own_rates() -> None:
@@ -328,7 +318,7 @@ def test_what_crossing_costs_is_not_measured_by_a_few_of_many_tuples(
 
 
 def test_costs_per_tuple_and_per_byte_are_told_apart_by_sizes() -> None:
-    """Exactly where sizes differ; neither is ever negative."""
+    """Exactly where sizes differ, else as assumed, such that their sum is what was measured."""
     flows = {"a": RemoteFlow(5e4, 1e6), "b": RemoteFlow(1e3, 8e6), "c": RemoteFlow(2e4, 2e6)}
     network = {device: 1e-6 * flow.tuples + 5e-9 * flow.traffic for device, flow in flows.items()}
     found = sending_cost(network, flows)
@@ -337,14 +327,10 @@ def test_costs_per_tuple_and_per_byte_are_told_apart_by_sizes() -> None:
     by_bytes = sending_cost({"a": 0.001, "b": 0.04, "c": 0.002}, flows)
     assert by_bytes is not None
     assert min(by_bytes[:2]) == 0
-
-
-def test_costs_of_tuples_of_one_size_are_split_as_assumed() -> None:
-    """Their sum is what was measured."""
-    found = sending_cost({"a": 0.2, "b": 0.1}, {d: RemoteFlow(1e4, 1e6) for d in "ab"})
-    assert found is not None
-    assert not found.is_split
-    assert 2 * (1e4 * found.per_tuple + 1e6 * found.per_byte) == pytest.approx(0.3)
+    alike = sending_cost({"a": 0.2, "b": 0.1}, {d: RemoteFlow(1e4, 1e6) for d in "ab"})
+    assert alike is not None
+    assert not alike.is_split
+    assert 2 * (1e4 * alike.per_tuple + 1e6 * alike.per_byte) == pytest.approx(0.3)
     assert sending_cost({"a": 0.2}, {}) is None
 
 

@@ -18,14 +18,15 @@ from streamplace.engines.flink.decide.candidates import (
     configured_mode,
     decision,
     is_placed,
-    judged,
     known_modes,
     searched,
 )
+from streamplace.engines.flink.decide.capacity import capacity
 from streamplace.engines.flink.decide.layouts import Layout
 from streamplace.engines.flink.pin.fitting import pinnable
 from streamplace.engines.flink.pin.pinning import pinning
 from streamplace.engines.flink.pin.spread import SpreadLimits, offers
+from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.live import Measurement
 from streamplace.errors import ProblemError
 from streamplace.model.graph import CONSISTENCY_ERROR
@@ -39,11 +40,11 @@ TOGETHER = {"src": ["d0"] * 4, "work": ["d0"] * 4}
 SPREAD = {name: [f"d{i}" for i in range(4)] for name in TOGETHER}
 
 
-def job(rate: float = 1000.0) -> StreamGraph:
-    """2.5e6 instructions per tuple, in two operators of four subtasks."""
+def job(payload: float = 10.0, parallelism: int = 4) -> StreamGraph:
+    """1,000 tuples/s, and 2.5e6 instructions for each, in two operators of so many subtasks."""
     operators = [
-        Operator("src", ipt=5e5, payload=10, rate=rate, parallelism=4),
-        Operator("work", ipt=2e6, parallelism=4),
+        Operator("src", ipt=5e5, payload=payload, rate=1000.0, parallelism=parallelism),
+        Operator("work", ipt=2e6, parallelism=parallelism),
     ]
     return StreamGraph.of("job", operators, [Stream("src", "work", partitioning="rebalance")])
 
@@ -64,16 +65,37 @@ def asked(
 
 
 def test_on_equal_machines_flinks_line_of_configuration_is_recommended() -> None:
-    """One device carries 1,000 tuples/s, and four devices 4,000 however they are filled."""
+    """One device carries 1,000 tuples/s, and four devices 4,000 however they are filled.
+
+    If the cluster has that line, the job was started before the others joined, say.
+    """
     answer = decision(asked(EQUAL, TOGETHER), budget=BUDGET)
     assert answer.present.carries.value == pytest.approx(1000.0)
     assert answer.best.carries.value == pytest.approx(4000.0, rel=0.01)
     assert answer.chosen.line == "taskmanager.load-balance.mode: SLOTS"
+    answer = decision(asked(EQUAL, TOGETHER, configured="SLOTS"), budget=BUDGET)
+    assert answer.chosen.mode == "SLOTS"
+    assert answer.chosen.line == ""
+    assert "The cluster is configured for it: submit the job again" in answer.sentences()[0]
 
 
-def test_a_job_that_has_the_layout_of_slots_stays() -> None:
-    answer = decision(asked(EQUAL, SPREAD), budget=BUDGET)
-    assert answer.stays
+def test_a_job_stays_where_no_layout_is_better() -> None:
+    """It has the best one, no CPU is known of it, there is one TaskManager, or it keeps up.
+
+    Of the last one the model says that its slow device carries 700 of the 1,000 tuples/s.
+    """
+    free = Measurement(StreamGraph.of("free", [Operator("src", rate=1000.0)]), EQUAL, True)
+    slow = Cluster.of([Device(f"d{i}", mips=1750 if i == 0 else 2500) for i in range(4)])
+    for question in (
+        asked(EQUAL, SPREAD),
+        Question(free, {"src": ["d0"]}, SLOTS, spreads=True),
+        asked(Cluster.uniform(1), TOGETHER, slots={"d0": 4}),
+        asked(slow, TOGETHER, limited=False),
+    ):
+        answer = decision(question, budget=BUDGET)
+        assert answer.stays
+        assert answer.gain == 0
+    assert answer.present.carries.value == pytest.approx(1000.0)
 
 
 def test_on_unequal_machines_the_layout_that_was_found_is_chosen() -> None:
@@ -154,10 +176,8 @@ def test_a_job_that_a_network_limits_does_not_contradict_the_model() -> None:
 
     def question(egress: float) -> Question:
         devices = [Device(f"d{i}", egress=egress) for i in range(4)]
-        graph = replace(job(), attributes={CONSISTENCY_ERROR: 3.0})
-        operators = replace(graph.operators, payload=[1000.0, 0.0])
-        measured = Measurement(graph.with_operators(operators), Cluster.of(devices), True)
-        return Question(measured, SPREAD, SLOTS, True)
+        graph = replace(job(payload=1000.0), attributes={CONSISTENCY_ERROR: 3.0})
+        return Question(Measurement(graph, Cluster.of(devices), True), SPREAD, SLOTS, True)
 
     assert check_model(question(1.55e6)) is None  # 1.5 Mbit/s are sent
     with pytest.raises(ProblemError, match=r"off by \+\d+%"):
@@ -205,28 +225,6 @@ def test_a_search_without_a_rate_goes_on_where_one_for_a_low_rate_ends() -> None
     assert most > 1.01 * enough > 100.0
 
 
-def test_a_job_of_which_no_cpu_is_known_stays() -> None:
-    """The model says that any layout carries any rate."""
-    free = StreamGraph.of("free", [Operator("src", rate=1000.0)])
-    question = Question(Measurement(free, EQUAL, True), {"src": ["d0"]}, SLOTS, spreads=True)
-    answer = decision(question, budget=BUDGET)
-    assert answer.stays
-    assert answer.gain == 0
-
-
-def test_a_job_on_the_only_taskmanager_stays() -> None:
-    answer = decision(asked(Cluster.uniform(1), TOGETHER, slots={"d0": 4}), budget=BUDGET)
-    assert answer.stays
-
-
-def test_a_job_that_keeps_up_is_not_moved_by_a_model_that_denies_it() -> None:
-    """The model allows the slow device 700 of the 1,000 tuples/s that it carries."""
-    slow = Cluster.of([Device(f"d{i}", mips=1750 if i == 0 else 2500) for i in range(4)])
-    answer = decision(asked(slow, TOGETHER, limited=False), budget=BUDGET)
-    assert answer.present.carries.value == pytest.approx(1000.0)
-    assert answer.stays
-
-
 def test_what_other_jobs_have_whole_gets_nothing() -> None:
     """Of four equal devices two are left, which carry 2,000 tuples/s together."""
     occupied = frozenset({"d2", "d3"})
@@ -236,14 +234,6 @@ def test_what_other_jobs_have_whole_gets_nothing() -> None:
     assert answer.best.carries.value == pytest.approx(2000.0, rel=0.01)
     none = decision(asked(EQUAL, TOGETHER, slots={}, occupied=frozenset(SLOTS)), budget=BUDGET)
     assert [one.name for one in none.candidates] == [PRESENT]
-
-
-def test_a_line_that_the_cluster_has_is_not_recommended() -> None:
-    """The job was started on one device under SLOTS, say before the others joined."""
-    answer = decision(asked(EQUAL, TOGETHER, configured="SLOTS"), budget=BUDGET)
-    assert answer.chosen.mode == "SLOTS"
-    assert answer.chosen.line == ""
-    assert "The cluster is configured for it: submit the job again" in answer.sentences()[0]
 
 
 def prepared(*devices: str) -> list[dict[str, Any]]:
@@ -301,12 +291,9 @@ def test_operators_with_equal_numbers_on_the_same_devices_take_one_group() -> No
 def test_where_cards_are_scarce_a_job_is_not_spread() -> None:
     """Three quarters of the tuples, of 1,000 bytes, would pass cards of 0.2 MB/s."""
     devices = [Device(f"d{i}", egress=1.6e6, ingress=1.6e6) for i in range(4)]
-    operators = [
-        Operator("src", ipt=5e5, payload=1000, rate=1000.0, parallelism=4),
-        Operator("work", ipt=2e6, parallelism=4),
-    ]
-    graph = StreamGraph.of("job", operators, [Stream("src", "work", partitioning="rebalance")])
-    question = Question(Measurement(graph, Cluster.of(devices), True), TOGETHER, SLOTS, True)
+    question = Question(
+        Measurement(job(payload=1000.0), Cluster.of(devices), True), TOGETHER, SLOTS, True
+    )
     answer = decision(question, budget=BUDGET)
     assert answer.stays
     even = next(one for one in answer.candidates if one.name == EVEN)
@@ -315,13 +302,9 @@ def test_where_cards_are_scarce_a_job_is_not_spread() -> None:
 
 def test_a_job_with_more_subtasks_than_taskmanagers_and_no_slot_left_is_judged() -> None:
     """All 16 slots are taken by sixteen subtasks of each operator."""
-    operators = [
-        Operator("src", ipt=5e5, payload=10, rate=1000.0, parallelism=16),
-        Operator("work", ipt=2e6, parallelism=16),
-    ]
-    graph = StreamGraph.of("job", operators, [Stream("src", "work", partitioning="rebalance")])
     present = {name: [f"d{i // 4}" for i in range(16)] for name in ("src", "work")}
-    question = Question(Measurement(graph, UNEQUAL, True), present, SLOTS, spreads=True)
+    measured = Measurement(job(parallelism=16), UNEQUAL, True)
+    question = Question(measured, present, SLOTS, spreads=True)
     answer = decision(question, budget=BUDGET)
     assert answer.chosen.name == FOUND
     assert {len(devices) for devices in answer.chosen.layout.values()} == {16}
@@ -329,10 +312,23 @@ def test_a_job_with_more_subtasks_than_taskmanagers_and_no_slot_left_is_judged()
     assert answer.chosen.carries.low > slots.carries.high
 
 
-def test_a_planned_layout_is_judged_as_all_others_are() -> None:
-    answer = judged(asked(EQUAL, TOGETHER), SPREAD)
-    assert answer.chosen.carries.value == pytest.approx(4000.0)
-    assert judged(asked(EQUAL, SPREAD), TOGETHER).stays
+CHAINED = StreamGraph.of(
+    "chained",
+    [Operator("src -> parse", ipt=1e5, rate=1e4), Operator("join", ipt=5e5, parallelism=2)],
+    [Stream("src -> parse", "join")],
+)
+
+
+def test_what_a_placement_of_subtasks_carries_is_the_inverse_of_its_largest_load() -> None:
+    """One device of 2500 MIPS has 6e9 instructions/s to do: 2.4 times what it can."""
+    chain = {"src": ["d0"], "parse": ["d0"]}
+    two = Cluster.uniform(2)
+    assert capacity(CHAINED, two, chain | {"join": ["d0", "d0"]}) == pytest.approx(1 / 2.4)
+    assert capacity(CHAINED, two, chain | {"join": ["d1", "d1"]}) == pytest.approx(1 / 2.0)
+    told = "the devices that 'join' runs on are not those of the cluster"
+    for other in ({"join": ["d0"]}, {"join": ["d0", "elsewhere"]}, {}):
+        with pytest.raises(FlinkError, match=told):
+            capacity(CHAINED, two, chain | other)
 
 
 @pytest.mark.parametrize(

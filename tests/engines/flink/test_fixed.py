@@ -1,6 +1,5 @@
 """Operators whose program sets their parallelism, found by planning the program twice."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -20,30 +19,34 @@ JOBS = ROOT / "datasets" / "applications" / "jobs"
 NEEDED = ("Application", "Auctions", "NexmarkQ5")
 
 
+@pytest.fixture(scope="module")
+def log_jar(flink: Flink, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The example that sets the parallelism of one operator."""
+    jar = tmp_path_factory.mktemp("jar") / "log.jar"
+    build_jar(flink, [LOG_JOB], jar)
+    return jar
+
+
 def fixed_parallelism(rest: Rest, program: Program) -> dict[str, int]:
     """Operator → parallelism, where the program sets it."""
     planned = planned_twice(rest, program)
     return {planned.name[id_]: number for id_, number in planned.fixed.items()}
 
 
-def test_what_the_program_sets_is_told(rest: Rest, flink: Flink, tmp_path: Path) -> None:
+def test_what_the_program_sets_is_told(rest: Rest, log_jar: Path) -> None:
     """LogJob says 4 for 'detect' alone, and nothing of it is left on the cluster."""
-    jar = tmp_path / "log.jar"
-    build_jar(flink, [LOG_JOB], jar)
     before = rest.get("/jars")["files"]
-    assert fixed_parallelism(rest, Program(jar, "LogJob", ["200"])) == {"detect": 4}
+    assert fixed_parallelism(rest, Program(log_jar, "LogJob", ["200"])) == {"detect": 4}
     assert rest.get("/jars")["files"] == before
     assert not rest.live_jobs()
 
 
+@pytest.mark.slow
 def test_a_program_whose_classes_are_in_a_library_is_planned(
-    rest: Rest, flink: Flink, jobs: Path, tmp_path: Path
+    rest: Rest, log_jar: Path, jobs: Path
 ) -> None:
     """Jars that it names with --library go with it; MixedJob sets all numbers of its own."""
-    jar, library = tmp_path / "log.jar", tmp_path / "jobs.jar"
-    build_jar(flink, [LOG_JOB], jar)
-    shutil.copyfile(jobs, library)
-    found = fixed_parallelism(rest, Program(jar, "MixedJob", ["100"], [library]))
+    found = fixed_parallelism(rest, Program(log_jar, "MixedJob", ["100"], [jobs]))
     assert found["numbers"] == 1
     assert found["count"] == found["total"] == 2
 

@@ -1,6 +1,7 @@
-"""The examples that run on a Flink of their own, with short measuring times."""
+"""Jobs of the data sets as their files say, and examples that run on a Flink of their own."""
 
 import importlib.util
+import json
 import os
 import resource
 import time
@@ -14,9 +15,11 @@ from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.limited import why_unlimited
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.rest.client import Rest
+from streamplace.engines.flink.rest.plan import read_plan
 
-pytestmark = pytest.mark.xdist_group("flink")
+pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 EXAMPLES = Path(__file__).parents[3] / "examples"
+APPLICATIONS = EXAMPLES.parent / "datasets" / "applications"
 
 
 def example(name: str) -> ModuleType:
@@ -72,7 +75,6 @@ def is_as_in_the_paper(gain: dict[tuple[str, str], float]) -> bool:
     )
 
 
-@pytest.mark.slow
 def test_appendix_a_ranks_placements_as_the_paper_does(flink: Flink) -> None:
     """Where neither counts nothing is gained or lost.
 
@@ -92,7 +94,6 @@ def test_appendix_a_ranks_placements_as_the_paper_does(flink: Flink) -> None:
     pytest.skip(f"others take {others:.1f} cores here, so the devices lack theirs: {gain}")
 
 
-@pytest.mark.slow
 def test_the_loop_ends_verified_where_devices_cannot_be_limited(
     flink: Flink, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -106,7 +107,6 @@ def test_the_loop_ends_verified_where_devices_cannot_be_limited(
     assert "| streamplace |" in told
 
 
-@pytest.mark.slow
 def test_every_subtask_of_the_log_jobs_source_writes_lines_that_are_parsed(
     rest: Rest, flink: Flink, tmp_path: Path
 ) -> None:
@@ -117,3 +117,27 @@ def test_every_subtask_of_the_log_jobs_source_writes_lines_that_are_parsed(
     rest.wait_running(job)
     await_flow(rest, job)
     assert rest.state(job) == "RUNNING", rest.failure(job)
+
+
+def test_jobs_have_the_operators_and_streams_of_their_files(
+    rest: Rest, flink: Flink, tmp_path: Path
+) -> None:
+    """All of them come up, too."""
+    built = tmp_path / "applications.jar"
+    build_jar(flink, sorted(APPLICATIONS.joinpath("jobs").glob("*.java")), built)
+    jar = rest.upload(built)
+    for file in sorted(APPLICATIONS.glob("*.json")):
+        document = json.loads(file.read_text("utf-8"))
+        request = {
+            "entryClass": Path(document["attributes"]["job"]).stem,
+            "programArgsList": ["1"],
+            "flinkConfiguration": {"pipeline.operator-chaining.enabled": "false"},
+        }
+        job: str = rest.post(f"/jars/{jar}/run", request)["jobid"]
+        rest.wait_running(job)
+        _, tasks, edges = read_plan(rest, job)
+        rest.cancel(job)
+        names = {task.id: task.name for task in tasks}
+        streams = [(names[edge.source], names[edge.target]) for edge in edges]
+        assert sorted(names.values()) == sorted(row["name"] for row in document["operators"])
+        assert sorted(streams) == sorted((row["from"], row["to"]) for row in document["streams"])

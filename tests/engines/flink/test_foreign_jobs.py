@@ -1,5 +1,6 @@
-"""Jobs that others write, on a real cluster: state in RocksDB, SQL, open parallelism, namesakes."""
+"""Jobs that others write, on a real cluster: state, SQL, open parallelism, jobs beside others."""
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from flink_graphs import pipeline
 
 from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.local.session import LocalCluster
@@ -18,7 +20,7 @@ from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.state import Savepoint, left_behind
 from streamplace.engines.flink.move.stopping import stop
-from streamplace.engines.flink.pin.apply import apply
+from streamplace.engines.flink.pin.apply import apply, check
 from streamplace.engines.flink.pin.pinning import pinning
 from streamplace.engines.flink.pin.spread import SpreadLimits
 from streamplace.engines.flink.pin.verify import verify
@@ -37,16 +39,17 @@ SQL = {
     "totals": ["dev-3", "dev-4"],
 }
 
-TALLY = (
-    "numbers",
-    "Map",
-    "KeyedProcess",
-    "Process",
-    "Writer",
-    "TumblingEventTimeWindows",
-    "Process (2)",
-    "Writer (2)",
-)
+TALLY: dict[str, list[str]] = {
+    "numbers": ["dev-0"],
+    "Map": ["dev-1"],
+    "KeyedProcess": ["dev-0", "dev-1"],
+    "Process": ["dev-0", "dev-1"],
+    "Writer": ["dev-0", "dev-1"],
+    "TumblingEventTimeWindows": ["dev-1", "dev-1"],
+    "Process (2)": ["dev-1", "dev-1"],
+    "Writer (2)": ["dev-0", "dev-0"],
+}
+ROCKS = {"state.backend.type": "rocksdb"}
 
 
 def placed(triple: str, count: str) -> dict[str, list[str]]:
@@ -95,6 +98,7 @@ def test_a_job_gets_its_parallelism_its_memory_and_its_state_wherever_it_is_plac
     assert rest.get(f"/jobs/{job}/checkpoints")["latest"]["restored"]["external_path"] == savepoint
 
 
+@pytest.mark.slow
 def test_a_job_takes_no_more_managed_memory_than_it_may_and_never_none(
     rest: Rest, flink: Flink, jobs: Path
 ) -> None:
@@ -108,6 +112,7 @@ def test_a_job_takes_no_more_managed_memory_than_it_may_and_never_none(
     assert free_memory(rest) == before | {"dev-2": before["dev-2"] - 20}
 
 
+@pytest.mark.slow
 def test_state_that_no_operator_takes_over_is_refused(
     rest: Rest, flink: Flink, jobs: Path, start: Start, tmp_path: Path
 ) -> None:
@@ -118,17 +123,6 @@ def test_state_that_no_operator_takes_over_is_refused(
     with pytest.raises(FlinkError, match="operators that this job does not have"):
         start(placed("dev-1", "dev-2"), "triple", "count", savepoint=path)
     assert rest.live_jobs() == []
-
-
-def test_operators_of_one_name_are_placed_apart_and_told_apart(rest: Rest, start: Start) -> None:
-    """The first in the job is the first in the placement; swapped, they are found out."""
-    vectors = {"numbers": ["dev-0"], "Map": ["dev-1"] * 2, "Map (2)": ["dev-2"] * 2}
-    job = start(vectors | {"nowhere": ["dev-2"] * 2}, "Map", "Map")
-    found = verify(rest, job, vectors | {"nowhere": ["dev-2"] * 2})
-    assert found.fine, found
-    swapped = vectors | {"Map": ["dev-2"] * 2, "Map (2)": ["dev-1"] * 2}
-    wrong = [check.operator for check in verify(rest, job, swapped).checks if not check.fine]
-    assert wrong[:2] == ["Map", "Map (2)"]
 
 
 @pytest.mark.slow
@@ -172,3 +166,59 @@ def test_sql_runs_where_it_was_placed_by_flink_run_and_through_rest(
     )
     job = move.run(move.plan(job, elsewhere)).job
     assert verify(rest, job, elsewhere).fine
+
+
+def managed(rest: Rest, job: str) -> list[int]:
+    """Managed memory of each slot of a job, in MB."""
+    return [
+        slot["resource"]["managedMemory"]
+        for device in rest.offered()
+        for slot in rest.task_manager(device)["allocatedSlots"]
+        if slot["jobId"] == job
+    ]
+
+
+@pytest.mark.slow
+def test_only_a_job_that_uses_managed_memory_asks_for_it(
+    rest: Rest, flink: Flink, jobs: Path, tmp_path: Path
+) -> None:
+    """State on the heap takes none; a move counts as free what the job itself has, and no more."""
+    heap = Program(jobs, "TallyJob", (str(tmp_path), "100"))
+    rocks = Program(jobs, "TallyJob", (str(tmp_path), "100"), settings=ROCKS)
+    first, second = (apply(rest, flink, program, TALLY) for program in (heap, rocks))
+    assert sum(managed(rest, first)) == 0
+    assert sorted(managed(rest, second)) == [0, 0, 21, 21, 21, 21]
+    third = apply(rest, flink, heap, TALLY)
+    check(rest, flink, rocks, TALLY, second)
+    with pytest.raises(FlinkError, match=r"'dev-1' has [0-9] MB of managed memory left for [34]"):
+        check(rest, flink, rocks, TALLY, first)
+    assert all(verify(rest, job, TALLY).fine for job in (first, second, third))
+
+
+@pytest.mark.slow
+def test_a_task_manager_with_too_little_left_is_named(
+    rest: Rest, flink: Flink, graph_jar: Path
+) -> None:
+    """Before the job is submitted: each slot takes a megabyte of heap, and other jobs have some."""
+    small = Program(graph_jar, "GraphJob", [json.dumps(pipeline(1, 3))])
+    crowded = {"op0": ["dev-0"], "op1": ["dev-0"] * 191}
+    job = apply(rest, flink, small, {"op0": ["dev-0"], "op1": ["dev-0"] * 3})
+    told = "'dev-0' has room for 189 slots beside those of other jobs, but 191 are placed on it"
+    with pytest.raises(FlinkError, match=told):
+        apply(rest, flink, small, crowded)
+    with pytest.raises(FlinkError, match="'op1' has parallelism 3 but is placed for 191"):
+        check(rest, flink, small, crowded, job)
+
+
+@pytest.mark.slow
+def test_all_operators_that_are_not_placed_are_named(
+    rest: Rest, flink: Flink, graph_jar: Path
+) -> None:
+    """However many there are."""
+    program = Program(graph_jar, "GraphJob", [json.dumps(pipeline(*[1] * 40))])
+    with pytest.raises(FlinkError) as refused:
+        check(rest, flink, program, {"op7": ["dev-0"]}, "none")
+    assert str(refused.value).startswith("operators '")
+    assert str(refused.value).endswith("' are not placed")
+    names = {f"'op{i}'" for i in range(40) if i != 7}
+    assert set(str(refused.value)[len("operators ") : -len(" are not placed")].split(", ")) == names

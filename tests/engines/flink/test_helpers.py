@@ -41,10 +41,12 @@ def shares(*devices: list[ThreadLoad]) -> list[dict[str, float]]:
     return list(shares_of_helpers(by_device, tasks, {SOURCE}).values())
 
 
-def test_threads_that_name_a_task_are_its_own() -> None:
-    """A legacy source works in such a thread alone."""
+def test_threads_that_name_a_task_are_its_own_and_limits_of_rates_are_the_sources() -> None:
+    """A legacy source works in such a thread alone; what limits rates does not say whose it is."""
     (found,) = shares(loads(source=0.1, map=0.1, fetcher=0.02, legacy=0.3, flusher=0.01))
     assert found == pytest.approx({SOURCE: 0.32, MAP: 0.01})
+    (found,) = shares(loads(source=0.1, map=0.1, limiter=0.05))
+    assert found == pytest.approx({SOURCE: 0.05, MAP: 0.0})
 
 
 def test_a_task_is_no_helper_of_another_one_whose_name_its_own_ends_with() -> None:
@@ -55,12 +57,6 @@ def test_a_task_is_no_helper_of_another_one_whose_name_its_own_ends_with() -> No
     own = [*flushers, *(ThreadLoad(0, *load) for load in cores.items())]
     found = shares_of_helpers({"a": own}, {"a": cores}, ())
     assert found == {"a": pytest.approx({lookup: 0.01, users: 0.01})}
-
-
-def test_what_limits_rates_is_the_sources() -> None:
-    """Their name does not say whose they are."""
-    (found,) = shares(loads(source=0.1, map=0.1, limiter=0.05))
-    assert found == pytest.approx({SOURCE: 0.05, MAP: 0.0})
 
 
 def test_what_a_task_manager_takes_more_than_the_others_is_its_tasks() -> None:

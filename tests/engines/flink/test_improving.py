@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import log
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -28,17 +29,29 @@ from streamplace.io.ledger import read_ledger
 from streamplace.model.graph import PROFILE_DRIFT
 from streamplace.model.intervals import PredictionErrors
 
+Shop = Callable[..., ShopFlink]
+Improved = Callable[..., tuple[str, list[str]]]
 GRAPH = StreamGraph.of("job", [Operator("src", rate=100.0)])
 PRESENT = Candidate("the present layout", {"src": ["a"]}, interval([100.0], 0.03))
 FOUND = Candidate("the layout that was found", {"src": ["b"]}, interval([200.0], 0.1), 1)
 SLOTS = Candidate("Flink's own layout SLOTS", {"src": ["b"]}, interval([200.0], 0.1), 1, "SLOTS")
+ERRORS = PredictionErrors.of({str(i): [log(0.8)] for i in range(9)}, 0.9, "9 jobs")
+SHORT = SourceFlow(120.0, is_limited=True)
+ENGINE: Any = SimpleNamespace(rest=None)
 
 
-def proposal(job: str, *others: Candidate, limited: bool = True) -> Proposal:
+def proposal(
+    job: str,
+    *others: Candidate,
+    present: Candidate = PRESENT,
+    graph: StreamGraph = GRAPH,
+    limited: bool = True,
+    varies: bool = False,
+) -> Proposal:
     """What is proposed for a job that reads 100 tuples/s."""
-    measured = Measurement(GRAPH, Cluster.uniform(2), limited)
+    measured = Measurement(graph, Cluster.uniform(2), limited, varies=varies)
     plan = MovePlan(job, {"src": ["a"]}, {"src": ["b"]})
-    return Proposal(job, measured, decide(PRESENT, others), 2.0, plan)
+    return Proposal(job, measured, decide(present, others), 2.0, plan)
 
 
 class Moves:
@@ -68,40 +81,40 @@ def moves() -> Moves:
     return Moves()
 
 
-def run(
-    moves: Moves,
-    monkeypatch: pytest.MonkeyPatch,
-    there: SourceFlow,
-    again: Proposal | Exception,
-    ledger: Path | None = None,
-    graph: StreamGraph = GRAPH,
-) -> tuple[FlinkMoved, list[str]]:
-    """Move a job that reads so much where it comes to, for which this is proposed then."""
-    told: list[str] = []
+@pytest.fixture
+def improved(moves: Moves, monkeypatch: pytest.MonkeyPatch) -> Improved:
+    """Move a job that reads so much where it comes to, for which this is proposed then.
 
-    def propose(_: JobImprover, job: str, believed: float = 1.0) -> Proposal:
-        if isinstance(again, Exception):
-            raise again
-        return replace(again, decision=again.decision.damped(believed))
+    What is called returns the id of the job in the end, and what was told.
+    """
 
-    monkeypatch.setattr(comparing, "source_flow", lambda *_: there)
-    monkeypatch.setattr(JobImprover, "propose", propose)
-    engine: Any = type("Engine", (), {"rest": None})()
-    improver = JobImprover(
-        cast("FlinkEngine", engine), cast("FlinkMove", moves), tell=told.append, ledger=ledger
-    )
-    first = proposal("job", FOUND)
-    first = replace(first, measured=replace(first.measured, graph=graph))
-    return improver.run(first), told
+    def run(
+        there: SourceFlow,
+        again: Proposal | Exception | None = None,
+        first: Proposal | None = None,
+        ledger: Path | None = None,
+    ) -> tuple[str, list[str]]:
+        told: list[str] = []
+
+        def propose(_: JobImprover, job: str, believed: float = 1.0) -> Proposal:
+            if isinstance(again, Exception):
+                raise again
+            found = again or proposal("job+", FOUND)
+            return replace(found, decision=found.decision.damped(believed))
+
+        monkeypatch.setattr(comparing, "source_flow", lambda *_: there)
+        monkeypatch.setattr(JobImprover, "propose", propose)
+        improver = JobImprover(ENGINE, cast("FlinkMove", moves), tell=told.append, ledger=ledger)
+        return improver.run(first or proposal("job", FOUND)).job, told
+
+    return run
 
 
-def test_a_move_that_keeps_its_promise_is_the_only_one(
-    moves: Moves, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_move_that_keeps_its_promise_is_the_only_one(improved: Improved, moves: Moves) -> None:
     """The interval ends at 180, and what is not held back may read less."""
     for there in (SourceFlow(185.0, is_limited=True), SourceFlow(50.0)):
-        moved, told = run(moves, monkeypatch, there, proposal("job+", FOUND))
-        assert moved.job == "job+"
+        job, told = improved(there)
+        assert job == "job+"
         assert "(measured), predicted were 200 tuples/s (180 to 220)" in told[0]
     assert moves.jobs == ["job", "job"]
 
@@ -118,79 +131,67 @@ def test_a_rate_that_varies_is_measured_for_a_minute(
         return SourceFlow(200.0, seconds=seconds)
 
     monkeypatch.setattr(comparing, "source_flow", flow)
-    engine: Any = type("Engine", (), {"rest": None})()
-    improver = JobImprover(cast("FlinkEngine", engine), cast("FlinkMove", moves))
-    made = proposal("job", FOUND)
-    improver.run(replace(made, measured=replace(made.measured, varies=varies)))
+    JobImprover(ENGINE, cast("FlinkMove", moves)).run(proposal("job", FOUND, varies=varies))
     assert [plan.varies for plan in moves.plans] == [varies]
     assert asked == [seconds]
 
 
-def test_a_move_that_falls_short_is_corrected_once(
-    moves: Moves, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_move_that_falls_short_is_corrected_once(improved: Improved, moves: Moves) -> None:
     """However little the second one reads."""
-    short = SourceFlow(120.0, is_limited=True)
-    moved, _ = run(moves, monkeypatch, short, proposal("job+", FOUND))
-    assert moved.job == "job++"
+    assert improved(SHORT)[0] == "job++"
     assert moves.jobs == ["job", "job+"]
 
 
-def test_the_rate_of_a_job_that_was_measured_cold_may_be_lower(
-    moves: Moves, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_rate_of_a_job_that_was_measured_cold_may_be_lower(improved: Improved) -> None:
     """Its CPU per tuple changed by half within a minute: 180 / 1.5 is no reason to correct."""
     cold = replace(GRAPH, attributes={PROFILE_DRIFT: 0.5})
     for rate, moved_to in ((125.0, "job+"), (115.0, "job++")):
         there = SourceFlow(rate, is_limited=True)
-        moved, _ = run(moves, monkeypatch, there, proposal("job+", FOUND), graph=cold)
-        assert moved.job == moved_to
+        assert improved(there, first=proposal("job", FOUND, graph=cold))[0] == moved_to
 
 
-def test_sources_that_keep_up_may_read_a_little_less_after_a_move(
-    moves: Moves, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sources_that_keep_up_may_read_a_little_less_after_a_move(improved: Improved) -> None:
     """Of 1,000 tuples/s that do not depend on the layout, 3 % of noise; 1,180 were promised."""
-    part = replace(PRESENT, carries=interval([1100.0], 0.03, [1000.0]), kept=1000.0)
+    present = replace(PRESENT, carries=interval([1100.0], 0.03, [1000.0]), kept=1000.0)
     found = replace(FOUND, carries=interval([1200.0], 0.1, [1000.0]), kept=1000.0)
-    monkeypatch.setattr(__name__ + ".PRESENT", part)
-    monkeypatch.setattr(__name__ + ".FOUND", found)
+    first, again = (proposal(job, found, present=present) for job in ("job", "job+"))
     for rate, moved_to in ((1160.0, "job+"), (1140.0, "job++")):
-        there = SourceFlow(rate, is_limited=True)
-        moved, _ = run(moves, monkeypatch, there, proposal("job+", found))
-        assert moved.job == moved_to
+        assert improved(SourceFlow(rate, is_limited=True), again, first)[0] == moved_to
 
 
 def test_a_move_that_falls_short_stays_where_nothing_better_is_found(
-    moves: Moves, monkeypatch: pytest.MonkeyPatch
+    improved: Improved, moves: Moves
 ) -> None:
-    short = SourceFlow(120.0, is_limited=True)
-    moved, told = run(moves, monkeypatch, short, proposal("job+"))
-    assert moved.job == "job+"
+    job, told = improved(SHORT, proposal("job+"))
+    assert job == "job+"
     assert moves.jobs == ["job"]
     assert "no layout was found that carries more" in told[-1]
 
 
-def test_a_moved_job_that_cannot_be_measured_again_stays_moved(
-    moves: Moves, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_correction_that_would_overshoot_is_not_made(improved: Improved, moves: Moves) -> None:
+    """The first move gained 1 of 100 tuples/s, so of the next promise no more is believed."""
+    job, told = improved(SourceFlow(101.0, is_limited=True))
+    assert job == "job+"
+    assert moves.jobs == ["job"]
+    assert any("so nothing is moved" in line for line in told)
+
+
+def test_a_moved_job_that_cannot_be_measured_again_stays_moved(improved: Improved) -> None:
     """It may not be warm in time; the first move has succeeded all the same."""
-    short = SourceFlow(120.0, is_limited=True)
-    moved, told = run(moves, monkeypatch, short, FlinkError("the job is not warm"))
-    assert moved.job == "job+"
+    job, told = improved(SHORT, FlinkError("the job is not warm"))
+    assert job == "job+"
     assert told[-1] == "the placement is not corrected: the job is not warm"
 
 
 def test_a_correction_that_is_undone_leaves_the_job_where_it_was_moved_to(
-    moves: Moves, monkeypatch: pytest.MonkeyPatch
+    improved: Improved, moves: Moves, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The job that returned has another id."""
     moves.failures["job+"] = FlinkError("slower; the job runs on its previous devices again")
     states = {"job+": "FINISHED", "job++": "CANCELED", "back": "RUNNING"}
     monkeypatch.setattr(improving, "chain_states", lambda *_: states)
-    short = SourceFlow(120.0, is_limited=True)
-    moved, told = run(moves, monkeypatch, short, proposal("job+", FOUND))
-    assert moved.job == "back"
+    job, told = improved(SHORT)
+    assert job == "back"
     assert "runs on its previous devices again" in told[-1]
 
 
@@ -198,14 +199,39 @@ def test_a_correction_that_is_undone_leaves_the_job_where_it_was_moved_to(
     ("failure", "state"), [(Undecided("no answer"), "RUNNING"), (FlinkError("it failed"), "FAILED")]
 )
 def test_a_correction_of_which_the_end_is_not_known_fails(
-    moves: Moves, monkeypatch: pytest.MonkeyPatch, failure: FlinkError, state: str
+    improved: Improved,
+    moves: Moves,
+    monkeypatch: pytest.MonkeyPatch,
+    failure: FlinkError,
+    state: str,
 ) -> None:
     """Flink answers no more, or nothing runs."""
     moves.failures["job+"] = failure
     monkeypatch.setattr(improving, "chain_states", lambda *_: {"job++": state})
-    short = SourceFlow(120.0, is_limited=True)
     with pytest.raises(FlinkError, match=str(failure)):
-        run(moves, monkeypatch, short, proposal("job+", FOUND))
+        improved(SHORT)
+
+
+def test_every_move_is_written_to_the_ledger(improved: Improved, tmp_path: Path) -> None:
+    """That which falls short, and its correction."""
+    ledger = tmp_path / "ledger.jsonl"
+    _, told = improved(SourceFlow(150.0, is_limited=True), ledger=ledger)
+    first, second = read_ledger(ledger).entries
+    assert (first.job, first.predicted, first.measured) == ("job", 200.0, 150.0)
+    assert (first.low, first.high) == pytest.approx((180.0, 220.0))
+    assert first.is_limited
+    assert first.held is False
+    assert any("(measured), predicted were 150 tuples/s" in line for line in told)
+    assert (second.predicted, second.measured) == (200.0, 150.0)  # of the model, all of the gain
+    assert (second.low, second.high) == pytest.approx((180.0, 220.0))
+
+
+def test_a_ledger_that_cannot_be_written_does_not_stop_a_move(
+    improved: Improved, tmp_path: Path
+) -> None:
+    job, told = improved(SourceFlow(190.0), ledger=tmp_path)
+    assert job == "job+"
+    assert any(line.startswith("warning: ") for line in told)
 
 
 @pytest.mark.parametrize(("unpinnable", "is_tried"), [([], True), (["a"], False)])
@@ -215,8 +241,7 @@ def test_the_program_of_a_job_that_stays_is_tried_where_that_is_possible(
     """On a stock cluster, what was decided needs no program and is told all the same."""
     monkeypatch.setattr(improving, "unpinnable", lambda *_: unpinnable)
     monkeypatch.setattr(JobImprover, "_present", lambda *_: {"src": ["a"]})
-    engine: Any = type("Engine", (), {"rest": None})()
-    improver = JobImprover(cast("FlinkEngine", engine), cast("FlinkMove", moves))
+    improver = JobImprover(ENGINE, cast("FlinkMove", moves))
     made = replace(proposal("job", SLOTS), plan=None)
     assert (improver.planned(made).plan is not None) is is_tried
     assert replace(improver, move=None).planned(made).plan is None
@@ -243,9 +268,8 @@ def test_a_layout_of_flinks_own_is_not_moved_to() -> None:
 def test_a_job_that_keeps_up_is_told_how_to_ask_for_more() -> None:
     made = proposal("job", limited=False)
     assert not made.moves
-    assert [*made.sentences()][-1].endswith(
-        "moving it gains nothing; to place it for more, give --rate"
-    )
+    told = "moving it gains nothing; to place it for more, give --rate"
+    assert [*made.sentences()][-1].endswith(told)
     asked = " ".join(replace(made, asked=500.0).sentences())
     assert "give --rate" not in asked
 
@@ -257,72 +281,29 @@ def test_a_planned_move_is_worth_what_the_command_says(monkeypatch: pytest.Monke
     measured = Measurement(graph, Cluster.uniform(2), is_limited=True)
     plan = MovePlan("job", {"src": ["d0"], "out": ["d0"]}, {"src": ["d0"], "out": ["d1"]})
     monkeypatch.setattr("streamplace.engines.flink.engine.expected_pause", lambda *_: 2.0)
-    made = FlinkEngine(Rest("http://flink:8081")).worth(measured, plan)
+    engine = FlinkEngine(Rest("http://flink:8081"))
+    made = engine.worth(measured, plan)
     assert made.moves
     assert made.decision.chosen.carries.value == pytest.approx(200.0)
     assert made.gain == pytest.approx(0.903 * 200 - 100)
-    back = FlinkEngine(Rest("http://flink:8081")).worth(
-        measured, MovePlan("job", plan.after, plan.before)
-    )
-    assert not back.moves
-
-
-def test_a_correction_that_would_overshoot_is_not_made(
-    moves: Moves, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The first move gained 1 of 100 tuples/s, so of the next promise no more is believed."""
-    short = SourceFlow(101.0, is_limited=True)
-    moved, told = run(moves, monkeypatch, short, proposal("job+", FOUND))
-    assert moved.job == "job+"
-    assert moves.jobs == ["job"]
-    assert any("so nothing is moved" in line for line in told)
-
-
-def test_every_move_is_written_to_the_ledger(
-    moves: Moves, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """That which falls short, and its correction."""
-    ledger = tmp_path / "ledger.jsonl"
-    short = SourceFlow(150.0, is_limited=True)
-    _, told = run(moves, monkeypatch, short, proposal("job+", FOUND), ledger)
-    first, second = read_ledger(ledger).entries
-    assert (first.job, first.predicted, first.measured) == ("job", 200.0, 150.0)
-    assert (first.low, first.high) == pytest.approx((180.0, 220.0))
-    assert first.is_limited
-    assert first.held is False
-    assert any("(measured), predicted were 150 tuples/s" in line for line in told)
-    assert (second.predicted, second.measured) == (200.0, 150.0)  # of the model, all of the gain
-    assert (second.low, second.high) == pytest.approx((180.0, 220.0))
-
-
-def test_a_ledger_that_cannot_be_written_does_not_stop_a_move(
-    moves: Moves, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    moved, told = run(moves, monkeypatch, SourceFlow(190.0), proposal("job+"), tmp_path)
-    assert moved.job == "job+"
-    assert any(line.startswith("warning: ") for line in told)
+    assert not engine.worth(measured, MovePlan("job", plan.after, plan.before)).moves
 
 
 def test_the_interval_that_is_told_is_wider_than_what_layouts_are_compared_by() -> None:
     """Whatever is wrong with the model of a job is wrong with all of its layouts."""
-    errors = PredictionErrors.of({str(i): [log(0.8)] for i in range(9)}, 0.9, "9 jobs")
-    made = replace(proposal("job", FOUND), errors=errors)
+    made = replace(proposal("job", FOUND), errors=ERRORS)
     assert made.decision.chosen.carries == pytest.approx((180.0, 200.0, 220.0))
-    assert made.to_json()["interval"] == pytest.approx(
-        {"low": 160.0, "value": 200.0, "high": 250.0}
-    )
-    assert any(
-        "the layout that was found carries 200 tuples/s (160 to 250)" in s for s in made.sentences()
-    )
+    told = {"low": 160.0, "value": 200.0, "high": 250.0}
+    assert made.to_json()["interval"] == pytest.approx(told)
+    text = " ".join(made.sentences())
+    assert "the layout that was found carries 200 tuples/s (160 to 250)" in text
 
 
 def test_errors_are_those_of_what_a_layout_carries_and_not_of_what_is_asked_for() -> None:
     """It carries 200 of which 40 are known; only 90 are asked for."""
-    errors = PredictionErrors.of({str(i): [log(0.8)] for i in range(9)}, 0.9, "9 jobs")
     asked = replace(FOUND, carries=FOUND.carries.up_to(90.0), capacity=200.0, kept=40.0)
     now = replace(PRESENT, carries=interval([50.0], 0.03))
-    measured = Measurement(GRAPH, Cluster.uniform(2), True)
-    made = Proposal("job", measured, decide(now, [asked]), 2.0, errors=errors, asked=90.0)
+    made = replace(proposal("job", asked, present=now), errors=ERRORS, asked=90.0)
     assert made.capacity == pytest.approx((40 + 0.8 * 160, 200.0, 40 + 160 / 0.8))
     assert made.interval == (90.0, 90.0, 90.0)
     alone = replace(made, asked=150.0)
@@ -330,19 +311,17 @@ def test_errors_are_those_of_what_a_layout_carries_and_not_of_what_is_asked_for(
     assert replace(made, asked=None).interval == made.capacity
 
 
-def test_a_job_elsewhere_whose_machines_do_not_limit_it_is_not_moved(
-    shop: Callable[..., ShopFlink],
-) -> None:
+def on_stock_flink(flink: ShopFlink) -> FlinkEngine:
+    """An engine for the job, on a cluster that also answers what a decision asks it."""
+    flink.answers["GET /config"] = {"flink-version": "2.3.0"}
+    flink.answers |= {f"GET /taskmanagers/{d}": {"allocatedSlots": []} for d in flink.devices}
+    return FlinkEngine(flink.rest)
+
+
+def test_a_job_elsewhere_whose_machines_do_not_limit_it_is_not_moved(shop: Shop) -> None:
     """Its source is held back, by a slow sink say, while CPU and links are nearly idle."""
-
-    def engine(blocked: float) -> FlinkEngine:
-        flink = shop(blocked)
-        flink.answers["GET /config"] = {"flink-version": "2.3.0"}
-        flink.answers |= {f"GET /taskmanagers/{d}": {"allocatedSlots": []} for d in flink.devices}
-        return FlinkEngine(flink.rest)
-
     told: list[str] = []
-    held = JobImprover(engine(blocked=2.0), None, tell=told.append)
+    held = JobImprover(on_stock_flink(shop(blocked=2.0)), None, tell=told.append)
     with pytest.raises(ProblemError, match=r"the model is off by \+\d+% .* means much"):
         held.propose("job")
     assert not told
@@ -352,20 +331,19 @@ def test_a_job_elsewhere_whose_machines_do_not_limit_it_is_not_moved(
     (warning,) = told
     assert warning.startswith("warning: the model is off by +")
     told.clear()
-    assert not replace(held, engine=engine(blocked=0.0)).propose("job").moves
+    assert not replace(held, engine=on_stock_flink(shop())).propose("job").moves
     assert not told
 
 
-def test_a_task_manager_that_is_not_prepared_gets_nothing(shop: Callable[..., ShopFlink]) -> None:
+def test_a_task_manager_that_is_not_prepared_gets_nothing(shop: Shop) -> None:
     """The others are configured for placements, and operators are spread over them."""
     flink = shop(blocked=2.0)
     managers = [task_manager(device, ["dev-0", "dev-1"]) for device in flink.devices]
     managers[2] |= {key: {"managedMemory": 100} for key in ("totalResource", "freeResource")}
-    flink.answers |= {f"GET /taskmanagers/{d}": {"allocatedSlots": []} for d in flink.devices}
     flink.answers["GET /taskmanagers"] = {"taskmanagers": managers}
-    flink.answers["GET /config"] = {"flink-version": "2.3.0"}
     told: list[str] = []
-    improver = JobImprover(FlinkEngine(flink.rest), None, trusts_profile=True, tell=told.append)
+    engine = on_stock_flink(flink)
+    improver = JobImprover(engine, None, trusts_profile=True, tell=told.append)
     candidates = improver.propose("job").decision.candidates
     others = [one for one in candidates if one.name != PRESENT.name]
     assert {one.name for one in others} >= {"an even spread", "the layout that was found"}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from fake_flink import FakeFlink, InTurn
-from flink_documents import KEPT, job, jobs
+from flink_documents import DELETED, KEPT, job, jobs
 from moving_cases import (
     BACK,
     FINISHED,
@@ -24,23 +24,45 @@ from moving_cases import (
 from streamplace.engines.flink.move import transaction
 from streamplace.engines.flink.move.copies import CopyRuns
 from streamplace.engines.flink.move.endings import EndedByOthers
-from streamplace.engines.flink.move.journal import file_name
+from streamplace.engines.flink.move.holder import Holder
+from streamplace.engines.flink.move.journal import JobLocks, MoveUnderWay, acquire, file_name
 from streamplace.engines.flink.move.outcomes import Forgotten, NotRunning
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.transaction import Transaction
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 
+Move = Callable[..., Transaction]
+NOT_KEPT = {"externalization": {"enabled": False, "delete_on_cancellation": True}}
+GOES_BACK = "runs on its previous devices again"
 
-def while_watched(
-    moving: Transaction,
+
+@pytest.mark.parametrize(
+    ("state", "checkpoints", "policy", "error", "told", "returned_from"),
+    [
+        ("CANCELED", RETAINED, KEPT, EndedByOthers, "cancelled by another .*in s3://b/chk-3", ""),
+        ("FINISHED", STOPPED, KEPT, EndedByOthers, "stopped by another .*file:/s/savepoint-9", ""),
+        ("FAILED", RETAINED, DELETED, FlinkError, GOES_BACK, "s3://b/chk-3"),
+        ("FAILED", RETAINED, NOT_KEPT, FlinkError, GOES_BACK, "file:/s/savepoint-1"),
+    ],
+)
+def test_a_job_that_users_end_while_it_is_watched_stays_ended_and_one_that_fails_goes_back(
+    move: Move,
     fake: FakeFlink,
+    started: Started,
     monkeypatch: pytest.MonkeyPatch,
     state: str,
     checkpoints: dict[str, Any],
     policy: dict[str, Any],
-) -> Transaction:
-    """A move whose started job is in some state when it has been watched for a second."""
+    error: type[FlinkError],
+    told: str,
+    returned_from: str,
+) -> None:
+    """Where its state is, is told.
+
+    It goes back to its last checkpoint if that outlives a failure, whatever becomes of it when a
+    job is cancelled, and else to its savepoint.
+    """
     fake.answers |= {
         f"GET /jobs/{NEW}": job(NEW, state, {}),
         f"GET /jobs/{NEW}/checkpoints": checkpoints,
@@ -54,57 +76,15 @@ def while_watched(
             raise FlinkError(f"job {name} is {rest.state(name)} after its start")
 
     monkeypatch.setattr(transaction, "settle", settle)
-    return replace(moving, settings=MoveSettings(seconds=5.0, settling=Settling(1.0)))
-
-
-def test_a_job_that_a_user_cancels_while_it_is_watched_stays_cancelled(
-    move: Callable[..., Transaction],
-    fake: FakeFlink,
-    started: Started,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Where its state is, is told, if that outlives it."""
-    moving = while_watched(move(), fake, monkeypatch, "CANCELED", RETAINED, KEPT)
-    with pytest.raises(EndedByOthers, match=r"cancelled by another user.*state is in s3://b/chk-3"):
-        moving.begin()
-    assert [name for name, _, _ in started] == [NEW]
-
-
-def test_a_job_that_a_user_stops_while_it_is_watched_stays_stopped(
-    move: Callable[..., Transaction],
-    fake: FakeFlink,
-    started: Started,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """That is no success, and the savepoint is told."""
-    moving = while_watched(move(), fake, monkeypatch, "FINISHED", STOPPED, KEPT)
-    with pytest.raises(EndedByOthers, match=r"stopped by another user.*file:/s/savepoint-9"):
-        moving.begin()
-    assert [name for name, _, _ in started] == [NEW]
-
-
-@pytest.mark.parametrize(
-    ("enabled", "path"), [(True, "s3://b/chk-3"), (False, "file:/s/savepoint-1")]
-)
-def test_a_job_that_fails_while_it_is_watched_goes_back_to_its_last_checkpoint(
-    move: Callable[..., Transaction],
-    fake: FakeFlink,
-    started: Started,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    enabled: bool,
-    path: str,
-) -> None:
-    """If that outlives a failure, whatever becomes of it when a job is cancelled."""
-    policy = {"externalization": {"enabled": enabled, "delete_on_cancellation": True}}
-    moving = while_watched(move(), fake, monkeypatch, "FAILED", RETAINED, policy)
-    with pytest.raises(FlinkError, match="runs on its previous devices again"):
-        moving.begin()
-    assert started == [(NEW, "there", "file:/s/savepoint-1"), (BACK, "here", path)]
+    watched = MoveSettings(seconds=5.0, settling=Settling(1.0))
+    with pytest.raises(error, match=told):
+        replace(move(), settings=watched).begin()
+    back = [(BACK, "here", returned_from)] if returned_from else []
+    assert started == [(NEW, "there", "file:/s/savepoint-1"), *back]
 
 
 def test_the_moved_job_is_not_started_where_another_goes_on_from_its_savepoint(
-    move: Callable[..., Transaction], fake: FakeFlink, started: Started
+    move: Move, fake: FakeFlink, started: Started
 ) -> None:
     """Neither there nor where it ran: that would be a second copy."""
     restored = {"restored": {"external_path": "/s/savepoint-1"}}
@@ -118,9 +98,7 @@ def test_the_moved_job_is_not_started_where_another_goes_on_from_its_savepoint(
 
 
 def test_the_moved_job_gives_way_to_a_copy_that_was_started_at_the_same_moment(
-    move: Callable[..., Transaction],
-    fake: FakeFlink,
-    started: Started,
+    move: Move, fake: FakeFlink, started: Started
 ) -> None:
     """That bears an id which nobody could know before."""
     restored = {"restored": {"external_path": "/s/savepoint-1"}}
@@ -139,8 +117,21 @@ def test_the_moved_job_gives_way_to_a_copy_that_was_started_at_the_same_moment(
     assert fake.requests("PATCH") == [f"/jobs/{NEW}"]
 
 
+def test_a_job_that_another_command_moves_is_not_touched(move: Move) -> None:
+    """Its holder is named, as soon as its lock has been written."""
+    moving = move()
+    holder = Holder(host="x", process=1, started=1, user="me")
+    other = moving.journal.model_copy(update={"holder": holder})
+    with pytest.raises(MoveUnderWay, match="is being moved, by process 1 of me on x, since"):
+        acquire(moving.folder, moving.journal, JobLocks(1, 1.0, other))
+    MemoryFolder.files[file_name(OLD, 1)] = other.model_dump_json()
+    for locks in (JobLocks(1, 1.0, None), JobLocks()):
+        with pytest.raises(MoveUnderWay, match="another command has just begun to move job old"):
+            acquire(moving.folder, moving.journal, locks)
+
+
 def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(
-    move: Callable[..., Transaction], fake: FakeFlink, started: Started
+    move: Move, fake: FakeFlink, started: Started
 ) -> None:
     """It is named with the command, and nobody is said to have cancelled the job."""
     fake.answers |= {
@@ -164,7 +155,7 @@ def test_a_job_that_the_job_manager_has_forgotten_goes_on_from_its_savepoint(
 
 
 def test_a_forgotten_job_goes_on_from_what_its_successor_has_saved(
-    move: Callable[..., Transaction], fake: FakeFlink, started: Started
+    move: Move, fake: FakeFlink, started: Started
 ) -> None:
     """The JobManager was restarted while the moved job was watched: that had gone further."""
     fake.answers["GET /jobs"] = jobs({})
@@ -178,7 +169,7 @@ def test_a_forgotten_job_goes_on_from_what_its_successor_has_saved(
 
 
 def test_a_job_of_which_nothing_is_saved_is_not_said_to_be_cancelled(
-    move: Callable[..., Transaction], fake: FakeFlink, started: Started
+    move: Move, fake: FakeFlink, started: Started
 ) -> None:
     """A savepoint from before the move does not count: what followed it would be told again."""
     fake.answers |= {f"GET /jobs/{OLD}": UNKNOWN, "GET /jobs": jobs({})}
@@ -190,7 +181,7 @@ def test_a_job_of_which_nothing_is_saved_is_not_said_to_be_cancelled(
 
 
 def test_a_return_that_was_begun_is_finished_and_not_taken_for_a_cancellation(
-    move: Callable[..., Transaction], fake: FakeFlink, started: Started
+    move: Move, fake: FakeFlink, started: Started
 ) -> None:
     """The command had cancelled the successor itself, and was killed then."""
     fake.answers |= {
@@ -207,8 +198,23 @@ def test_a_return_that_was_begun_is_finished_and_not_taken_for_a_cancellation(
     assert started == [(BACK, "here", "file:/s/savepoint-1")]
 
 
+def test_a_job_that_others_cancel_first_is_not_started(
+    move: Move, fake: FakeFlink, started: Started
+) -> None:
+    """Where its state is, is told, if that outlives it."""
+    fake.answers |= {
+        f"GET /jobs/{OLD}": job(OLD, "CANCELED", {}),
+        f"GET /jobs/{OLD}/checkpoints": RETAINED,
+        f"GET /jobs/{OLD}/checkpoints/config": KEPT,
+    }
+    told = r"cancelled by another user; nothing was started\. Its state is in s3://b/chk-3"
+    with pytest.raises(FlinkError, match=told):
+        move().begin()
+    assert started == []
+
+
 def test_a_job_that_others_stop_first_is_started_by_the_command_that_is_told(
-    move: Callable[..., Transaction], fake: FakeFlink, started: Started
+    move: Move, fake: FakeFlink, started: Started
 ) -> None:
     """And only by that: the journal keeps its savepoint."""
     fake.answers |= {

@@ -3,6 +3,7 @@
 import struct
 import zipfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -28,21 +29,6 @@ def patched(path: Path, local: int, central: int, value: int) -> None:
     path.write_bytes(content)
 
 
-def encrypted(path: Path) -> None:
-    """Set the flag of an entry that needs a password."""
-    patched(path, 6, 8, 1)
-
-
-def packed_otherwise(path: Path) -> None:
-    """Name a way of packing that does not exist."""
-    patched(path, 8, 10, 77)
-
-
-def packed_by_lzma(path: Path) -> None:
-    """Name a way of packing that the entry is not packed in."""
-    patched(path, 8, 10, zipfile.ZIP_LZMA)
-
-
 def corrupt(path: Path) -> None:
     """Spoil what is packed."""
     content = bytearray(path.read_bytes())
@@ -63,7 +49,17 @@ def test_the_main_class_is_the_manifests(tmp_path: Path) -> None:
     assert main_class(jar(tmp_path / "job.jar", "Manifest-Version: 1.0\r\n")) is None
 
 
-@pytest.mark.parametrize("damage", [encrypted, packed_otherwise, packed_by_lzma, corrupt, cut])
+ENCRYPTED = partial(patched, local=6, central=8, value=1)
+DAMAGES = {
+    "encrypted": ENCRYPTED,
+    "packed in an unknown way": partial(patched, local=8, central=10, value=77),
+    "packed otherwise": partial(patched, local=8, central=10, value=zipfile.ZIP_LZMA),
+    "corrupt": corrupt,
+    "cut": cut,
+}
+
+
+@pytest.mark.parametrize("damage", [*DAMAGES.values()], ids=[*DAMAGES])
 def test_a_damaged_jar_is_refused(damage: Callable[[Path], None], tmp_path: Path) -> None:
     path = jar(tmp_path / "job.jar")
     damage(path)
@@ -92,7 +88,7 @@ def test_every_command_that_takes_a_jar_refuses_a_damaged_one(
     run: Callable, tmp_path: Path, command: str
 ) -> None:
     """Before it asks a cluster for anything."""
-    encrypted(jar(tmp_path / "job.jar"))
+    ENCRYPTED(jar(tmp_path / "job.jar"))
     (tmp_path / "placement.json").write_text('{"assignment": {"a": "d0"}}')
     words = {
         "jar": ["job.jar", "--placement", "placement.json", "-o", "placed.jar"],

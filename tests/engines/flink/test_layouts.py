@@ -52,26 +52,22 @@ def numbers(layout: Layout) -> list[int]:
 
 
 def test_subtasks_share_a_slot_with_one_that_they_read_from() -> None:
-    """The others open slots of their own, which later operators enter in order."""
+    """The others open slots of their own, which later operators enter in order.
+
+    Of four rescaled ones, the first two read from the first of two; groups share nothing.
+    """
     assert local_bundles(chain(1, 2, 4)) == [
         [(0, 0), (1, 0), (2, 0)],
         [(1, 1), (2, 1)],
         [(2, 2)],
         [(2, 3)],
     ]
-
-
-def test_rescaled_subtasks_share_slots_with_their_own_senders_only() -> None:
-    """The first two of four read from the first of two, and the others from the second."""
     assert local_bundles(chain(2, 4, kind="rescale")) == [
         [(0, 0), (1, 0)],
         [(0, 1), (1, 2)],
         [(1, 1)],
         [(1, 3)],
     ]
-
-
-def test_operators_of_another_group_have_slots_of_their_own() -> None:
     assert local_bundles(chain(2, 2, groups="ab")) == [[(0, 0)], [(0, 1)], [(1, 0)], [(1, 1)]]
 
 
