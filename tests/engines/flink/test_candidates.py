@@ -21,8 +21,8 @@ from streamplace.engines.flink.decide.candidates import (
     known_modes,
     searched,
 )
-from streamplace.engines.flink.decide.capacity import capacity
 from streamplace.engines.flink.decide.layouts import Layout
+from streamplace.engines.flink.measure.placed_subtasks import capacity
 from streamplace.engines.flink.pin.fitting import pinnable
 from streamplace.engines.flink.pin.pinning import pinning
 from streamplace.engines.flink.pin.spread import SpreadLimits, offers
