@@ -112,11 +112,13 @@ class PlanProblem:
         """Demand of the graph at the rate divided by 1 − headroom."""
         settings = self.settings
         return demand_of(
-            self.graph.at_rate(self.rate / (1 - self.headroom)),
-            settings.error,
-            settings.robust,
-            settings.keep_parallelism,
+            self._with_headroom, settings.error, settings.robust, settings.keep_parallelism
         )
+
+    @cached_property
+    def _with_headroom(self) -> StreamGraph:
+        """The graph at the rate divided by 1 − headroom."""
+        return self.graph.at_rate(self.rate / (1 - self.headroom))
 
     @property
     def rate(self) -> float:
@@ -164,7 +166,9 @@ class PlanProblem:
         offers = tuple(o for o in self.catalogue.offers if o.at_least or o in useful)
         if not useful or len(offers) == len(self.catalogue.offers):
             return self
-        return replace(self, catalogue=replace(self.catalogue, offers=offers))
+        fewer = replace(self, catalogue=replace(self.catalogue, offers=offers))
+        vars(fewer)["demand"] = self.demand  # that of the graph, whatever is offered
+        return fewer
 
     def at_rate(self, rate: float) -> "PlanProblem":
         """Return the same problem at another rate."""
@@ -176,8 +180,9 @@ class PlanProblem:
         With the headroom or without it, a join behind a window may have unequal inputs.
         """
         try:
-            self.graph.at_rate(rate / (1 - self.headroom))
-            return self.at_rate(rate)
+            at = self.at_rate(rate)
+            # Making it checks it, and the demand needs it.
+            return at if at._with_headroom else None
         except GraphError:
             return None
 
