@@ -26,17 +26,18 @@ def test_the_same_seed_and_evaluations_give_the_same_answer() -> None:
 
 
 def test_the_trace_rises_to_the_value() -> None:
-    """Improvements are recorded as they come."""
     result = solved(branched(5, 4, seed=2), Budget(seconds=None, evaluations=20_000))
     values = [step.value for step in result.trace]
     assert values == sorted(values)
     assert values[-1] == pytest.approx(result.value)
 
 
-def test_the_time_limit_is_kept() -> None:
+@pytest.mark.parametrize(
+    ("branches", "depth", "seconds"), [(9, 9, 0.5), (50, 20, 1.0)], ids=["hours", "too large"]
+)
+def test_the_time_limit_is_kept(branches: int, depth: int, seconds: float) -> None:
     """A search that would go on for hours ends with an answer and an honest bound."""
-    problem = branched(9, 9, seed=0)
-    result = solved(problem, Budget(seconds=0.5))
+    result = solved(branched(branches, depth, seed=0), Budget(seconds=seconds))
     assert result.seconds < 60
     assert result.value <= result.bound <= 1
 
@@ -106,9 +107,3 @@ def test_the_first_placement_of_a_large_graph_is_found_within_the_evaluations(
     solved(branched(25, 10, seed=0), Budget(evaluations=900))
     assert given[0] == 900
     assert 0 < sum(given[1:]) < 900
-
-
-def test_a_thousand_operators_get_a_placement_and_a_bound() -> None:
-    """Too large to prove, still answered within the budget's order of magnitude."""
-    result = solved(branched(50, 20, seed=0), Budget(seconds=1))
-    assert result.value <= result.bound <= 1
