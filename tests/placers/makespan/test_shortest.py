@@ -81,7 +81,6 @@ def test_search_is_never_above_heft_and_mostly_proven_on_the_benchmark() -> None
 
 
 def test_search_escapes_where_communication_dominates() -> None:
-    """On the wider grid the search is well below HEFT."""
     ratios = [
         PLACERS["anneal"].place(problem, MAKESPAN, budget=Budget(None, 30_000)).value
         / value("heft", problem)
@@ -156,7 +155,6 @@ def test_large_graphs_are_scheduled_until_the_budget_ends() -> None:
 
 
 def test_forced_choices_and_conditions_go_together() -> None:
-    """The shortest pass that still keeps up."""
     tasks = [Operator("a", ipt=1e6, rate=1.0), Operator("b", ipt=1e6), Operator("c", ipt=1e6)]
     graph = StreamGraph.of("g", tasks, [Stream("a", "b", payload=1), Stream("b", "c", payload=1)])
     cluster = Cluster.uniform(3, mips=1.5, bandwidth=80)
@@ -172,6 +170,7 @@ def test_forced_choices_and_conditions_go_together() -> None:
     assert kept.value == pytest.approx(2.2)
 
 
+@pytest.mark.slow
 def test_one_seed_gives_one_schedule_in_any_process() -> None:
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
