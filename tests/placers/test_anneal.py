@@ -61,6 +61,7 @@ def test_tiny_problems_are_placed_as_well_as_brute_force_places_them(name: str) 
 
 @given(problems(most=5))
 def test_bounds_hold_and_no_legal_placement_is_much_better(problem: Problem) -> None:
+    """On any problem, with any rules: legal, not above the bound, close to the optimum."""
     result = placed(problem, 4000)
     best = optimum(problem)
     assert best <= (result.bound or 1.0) * (1 + 1e-9)

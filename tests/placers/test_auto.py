@@ -64,6 +64,7 @@ def test_small_problems_are_solved_and_proven(name: str) -> None:
 @settings(max_examples=25)
 @given(problems(most=5))
 def test_nobody_in_the_portfolio_is_better(problem: Problem) -> None:
+    """On any problem, with any rules."""
     value = placed(problem).value
     for name in PORTFOLIO:
         with suppress(PlacementError):  # a member that cannot honour the rules
@@ -220,7 +221,7 @@ def test_ties_are_broken_whatever_the_budget() -> None:
 
 
 @given(problems(most=6))
-def test_breaking_ties_neither_lowers_the_throughput_nor_raises_the_peak(problem: Problem) -> None:
+def test_neither_the_throughput_falls_nor_the_peak_load_rises(problem: Problem) -> None:
     """From any legal placement, which stays legal; a second time changes nothing."""
     before = problem.placement(problem.repaired(np.zeros(problem.n_operators, np.int32)))
     if not problem.legal(before.index[None])[0]:

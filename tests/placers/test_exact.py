@@ -122,6 +122,7 @@ def problems(draw: Callable[..., Any], sources: int = 1, most_operators: int = 6
 
 @given(problems())
 def test_nothing_beats_the_proven_optimum(problem: Any) -> None:
+    """Small problems of all kinds, against every placement there is."""
     result = solved(problem)
     assert result.value == pytest.approx(best_by_hand(problem), abs=1e-9)
     assert result.bound == pytest.approx(result.value, abs=1e-6)
@@ -129,6 +130,7 @@ def test_nothing_beats_the_proven_optimum(problem: Any) -> None:
 
 @given(problems(sources=2))
 def test_several_sources_are_proven_when_all_placements_can_be_tried(problem: Any) -> None:
+    """Max–min fair shares, against every placement there is."""
     result = solved(problem)
     assert result.value == pytest.approx(best_by_hand(problem), abs=1e-9)
     assert result.bound == pytest.approx(result.value, abs=1e-6)
@@ -136,6 +138,7 @@ def test_several_sources_are_proven_when_all_placements_can_be_tried(problem: An
 
 @given(problems(), st.integers(1, 40))
 def test_the_bound_holds_however_early_the_budget_ends(problem: Problem, evaluations: int) -> None:
+    """What is claimed after a few evaluations is true."""
     result = solved(problem, Budget(seconds=None, evaluations=evaluations))
     optimum = best_by_hand(problem)
     assert result.value <= optimum + 1e-9
