@@ -16,8 +16,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from planning_cases import carried
 from planning_cases import question as drawn
-from streamsim import resource_loads, throughput
+from streamsim import resource_loads
 
 import streamplace
 from streamplace import Budget, Offer, Operator, Stream, StreamGraph
@@ -38,9 +39,7 @@ LARGEST = r"a plan was found for up to ([0-9.e+-]+) tuples/s"
 
 def share_of(result: PlanResult, rate: float) -> float:
     """Share of a rate that a plan carries in the simulator."""
-    subtasks = expand(result.graph.at_rate(rate)).graph
-    instance = Problem(subtasks, result.cluster).instance
-    return float(throughput(instance, result.placement.index[None])[0])
+    return carried(replace(result, graph=result.graph.at_rate(rate)))
 
 
 def fullest(result: PlanResult, rate: float, robust: int, error: float) -> float:
@@ -125,7 +124,6 @@ def test_a_plan_holds_what_it_promises(seed: int, caplog: pytest.LogCaptureFixtu
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(12, 1000))
 def test_many_plans_hold_what_they_promise(seed: int, caplog: pytest.LogCaptureFixture) -> None:
-    """The same for many more."""
     assert_answered(drawn(seed), caplog)
 
 
@@ -183,7 +181,6 @@ def solution_of(result: PlanResult, graph: StreamGraph, offers: Catalogue) -> di
 
 @pytest.mark.parametrize("seed", range(100, 115))
 def test_no_budget_finds_a_plan_below_the_bound_of_another(seed: int) -> None:
-    """A bound is one of all plans, so of those with more moves as well."""
     question, results = drawn(seed), []
     for moves in (100, 5000):
         try:
@@ -297,7 +294,6 @@ ROBUST = PlanSettings(budget=Budget(None, 10**4), robust=1, error=0.2)
     ],
 )
 def test_a_spoiled_plan_does_not_pass_its_check(spoil: Any, reason: str) -> None:
-    """Each promise is checked."""
     problem = PlanProblem.of(PIPE, OFFERS, ROBUST)
     result = planner.planned(PIPE, OFFERS, ROBUST)
     assert list(contradictions(problem, result)) == []
@@ -330,14 +326,12 @@ def test_sources_of_few_tuples_are_checked() -> None:
 
 
 def test_the_reserve_is_checked() -> None:
-    """A plan without a reserve does not pass as one with it."""
     lean = planner.planned(PIPE, OFFERS, PlanSettings(budget=Budget(None, 10**4)))
     told = list(contradictions(PlanProblem.of(PIPE, OFFERS, ROBUST), lean))
     assert any("where 1 operators cost more" in reason for reason in told)
 
 
 def test_a_plan_that_fails_its_check_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reason is told instead."""
     whole = planner.result_of
 
     def cheapened(*arguments: Any) -> PlanResult:
