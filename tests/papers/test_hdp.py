@@ -77,7 +77,6 @@ def test_choices_have_the_probabilities_of_the_equations(changes: dict[str, Any]
 
 
 def test_the_likeliest_answer_is_likelier_than_its_neighbours() -> None:
-    """At its first node, as the equations have it."""
     of = hdp_policy()
     batch = of.on([PAPER]).encoded(np.array([0]), np.random.default_rng(0))
     (greedy,) = batch.drawn(1, None)

@@ -163,7 +163,6 @@ def test_answers_are_legal(problem: Problem) -> None:
 
 
 def test_problems_side_by_side_are_placed_as_one_by_one() -> None:
-    """Nothing passes from one to another."""
     of, every = hsdag_policy(list(PROBLEMS.values())), list(PROBLEMS.values())
     together = of.on(every).greedy()
     for problem, found in zip(every, together, strict=True):

@@ -167,7 +167,6 @@ def test_every_device_has_hardware_and_all_hardware_has_a_device(
 
 
 def test_the_grid_is_wider() -> None:
-    """Sizes, computing and bytes cover the ranges of the notebook."""
     problems = list(giph(Giph("grid", problems=60), 0))
     assert len(problems) == 120
     sizes = [problem.n_operators for problem in problems]

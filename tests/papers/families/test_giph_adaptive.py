@@ -21,7 +21,6 @@ def walk() -> list[Problem]:
 
 
 def test_every_task_graph_walks_through_all_steps(walk: list[Problem]) -> None:
-    """Numbered in the attributes and in the names."""
     steps = [(p.graph.attributes["program"], p.graph.attributes["step"]) for p in walk]
     assert steps == [(program, step) for program in range(2) for step in range(21)]
     assert walk[22].graph.name == "p01-step01"

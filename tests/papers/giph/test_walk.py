@@ -188,7 +188,6 @@ def test_nodes_without_edge_features_have_the_mean_of_the_edges_out_of_them() ->
 
 
 def test_without_the_potential_its_feature_says_nothing() -> None:
-    """All others are as they were."""
     _, _, record, _ = seen(PAPER, CONFIGS["no potential"], steps=1)
     _, _, whole, _ = seen(PAPER, GiphConfig(), steps=1)
     assert (record.nodes[..., 3] == 0).all()
@@ -267,7 +266,6 @@ def finish_on(place: Any, v: int, a: int) -> float:
 
 
 def test_a_view_without_pairs_has_a_node_per_task() -> None:
-    """And an edge per stream."""
     graph = node_graph_of(PAPER, pairs=False)
     assert graph.n_nodes == PAPER.n_operators
     assert graph.n_edges == len(PAPER.graph.streams)
