@@ -13,7 +13,7 @@ from strategies import problems
 
 from streamplace.learn.models.pilot.features import features_of
 from streamplace.learn.models.pilot.module import ProblemBatch, StepBatch
-from streamplace.learn.models.pilot.network import heads_of, network_of
+from streamplace.learn.models.pilot.network import network_of
 from streamplace.learn.models.pilot.rollout import RolloutRecord
 from streamplace.learn.parameters import arrays_of
 from streamplace.model import Cluster, Problem
@@ -82,19 +82,6 @@ def test_the_forms_agree_on_any_problems(some: Any) -> None:
         follow(view, network, chosen)[0] for view, (chosen, _) in zip(views, runs, strict=True)
     ]
     assert found == pytest.approx(np.concatenate(step_by_step), rel=1e-3, abs=1e-3)
-
-
-@pytest.mark.parametrize(("width", "rounds"), SIZES)
-def test_heads_are_what_the_module_encodes(width: Any, rounds: Any) -> None:
-    """For every unit what a choice starts from, and what it adds to its device."""
-    module = pilot_module(7, width, rounds)
-    network = network_of(arrays_of(module))
-    views = [features_of(problem) for problem in ALL]
-    with torch.no_grad():
-        unit, content = module.encoded(ProblemBatch.of(views))
-    heads = [heads_of(network, view) for view in views]
-    assert unit.numpy() == pytest.approx(np.concatenate([h.unit for h in heads]), abs=1e-4)
-    assert content.numpy() == pytest.approx(np.concatenate([h.content for h in heads]), abs=1e-4)
 
 
 def test_probabilities_are_of_open_devices_and_add_up_to_one() -> None:
