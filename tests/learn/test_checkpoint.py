@@ -80,7 +80,6 @@ def array(name: str, value: Any) -> Change:
 def test_a_spoilt_checkpoint_is_refused(
     model: str, change: Change, complaint: str, spoilt: Callable[..., Path]
 ) -> None:
-    """With what is wrong; none of it reaches the learner."""
     path = spoilt(model, change)
     with pytest.raises(FormatError, match=complaint):
         resumed(model, path)

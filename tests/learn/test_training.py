@@ -102,7 +102,6 @@ def test_ctrl_c_keeps_epochs_that_no_checkpoint_was_due_for(train: Train, tmp_pa
 
 
 def test_one_thread_gives_what_two_give(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The shards are the same."""
     before = torch.get_num_threads()
     results = []
     for cores in ({0}, {0, 1}):
@@ -115,12 +114,10 @@ def test_one_thread_gives_what_two_give(train: Train, monkeypatch: pytest.Monkey
 
 
 def test_another_seed_is_another_run(train: Train) -> None:
-    """Other parameters, other graphs held out."""
     assert told(train("a").history) != told(train("b", seed=1).history)
 
 
 def test_training_never_touches_the_global_seed(train: Train) -> None:
-    """Whoever embeds it keeps their own randomness."""
     torch.manual_seed(1)
     state = torch.get_rng_state()
     train("run", epochs=1)
@@ -146,7 +143,6 @@ def test_a_gradient_that_is_no_number_ends_training(train: Train, tmp_path: Path
 
 
 def test_the_learning_rate_follows_half_a_cosine(train: Train) -> None:
-    """From the first to the final one."""
     rates = [epoch.learning_rate for epoch in train("run").history.epochs]
     assert rates == sorted(rates, reverse=True)
     assert rates[0] < 0.2
@@ -154,7 +150,6 @@ def test_the_learning_rate_follows_half_a_cosine(train: Train) -> None:
 
 
 def test_the_learning_rate_can_fall_in_a_line(train: Train, tmp_path: Path) -> None:
-    """By the same amount from epoch to epoch."""
     config = tmp_path / "line.toml"
     config.write_text("[training]\ndecay = 'linear'\n")
     rates = [epoch.learning_rate for epoch in train("run", config=config).history.epochs]
@@ -176,7 +171,6 @@ def test_weights_to_start_from_are_where_training_begins(
 def test_supervised_models_get_solutions_of_the_training_problems(
     train: Train, tasks: list[LearningTask]
 ) -> None:
-    """One good placement each, at every rate."""
     train("run", "pupil", rates=(5e3, 2e4), epochs=1)
     (task,) = tasks
     assert len(task.training) == len(task.targets) == 18
@@ -206,7 +200,6 @@ def test_without_graphs_to_spare_the_reward_judges(train: Train, tmp_path: Path)
 def test_resuming_demands_the_same_settings(
     train: Train, options: dict[str, Any], complaint: str
 ) -> None:
-    """Whatever differs is named."""
     train("run", epochs=None)
     with pytest.raises(SettingError, match=complaint):
         train("run", resume=True, **options)
@@ -233,6 +226,5 @@ def test_a_batch_of_one_is_one_shard() -> None:
 
 
 def test_seeds_differ_by_place() -> None:
-    """No two places of a run share one."""
     places = [(e, s, part) for e in range(4) for s in range(4) for part in range(2)]
     assert len({seed_of(seed, *place) for seed in range(3) for place in places}) == 3 * 32

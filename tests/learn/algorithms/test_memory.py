@@ -28,7 +28,6 @@ def test_the_best_are_kept() -> None:
 
 
 def test_good_ones_are_replayed() -> None:
-    """Those with the threshold's reward, as many as wanted."""
     memory = remembering([0.8, 0.95, 0.79])
     assert replayed(memory) == [1, 0]
     assert replayed(memory, most=1) == [1]
@@ -50,20 +49,9 @@ def test_a_placement_is_kept_once() -> None:
 
 
 def test_problems_have_memories_of_their_own() -> None:
-    """Rows do not touch one another."""
     memory = PlacementMemory(2, 1, 2)
     memory.add(1, np.array([[1]]), np.array([0.5]))
     assert [memory.best(0), memory.best(1)] == [0.0, 0.5]
-
-
-def test_memories_survive_their_arrays() -> None:
-    """To the bit."""
-    memory = remembering([0.1, 0.7, 0.3])
-    again = PlacementMemory(1, 3, 4)
-    again.restore({name: array.copy() for name, array in memory.state().items()})
-    assert np.array_equal(memory.rewards, again.rewards)
-    assert np.array_equal(memory.placements, again.placements)
-    assert memory.rewards.dtype == np.float64
 
 
 @given(st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=6), max_size=5))

@@ -55,7 +55,6 @@ def test_twice_the_rate_is_twice_the_load() -> None:
 
 
 def test_a_scale_survives_its_document() -> None:
-    """As weights hold it."""
     scale = FeatureScale.of([DIAMOND])
     again = FeatureScale.from_document(scale.document(), "w")
     assert np.array_equal(scale.mean, again.mean)

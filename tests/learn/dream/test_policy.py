@@ -82,7 +82,6 @@ def test_both_forms_agree(model: str, options: dict[Any, Any]) -> None:
 
 
 def test_both_forms_agree_under_rules() -> None:
-    """Pins, groups and devices that are not allowed."""
     problem = constrained()
     policy, batch = policy_of("dream"), batch_of([problem])
     sampled = drawn(policy, batch, samples=32)
@@ -106,7 +105,6 @@ def test_probabilities_of_all_placements_sum_to_one(model: str) -> None:
 
 
 def test_samples_come_as_often_as_they_are_likely() -> None:
-    """The most frequent of many draws."""
     policy, batch = policy_of("dream"), batch_of([DIAMOND])
     sampled = drawn(policy, batch, samples=4000)
     seen, counts = torch.unique(sampled[0], dim=0, return_counts=True)
@@ -115,7 +113,6 @@ def test_samples_come_as_often_as_they_are_likely() -> None:
 
 
 def test_greedy_takes_the_likeliest_device_at_every_step() -> None:
-    """Along its own placement."""
     policy, batch = policy_of("dream"), batch_of(PROBLEMS)
     greedy = policy.decide(policy.encode(batch), 1, None)
     assert torch.equal(step_by_step(policy, batch, greedy).argmax(-1)[:, :, 0], greedy[:, 0])
@@ -177,7 +174,6 @@ def test_storage_order_does_not_matter(model: str) -> None:
 
 
 def test_padding_changes_nothing() -> None:
-    """A graph alone, and in a batch with larger ones."""
     policy = policy_of("dream")
     together, alone = batch_of([LONE, DIAMOND, WIDE]), batch_of([DIAMOND])
     sampled = drawn(policy, alone)
@@ -189,7 +185,6 @@ def test_padding_changes_nothing() -> None:
 
 
 def test_samples_depend_on_the_seed_alone() -> None:
-    """And differ with it."""
     policy, batch = policy_of("dream"), batch_of(PROBLEMS)
     assert torch.equal(drawn(policy, batch, seed=1), drawn(policy, batch, seed=1))
     assert not torch.equal(drawn(policy, batch, seed=1), drawn(policy, batch, seed=2))

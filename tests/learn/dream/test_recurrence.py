@@ -39,7 +39,6 @@ def test_gradients_are_those_of_finite_differences() -> None:
 
 
 def test_steps_are_the_recurrence_one_by_one() -> None:
-    """The form that samples."""
     inputs, read, state, weight = arguments(torch.float32)
     expected = lstm_states(inputs, read, state, weight)
     cell = torch.zeros_like(state)
@@ -51,6 +50,5 @@ def test_steps_are_the_recurrence_one_by_one() -> None:
 
 
 def test_tanh_by_way_of_the_sigmoid() -> None:
-    """At both ends too."""
     values = torch.tensor([-100.0, -1.0, 0.0, 0.5, 100.0])
     assert tanh_(values.clone()).tolist() == pytest.approx(values.tanh().tolist(), abs=1e-6)

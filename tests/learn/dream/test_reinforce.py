@@ -66,12 +66,10 @@ def by_chance(problems: tuple[Problem, ...] = PROBLEMS) -> float:
     )
 
 
-@pytest.mark.parametrize(
-    ("model", "seed"), [("dream", 0), ("dream", 1), ("dream", 2), ("encdec", 0), ("encdec-gnn", 0)]
-)
-def test_training_beats_chance(model: str, seed: int) -> None:
+@pytest.mark.parametrize("model", ["dream", "encdec", "encdec-gnn"])
+def test_training_beats_chance(model: str) -> None:
     """By a wide margin, after seconds."""
-    learner = trained(learner_of(model, seed, exploration=20.0), steps=50, rate=0.02)
+    learner = trained(learner_of(model, exploration=20.0), steps=50, rate=0.02)
     assert learner.validate().mean() > by_chance() + 0.1
 
 

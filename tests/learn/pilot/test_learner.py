@@ -193,7 +193,6 @@ def test_what_happens_elsewhere_is_not_remembered_at_home() -> None:
 
 @pytest.mark.parametrize("reward", ["steady", pytest.param("engine", marks=pytest.mark.slow)])
 def test_rewards_come_from_either_simulation(reward: str) -> None:
-    """Both are relative throughputs."""
     problems = (Problem(diamond(), Cluster.uniform(2)), Problem(chain(3), Cluster.uniform(3)))
     pupil = learner(LearningTask(problems, problems, 0, reward=reward), variety=0.0)
     loss, report = told(pupil, [0, 1])
@@ -203,7 +202,6 @@ def test_rewards_come_from_either_simulation(reward: str) -> None:
 
 
 def test_an_unknown_reward_is_named_in_one_line() -> None:
-    """With those that there are."""
     with pytest.raises(SettingError, match=r"^there is no reward 'fame'; .*steady.*$"):
         learner(LearningTask(ALL, (), 0, reward="fame"))
 

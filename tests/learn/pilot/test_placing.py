@@ -72,7 +72,6 @@ def test_interchangeable_devices_may_be_listed_in_any_order(order: list[int], se
 
 
 def test_names_of_devices_do_not_matter() -> None:
-    """Pilot sees numbers."""
     called = Cluster.of([Device(name) for name in ("zoë", "b", "a")])
     for seed in SEEDS:
         rows = [answer(Problem(tangle(), c), seed) for c in (called, Cluster.uniform(3))]
@@ -101,7 +100,6 @@ def test_units_of_measurement_do_not_matter(k: float, seed: int) -> None:
 
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_every_answer_is_legal(name: str) -> None:
-    """Greedy, after every look, or drawn."""
     problem = PROBLEMS[name]
     greedy = [answer(problem, walks=walks, looks=walks) for walks in (1, 2, 4)]
     rows = np.concatenate([greedy, answers(problem, 200, seed=0)])
