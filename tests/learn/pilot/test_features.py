@@ -72,15 +72,6 @@ def test_no_placement_has_a_lower_peak_than_the_yardstick(problem: Any, data: An
         assert max(load.max() for load in loads) >= view.yardstick * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_operators_that_stay_together_are_one_unit(name: str) -> None:
-    """All others are units of their own."""
-    problem = PROBLEMS[name]
-    alone = np.arange(problem.n_operators)
-    expected = alone if problem.rules is None else problem.rules.unit
-    assert np.array_equal(features_of(problem).unit_of, expected)
-
-
 def test_features_are_named_and_finite() -> None:
     for problem in PROBLEMS.values():
         view = features_of(problem)
@@ -97,15 +88,6 @@ def test_features_stay_small_on_any_problem(problem: Problem) -> None:
     view = features_of(problem)
     assert np.abs(np.nan_to_num(view.units, nan=np.inf)).max(initial=0) < 30
     assert np.abs(np.nan_to_num(view.pairs, nan=np.inf)).max(initial=0) < 30
-
-
-@given(powers)
-def test_fewer_tuples_of_more_work_and_more_bytes_look_the_same(k: float) -> None:
-    """Loads are what counts."""
-    problem = Problem(tangle(), uneven())
-    view, other = (features_of(p) for p in (problem, scaled(problem, k, 1 / k, 1 / k)))
-    assert np.array_equal(view.units, other.units)
-    assert np.array_equal(view.pairs, other.pairs)
 
 
 @given(powers)
