@@ -68,26 +68,32 @@ def test_an_interrupted_proof_carries_the_schedule_so_far(monkeypatch: pytest.Mo
     assert MAKESPAN.value(problem, stop.value.best.placement) <= value("heft", problem)
 
 
-def test_search_is_never_above_heft_and_mostly_proven_on_the_benchmark() -> None:
+@pytest.mark.parametrize(("count", "least"), [(4, 0), pytest.param(20, 16, marks=pytest.mark.slow)])
+def test_search_is_never_above_heft_and_mostly_proven_on_the_benchmark(
+    count: int, least: int
+) -> None:
     proven = 0
-    chosen = giph(20)
-    for problem in chosen:
+    for problem in giph(count):
         heft = value("heft", problem)
         result = PLACERS["auto"].place(problem, MAKESPAN, budget=Budget(None, 30_000))
         assert result.value <= heft
         assert result.bound is not None
         proven += result.value <= result.bound * (1 + 1e-6)
-    assert proven >= 16
+    assert proven >= least
 
 
-def test_search_escapes_where_communication_dominates() -> None:
+@pytest.mark.parametrize(
+    ("count", "most"), [(4, 1.0), pytest.param(15, 0.9, marks=pytest.mark.slow)]
+)
+def test_search_escapes_where_communication_dominates(count: int, most: float) -> None:
+    """On the wider grid the search is below HEFT, by a tenth in the mean."""
     ratios = [
         PLACERS["anneal"].place(problem, MAKESPAN, budget=Budget(None, 30_000)).value
         / value("heft", problem)
-        for problem in giph(15, "grid")
+        for problem in giph(count, "grid")
     ]
     assert max(ratios) <= 1
-    assert np.mean(ratios) < 0.9
+    assert np.mean(ratios) < most
 
 
 def test_a_longer_search_continues_the_shorter_one() -> None:
