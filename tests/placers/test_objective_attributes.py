@@ -9,8 +9,6 @@ from problems import chain
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.model.arrays import Floats, Ints
 from streamplace.objectives.registry import OBJECTIVES, Objective
-from streamplace.placers.portfolio import metis_to_begin_with
-from streamplace.placers.refining import SpentBudget, nothing_left
 from streamplace.placers.registry import PLACERS, Budget
 from streamplace.placers.result import Result
 
@@ -54,14 +52,3 @@ def test_a_search_begins_with_the_best_placement_by_the_guide() -> None:
     guided = Objective("strays", "min", "Operators elsewhere.", strays, guide="makespan")
     assert annealed(problem, guided).value == 0
     assert annealed(problem, replace(guided, guide="")).value > 0
-
-
-def test_only_a_quick_objective_is_worth_unasked_evaluations() -> None:
-    """Of METIS before a search, and of a search after the clock has run out."""
-    problem, quick = PIPE, replace(OBJECTIVES["throughput"], name="own")
-    slow = replace(quick, quick=False)
-    budget, spent = Budget(1.0), SpentBudget(2.0, 1)
-    assert len(metis_to_begin_with(problem, quick, 0, budget)) == 1
-    assert metis_to_begin_with(problem, slow, 0, budget) == ()
-    assert not nothing_left(budget, quick, spent)
-    assert nothing_left(budget, slow, spent)

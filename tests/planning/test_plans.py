@@ -113,42 +113,38 @@ def test_what_a_forward_stream_joins_to_a_kept_operator_keeps_its_parallelism() 
 
 
 @pytest.mark.parametrize(
-    ("kept", "most", "message"),
+    ("parse", "detect", "kept", "message"),
     [
         (
-            {"parse", "detect"},
-            0,
+            {"parallelism": 3},
+            {},
+            frozenset({"parse", "detect"}),
             "'parse' and 'detect' are to keep their parallelisms 3 and 2, but",
         ),
         (
-            {"parse"},
-            2,
+            {"parallelism": 3},
+            {"max_parallelism": 2},
+            frozenset({"parse"}),
             "'parse' is to keep its parallelism 3, but .* 'detect' with max_parallelism 2",
+        ),
+        (
+            {"max_parallelism": 1},  # the source has fewer splits than the receiver has subtasks
+            {},
+            True,
+            "'parse' and 'detect' are to keep their parallelisms 1",
         ),
     ],
 )
 def test_kept_parallelisms_that_forward_streams_exclude_are_named(
-    kept: set[str], most: int, message: str
+    parse: dict[str, int], detect: dict[str, int], kept: bool | frozenset[str], message: str
 ) -> None:
     operators = [
-        Operator("parse", ipt=1000, rate=1000, parallelism=3),
-        Operator("detect", ipt=1000, parallelism=2, max_parallelism=most),
+        Operator("parse", ipt=1000, rate=1000, **parse),
+        Operator("detect", ipt=1000, parallelism=2, **detect),
     ]
     graph = StreamGraph.of("job", operators, [Stream("parse", "detect", partitioning="forward")])
-    asked = replace(ASKED, keep_parallelism=frozenset(kept))
+    asked = replace(ASKED, keep_parallelism=kept)
     with pytest.raises(GraphError, match=message):
-        planned(graph, Catalogue.of([Offer("a", 1.0, mips=10.0)]), asked)
-
-
-def test_forward_streams_between_unequal_parallelisms_that_are_kept_are_refused() -> None:
-    """The source has fewer splits than the receiver has subtasks."""
-    operators = [
-        Operator("parse", ipt=1000, rate=1000, max_parallelism=1),
-        Operator("detect", ipt=1000, parallelism=2),
-    ]
-    graph = StreamGraph.of("job", operators, [Stream("parse", "detect", partitioning="forward")])
-    asked = replace(ASKED, keep_parallelism=True)
-    with pytest.raises(GraphError, match="'parse' and 'detect' are to keep their parallelisms 1"):
         planned(graph, Catalogue.of([Offer("a", 1.0, mips=10.0)]), asked)
 
 
