@@ -30,7 +30,6 @@ SMALL = Branched(branches=1, depth=2, devices=2, copies=5)
     "name", [pytest.param("branched", marks=pytest.mark.slow), "giph", "giph-grid"]
 )
 def test_a_shipped_recipe_makes_the_content_of_its_manifest(name: str) -> None:
-    """Byte for byte, by the manifest's checksum."""
     recipe = read_recipe(DATASETS / f"{name}.toml")
     digest = hashlib.sha256()
     for one in recipe.generate():
@@ -107,7 +106,6 @@ def test_several_graphs_go_into_no_other_file(
     ],
 )
 def test_a_bad_manifest_is_refused(tmp_path: Path, change: dict[str, Any], message: str) -> None:
-    """With the file, the field and the remedy."""
     write_dataset("branched", SMALL, 0, tmp_path / "b.jsonl")
     manifest = tmp_path / "b.manifest.json"
     manifest.write_text(json.dumps({**asdict(read_manifest(manifest)), **change}))
@@ -177,7 +175,6 @@ def test_a_family_refuses_foreign_parameters_and_bad_seeds() -> None:
 
 
 def test_a_data_set_that_cannot_be_named_is_refused() -> None:
-    """A NUL in the name, a name without end."""
     for name in ("a\0b.jsonl", "x" * 5000):
         with pytest.raises(FormatError, match="cannot be read"):
             packed_sha256(Path(name))

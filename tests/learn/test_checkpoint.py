@@ -86,7 +86,6 @@ def test_a_spoilt_checkpoint_is_refused(
 
 
 def test_a_run_in_a_folder_that_cannot_be_named_is_none() -> None:
-    """A NUL in the name, a name without end."""
     for name in ("a\0b", "x" * 5000):
         with pytest.raises(FormatError, match="holds no run to resume"):
             resumed("dream", Path(name) / NAME)

@@ -96,7 +96,6 @@ def test_a_stopped_run_goes_on_as_if_it_had_never_stopped(
 
 
 def test_ctrl_c_keeps_epochs_that_no_checkpoint_was_due_for(train: Train, tmp_path: Path) -> None:
-    """The last whole epoch is written when training is stopped."""
     with pytest.raises(KeyboardInterrupt):
         train("run", toml="[training]\ncheckpoint_every = 100\n", watcher=StopsAfter(8))
     assert len((tmp_path / "run" / "history.jsonl").read_text().splitlines()) == 2
@@ -135,7 +134,6 @@ def test_patience_ends_a_run_that_no_longer_improves(train: Train) -> None:
 
 
 def test_a_gradient_that_is_no_number_ends_training(train: Train) -> None:
-    """In one line that says what to change."""
     with pytest.raises(SettingError, match=r"diverged in epoch 1.*learning_rate"):
         train("run", toml="[model]\nnoise = 1e30\n")
 
@@ -214,7 +212,6 @@ def test_batches_hold_every_problem_once_and_like_sizes_together() -> None:
 
 
 def test_a_batch_of_one_is_one_shard() -> None:
-    """Others are dealt to so many."""
     assert [part.tolist() for part in dealt(np.array([4]), 2)] == [[4]]
     assert [part.tolist() for part in dealt(np.arange(5), 2)] == [[0, 2, 4], [1, 3]]
 

@@ -137,7 +137,6 @@ def test_a_placement_to_begin_with_must_be_of_this_problem() -> None:
 
 
 def test_large_graphs_come_close_to_the_mean_load() -> None:
-    """Level by level, with hundreds of operators per device."""
     result = placed(layered(3000), 300_000)
     assert result.value >= 0.99 * result.bound
 
@@ -167,7 +166,6 @@ def test_several_sources_are_judged_by_their_sum_and_not_by_the_slowest() -> Non
 
 
 def test_large_graphs_of_several_sources_are_placed_by_levels() -> None:
-    """The fullest resource leads, the exact throughput decides."""
     problem = layered(1000, n_sources=8)
     spread = PLACERS["round-robin"].place(problem, THROUGHPUT)
     assert placed(problem, 50_000).value > spread.value
@@ -190,7 +188,6 @@ def test_an_optimum_that_is_recognised_ends_the_search_early() -> None:
 
 
 def test_seconds_end_the_search() -> None:
-    """A search that nothing else would end looks at the clock."""
     problem = Problem(fork_join(5), Cluster.uniform(5, bandwidth="300 Mbps"))
     result = ANNEAL.place(problem, THROUGHPUT, budget=Budget(seconds=0.2))
     assert result.value < 1

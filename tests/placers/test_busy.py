@@ -246,7 +246,6 @@ def test_budgets_of_evaluations_ask_metis_for_nothing(busy: Any) -> None:
 
 
 def test_the_clock_stands_still_while_a_kernel_is_compiled() -> None:
-    """Only at the first call; the clock on the wall goes on."""
     salt = float(time.time_ns())  # nobody has compiled this one before
 
     @kernel
@@ -263,7 +262,6 @@ def test_the_clock_stands_still_while_a_kernel_is_compiled() -> None:
 
 
 def test_the_clock_stands_still_while_libraries_are_loaded() -> None:
-    """And the time is told apart."""
     wall, began, before = time.perf_counter(), now(), start_up_seconds()
     with starting_up():
         time.sleep(0.02)

@@ -115,7 +115,6 @@ def test_constraints_are_kept_and_parts_follow_their_pins() -> None:
 
 
 def test_parallel_streams_count_together() -> None:
-    """Several light streams outweigh a heavier single one."""
     operators = [Operator("src", ipt=1, payload=1, rate=1)]
     operators += [Operator(v, ipt=1, payload=1) for v in ("mid", "end", "far")]
     streams = [Stream("src", "mid", payload=5), Stream("end", "far", payload=5)]
@@ -193,7 +192,6 @@ def test_what_metis_prints_never_reaches_the_terminal(
 def test_standard_output_of_other_libraries_works_after_a_cut(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """Only what METIS prints is dropped."""
     placed(heavy_source(), Cluster.uniform(4))
     libc = ctypes.CDLL(None)
     libc.puts(b"printed by C")

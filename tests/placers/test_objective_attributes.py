@@ -32,7 +32,6 @@ def annealed(problem: Problem, objective: Objective) -> Result:
 
 @pytest.mark.parametrize(("name", "problem"), [("throughput", PIPE), ("makespan", tasks())])
 def test_an_objective_of_a_kind_is_searched_like_the_kind(name: str, problem: Problem) -> None:
-    """Under another name, placement and improvements are the same."""
     usual = annealed(problem, OBJECTIVES[name])
     own = annealed(problem, replace(OBJECTIVES[name], name="own"))
     assert own.objective == "own"

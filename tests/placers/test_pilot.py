@@ -128,7 +128,6 @@ def test_no_more_placements_are_judged_than_the_budget_allows(
 def test_the_refiner_gets_the_best_placement_and_what_is_left(
     weights: str, stub: list[Any]
 ) -> None:
-    """Evaluations and seconds that were spent are spent."""
     problem = ALL["uneven"]
     pilot = PLACERS["pilot"].with_options(weights=weights, looks=3, samples=5, refine="stay")
     result = pilot.place(problem, THROUGHPUT, seed=11, budget=Budget(60.0, 100))
@@ -146,7 +145,6 @@ def test_the_refiner_gets_the_best_placement_and_what_is_left(
 def test_when_no_evaluation_is_left_nobody_refines(
     weights: Any, stub: Any, evaluations: Any
 ) -> None:
-    """The policy answers at once, whatever the budget."""
     pilot = PLACERS["pilot"].with_options(weights=weights, looks=3, samples=5, refine="stay")
     pilot.place(ALL["uneven"], THROUGHPUT, budget=Budget(None, evaluations))
     assert not stub

@@ -41,7 +41,6 @@ def test_where_none_is_good_the_best_is_replayed() -> None:
 
 
 def test_a_placement_is_kept_once() -> None:
-    """Also when it comes again later."""
     memory = PlacementMemory(1, 3, 2)
     for _ in range(2):
         memory.add(0, np.array([[0, 1], [0, 1]]), np.array([0.9, 0.9]))

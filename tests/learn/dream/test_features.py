@@ -51,7 +51,6 @@ def test_a_scale_standardises_what_it_was_made_of() -> None:
     "change", [{"names": ["load"]}, {"mean": [1.0]}, {"std": None}, {"std": [0.0] * 5}]
 )
 def test_documents_of_other_features_are_refused(change: dict[str, object]) -> None:
-    """In one line that says where."""
     document = {**FeatureScale.of([DIAMOND]).document(), **change}
     with pytest.raises(FormatError, match=r"^w: .*again$"):
         FeatureScale.from_document(document, "w")

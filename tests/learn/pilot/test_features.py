@@ -112,7 +112,6 @@ def test_among_overloaded_problems_only_the_yardstick_tells_the_rate() -> None:
 
 
 def test_problems_are_left_as_they_were() -> None:
-    """A problem is shared between placers."""
     for problem in (PROBLEMS["heterogeneous"], PROBLEMS["constrained"], torn()):
         before = [np.array(column, copy=True) for column in problem.instance]
         features_of(problem)

@@ -259,7 +259,6 @@ def test_sizes_are_of_units() -> None:
 
 
 def test_what_is_written_places_as_the_learner_validates(tmp_path: Path) -> None:
-    """The spec and the parameters are all that placing needs."""
     work = task()
     pupil = learner(work)
     train(pupil, 2)
@@ -284,7 +283,6 @@ def test_clusters_have_two_to_five_devices() -> None:
 
 
 def test_some_clusters_are_even_and_some_are_not() -> None:
-    """Pilot must know both."""
     kinds = [len(set(cluster.interchangeable.tolist())) for cluster in clusters()]
     assert 10 < sum(kind == 1 for kind in kinds) < 50
 
@@ -322,7 +320,6 @@ def test_any_problem_can_be_elsewhere(name: Any) -> None:
 
 
 def test_constraints_stay_behind() -> None:
-    """They name devices that are not there."""
     assert elsewhere(constrained(), np.random.default_rng(0)).rules is None
 
 

@@ -159,7 +159,6 @@ SEEN = ("nodes", "edges", "source", "target", "open")
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_gradients_reach_every_parameter(config: GiphConfig) -> None:
-    """Nothing is in the network that cannot be learned."""
     module = module_of(config)
     walker, _, record, _ = seen(PAPER, config, module=module)
     steps = NodeGraphBatch.of([(walker.graph, record)])
@@ -172,7 +171,6 @@ def test_gradients_reach_every_parameter(config: GiphConfig) -> None:
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_shapes_are_those_of_the_module(config: GiphConfig) -> None:
-    """A weights file is checked without torch."""
     found = {n: a.shape for n, a in arrays_of(module_of(config)).items()}
     assert found == shapes(config.form, config.edges)
 
