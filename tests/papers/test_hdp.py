@@ -101,7 +101,7 @@ def test_nodes_are_decided_about_in_the_order_asked_for() -> None:
         assert (drawn[:, label == group] == drawn[:, label == group][:, :1]).all()
 
 
-@pytest.mark.parametrize("baseline", ["mean", "moving"])
+@pytest.mark.parametrize("baseline", ["mean", pytest.param("moving", marks=pytest.mark.slow)])
 def test_a_short_training_shortens_passes(baseline: str) -> None:
     """Of one problem, as the paper learns."""
     one = learner_of(hdp_policy([SMALL], width=16), baseline=baseline, on_policy=16)

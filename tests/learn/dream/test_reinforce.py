@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from dream_cases import FIVE, options
+from dream_cases import FIVE, MODELS, options
 from numpy.typing import NDArray
 from problems import chain, constrained, diamond, fork_join
 
@@ -66,7 +66,9 @@ def by_chance(problems: tuple[Problem, ...] = PROBLEMS) -> float:
     )
 
 
-@pytest.mark.parametrize("model", ["dream", "encdec", "encdec-gnn"])
+@pytest.mark.parametrize(
+    "model", ["dream", *(pytest.param(name, marks=pytest.mark.slow) for name in MODELS[1:])]
+)
 def test_training_beats_chance(model: str) -> None:
     learner = trained(learner_of(model, exploration=20.0), steps=50, rate=0.02)
     assert learner.validate().mean() > by_chance() + 0.1

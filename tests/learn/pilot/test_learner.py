@@ -90,7 +90,9 @@ def told(
     return float(loss.detach()), report
 
 
-@pytest.mark.parametrize(("seed", "taught"), [(0, False), (1, True)])
+@pytest.mark.parametrize(
+    ("seed", "taught"), [(0, False), pytest.param(1, True, marks=pytest.mark.slow)]
+)
 def test_a_short_training_helps(seed: Any, taught: Any) -> None:
     """Held-out graphs are placed far better than before, and than by chance."""
     work = task(seed, taught=taught)
