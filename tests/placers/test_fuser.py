@@ -52,15 +52,11 @@ def test_pes_differ_by_at_most_one_operator(graph: StreamGraph, k: int) -> None:
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_a_pipeline_is_cut_once_per_border() -> None:
-    """Cutting a chain into k PEs costs k - 1 streams."""
-    chain = branches(1, 10)
-    assert cut(chain, placed(chain, 4)) == 3
-
-
-def test_two_branches_are_torn_apart_only_at_their_ends() -> None:
-    graph = branches(2, 5)
-    assert cut(graph, placed(graph)) == 2
+@pytest.mark.parametrize(("k", "depth", "devices", "cuts"), [(1, 10, 4, 3), (2, 5, 2, 2)])
+def test_pipelines_are_cut_once_per_border(k: int, depth: int, devices: int, cuts: int) -> None:
+    """Two of them on two devices only at their ends."""
+    graph = branches(k, depth)
+    assert cut(graph, placed(graph, devices)) == cuts
 
 
 def test_operators_trade_places_where_that_cuts_less() -> None:

@@ -4,7 +4,6 @@ from streamplace.errors import SettingError
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import named_placer
-from streamplace.placers.oracle import oracle_of
 from streamplace.placers.registry import PLACERS
 
 THROUGHPUT = OBJECTIVES["throughput"]
@@ -43,13 +42,6 @@ def test_no_k_beats_the_oracle(base: str) -> None:
     values = [step.value for step in result.trace]
     assert values == sorted(values)
     assert values[-1] == result.value
-
-
-def test_options_of_the_base_are_kept() -> None:
-    """An oracle of any placer with k works, with the options that were set."""
-    oracle = oracle_of(PLACERS["metis"].with_options(method="kway"))
-    assert oracle.name == "metis-oracle"
-    assert oracle.place(chain(payload=1, ipt=5e5), THROUGHPUT).value > 0.5
 
 
 def test_every_placer_with_a_number_of_parts_has_an_oracle_by_name() -> None:
