@@ -1,4 +1,5 @@
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -206,3 +207,40 @@ def test_any_other_objective_is_climbed() -> None:
     result = placed(problem, 20_000, objective=objective)
     assert result.value == 0
     assert result.trace[-1].value == 0
+
+
+def tasks(n: int = 14, devices: int = 3) -> Problem:
+    """Random tasks of unequal work on equal devices."""
+    rng = np.random.default_rng(3)
+    operators = [Operator(f"t{i}", ipt=rng.integers(1, 9) * 1e8, payload=1e6) for i in range(n)]
+    streams = [Stream(f"t{rng.integers(i)}", f"t{i}") for i in range(1, n)]
+    graph = StreamGraph.of("tasks", operators, streams, fires="all")
+    return Problem(graph, Cluster.uniform(devices, mips=1000, bandwidth="1 Gbps"))
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [("throughput", Problem(chain(9), Cluster.uniform(3))), ("makespan", tasks())],
+)
+def test_an_objective_of_a_kind_is_searched_like_the_kind(name: str, problem: Problem) -> None:
+    """As those of third parties are: placers ask what an objective is, not what it is called."""
+    usual, own = (
+        placed(problem, 400, seed=1, objective=objective)
+        for objective in (OBJECTIVES[name], replace(OBJECTIVES[name], name="own"))
+    )
+    assert own.objective == "own"
+    assert own.placement.index.tolist() == usual.placement.index.tolist()
+    assert [step.value for step in own.trace] == [step.value for step in usual.trace]
+
+
+def test_a_search_begins_with_the_best_placement_by_the_guide() -> None:
+    """That one is all that the objective wants, and too much for a few random moves."""
+    problem = tasks(60, 6)
+    wanted = placed(problem, 120, seed=1, objective=OBJECTIVES["makespan"])
+
+    def strays(problem: Problem, placements: NDArray[Any]) -> NDArray[Any]:
+        return (placements != wanted.placement.index).sum(axis=1).astype(float)
+
+    guided = Objective("strays", "min", "Operators elsewhere.", strays, guide="makespan")
+    assert placed(problem, 400, seed=1, objective=guided).value == 0
+    assert placed(problem, 400, seed=1, objective=replace(guided, guide="")).value > 0

@@ -74,6 +74,7 @@ def test_five_milliseconds_are_never_below_metis(placer: str, name: str, busy: N
     assert result.value >= placed("metis-oracle", problem).value - 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("placer", SEARCHES)
 def test_five_milliseconds_are_never_below_metis_on_the_benchmark(
     placer: str, sample: list[Problem], busy: None

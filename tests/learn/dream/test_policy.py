@@ -20,6 +20,7 @@ from problems import constrained, diamond, fork_join, heterogeneous
 from torch import Tensor
 
 from streamplace.learn.algorithms.orders import decision_order
+from streamplace.learn.constructive.recurrence import lstm_states, tanh_
 from streamplace.learn.models.dream.graphs import GraphBatch
 from streamplace.learn.models.dream.module import EncoderDecoder
 from streamplace.model import Cluster, Problem, StreamGraph
@@ -188,3 +189,19 @@ def test_samples_depend_on_the_seed_alone() -> None:
     policy, batch = policy_of("dream"), batch_of(PROBLEMS)
     assert torch.equal(drawn(policy, batch, seed=1), drawn(policy, batch, seed=1))
     assert not torch.equal(drawn(policy, batch, seed=1), drawn(policy, batch, seed=2))
+
+
+def test_gradients_of_the_recurrence_are_those_of_finite_differences() -> None:
+    """Of everything but the one-hot decisions, which have none."""
+    generator = torch.Generator().manual_seed(0)
+    shapes = [(5, 2, 16), (5, 2, 3, 2), (6, 4), (16, 6)]  # of T, G, S, H, K = 5, 2, 3, 4, 2
+    inputs, read, start, weight = (
+        torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes
+    )
+    wanted = [tensor.requires_grad_() for tensor in (inputs, start, weight)]
+    assert torch.autograd.gradcheck(lambda x, h, w: lstm_states(x, read, h, w), wanted)
+
+
+def test_tanh_by_way_of_the_sigmoid() -> None:
+    values = torch.tensor([-100.0, -1.0, 0.0, 0.5, 100.0])
+    assert tanh_(values.clone()).tolist() == pytest.approx(values.tanh().tolist(), abs=1e-6)
