@@ -187,20 +187,6 @@ def test_other_walks_begin_at_the_lightest_units(name: str, walk: int) -> None:
     assert np.array_equal(*others)
 
 
-def test_heavy_pairs_are_decided_together() -> None:
-    """What leads across a light stream comes afterwards."""
-    operators = [Operator(name, ipt=1e5, rate=1e3 * (name == "a")) for name in "abcd"]
-    payloads = {"ab": 1e4, "bc": 10.0, "cd": 5e3}
-    streams = [Stream(*ends, payload=payload) for ends, payload in payloads.items()]
-    graph = StreamGraph.of("pairs", operators, streams)
-    order = features_of(Problem(graph, Cluster.uniform(2))).order
-    assert order.tolist() == [0, 1, 2, 3]
-    graph = StreamGraph.of(
-        "pairs", operators, [streams[2], streams[1], Stream("a", "b", payload=1)]
-    )
-    assert features_of(Problem(graph, Cluster.uniform(2))).order.tolist() == [2, 3, 1, 0]
-
-
 def test_units_without_a_choice_come_first_and_then_those_with_rivals() -> None:
     """So that the free ones see where the others are."""
     problem = constrained()
