@@ -84,14 +84,12 @@ def test_rates_neither_grow_nor_fade_along_a_deep_chain() -> None:
 
 
 def test_a_dense_graph_takes_every_pair() -> None:
-    """All pairs of neighbouring layers."""
     (graph,) = random_dag(RandomDag(operators=9, layers=3, sources=3, reach=1, streams=18), 0)
     pairs = {(s.source, s.target) for s in graph.streams}
     assert len(pairs) == 18
 
 
 def test_parallel_streams_may_join_the_same_operators() -> None:
-    """More streams than pairs."""
     (graph,) = random_dag(RandomDag(operators=2, streams=5, parallel=True), 0)
     assert {(s.source, s.target) for s in graph.streams} == {("source0", "op1")}
     assert graph.n_streams == 5
@@ -106,7 +104,6 @@ def test_skew_makes_heavy_tails() -> None:
 
 
 def test_graphs_depend_on_seed_and_number_alone() -> None:
-    """Not on how many are made."""
     one, two = RandomDag(operators=20, count=1), RandomDag(operators=20, count=2)
     first, second = random_dag(two, 0)
     assert list(random_dag(one, 0)) == [first]
@@ -129,6 +126,5 @@ def test_graphs_depend_on_seed_and_number_alone() -> None:
     ],
 )
 def test_parameters_out_of_range_are_refused(values: dict[Any, Any], message: str) -> None:
-    """With the field, its value and the range."""
     with pytest.raises((SettingError, UnitError), match=message):
         RandomDag(**values)

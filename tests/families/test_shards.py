@@ -75,8 +75,6 @@ def test_a_run_that_was_stopped_makes_only_what_is_missing(tmp_path: Path) -> No
     ],
 )
 def test_what_a_damaged_log_does_not_tell_is_made_again(tmp_path: Path, line: bytes) -> None:
-    """It was a KeyError, or a ValueError of the parser."""
-
     def stopped(function: Callable[[int], Any], numbers: Iterable[int]) -> Iterator[Any]:
         yield function(0)
         raise KeyboardInterrupt

@@ -80,14 +80,12 @@ def array(name: str, value: Any) -> Change:
 def test_a_spoilt_checkpoint_is_refused(
     model: str, change: Change, complaint: str, spoilt: Callable[..., Path]
 ) -> None:
-    """With what is wrong; none of it reaches the learner."""
     path = spoilt(model, change)
     with pytest.raises(FormatError, match=complaint):
         resumed(model, path)
 
 
 def test_a_run_in_a_folder_that_cannot_be_named_is_none() -> None:
-    """A NUL in the name, a name without end."""
     for name in ("a\0b", "x" * 5000):
         with pytest.raises(FormatError, match="holds no run to resume"):
             resumed("dream", Path(name) / NAME)

@@ -152,7 +152,6 @@ def test_a_lost_process_ends_all_by_name_and_four_go_on_to_the_same_bits(folder:
 
 @pytest.mark.slow
 def test_the_first_process_can_be_lost_too(folder: Path) -> None:
-    """Then the second says so."""
     with in_its_third_epoch(folder, "headless") as process:
         os.kill(child_of_rank(process, 0), signal.SIGKILL)
         status, _, err = ended(process)
@@ -197,7 +196,6 @@ def test_processes_end_when_their_launcher_is_killed(folder: Path) -> None:
 
 @pytest.mark.slow
 def test_ctrl_c_stops_all_and_one_goes_on_to_the_same_bits(folder: Path) -> None:
-    """One of them tells how to go on."""
     with in_its_third_epoch(folder, "stopped") as process:
         process.send_signal(signal.SIGINT)
         _, _, err = ended(process)
@@ -211,7 +209,6 @@ def test_ctrl_c_stops_all_and_one_goes_on_to_the_same_bits(folder: Path) -> None
 
 @pytest.mark.slow
 def test_an_error_is_told_once(folder: Path) -> None:
-    """As by one process."""
     _, out, err = ended(started(folder, 2, *TRAIN, "--out", "x", "--split", "nonsense"))
     assert out == ""
     assert (

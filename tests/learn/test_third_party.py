@@ -10,17 +10,17 @@ from third_parties import EXAMPLES, installed, run_with
 from streamplace.io.graphs import write_graph, write_graphs
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of packages in which the example is installed."""
-    return installed(EXAMPLES / "own_allocator", tmp_path_factory.mktemp("site"))
-
-
 @pytest.mark.slow
-def test_it_is_trained_and_places_as_any_other(site: Path, tmp_path: Path) -> None:
-    """Its weights compete with METIS; the same seed resumes to the same weights."""
+def test_it_is_trained_and_places_as_any_other(tmp_path: Path) -> None:
+    """Its weights compete with METIS; without any, it says how to get some."""
+    (tmp_path / "site").mkdir()
+    site = installed(EXAMPLES / "own_allocator", tmp_path / "site")
     write_graphs([chain(4), chain(6), fork_join(3), fork_join(4)], tmp_path / "g.jsonl")
     write_graph(fork_join(5), tmp_path / "g.json")
+    answer = run_with(site, tmp_path, "place", "g.json", "--placer", "favourites")
+    assert answer.status == 2
+    assert "train" in answer.err
+    assert len(answer.err.splitlines()) == 1
     words = ("train", "favourites", "--data", "g.jsonl", "--out", "run", "--devices", "3")
     trained = run_with(site, tmp_path, *words, "--epochs", "8", "--json")
     assert trained.status == 0, trained.err
@@ -37,11 +37,3 @@ def test_it_is_trained_and_places_as_any_other(site: Path, tmp_path: Path) -> No
     (rows,) = json.loads(table.out)["rates"].values()
     assert rows["placers"][asked]["failed"] == 0
     assert "favourites" in run_with(site, tmp_path, "placers").out
-
-
-def test_without_weights_it_says_how_to_get_some(site: Path, tmp_path: Path) -> None:
-    write_graph(chain(3), tmp_path / "g.json")
-    answer = run_with(site, tmp_path, "place", "g.json", "--placer", "favourites")
-    assert answer.status == 2
-    assert "train" in answer.err
-    assert len(answer.err.splitlines()) == 1

@@ -24,9 +24,12 @@ Train = Callable[..., Trained]
 
 @pytest.fixture
 def train(tasks: list[LearningTask], graphs: list[StreamGraph], tmp_path: Path) -> Train:
-    """Train a stub on the graphs into a folder of this name."""
+    """Train a stub on the graphs into a folder of this name, with options of a TOML text."""
 
-    def call(folder: str, model: str = "stub", **options: Any) -> Trained:
+    def call(folder: str, model: str = "stub", toml: str = "", **options: Any) -> Trained:
+        if toml:
+            options["config"] = tmp_path / "options.toml"
+            options["config"].write_text(toml)
         return streamplace.train(model, graphs, tmp_path / folder, **options)
 
     return call
@@ -93,16 +96,12 @@ def test_a_stopped_run_goes_on_as_if_it_had_never_stopped(
 
 
 def test_ctrl_c_keeps_epochs_that_no_checkpoint_was_due_for(train: Train, tmp_path: Path) -> None:
-    """The last whole epoch is written when training is stopped."""
-    config = tmp_path / "rare.toml"
-    config.write_text("[training]\ncheckpoint_every = 100\n")
     with pytest.raises(KeyboardInterrupt):
-        train("run", config=config, watcher=StopsAfter(8))
+        train("run", toml="[training]\ncheckpoint_every = 100\n", watcher=StopsAfter(8))
     assert len((tmp_path / "run" / "history.jsonl").read_text().splitlines()) == 2
 
 
 def test_one_thread_gives_what_two_give(train: Train, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The shards are the same."""
     before = torch.get_num_threads()
     results = []
     for cores in ({0}, {0, 1}):
@@ -115,50 +114,40 @@ def test_one_thread_gives_what_two_give(train: Train, monkeypatch: pytest.Monkey
 
 
 def test_another_seed_is_another_run(train: Train) -> None:
-    """Other parameters, other graphs held out."""
     assert told(train("a").history) != told(train("b", seed=1).history)
 
 
 def test_training_never_touches_the_global_seed(train: Train) -> None:
-    """Whoever embeds it keeps their own randomness."""
     torch.manual_seed(1)
     state = torch.get_rng_state()
     train("run", epochs=1)
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_patience_ends_a_run_that_no_longer_improves(train: Train, tmp_path: Path) -> None:
+def test_patience_ends_a_run_that_no_longer_improves(train: Train) -> None:
     """So many epochs after the best one; resuming does not revive it."""
-    config = tmp_path / "patient.toml"
-    config.write_text("[training]\npatience = 3\nepochs = 100\n")
-    trained = train("run", config=config)
+    patient = "[training]\npatience = 3\nepochs = 100\n"
+    trained = train("run", toml=patient)
     assert len(trained.history.epochs) == trained.history.best + 3 < 100
-    again = train("run", config=config, resume=True)
+    again = train("run", toml=patient, resume=True)
     assert len(again.history.epochs) == len(trained.history.epochs)
 
 
-def test_a_gradient_that_is_no_number_ends_training(train: Train, tmp_path: Path) -> None:
-    """In one line that says what to change."""
-    config = tmp_path / "wild.toml"
-    config.write_text("[model]\nnoise = 1e30\n")
+def test_a_gradient_that_is_no_number_ends_training(train: Train) -> None:
     with pytest.raises(SettingError, match=r"diverged in epoch 1.*learning_rate"):
-        train("run", config=config)
+        train("run", toml="[model]\nnoise = 1e30\n")
 
 
 def test_the_learning_rate_follows_half_a_cosine(train: Train) -> None:
-    """From the first to the final one."""
     rates = [epoch.learning_rate for epoch in train("run").history.epochs]
     assert rates == sorted(rates, reverse=True)
     assert rates[0] < 0.2
     assert rates[-1] == pytest.approx(0.02)
 
 
-def test_the_learning_rate_can_fall_in_a_line(train: Train, tmp_path: Path) -> None:
-    """By the same amount from epoch to epoch."""
-    config = tmp_path / "line.toml"
-    config.write_text("[training]\ndecay = 'linear'\n")
-    rates = [epoch.learning_rate for epoch in train("run", config=config).history.epochs]
-    falls = -np.diff(rates)
+def test_the_learning_rate_can_fall_in_a_line(train: Train) -> None:
+    epochs = train("run", toml="[training]\ndecay = 'linear'\n").history.epochs
+    falls = -np.diff([epoch.learning_rate for epoch in epochs])
     assert falls == pytest.approx(falls[0])
     assert falls[0] > 0
 
@@ -176,7 +165,6 @@ def test_weights_to_start_from_are_where_training_begins(
 def test_supervised_models_get_solutions_of_the_training_problems(
     train: Train, tasks: list[LearningTask]
 ) -> None:
-    """One good placement each, at every rate."""
     train("run", "pupil", rates=(5e3, 2e4), epochs=1)
     (task,) = tasks
     assert len(task.training) == len(task.targets) == 18
@@ -185,11 +173,9 @@ def test_supervised_models_get_solutions_of_the_training_problems(
         assert problem.legal(target)[0]
 
 
-def test_without_graphs_to_spare_the_reward_judges(train: Train, tmp_path: Path) -> None:
+def test_without_graphs_to_spare_the_reward_judges(train: Train) -> None:
     """Nothing is held out, nothing is validated."""
-    config = tmp_path / "all.toml"
-    config.write_text("[training]\nvalidation = 0\n")
-    trained = train("run", config=config)
+    trained = train("run", toml="[training]\nvalidation = 0\n")
     assert trained.history.epochs[-1].validation is None
     assert trained.history.score == max(epoch.reward for epoch in trained.history.epochs)
 
@@ -206,7 +192,6 @@ def test_without_graphs_to_spare_the_reward_judges(train: Train, tmp_path: Path)
 def test_resuming_demands_the_same_settings(
     train: Train, options: dict[str, Any], complaint: str
 ) -> None:
-    """Whatever differs is named."""
     train("run", epochs=None)
     with pytest.raises(SettingError, match=complaint):
         train("run", resume=True, **options)
@@ -227,12 +212,10 @@ def test_batches_hold_every_problem_once_and_like_sizes_together() -> None:
 
 
 def test_a_batch_of_one_is_one_shard() -> None:
-    """Others are dealt to so many."""
     assert [part.tolist() for part in dealt(np.array([4]), 2)] == [[4]]
     assert [part.tolist() for part in dealt(np.arange(5), 2)] == [[0, 2, 4], [1, 3]]
 
 
 def test_seeds_differ_by_place() -> None:
-    """No two places of a run share one."""
     places = [(e, s, part) for e in range(4) for s in range(4) for part in range(2)]
     assert len({seed_of(seed, *place) for seed in range(3) for place in places}) == 3 * 32

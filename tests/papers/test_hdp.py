@@ -5,16 +5,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from constructive_cases import ALL, PAPER, SMALL, hdp_policy
+from constructive_cases import (
+    ALL,
+    PAPER,
+    SMALL,
+    assert_training_shortens_passes,
+    hdp_policy,
+    learner_of,
+)
 from dream_reference import linear, lstm, parameter
 from numpy.typing import NDArray
 
 from streamplace.learn.algorithms.orders import decision_order
-from streamplace.learn.constructive.learner import ConstructiveLearner
-from streamplace.learn.registry import LearningTask
-from streamplace.learn.threads import one_thread
-from streamplace.model import Problem
-from streamplace.papers.groups.placing import TraitPolicy
 from streamplace.papers.hdp.module import HdpModule
 
 Floats = NDArray[np.float64]
@@ -77,7 +79,6 @@ def test_choices_have_the_probabilities_of_the_equations(changes: dict[str, Any]
 
 
 def test_the_likeliest_answer_is_likelier_than_its_neighbours() -> None:
-    """At its first node, as the equations have it."""
     of = hdp_policy()
     batch = of.on([PAPER]).encoded(np.array([0]), np.random.default_rng(0))
     (greedy,) = batch.drawn(1, None)
@@ -100,32 +101,17 @@ def test_nodes_are_decided_about_in_the_order_asked_for() -> None:
         assert (drawn[:, label == group] == drawn[:, label == group][:, :1]).all()
 
 
-def learner(of: TraitPolicy, problems: tuple[Problem, ...], **changes: Any) -> ConstructiveLearner:
-    """A learner for the shortest pass."""
-    task = LearningTask(problems, problems, seed=0, objective="makespan")
-    return ConstructiveLearner(task, of.module.config.model_copy(update=changes), of)
-
-
-@pytest.mark.parametrize("baseline", ["mean", "moving"])
+@pytest.mark.parametrize("baseline", ["mean", pytest.param("moving", marks=pytest.mark.slow)])
 def test_a_short_training_shortens_passes(baseline: str) -> None:
-    """Of one problem, as the paper learns; samples and the likeliest answer get better."""
-    of = hdp_policy([SMALL], width=16)
-    one = learner(of, (SMALL,), baseline=baseline, on_policy=16)
-    before = one.loss(np.array([0]), 0, 0)[1].reward, one.validate()[0]
-    adam = torch.optim.Adam(of.module.parameters(), 1e-2)
-    with one_thread():
-        for step in range(20):
-            adam.zero_grad()
-            one.loss(np.array([0]), step, step)[0].backward()
-            adam.step()
-    assert one.loss(np.array([0]), 20, 20)[1].reward > before[0] + 0.1
-    assert one.validate()[0] >= before[1]
+    """Of one problem, as the paper learns."""
+    one = learner_of(hdp_policy([SMALL], width=16), baseline=baseline, on_policy=16)
+    assert_training_shortens_passes(one, steps=20, rate=1e-2)
 
 
 def test_moving_averages_are_what_a_learner_needs_to_go_on() -> None:
     """With them and the parameters, another learner goes on alike; without, it does not."""
     of, rows = hdp_policy([SMALL]), np.array([0])
-    one, other = (learner(of, (SMALL,), baseline="moving", signal="root") for _ in "ab")
+    one, other = (learner_of(of, baseline="moving", signal="root") for _ in "ab")
     one.loss(rows, 0, 0)
     assert one.loss(rows, 1, 1)[0].item() != other.loss(rows, 1, 1)[0].item()
     other.restore(one.state())

@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from constructive_cases import ALL, PAPER, SMALL, hsdag_policy
+from constructive_cases import (
+    ALL,
+    PAPER,
+    SMALL,
+    assert_training_shortens_passes,
+    hsdag_policy,
+    learner_of,
+)
 from dream_reference import linear, sigmoid
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,9 +24,7 @@ from strategies import problems as any_problem
 
 from streamplace.errors import SettingError
 from streamplace.learn.config import configured
-from streamplace.learn.constructive.learner import ConstructiveLearner
-from streamplace.learn.registry import MODELS, LearningTask
-from streamplace.learn.threads import one_thread
+from streamplace.learn.registry import MODELS
 from streamplace.model import Problem
 from streamplace.papers.hsdag.module import ALONE, HsdagModule, parse
 from streamplace.papers.hsdag.policy import DescribedNodes, GroupingRounds
@@ -163,7 +168,6 @@ def test_answers_are_legal(problem: Problem) -> None:
 
 
 def test_problems_side_by_side_are_placed_as_one_by_one() -> None:
-    """Nothing passes from one to another."""
     of, every = hsdag_policy(list(PROBLEMS.values())), list(PROBLEMS.values())
     together = of.on(every).greedy()
     for problem, found in zip(every, together, strict=True):
@@ -171,20 +175,8 @@ def test_problems_side_by_side_are_placed_as_one_by_one() -> None:
 
 
 def test_a_short_training_shortens_passes() -> None:
-    """Of one problem; samples and the likeliest answer get better."""
-    of = hsdag_policy([SMALL], width=32, dropout=0.0)
-    task = LearningTask((SMALL,), (SMALL,), seed=0, objective="makespan")
-    one = ConstructiveLearner(task, of.module.config.model_copy(update={"on_policy": 16}), of)
-    before = one.loss(np.array([0]), 0, 0)[1].reward
-    first = one.validate()[0]
-    adam = torch.optim.Adam(of.module.parameters(), 5e-3)
-    with one_thread():
-        for step in range(40):
-            adam.zero_grad()
-            one.loss(np.array([0]), step, step)[0].backward()
-            adam.step()
-    assert one.loss(np.array([0]), 40, 40)[1].reward > before + 0.1
-    assert one.validate()[0] >= first
+    one = learner_of(hsdag_policy([SMALL], width=32, dropout=0.0), on_policy=16)
+    assert_training_shortens_passes(one, steps=40, rate=5e-3)
 
 
 def test_rounds_without_samples_are_refused(tmp_path: Path) -> None:

@@ -149,6 +149,5 @@ def test_all_placements_on_the_way_are_legal(problem: Problem) -> None:
 
 
 def test_shapes_are_those_of_the_module() -> None:
-    """A weights file is checked without torch."""
     found = {name: array.shape for name, array in arrays_of(policy(devices=7).module).items()}
     assert found == shapes(N_OPERATOR + 7, 7)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from numpy.typing import NDArray
 from problems import PROBLEMS, chain, fork_join
 from strategies import problems
+from streamsim import resource_loads
 
 from streamplace.errors import PlacementError
 from streamplace.families.registry import FAMILIES
@@ -22,6 +23,7 @@ from streamplace.model import (
 )
 from streamplace.objectives.registry import OBJECTIVES, Objective
 from streamplace.papers.families.nmt import Nmt
+from streamplace.placers.auto import with_least_peak
 from streamplace.placers.meter import Meter
 from streamplace.placers.portfolio import CHEAP
 from streamplace.placers.registry import PLACERS, Budget
@@ -55,7 +57,6 @@ def long_pipelines(n: int = 3000) -> StreamGraph:
 
 @pytest.mark.parametrize("name", ["chain", "diamond", "fork-join", "constrained", "heterogeneous"])
 def test_small_problems_are_solved_and_proven(name: str) -> None:
-    """What is small enough to prove is proven."""
     result = placed(PROBLEMS[name], 50_000)
     assert result.bound == pytest.approx(result.value, rel=1e-8)
 
@@ -71,7 +72,6 @@ def test_nobody_in_the_portfolio_is_better(problem: Problem) -> None:
 
 
 def test_nobody_in_the_portfolio_is_better_on_a_large_graph() -> None:
-    """The search starts where the portfolio ends."""
     problem = Problem(long_pipelines(), Cluster.uniform(4, bandwidth="1 Mbps"))
     assert placed(problem, 10).value >= PLACERS["metis"].place(problem, THROUGHPUT).value
 
@@ -94,7 +94,6 @@ def test_evaluations_are_kept_count_of(evaluations: int) -> None:
 
 
 def test_a_graph_that_fits_one_device_needs_no_search() -> None:
-    """The first member answers, and the answer is proven."""
     result = placed(Problem(chain(6, ipt=1e4, payload=1e6), Cluster.uniform(4)))
     assert result.value == result.bound == 1.0
     assert len(result.placement.pes()) == 1
@@ -116,7 +115,6 @@ def test_operators_behind_a_window_count_in_the_peak_load() -> None:
 
 
 def test_the_trace_tells_who_improved_what_when() -> None:
-    """Values only rise, over all members."""
     result = placed(Problem(fork_join(5), Cluster.uniform(5, bandwidth="300 Mbps")))
     values = [step.value for step in result.trace]
     assert values == sorted(set(values))
@@ -134,7 +132,6 @@ def test_any_other_objective_is_served_too() -> None:
 
 
 def test_interrupted_it_answers_with_the_best_so_far() -> None:
-    """Ctrl-C during the search keeps what was found before it."""
     calls = []
 
     def evaluate(problem: Problem, placements: NDArray[Any]) -> NDArray[Any] | None:
@@ -180,3 +177,58 @@ def test_a_pass_is_never_longer_than_a_list_scheduler_s(scheduler: str) -> None:
     makespan, few = OBJECTIVES["makespan"], Budget(0.1, 10)
     listed = PLACERS[scheduler].place(problem, makespan, budget=few)
     assert AUTO.place(problem, makespan, budget=few).value <= listed.value
+
+
+def peak(problem: Problem, index: object) -> float:
+    """Load of the fullest resource."""
+    return max(float(part.max()) for part in resource_loads(problem.instance, index))
+
+
+def pipe(*ipt: float) -> Problem:
+    """Operators in a row on three devices, at 10,000 tuples/s."""
+    operators = [
+        Operator(f"v{i}", ipt=cost, rate=1e4 * (i == 0), payload=1000.0)
+        for i, cost in enumerate(ipt)
+    ]
+    streams = [Stream(f"v{i}", f"v{i + 1}") for i in range(len(ipt) - 1)]
+    return Problem(StreamGraph.of("pipe", operators, streams), Cluster.uniform(3))
+
+
+def test_placements_that_keep_up_have_the_least_peak_load() -> None:
+    """Three operators of a quarter of a device each fit one device, and go to three."""
+    problem = pipe(62_500, 62_500, 62_500)
+    together = problem.placement([0, 0, 0])
+    assert THROUGHPUT.value(problem, together) == 1
+    evened = with_least_peak(problem, together)
+    assert len(set(evened.index.tolist())) == 3
+    assert peak(problem, evened.index) == pytest.approx(0.25)
+
+
+def test_of_equally_full_placements_the_one_that_sends_least() -> None:
+    """An operator that costs nothing goes to the one that feeds it."""
+    problem = pipe(200_000, 100_000, 0)
+    evened = with_least_peak(problem, problem.placement([0, 1, 2]))
+    assert evened["v1"] == evened["v2"] != evened["v0"]
+
+
+def test_ties_are_broken_whatever_the_budget() -> None:
+    """Also where the first placement that is looked at is the best possible."""
+    problem = pipe(50_000, 50_000, 50_000)
+    for evaluations in (1, 100):
+        answer = placed(problem, evaluations)
+        assert answer.value == 1
+        assert peak(problem, answer.placement.index) == pytest.approx(0.2)
+
+
+@given(problems(most=6))
+def test_neither_the_throughput_falls_nor_the_peak_load_rises(problem: Problem) -> None:
+    """From any legal placement, which stays legal; a second time changes nothing."""
+    before = problem.placement(problem.repaired(np.zeros(problem.n_operators, np.int32)))
+    if not problem.legal(before.index[None])[0]:
+        return
+    after = with_least_peak(problem, before)
+    problem.check(after)
+    assert THROUGHPUT.value(problem, after) >= THROUGHPUT.value(problem, before)
+    if len(problem.graph.sources) == 1:
+        assert peak(problem, after.index) <= peak(problem, before.index) * (1 + 1e-9)
+    assert with_least_peak(problem, after).as_dict() == after.as_dict()

@@ -26,7 +26,6 @@ def test_the_same_seed_and_evaluations_give_the_same_answer() -> None:
 
 
 def test_the_trace_rises_to_the_value() -> None:
-    """Improvements are recorded as they come."""
     result = solved(branched(5, 4, seed=2), Budget(seconds=None, evaluations=20_000))
     values = [step.value for step in result.trace]
     assert values == sorted(values)
@@ -35,10 +34,11 @@ def test_the_trace_rises_to_the_value() -> None:
 
 def test_the_time_limit_is_kept() -> None:
     """A search that would go on for hours ends with an answer and an honest bound."""
-    problem = branched(9, 9, seed=0)
-    result = solved(problem, Budget(seconds=0.5))
+    result = solved(branched(9, 9, seed=0), Budget(seconds=0.5))
     assert result.seconds < 60
-    assert result.value <= result.bound <= 1
+    too_large_to_prove = solved(branched(50, 20, seed=0), Budget(seconds=1))
+    for answer in (result, too_large_to_prove):
+        assert answer.value <= answer.bound <= 1
 
 
 @pytest.mark.parametrize("after", [0.3, 3.0])
@@ -106,9 +106,3 @@ def test_the_first_placement_of_a_large_graph_is_found_within_the_evaluations(
     solved(branched(25, 10, seed=0), Budget(evaluations=900))
     assert given[0] == 900
     assert 0 < sum(given[1:]) < 900
-
-
-def test_a_thousand_operators_get_a_placement_and_a_bound() -> None:
-    """Too large to prove, still answered within the budget's order of magnitude."""
-    result = solved(branched(50, 20, seed=0), Budget(seconds=1))
-    assert result.value <= result.bound <= 1

@@ -47,22 +47,16 @@ def cut(graph: StreamGraph, placement: Placement) -> int:
 @pytest.mark.parametrize("k", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("graph", [branches(3, 4), branches(7, 3), branches(1, 10)])
 def test_pes_differ_by_at_most_one_operator(graph: StreamGraph, k: int) -> None:
-    """The number of operators is balanced, whatever they weigh."""
     sizes = [len(pe) for pe in placed(graph, 5, k=k).pes().values()]
     assert len(sizes) == k
     assert max(sizes) - min(sizes) <= 1
 
 
-def test_a_pipeline_is_cut_once_per_border() -> None:
-    """Cutting a chain into k PEs costs k - 1 streams."""
-    chain = branches(1, 10)
-    assert cut(chain, placed(chain, 4)) == 3
-
-
-def test_two_branches_are_torn_apart_only_at_their_ends() -> None:
-    """Each PE gets one branch whole."""
-    graph = branches(2, 5)
-    assert cut(graph, placed(graph)) == 2
+@pytest.mark.parametrize(("k", "depth", "devices", "cuts"), [(1, 10, 4, 3), (2, 5, 2, 2)])
+def test_pipelines_are_cut_once_per_border(k: int, depth: int, devices: int, cuts: int) -> None:
+    """Two of them on two devices only at their ends."""
+    graph = branches(k, depth)
+    assert cut(graph, placed(graph, devices)) == cuts
 
 
 def test_operators_trade_places_where_that_cuts_less() -> None:
@@ -76,7 +70,6 @@ def test_operators_trade_places_where_that_cuts_less() -> None:
 
 
 def test_cpu_does_not_matter() -> None:
-    """The same graph with other loads is cut the same way."""
     light = branches(3, 3)
     heavy = graph_of(
         *zip(light.streams.source.tolist(), light.streams.target.tolist(), strict=True),
@@ -97,13 +90,11 @@ def test_constraints_are_kept() -> None:
 
 
 def test_k_beyond_the_devices_is_refused() -> None:
-    """The message names the range."""
     with pytest.raises(SettingError, match="k is 9"):
         placed(branches(1, 2), k=9)
 
 
 def test_thousands_of_operators_are_fused() -> None:
-    """A wide graph stays balanced."""
     graph = branches(100, 50)
     sizes = [len(pe) for pe in placed(graph, 7).pes().values()]
     assert max(sizes) - min(sizes) <= 1

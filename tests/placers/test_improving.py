@@ -26,7 +26,6 @@ IMPROVING = [name for name in MODELS if MODELS[name].improver is not None]
 def test_a_walk_from_heft_is_never_worse_and_keeps_its_order_if_nothing_is_better(
     name: str,
 ) -> None:
-    """What it begins with counts, priorities included."""
     for problem in TEST:
         heft = PLACERS["heft"].place(problem, MAKESPAN)
         placer = named_placer(f"{name}:start=heft")
@@ -67,7 +66,6 @@ def test_the_clock_ends_no_small_walk(name: str) -> None:
 
 
 def test_the_clock_ends_a_large_walk_after_its_beginning() -> None:
-    """A moment is enough for an answer."""
     problem = Problem(chain(2000), Cluster.uniform(200))
     found = PLACERS["giph"].place(problem, OBJECTIVES["latency"], budget=Budget(1e-9))
     problem.check(found.placement)
@@ -75,7 +73,6 @@ def test_the_clock_ends_a_large_walk_after_its_beginning() -> None:
 
 
 def test_it_goes_on_from_the_best_of_given_placements() -> None:
-    """As search does when it refines."""
     problem = TEST[0]
     given = tuple(
         PLACERS[name].place(problem, MAKESPAN).placement for name in ("heft", "foresight")
@@ -87,7 +84,6 @@ def test_it_goes_on_from_the_best_of_given_placements() -> None:
 
 
 def test_giph_is_better_than_chance_at_equal_evaluations() -> None:
-    """On problems that it was not trained on."""
     values = {
         name: [
             PLACERS[name].place(p, MAKESPAN, budget=Budget(None, 1 + 2 * p.n_operators)).value
@@ -118,13 +114,11 @@ def test_weights_of_another_shape_are_refused_in_one_line(name: str, tmp_path: P
 
 
 def test_a_placer_to_begin_with_that_nobody_knows_is_refused() -> None:
-    """By name, like everywhere."""
     with pytest.raises(SettingError, match="nonsense"):
         named_placer("giph:start=nonsense").place(TEST[0], MAKESPAN)
 
 
 def test_a_model_that_comes_without_weights_says_so() -> None:
-    """And how to come by some."""
     model = replace(MODELS["giph"], name="unshipped")
     from streamplace.placers.improving import placer_of
 

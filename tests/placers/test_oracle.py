@@ -4,8 +4,7 @@ from streamplace.errors import SettingError
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.named import named_placer
-from streamplace.placers.oracle import oracle_of
-from streamplace.placers.registry import PLACERS, Budget
+from streamplace.placers.registry import PLACERS
 
 THROUGHPUT = OBJECTIVES["throughput"]
 
@@ -19,19 +18,18 @@ def chain(payload: float, ipt: float, devices: int = 4) -> Problem:
 
 
 @pytest.mark.parametrize("base", ["metis", "fuser"])
-def test_heavy_streams_leave_everything_on_one_device(base: str) -> None:
-    """One part is among those tried, unlike in the paper."""
-    result = PLACERS[f"{base}-oracle"].place(chain(payload=5e3, ipt=1e5), THROUGHPUT)
+@pytest.mark.parametrize(
+    ("payload", "ipt", "n_devices"),
+    [(5e3, 1e5, 1), (1, 5e5, 4)],
+    ids=["heavy streams", "heavy ipt"],
+)
+def test_one_part_and_as_many_as_devices_are_tried(
+    base: str, payload: float, ipt: float, n_devices: int
+) -> None:
+    """Unlike in the paper, one part is among those tried."""
+    result = PLACERS[f"{base}-oracle"].place(chain(payload, ipt), THROUGHPUT)
     assert result.value == 1
-    assert len(result.placement.pes()) == 1
-
-
-@pytest.mark.parametrize("base", ["metis", "fuser"])
-def test_heavy_operators_are_spread_over_all_devices(base: str) -> None:
-    """As many parts as devices are among those tried."""
-    result = PLACERS[f"{base}-oracle"].place(chain(payload=1, ipt=5e5), THROUGHPUT)
-    assert result.value == 1
-    assert len(result.placement.pes()) == 4
+    assert len(result.placement.pes()) == n_devices
 
 
 @pytest.mark.parametrize("base", ["metis", "fuser"])
@@ -46,30 +44,9 @@ def test_no_k_beats_the_oracle(base: str) -> None:
     assert values[-1] == result.value
 
 
-def test_options_of_the_base_are_kept() -> None:
-    """An oracle of any placer with k works, with the options that were set."""
-    oracle = oracle_of(PLACERS["metis"].with_options(method="kway"))
-    assert oracle.name == "metis-oracle"
-    assert oracle.place(chain(payload=1, ipt=5e5), THROUGHPUT).value > 0.5
-
-
-def test_a_placer_without_k_has_no_oracle() -> None:
-    """The message names the placer and what is missing."""
-    with pytest.raises(SettingError, match="'single' has no option 'k'"):
-        oracle_of(PLACERS["single"])
-
-
-def test_an_exhausted_budget_still_answers() -> None:
-    """One try is always made."""
-    problem = chain(payload=1, ipt=5e5)
-    result = PLACERS["metis-oracle"].place(problem, THROUGHPUT, budget=Budget(seconds=1e-9))
-    assert result.value > 0
-
-
 def test_every_placer_with_a_number_of_parts_has_an_oracle_by_name() -> None:
-    """And one without says so."""
     assert named_placer("metis-oracle").name == "metis-oracle"
-    with pytest.raises(SettingError, match="has no option 'k'"):
+    with pytest.raises(SettingError, match="'random' has no option 'k'"):
         named_placer("random-oracle")
     with pytest.raises(SettingError, match="there is no placer 'magic-oracle'"):
         named_placer("magic-oracle")

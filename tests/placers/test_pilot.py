@@ -12,7 +12,6 @@ from streamplace.errors import FormatError, SettingError
 from streamplace.model import Cluster, Problem
 from streamplace.model.placement import Placement
 from streamplace.objectives.registry import OBJECTIVES, Objective
-from streamplace.placers.named import named_placer
 from streamplace.placers.registry import PLACERS, Budget, Found, Placer
 from streamplace.placers.result import Result
 
@@ -85,17 +84,8 @@ def test_at_its_plainest_it_is_the_policy(weights: str, name: str) -> None:
     assert result.bound is None
 
 
-def test_it_is_called_by_name_with_options(weights: str) -> None:
-    """As on the command line."""
-    problem = ALL["uneven"]
-    pilot = named_placer(f"pilot:weights={weights}:walks=1:looks=1:samples=0:refine=none")
-    result = pilot.place(problem, THROUGHPUT, budget=Budget(0.5))
-    assert np.array_equal(result.placement.index, answer(problem, looks=1))
-
-
 @pytest.mark.parametrize("name", ALL)
 def test_walks_looks_samples_and_refinement_never_make_it_worse(weights: str, name: str) -> None:
-    """The best of all that was seen goes on."""
     more = (
         {"walks": 1, "looks": 1, "samples": 0},
         {"walks": 1, "looks": 4, "samples": 0},
@@ -108,7 +98,6 @@ def test_walks_looks_samples_and_refinement_never_make_it_worse(weights: str, na
 
 
 def test_refinement_is_worth_it(weights: Any) -> None:
-    """Untrained, pilot leaves much to be done."""
     plain = placed(weights, ALL["fork-join"], refine="none", samples=0)
     assert placed(weights, ALL["fork-join"], 3000).value > plain.value
 
@@ -139,7 +128,6 @@ def test_no_more_placements_are_judged_than_the_budget_allows(
 def test_the_refiner_gets_the_best_placement_and_what_is_left(
     weights: str, stub: list[Any]
 ) -> None:
-    """Evaluations and seconds that were spent are spent."""
     problem = ALL["uneven"]
     pilot = PLACERS["pilot"].with_options(weights=weights, looks=3, samples=5, refine="stay")
     result = pilot.place(problem, THROUGHPUT, seed=11, budget=Budget(60.0, 100))
@@ -157,7 +145,6 @@ def test_the_refiner_gets_the_best_placement_and_what_is_left(
 def test_when_no_evaluation_is_left_nobody_refines(
     weights: Any, stub: Any, evaluations: Any
 ) -> None:
-    """The policy answers at once, whatever the budget."""
     pilot = PLACERS["pilot"].with_options(weights=weights, looks=3, samples=5, refine="stay")
     pilot.place(ALL["uneven"], THROUGHPUT, budget=Budget(None, evaluations))
     assert not stub
@@ -177,7 +164,6 @@ def test_when_only_the_time_is_over_the_refiner_still_gets_a_moment(
 
 @pytest.mark.parametrize("name", ["uneven", "fork-join", "many sources"])
 def test_the_trace_rises_to_the_answer(weights: Any, name: Any) -> None:
-    """From what the policy found to what refinement made of it."""
     result = placed(weights, ALL[name], 2000)
     values = [step.value for step in result.trace]
     seconds = [step.seconds for step in result.trace]
@@ -187,7 +173,6 @@ def test_the_trace_rises_to_the_answer(weights: Any, name: Any) -> None:
 
 
 def test_any_objective_is_met_in_its_own_sense(weights: Any) -> None:
-    """Where less is better, the least of the samples is taken, and less is sought."""
     problem, least = ALL["fork-join"], counting([], "min")
     most = placed(weights, problem, looks=2, samples=30, refine="none")
     few = placed(weights, problem, looks=2, samples=30, refine="none", objective=least)
@@ -196,7 +181,6 @@ def test_any_objective_is_met_in_its_own_sense(weights: Any) -> None:
 
 
 def test_the_seed_draws_the_samples(weights: Any) -> None:
-    """The same ones, or others."""
     problem = ALL["ten devices"]
     one, same, *others = (
         placed(weights, problem, seed=seed, looks=1, samples=5, refine="none").placement
@@ -206,21 +190,15 @@ def test_the_seed_draws_the_samples(weights: Any) -> None:
     assert any(one != other for other in others)
 
 
-def test_an_unknown_refiner_is_named_in_one_line(weights: Any) -> None:
-    """With those that there are."""
-    with pytest.raises(SettingError, match=r"^there is no placer 'aneal'; .* 'anneal'.*$"):
-        placed(weights, ALL["chain"], refine="aneal")
-
-
-def test_an_unknown_refiner_is_named_even_if_nothing_is_left_for_it(weights: Any) -> None:
+@pytest.mark.parametrize("evaluations", [100, 1])
+def test_an_unknown_refiner_is_named_in_one_line(weights: str, evaluations: int) -> None:
     """A mistake does not hide behind a small budget."""
-    with pytest.raises(SettingError, match="there is no placer 'aneal'"):
-        placed(weights, ALL["chain"], evaluations=1, refine="aneal")
+    with pytest.raises(SettingError, match=r"^there is no placer 'aneal'; .* 'anneal'.*$"):
+        placed(weights, ALL["chain"], evaluations, refine="aneal")
 
 
 @pytest.mark.parametrize("refiner", ["metis", "round-robin", "pilot"])
 def test_a_placer_that_cannot_go_on_is_no_refiner(weights: Any, refiner: Any) -> None:
-    """One line says so, and who can."""
     refusal = rf"^placer '{refiner}' cannot start from a placement; refine with anneal$"
     with pytest.raises(SettingError, match=refusal):
         placed(weights, ALL["chain"], refine=refiner)
@@ -228,7 +206,6 @@ def test_a_placer_that_cannot_go_on_is_no_refiner(weights: Any, refiner: Any) ->
 
 @pytest.mark.parametrize("options", [{"looks": 0}, {"looks": -1}, {"walks": 0}, {"samples": -20}])
 def test_there_must_be_something_to_look_at(weights: Any, options: Any) -> None:
-    """One line names the option."""
     (name,) = options
     pilot = PLACERS["pilot"].with_options(weights=weights, refine="none", **options)
     with pytest.raises(SettingError, match=rf"^[^\n]*{name}[^\n]*$"):
@@ -236,6 +213,5 @@ def test_there_must_be_something_to_look_at(weights: Any, options: Any) -> None:
 
 
 def test_weights_that_are_not_there_are_refused(tmp_path: Any) -> None:
-    """One line names the file."""
     with pytest.raises(FormatError, match=r"^[^\n]*nowhere\.safetensors[^\n]*$"):
         placed(str(tmp_path / "nowhere.safetensors"), ALL["chain"])

@@ -28,14 +28,12 @@ def placer_that_says(**said: Any) -> Placer:
 
 
 def test_a_wrong_value_is_replaced(caplog: pytest.LogCaptureFixture) -> None:
-    """The objective has the last word, and the defect is logged."""
     result = placer_that_says(value=0.9).place(_problem(), named_objective("throughput"))
     assert result.value == pytest.approx(0.5)
     assert [each.levelno for each in caplog.records] == [logging.ERROR]
 
 
 def test_a_bound_that_the_placement_refutes_is_dropped(caplog: pytest.LogCaptureFixture) -> None:
-    """Nothing is called proven by a bound that is wrong."""
     result = placer_that_says(bound=0.4).place(_problem(), named_objective("throughput"))
     assert (result.value, result.bound) == (pytest.approx(0.5), None)
     assert not result.proven

@@ -138,7 +138,6 @@ def test_the_proof_of_whole_numbers_does_without_the_solver() -> None:
 
 @pytest.mark.parametrize("limit", [1, 2])
 def test_numbers_of_machines_have_limits(limit: int) -> None:
-    """Where at_most is too low, there is no plan."""
     graph = StreamGraph.of("one", [Operator("v", ipt=1500, rate=1000)])
     bound = proven_bound(
         demand_of(graph), Catalogue.of([Offer("one", 1.0, mips=1.0, at_most=limit)])

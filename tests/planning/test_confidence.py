@@ -52,7 +52,6 @@ def test_a_confident_plan_carries_the_rate_and_its_headroom_at_the_lower_end() -
 
 
 def test_the_plan_of_the_prediction_need_not_hold() -> None:
-    """That is what the confidence costs."""
     tiny, graph = Catalogue.of([Offer("tiny", 0.05, mips=4.0)]), pipeline().at_rate(3000.0)
     point, confident = (planned(graph, tiny, asked) for asked in (ASKED, CONFIDENT))
     assert ERRORS.at_least(point.carries) < 1.1 * point.rate

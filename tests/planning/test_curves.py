@@ -35,7 +35,6 @@ def test_a_frontier_of_a_measured_graph_says_what_plans_carry() -> None:
 
 
 def test_the_price_of_robustness_never_falls() -> None:
-    """More protected operators need no cheaper machines."""
     numbers = range(3)
     curve = plan_robustness(pipeline(), numbers, rate=4000, offers=OFFERS, error=0.5, budget=BUDGET)
     bounds = [result.bound for result in curve.results]
@@ -55,7 +54,6 @@ def test_a_plan_draws_its_machines() -> None:
 
 
 def test_a_curve_needs_values() -> None:
-    """Nothing can be drawn of none."""
     with pytest.raises(SettingError, match="there are no rates"):
         plan_frontier(pipeline(), [], offers=OFFERS)
     with pytest.raises(SettingError, match="there are no numbers"):
@@ -63,7 +61,6 @@ def test_a_curve_needs_values() -> None:
 
 
 def test_an_option_that_no_plan_has_is_refused() -> None:
-    """As any unknown keyword of a function."""
     with pytest.raises(TypeError, match="unexpected keyword argument 'offer'"):
         plan_frontier(pipeline(), [500], offer=OFFERS)  # type: ignore[call-arg]
 

@@ -5,13 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from streamsim import throughput
+from planning_cases import carried
 
 import streamplace
 from streamplace import Budget, Cluster, Device, Offer, Operator, Stream, StreamGraph
 from streamplace.errors import GraphError
-from streamplace.model import Problem
-from streamplace.model.expansion import expand
 from streamplace.model.operators import Window
 from streamplace.planning.result import PlanResult
 
@@ -20,9 +18,7 @@ BUDGET = Budget(None, 20_000)
 
 def share_of_carried(result: PlanResult) -> float:
     """Share of the rate that a plan says it carries that it does carry in the simulator."""
-    subtasks = expand(result.graph.at_rate(result.carries)).graph
-    instance = Problem(subtasks, result.cluster).instance
-    return float(throughput(instance, result.placement.index[None])[0])
+    return carried(replace(result, graph=result.graph.at_rate(result.carries)))
 
 
 @pytest.mark.parametrize("kind", ["forward", ""])

@@ -69,7 +69,6 @@ def test_a_refusal_names_a_rate_that_is_carried_if_asked_for() -> None:
 
 
 def test_a_full_link_is_what_limits() -> None:
-    """The plan carries no more than its links do."""
     cluster = linked(2, set())
     graph = pair(0.1)
     result = planned(graph, cluster, ASKED)

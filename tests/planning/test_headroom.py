@@ -32,7 +32,6 @@ def test_queues_are_as_short_as_asked() -> None:
 
 
 def test_shares_of_headroom_multiply() -> None:
-    """What is flat stays free of what the others leave."""
     both = Headroom(restart=1, catch_up=1, flat=0.5)
     assert both.share(pipeline(), OFFERS) == pytest.approx(0.75)
     assert Headroom().share(pipeline(), OFFERS) == 0
@@ -48,7 +47,6 @@ def test_shares_of_headroom_multiply() -> None:
     ],
 )
 def test_impossible_headroom_is_refused(options: dict[str, float], message: str) -> None:
-    """In one line."""
     with pytest.raises(SettingError, match=message):
         Headroom(**options)
 
@@ -98,7 +96,6 @@ def test_headroom_for_latency_counts_what_chains_save_and_what_messages_take() -
 
 @pytest.mark.parametrize("constant", [0.0, 0.3, 0.9, 1.3])
 def test_queues_are_as_short_as_asked_beside_constant_loads(constant: float) -> None:
-    """Of a plan whose machines are as full as its headroom lets them be."""
     latency, variability, ipt = 0.05, 1.0, 1e4
     offers = [Offer("m", 1.0, mips=1.0, at_most=200)]
     rate, only = 5.0, Operator("only", ipt=ipt, rate=1.0, constant=constant)

@@ -1,12 +1,14 @@
-"""Proofs of plans against every placement of small jobs, with several features at once."""
+"""Proofs of plans against every placement of small jobs, and against a model of vector packing."""
 
 import itertools
+import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ortools.sat.python import cp_model
 from planning_cases import carried
 from streamsim import throughput
 
@@ -21,6 +23,8 @@ from streamplace.placers.registry import Budget
 from streamplace.planning.bounds import proven_bound
 from streamplace.planning.demand import ALL_TO_ALL, Demand, connected, demand_of
 from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.planner import planned
+from streamplace.planning.problem import PlanSettings
 from streamplace.planning.result import PlanResult
 from streamplace.planning.subtasks import slot_groups, slots_of
 
@@ -172,14 +176,14 @@ def check(question: Question) -> None:
         cost = sum(offer.price * x for offer, x in zip(catalogue.offers, counts, strict=True))
         assert all(cut.holds(counts) for cut in bound.cuts)
         assert all(float(value) <= cost * (1 + 1e-9) for value in bound.by_strength.values())
-    result = planned(question)
+    result = answer_of(question)
     if isinstance(result, str):
         assert "no offers carry" not in result or not carrying
     else:
         assert carried(result) >= 1 - 1e-8
 
 
-def planned(question: Question) -> PlanResult | str:
+def answer_of(question: Question) -> PlanResult | str:
     """Plan of a question, or its refusal; a plan that fails its own check is a failure."""
     graph, catalogue, keeps = question
     try:
@@ -194,3 +198,61 @@ def planned(question: Question) -> PlanResult | str:
 @given(questions())
 def test_no_machines_refute_a_proof(question: Question) -> None:
     check(question)
+
+
+Item = tuple[int, int]
+"""CPU and memory that an operator needs."""
+
+
+def cheapest(items: list[Item], kinds: list[tuple[int, int, int]]) -> int:
+    """Return the least cost of machines of (price, CPU, memory) that hold all items, by CP-SAT."""
+    model = cp_model.CpModel()
+    cost = []
+    holds: list[list[cp_model.IntVar]] = [[] for _ in items]
+    for price, cpu, memory in kinds:
+        for _ in items:
+            used = model.new_bool_var("")
+            inside = [model.new_bool_var("") for _ in items]
+            for resource, room in ((0, cpu), (1, memory)):
+                needs = [item[resource] for item in items]
+                model.add(sum(n * x for n, x in zip(needs, inside, strict=True)) <= room * used)
+            for x, machines in zip(inside, holds, strict=True):
+                machines.append(x)
+            cost.append(price * used)
+    for machines in holds:
+        model.add(sum(machines) == 1)
+    model.minimize(sum(cost))
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.catch_sigint_signal = False  # it takes Python's handler away for good
+    assert solver.solve(model) == cp_model.OPTIMAL
+    return round(solver.objective_value)
+
+
+kinds = st.tuples(st.integers(1, 9), st.integers(50, 100), st.integers(50, 100))
+items = st.tuples(st.integers(5, 50), st.integers(0, 50))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.lists(items, min_size=2, max_size=6), st.lists(kinds, min_size=1, max_size=2))
+def test_the_compact_model_lies_between_bound_and_plan(
+    items: list[Item], kinds: list[tuple[int, int, int]]
+) -> None:
+    """Operators that cannot be divided are items of a vector packing; plans of a few are best."""
+    graph = StreamGraph.of(
+        "items",
+        [
+            Operator(f"v{i}", ipt=cpu, rate=1e4, max_parallelism=1, memory=memory)
+            for i, (cpu, memory) in enumerate(items)
+        ],
+    )
+    offers = Catalogue.of(
+        Offer(f"kind{i}", float(price), mips=cpu / 100, memory=float(memory))
+        for i, (price, cpu, memory) in enumerate(kinds)
+    )
+    best = cheapest(items, kinds)
+    bound = proven_bound(demand_of(graph), offers)
+    assert bound is not None
+    assert bound.value <= best
+    settings = PlanSettings(budget=Budget(None, 10**6))
+    assert math.isclose(planned(graph, offers, settings).cost, best)

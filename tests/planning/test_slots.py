@@ -177,7 +177,6 @@ def test_sharing_slots_never_costs_more(graph: StreamGraph, offers: Catalogue) -
 
 
 def test_slots_of_all_machines_may_be_too_few() -> None:
-    """The message counts them."""
     offers = [Offer("box", 1.0, mips=1.0, cores=16, slots=2, at_most=2)]
     catalogue = Catalogue.of(offers, slot_sharing=True)
     with pytest.raises(ProblemError, match="need 5 slots, most of them 'v1', and all machines"):
@@ -186,7 +185,6 @@ def test_slots_of_all_machines_may_be_too_few() -> None:
 
 
 def test_a_plan_never_needs_more_slots_of_a_machine_than_it_has() -> None:
-    """Operators that could have many subtasks get as many as there are slots."""
     graph = StreamGraph.of(
         "keyed",
         [

@@ -42,7 +42,6 @@ def test_a_trace_has_times_rates_and_hours() -> None:
     [("0,100\n5400,10", [100, 100]), ("0,100\n7200,200", [100, 100, 200])],
 )
 def test_an_hour_begins_with_the_rate_of_the_row_before(rows: str, highest: list[float]) -> None:
-    """Also where no row is in the hour."""
     trace = parse_trace(f"time,rate\n{rows}".encode(), "rates.csv")
     assert [rates.tolist() for _, rates in trace.hours()] == [[rate] for rate in highest]
 
@@ -104,7 +103,6 @@ def test_an_hour_that_no_machines_carry_does_not_refuse_the_plan_for_a_quantile(
 
 
 def test_an_hour_in_which_a_join_has_unequal_inputs_has_no_plan() -> None:
-    """The others have theirs."""
     operators = [Operator(name, ipt=1e3, rate=1) for name in ("left", "right")]
     operators.append(Operator("join", ipt=1e3, fires="all"))
     streams = [Stream("left", "join"), Stream("right", "join")]
@@ -165,7 +163,6 @@ def test_a_schedule_names_a_moment_with_rates_that_a_join_cannot_have() -> None:
     ],
 )
 def test_bad_traces_are_refused_in_one_line(text: str, message: str) -> None:
-    """The message names the file and the line."""
     with pytest.raises(StreamplaceError, match=message) as error:
         parse_trace(text.encode(), "rates.csv")
     assert str(error.value).startswith("rates.csv")
@@ -173,7 +170,6 @@ def test_bad_traces_are_refused_in_one_line(text: str, message: str) -> None:
 
 
 def test_what_has_no_effect_beside_or_without_a_trace_is_refused() -> None:
-    """A trace has its own rates; errors need operators to protect."""
     with pytest.raises(SettingError, match="quantile has no effect without a trace"):
         plan(joined(), quantile=0.5, offers=[Offer("a", 1.0)])
     with pytest.raises(SettingError, match="error has no effect without robust"):

@@ -2,9 +2,13 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 from problems import PROBLEMS, fork_join
 
+from streamplace.learn.constructive.learner import ConstructiveLearner
+from streamplace.learn.registry import LearningTask
+from streamplace.learn.threads import one_thread
 from streamplace.model import Problem
 from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.groups.placing import TraitPolicy
@@ -40,3 +44,23 @@ def _strong(model: Any, traits: Traits, config: Any) -> Any:
             for parameter in policy.module.parameters():
                 parameter.mul_(2)
     return policy
+
+
+def learner_of(policy: TraitPolicy, **changes: Any) -> ConstructiveLearner:
+    """A learner of the shortest pass of one small problem."""
+    task = LearningTask((SMALL,), (SMALL,), seed=0, objective="makespan")
+    return ConstructiveLearner(task, policy.module.config.model_copy(update=changes), policy)
+
+
+def assert_training_shortens_passes(one: ConstructiveLearner, steps: int, rate: float) -> None:
+    """Samples and the likeliest answer get better within some steps of Adam."""
+    rows = np.array([0])
+    before, first = one.loss(rows, 0, 0)[1].reward, one.validate()[0]
+    adam = torch.optim.Adam(one.module.parameters(), rate)
+    with one_thread():
+        for step in range(steps):
+            adam.zero_grad()
+            one.loss(rows, step, step)[0].backward()
+            adam.step()
+    assert one.loss(rows, steps, steps)[1].reward > before + 0.1
+    assert one.validate()[0] >= first

@@ -26,7 +26,6 @@ def trained(model: str, objective: str, problems: list[Problem], folder: Path) -
 
 
 def test_greedy_is_the_placer_without_samples_and_refinement(tmp_path: Path) -> None:
-    """So that place and compare give the same numbers."""
     problems = [Problem(fork_join(), DEVICES), Problem(chain(9), DEVICES)]
     result = answers_of(trained("pilot", "throughput", problems, tmp_path))
     assert result is not None
@@ -53,7 +52,6 @@ def test_of_many_problems_the_first_are_placed(
 
 
 def test_for_the_makespan_the_reference_is_heft(tmp_path: Path) -> None:
-    """Smaller is better."""
     problems = [Problem(fork_join(), DEVICES)]
     result = answers_of(trained("pilot-makespan", "makespan", problems, tmp_path))
     assert result is not None

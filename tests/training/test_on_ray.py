@@ -65,7 +65,6 @@ def bits(folder: Path) -> dict[str, bytes]:
 def test_a_node_that_is_lost_changes_no_bit(
     training: TrainRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three nodes, one of which dies in the third step."""
     from ray.cluster_utils import Cluster as RayCluster
 
     run_training(replace(training, folder=tmp_path / "here"))

@@ -51,13 +51,9 @@ def solver(
     return Solver(TrainRequest("stub", GRAPHS, tmp_path))
 
 
-def test_optima_are_what_is_proven(solver: Solver) -> None:
-    """NaN elsewhere."""
+def test_what_is_proven_is_an_optimum_and_else_the_better_answer_is_taught(solver: Solver) -> None:
+    """Search is asked only where no proof is quick."""
     np.testing.assert_array_equal(solver.optima(GRAPHS), [0.5, np.nan])
-
-
-def test_where_no_proof_is_quick_the_better_answer_is_taught(solver: Solver) -> None:
-    """Search is asked there alone."""
     targets = solver.targets(GRAPHS)
     assert [None if t is None else t.tolist() for t in targets] == [[0, 1], [0, 1, 2]]
 

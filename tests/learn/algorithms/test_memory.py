@@ -27,43 +27,20 @@ def test_the_best_are_kept() -> None:
     assert memory.placements[0, :, 1].tolist() == [1, 3, 2]
 
 
-def test_good_ones_are_replayed() -> None:
-    """Those with the threshold's reward, as many as wanted."""
+def test_good_ones_are_replayed_and_else_the_best() -> None:
+    """As many as wanted; nothing where nothing is remembered."""
     memory = remembering([0.8, 0.95, 0.79])
     assert replayed(memory) == [1, 0]
     assert replayed(memory, most=1) == [1]
     assert replayed(memory, most=0) == []
-
-
-def test_where_none_is_good_the_best_is_replayed() -> None:
-    """And nothing where nothing is remembered."""
     assert replayed(remembering([0.2, 0.5, 0.1])) == [1]
     assert replayed(remembering([])) == []
 
 
-def test_a_placement_is_kept_once() -> None:
-    """Also when it comes again later."""
-    memory = PlacementMemory(1, 3, 2)
-    for _ in range(2):
-        memory.add(0, np.array([[0, 1], [0, 1]]), np.array([0.9, 0.9]))
-    assert memory.rewards.tolist() == [[0.9, EMPTY, EMPTY]]
-
-
 def test_problems_have_memories_of_their_own() -> None:
-    """Rows do not touch one another."""
     memory = PlacementMemory(2, 1, 2)
     memory.add(1, np.array([[1]]), np.array([0.5]))
     assert [memory.best(0), memory.best(1)] == [0.0, 0.5]
-
-
-def test_memories_survive_their_arrays() -> None:
-    """To the bit."""
-    memory = remembering([0.1, 0.7, 0.3])
-    again = PlacementMemory(1, 3, 4)
-    again.restore({name: array.copy() for name, array in memory.state().items()})
-    assert np.array_equal(memory.rewards, again.rewards)
-    assert np.array_equal(memory.placements, again.placements)
-    assert memory.rewards.dtype == np.float64
 
 
 @given(st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=6), max_size=5))

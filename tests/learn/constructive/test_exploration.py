@@ -23,7 +23,6 @@ def test_random_placements_are_legal(problem: Problem, seed: int) -> None:
 
 
 def test_random_placements_use_any_number_of_devices() -> None:
-    """And any of them."""
     found = random_placements(FORK, 500, np.random.default_rng(0))
     assert {len(set(row)) for row in found.tolist()} == {1, 2, 3, 4}
     assert set(found.ravel().tolist()) == {0, 1, 2, 3}
@@ -43,7 +42,6 @@ def test_neighbours_move_one_run_of_operators_to_one_device() -> None:
 
 
 def test_neighbours_are_legal() -> None:
-    """They are repaired."""
     problem = constrained()
     rng = np.random.default_rng(2)
     bases = random_placements(problem, 50, rng)

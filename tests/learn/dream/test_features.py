@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from hypothesis import given
-from problems import PROBLEMS, chain, diamond, lone
+from problems import PROBLEMS, diamond, lone
 from strategies import problems
 
 from streamplace.errors import FormatError
@@ -47,26 +47,10 @@ def test_a_scale_standardises_what_it_was_made_of() -> None:
     assert not FeatureScale.of([alone]).operators(alone).any()
 
 
-def test_twice_the_rate_is_twice_the_load() -> None:
-    """So a graph at another rate looks like another graph."""
-    faster = Problem(chain(rate=2e4), Cluster.uniform(3))
-    slower = Problem(chain(rate=1e4), Cluster.uniform(3))
-    assert operator_features(faster)[:, 2] == pytest.approx(2 * operator_features(slower)[:, 2])
-
-
-def test_a_scale_survives_its_document() -> None:
-    """As weights hold it."""
-    scale = FeatureScale.of([DIAMOND])
-    again = FeatureScale.from_document(scale.document(), "w")
-    assert np.array_equal(scale.mean, again.mean)
-    assert np.array_equal(scale.std, again.std)
-
-
 @pytest.mark.parametrize(
     "change", [{"names": ["load"]}, {"mean": [1.0]}, {"std": None}, {"std": [0.0] * 5}]
 )
 def test_documents_of_other_features_are_refused(change: dict[str, object]) -> None:
-    """In one line that says where."""
     document = {**FeatureScale.of([DIAMOND]).document(), **change}
     with pytest.raises(FormatError, match=r"^w: .*again$"):
         FeatureScale.from_document(document, "w")

@@ -58,7 +58,6 @@ def test_placements_are_legal(model: str, name: str, tmp_path: Path) -> None:
 
 
 def test_many_problems_are_placed_as_one_by_one(tmp_path: Path) -> None:
-    """Sizes mixed, constrained ones among them."""
     weights = read_weights(saved(tmp_path))
     problems = [*PROBLEMS, constrained(), *PROBLEMS[::-1]]
     together = place_many(weights, problems)
@@ -84,7 +83,6 @@ def test_interchangeable_devices_are_named_by_first_use(tmp_path: Path) -> None:
 
 
 def test_larger_problems_are_refused_in_one_line(tmp_path: Path) -> None:
-    """More devices or operators than a model answers."""
     weights = read_weights(saved(tmp_path))
     with pytest.raises(SettingError, match=r"^the cluster has 6 devices, .* pilot[^\n]*$"):
         place_many(weights, [Problem(chain(), Cluster.uniform(6))])
@@ -93,13 +91,11 @@ def test_larger_problems_are_refused_in_one_line(tmp_path: Path) -> None:
 
 
 def test_weights_are_read_once(tmp_path: Path) -> None:
-    """For the same file and model."""
     path = saved(tmp_path)
     assert trained(path, "dream") is trained(path, "dream")
 
 
 def test_the_global_generator_stays_as_it_is(tmp_path: Path) -> None:
-    """Placing is nobody's source of randomness."""
     before = torch.get_rng_state()
     placer = PLACERS["dream"].with_options(weights=str(saved(tmp_path)), samples=3)
     placer.place(PROBLEMS[0], THROUGHPUT)
@@ -120,7 +116,6 @@ def test_the_global_generator_stays_as_it_is(tmp_path: Path) -> None:
 def test_files_that_do_not_fit_are_refused_in_one_line(
     changes: dict[str, Any], tmp_path: Path
 ) -> None:
-    """Naming the file."""
     path = saved(tmp_path, "dream", changes)
     with pytest.raises(FormatError, match=r"dream.safetensors: [^\n]*$"):
         trained(path, "dream")

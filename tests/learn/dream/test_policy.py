@@ -20,6 +20,7 @@ from problems import constrained, diamond, fork_join, heterogeneous
 from torch import Tensor
 
 from streamplace.learn.algorithms.orders import decision_order
+from streamplace.learn.constructive.recurrence import lstm_states, tanh_
 from streamplace.learn.models.dream.graphs import GraphBatch
 from streamplace.learn.models.dream.module import EncoderDecoder
 from streamplace.model import Cluster, Problem, StreamGraph
@@ -82,7 +83,6 @@ def test_both_forms_agree(model: str, options: dict[Any, Any]) -> None:
 
 
 def test_both_forms_agree_under_rules() -> None:
-    """Pins, groups and devices that are not allowed."""
     problem = constrained()
     policy, batch = policy_of("dream"), batch_of([problem])
     sampled = drawn(policy, batch, samples=32)
@@ -106,7 +106,6 @@ def test_probabilities_of_all_placements_sum_to_one(model: str) -> None:
 
 
 def test_samples_come_as_often_as_they_are_likely() -> None:
-    """The most frequent of many draws."""
     policy, batch = policy_of("dream"), batch_of([DIAMOND])
     sampled = drawn(policy, batch, samples=4000)
     seen, counts = torch.unique(sampled[0], dim=0, return_counts=True)
@@ -115,7 +114,6 @@ def test_samples_come_as_often_as_they_are_likely() -> None:
 
 
 def test_greedy_takes_the_likeliest_device_at_every_step() -> None:
-    """Along its own placement."""
     policy, batch = policy_of("dream"), batch_of(PROBLEMS)
     greedy = policy.decide(policy.encode(batch), 1, None)
     assert torch.equal(step_by_step(policy, batch, greedy).argmax(-1)[:, :, 0], greedy[:, 0])
@@ -177,7 +175,6 @@ def test_storage_order_does_not_matter(model: str) -> None:
 
 
 def test_padding_changes_nothing() -> None:
-    """A graph alone, and in a batch with larger ones."""
     policy = policy_of("dream")
     together, alone = batch_of([LONE, DIAMOND, WIDE]), batch_of([DIAMOND])
     sampled = drawn(policy, alone)
@@ -189,7 +186,22 @@ def test_padding_changes_nothing() -> None:
 
 
 def test_samples_depend_on_the_seed_alone() -> None:
-    """And differ with it."""
     policy, batch = policy_of("dream"), batch_of(PROBLEMS)
     assert torch.equal(drawn(policy, batch, seed=1), drawn(policy, batch, seed=1))
     assert not torch.equal(drawn(policy, batch, seed=1), drawn(policy, batch, seed=2))
+
+
+def test_gradients_of_the_recurrence_are_those_of_finite_differences() -> None:
+    """Of everything but the one-hot decisions, which have none."""
+    generator = torch.Generator().manual_seed(0)
+    shapes = [(5, 2, 16), (5, 2, 3, 2), (6, 4), (16, 6)]  # of T, G, S, H, K = 5, 2, 3, 4, 2
+    inputs, read, start, weight = (
+        torch.randn(shape, generator=generator, dtype=torch.float64) for shape in shapes
+    )
+    wanted = [tensor.requires_grad_() for tensor in (inputs, start, weight)]
+    assert torch.autograd.gradcheck(lambda x, h, w: lstm_states(x, read, h, w), wanted)
+
+
+def test_tanh_by_way_of_the_sigmoid() -> None:
+    values = torch.tensor([-100.0, -1.0, 0.0, 0.5, 100.0])
+    assert tanh_(values.clone()).tolist() == pytest.approx(values.tanh().tolist(), abs=1e-6)

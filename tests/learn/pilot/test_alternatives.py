@@ -45,7 +45,6 @@ def test_alternatives_keep_what_was_decided_before(name: Any) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_every_open_device_is_tried_once(name: Any) -> None:
-    """The one that was chosen is among them; closed ones are not."""
     _, chosen, record = sampled(CASES[name], 8)
     found = tried(chosen, record)
     forks = set(zip(found.rollout.tolist(), found.step.tolist(), strict=True))
@@ -75,7 +74,6 @@ def test_decisions_without_a_choice_are_not_tried() -> None:
 
 
 def test_where_there_is_one_device_nothing_can_be_tried() -> None:
-    """No beginnings, and no worth anywhere."""
     _, chosen, record = sampled(PROBLEMS["long chain on one device"])
     found = tried(chosen, record)
     assert found.given.shape == (0, chosen.shape[1])
@@ -83,7 +81,6 @@ def test_where_there_is_one_device_nothing_can_be_tried() -> None:
 
 
 def test_values_stand_where_their_alternative_was_tried() -> None:
-    """Nowhere else is any."""
     _, chosen, record = sampled(CASES["free"])
     found = tried(chosen, record)
     values = np.arange(len(found.device)) / 7
@@ -106,7 +103,6 @@ def test_alternatives_can_be_completed(problem: Any) -> None:
 
 
 def test_the_same_generator_tries_the_same() -> None:
-    """Another tries elsewhere."""
     _, chosen, record = sampled(CASES["free"])
     one, same, other = (tried(chosen, record, seed=seed) for seed in (1, 1, 2))
     assert np.array_equal(one.given, same.given)

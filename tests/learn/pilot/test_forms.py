@@ -7,13 +7,13 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pilots import draw, explore, follow, likeliest, pilot_module, tangle, torn, uneven
+from pilots import draw, explore, follow, pilot_module, tangle, torn, uneven
 from problems import PROBLEMS, diamond
 from strategies import problems
 
 from streamplace.learn.models.pilot.features import features_of
 from streamplace.learn.models.pilot.module import ProblemBatch, StepBatch
-from streamplace.learn.models.pilot.network import heads_of, network_of
+from streamplace.learn.models.pilot.network import network_of
 from streamplace.learn.models.pilot.rollout import RolloutRecord
 from streamplace.learn.parameters import arrays_of
 from streamplace.model import Cluster, Problem
@@ -84,19 +84,6 @@ def test_the_forms_agree_on_any_problems(some: Any) -> None:
     assert found == pytest.approx(np.concatenate(step_by_step), rel=1e-3, abs=1e-3)
 
 
-@pytest.mark.parametrize(("width", "rounds"), SIZES)
-def test_heads_are_what_the_module_encodes(width: Any, rounds: Any) -> None:
-    """For every unit what a choice starts from, and what it adds to its device."""
-    module = pilot_module(7, width, rounds)
-    network = network_of(arrays_of(module))
-    views = [features_of(problem) for problem in ALL]
-    with torch.no_grad():
-        unit, content = module.encoded(ProblemBatch.of(views))
-    heads = [heads_of(network, view) for view in views]
-    assert unit.numpy() == pytest.approx(np.concatenate([h.unit for h in heads]), abs=1e-4)
-    assert content.numpy() == pytest.approx(np.concatenate([h.content for h in heads]), abs=1e-4)
-
-
 def test_probabilities_are_of_open_devices_and_add_up_to_one() -> None:
     """Closed devices, and those that a problem does not have, have none."""
     module = pilot_module()
@@ -108,33 +95,6 @@ def test_probabilities_are_of_open_devices_and_add_up_to_one() -> None:
     assert (probability[~steps.open] == 0).all()
     assert (probability[steps.open] > 0).all()
     assert steps.open.gather(1, steps.chosen[:, None]).all()
-
-
-def test_greedy_takes_the_likeliest_device_of_every_decision() -> None:
-    """As torch sees the same rollout."""
-    module = pilot_module(5)
-    network = network_of(arrays_of(module))
-    views = [features_of(problem) for problem in ALL if problem.rules is None]
-    chosen = [likeliest(view, network)[None] for view in views]
-    runs = [(row, follow(view, network, row)[1]) for view, row in zip(views, chosen, strict=True)]
-    log_p, steps = in_one_pass(module, views, runs)
-    of_chosen = log_p.gather(1, steps.chosen[:, None])[:, 0]
-    assert (of_chosen >= log_p.max(1).values - 1e-4).all()
-
-
-def test_problems_side_by_side_do_not_know_of_each_other() -> None:
-    """One by one they are what they are together."""
-    module = pilot_module()
-    network = network_of(arrays_of(module))
-    views = [features_of(problem) for problem in ALL]
-    runs = [drawn(view, network, 2) for view in views]
-    together = of_rollouts(*in_one_pass(module, views, runs))
-    alone = [
-        of_rollouts(*in_one_pass(module, [view], [run]))
-        for view, run in zip(views, runs, strict=True)
-        if len(run[0])
-    ]
-    assert together == pytest.approx(np.concatenate(alone), rel=1e-5, abs=1e-5)
 
 
 def test_a_decision_depends_on_those_before_it_alone() -> None:

@@ -193,7 +193,6 @@ def test_closed_devices_are_never_drawn(name: str) -> None:
 
 @pytest.mark.parametrize(("name", "looks"), [("diamond", 2), ("cost matrix", 2), ("uneven", 1)])
 def test_draws_follow_the_probabilities(name: str, looks: int) -> None:
-    """No way is gone much more or less often than it should."""
     view, n_draws = VIEWS[name], 8_000
     ways, likelihood = every_way(name, looks)
     chosen, _ = draw(view, NETWORK, n_draws, seed=5, looks=looks)
@@ -249,7 +248,6 @@ def test_watching_changes_nothing(name: Any) -> None:
 
 
 def test_rollouts_do_not_know_of_each_other() -> None:
-    """One by one they are what they are together."""
     view = VIEWS["fork-join"]
     chosen, together = draw(view, NETWORK, 5, looks=2)
     likelihood, _ = follow(view, NETWORK, chosen)

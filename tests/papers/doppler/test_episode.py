@@ -113,7 +113,6 @@ def test_choices_have_the_probabilities_of_the_equations(problem: Problem) -> No
 
 @pytest.mark.parametrize("problem", ALL)
 def test_the_likeliest_choices_are_those_of_the_highest_probability(problem: Problem) -> None:
-    """The kernel that decides and the module that learns say the same."""
     config = DopplerConfig(drawn="likeliest", **SMALL)
     _, outputs, record, _ = ran(problem, config, share=0.0)
     score, heads = outputs.score.detach().numpy(), choices(outputs, record, config, 0.0)
@@ -126,7 +125,6 @@ def test_the_likeliest_choices_are_those_of_the_highest_probability(problem: Pro
 
 
 def test_choices_are_drawn_as_often_as_they_are_likely() -> None:
-    """First decisions of ten thousand episodes."""
     problem, config = PROBLEMS["heterogeneous"], DopplerConfig(**SMALL)
     _, outputs, record, _ = ran(problem, config, share=0.0, n=10_000)
     likely = choices(outputs, record, config, 0.0).log_p[:, 0].detach().exp().numpy()
@@ -175,7 +173,6 @@ def test_both_rules_together_are_the_critical_path_scheduler() -> None:
 
 
 def test_a_topological_order_can_select() -> None:
-    """As the other way to leave SEL out."""
     _, _, record, _ = ran(CHAIN, DopplerConfig(select="topological", **SMALL))
     assert record.done_task[0].tolist() == CHAIN.graph.order.tolist()
 

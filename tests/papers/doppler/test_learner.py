@@ -70,14 +70,12 @@ def test_a_training_that_learns_nothing_is_refused_before_it_begins(tmp_path: Pa
 
 
 def test_imitation_leads_to_what_the_critical_path_would_do() -> None:
-    """Its choices become likelier, wherever the policies lead."""
     found = taught(learner((CHAIN,)), 40, epoch=0)
     losses = [loss for loss, _ in found]
     assert np.mean(losses[-5:]) < 0.75 * np.mean(losses[:5])
 
 
 def test_trial_leads_to_shorter_passes() -> None:
-    """From nothing, without a teacher."""
     found = taught(learner((CHAIN,), imitation=0), 50, epoch=0)
     rewards = [report.reward for _, report in found]
     assert np.mean(rewards[-10:]) > np.mean(rewards[:10]) + 0.02
@@ -148,7 +146,6 @@ def test_who_begins_with_weights_has_imitated_enough() -> None:
 
 
 def test_exploration_falls_in_a_line_in_either_stage() -> None:
-    """From straying to nothing, then from exploration to nothing."""
     one = learner(imitation=4, straying=1.0, exploration=0.2, exploring=10)
     found = [one._exploration(epoch) for epoch in (0, 1, 4, 9, 14, 99)]
     assert found == pytest.approx([1.0, 0.75, 0.2, 0.1, 0.0, 0.0])

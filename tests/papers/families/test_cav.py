@@ -71,15 +71,19 @@ def test_sensors_are_where_they_are_and_detection_needs_a_gpu(problems: list[Pro
             assert task.requires == ({"gpu"} if task.kind in ("camera", "lidar") else set())
 
 
-def test_tasks_take_the_times_of_table_1(problems: list[Problem]) -> None:
+def test_tasks_take_and_start_in_the_times_of_tables_1_and_2(problems: list[Problem]) -> None:
+    """To start on type b was not measured and is as on an a; sensors and plans take no time."""
     problem = problems[0]
     for row, kind in enumerate(problem.graph.operators.kind):
         for column, device in enumerate(problem.cluster.devices):
             (tag,) = device.tags - {"gpu"}
             ms = MEASURED[kind].ms["abc".index(tag[-1])] if kind in MEASURED else 0
             assert problem.seconds[row, column] * 1000 == pytest.approx(ms)
+            ms = MEASURED[kind].startup_ms["type-c" in device.tags] if kind in MEASURED else 0
+            assert problem.moving.startup[row, column] * 1000 == pytest.approx(ms)
     assert MEASURED["camera"].ms == (53, 36, 9)
     assert MEASURED["rsu-fusion"].ms == (250, 250, 28)
+    assert MEASURED["camera"].startup_ms == (4273.73, 794.66)
 
 
 def test_bandwidth_decays_with_distance(problems: list[Problem]) -> None:
@@ -151,16 +155,6 @@ def test_what_was_on_a_device_that_is_gone_only_starts_anew(problems: list[Probl
     before, _ = moved(problems[0])
     old = {**dict(before), "cav/fusion": "gone"}
     assert taken(problems[0], old, before) == pytest.approx(0.39e-3)
-
-
-def test_starting_takes_the_times_of_table_2(problems: list[Problem]) -> None:
-    """Type b was not measured and is taken for an a; sensors and plans take none."""
-    problem = problems[0]
-    for row, kind in enumerate(problem.graph.operators.kind):
-        for column, device in enumerate(problem.cluster.devices):
-            ms = MEASURED[kind].startup_ms["type-c" in device.tags] if kind in MEASURED else 0
-            assert problem.moving.startup[row, column] * 1000 == pytest.approx(ms)
-    assert MEASURED["camera"].startup_ms == (4273.73, 794.66)
 
 
 @pytest.mark.parametrize(

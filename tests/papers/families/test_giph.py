@@ -55,19 +55,15 @@ def test_graphs_have_as_many_tasks_as_the_papers(setting: str) -> None:
 
 
 def test_splits_have_the_seeds_of_the_paper(several: list[Problem]) -> None:
-    """Names carry the seeds of the task graph and of the network."""
+    """Names carry the seeds of the task graph and of the network; equal ones are equal networks."""
+    clusters = defaultdict(set)
     for problem in several:
         program, network = (int(part[1:]) for part in problem.graph.name.split("-")[-2:])
         seeds = range(10) if problem.graph.attributes["split"] == "train" else range(25, 35)
         assert program in seeds
         assert network in range(10)
-    assert Counter(p.graph.attributes["split"] for p in several) == {"train": 120, "test": 120}
-
-
-def test_equal_numbers_are_equal_networks(several: list[Problem]) -> None:
-    clusters = defaultdict(set)
-    for problem in several:
         clusters[problem.graph.name[-3:]].add(problem.cluster)
+    assert Counter(p.graph.attributes["split"] for p in several) == {"train": 120, "test": 120}
     assert {len(same) for same in clusters.values()} == {1}
     assert len(clusters) == 10
 
@@ -169,7 +165,6 @@ def test_every_device_has_hardware_and_all_hardware_has_a_device(
 
 
 def test_the_grid_is_wider() -> None:
-    """Sizes, computing and bytes cover the ranges of the notebook."""
     problems = list(giph(Giph("grid", problems=60), 0))
     assert len(problems) == 120
     sizes = [problem.n_operators for problem in problems]

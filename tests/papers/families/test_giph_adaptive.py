@@ -21,7 +21,6 @@ def walk() -> list[Problem]:
 
 
 def test_every_task_graph_walks_through_all_steps(walk: list[Problem]) -> None:
-    """Numbered in the attributes and in the names."""
     steps = [(p.graph.attributes["program"], p.graph.attributes["step"]) for p in walk]
     assert steps == [(program, step) for program in range(2) for step in range(21)]
     assert walk[22].graph.name == "p01-step01"
@@ -44,12 +43,9 @@ def test_two_leave_then_four_then_two_join_then_four(walk: list[Problem]) -> Non
         assert not (set(new.name) - set(old.name)) & seen
 
 
-def test_the_task_graph_stays_the_same(walk: list[Problem]) -> None:
+def test_every_task_graph_stays_the_same_on_the_same_networks(walk: list[Problem]) -> None:
     assert all(problem.graph.operators == walk[0].graph.operators for problem in walk[:21])
     assert walk[0].graph.operators != walk[21].graph.operators
-
-
-def test_the_same_networks_are_those_of_every_task_graph(walk: list[Problem]) -> None:
     assert [p.cluster for p in walk[:21]] == [p.cluster for p in walk[21:]]
 
 

@@ -159,7 +159,6 @@ SEEN = ("nodes", "edges", "source", "target", "open")
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_gradients_reach_every_parameter(config: GiphConfig) -> None:
-    """Nothing is in the network that cannot be learned."""
     module = module_of(config)
     walker, _, record, _ = seen(PAPER, config, module=module)
     steps = NodeGraphBatch.of([(walker.graph, record)])
@@ -172,7 +171,6 @@ def test_gradients_reach_every_parameter(config: GiphConfig) -> None:
 
 @pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
 def test_shapes_are_those_of_the_module(config: GiphConfig) -> None:
-    """A weights file is checked without torch."""
     found = {n: a.shape for n, a in arrays_of(module_of(config)).items()}
     assert found == shapes(config.form, config.edges)
 
@@ -188,7 +186,6 @@ def test_nodes_without_edge_features_have_the_mean_of_the_edges_out_of_them() ->
 
 
 def test_without_the_potential_its_feature_says_nothing() -> None:
-    """All others are as they were."""
     _, _, record, _ = seen(PAPER, CONFIGS["no potential"], steps=1)
     _, _, whole, _ = seen(PAPER, GiphConfig(), steps=1)
     assert (record.nodes[..., 3] == 0).all()
@@ -267,7 +264,6 @@ def finish_on(place: Any, v: int, a: int) -> float:
 
 
 def test_a_view_without_pairs_has_a_node_per_task() -> None:
-    """And an edge per stream."""
     graph = node_graph_of(PAPER, pairs=False)
     assert graph.n_nodes == PAPER.n_operators
     assert graph.n_edges == len(PAPER.graph.streams)

@@ -5,9 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from problems import PROBLEMS, joined, many_sources
 
-from streamplace.errors import FormatError
 from streamplace.learn.registry import LearningTask
 from streamplace.learn.reward import judge_of
 from streamplace.model import Cluster, Problem
@@ -17,7 +19,7 @@ from streamplace.papers.families.giph import Giph, giph
 from streamplace.papers.giph.options import GiphConfig
 from streamplace.papers.giph.placing import GiphWalker
 from streamplace.papers.giph.policy import GiphPolicy
-from streamplace.papers.walks.learner import ImprovingLearner
+from streamplace.papers.walks.learner import ImprovingLearner, discounted, running_mean
 
 PAPER = tuple(giph(Giph("multiple_networks", 2), seed=3))
 FAIR = Problem(many_sources(), Cluster.uniform(3))
@@ -114,7 +116,6 @@ def test_an_entropy_bonus_lowers_the_loss_by_the_entropy_of_the_choices() -> Non
 
 
 def test_a_few_steps_of_training_lead_to_better_placements() -> None:
-    """On one of the paper's problems."""
     one = learner(problems=PAPER[:1], walks=4)
     adam = torch.optim.Adam(one.module.parameters(), 0.02)
     rewards = []
@@ -149,14 +150,22 @@ def test_costs_fall_where_rewards_rise(objective: str) -> None:
     assert np.ptp(np.abs(costs) / values) == pytest.approx(0, abs=1e-9)
 
 
-def test_the_best_known_survives_a_stop() -> None:
-    """And is refused by a learner of other problems."""
-    one, other = (learner(comparison="earlier") for _ in range(2))
-    one.loss(rows(0), 0, 0)
-    other.restore(one.state())
-    assert one.state().keys() == other.state().keys()
-    for name, array in one.state().items():
-        assert array.any()
-        assert (other.state()[name] == array).all()
-    with pytest.raises(FormatError, match="other problems"):
-        learner(problems=PAPER[:1]).restore(one.state())
+REWARDS = arrays(np.float64, (3, 7), elements=st.floats(-10, 10, width=32))
+
+
+@given(REWARDS, st.floats(0, 1))
+def test_returns_are_discounted_sums_of_what_comes(rewards: np.ndarray, gamma: float) -> None:
+    """Each reward counts γ to the number of steps until it comes."""
+    found = discounted(rewards, gamma)
+    for s, t in np.ndindex(rewards.shape):
+        coming = [gamma ** (k - t) * rewards[s, k] for k in range(t, rewards.shape[1])]
+        assert found[s, t] == pytest.approx(sum(coming), abs=1e-6)
+
+
+@given(REWARDS)
+def test_the_running_mean_is_of_the_rewards_before(rewards: np.ndarray) -> None:
+    """So it does not depend on the choice that it is compared with."""
+    found = running_mean(rewards)
+    assert (found[:, 0] == 0).all()
+    for t in range(1, rewards.shape[1]):
+        assert found[:, t] == pytest.approx(rewards[:, :t].mean(axis=1), abs=1e-9)

@@ -68,27 +68,32 @@ def test_an_interrupted_proof_carries_the_schedule_so_far(monkeypatch: pytest.Mo
     assert MAKESPAN.value(problem, stop.value.best.placement) <= value("heft", problem)
 
 
-def test_search_is_never_above_heft_and_mostly_proven_on_the_benchmark() -> None:
+@pytest.mark.parametrize(("count", "least"), [(4, 0), pytest.param(20, 16, marks=pytest.mark.slow)])
+def test_search_is_never_above_heft_and_mostly_proven_on_the_benchmark(
+    count: int, least: int
+) -> None:
     proven = 0
-    chosen = giph(20)
-    for problem in chosen:
+    for problem in giph(count):
         heft = value("heft", problem)
         result = PLACERS["auto"].place(problem, MAKESPAN, budget=Budget(None, 30_000))
         assert result.value <= heft
         assert result.bound is not None
         proven += result.value <= result.bound * (1 + 1e-6)
-    assert proven >= 16
+    assert proven >= least
 
 
-def test_search_escapes_where_communication_dominates() -> None:
-    """On the wider grid the search is well below HEFT."""
+@pytest.mark.parametrize(
+    ("count", "most"), [(5, 1.0), pytest.param(15, 0.9, marks=pytest.mark.slow)]
+)
+def test_search_escapes_where_communication_dominates(count: int, most: float) -> None:
+    """On the wider grid the search is below HEFT, by a tenth in the mean."""
     ratios = [
         PLACERS["anneal"].place(problem, MAKESPAN, budget=Budget(None, 30_000)).value
         / value("heft", problem)
-        for problem in giph(15, "grid")
+        for problem in giph(count, "grid")
     ]
     assert max(ratios) <= 1
-    assert np.mean(ratios) < 0.9
+    assert np.mean(ratios) < most
 
 
 def test_a_longer_search_continues_the_shorter_one() -> None:
@@ -156,7 +161,6 @@ def test_large_graphs_are_scheduled_until_the_budget_ends() -> None:
 
 
 def test_forced_choices_and_conditions_go_together() -> None:
-    """The shortest pass that still keeps up."""
     tasks = [Operator("a", ipt=1e6, rate=1.0), Operator("b", ipt=1e6), Operator("c", ipt=1e6)]
     graph = StreamGraph.of("g", tasks, [Stream("a", "b", payload=1), Stream("b", "c", payload=1)])
     cluster = Cluster.uniform(3, mips=1.5, bandwidth=80)
@@ -172,6 +176,7 @@ def test_forced_choices_and_conditions_go_together() -> None:
     assert kept.value == pytest.approx(2.2)
 
 
+@pytest.mark.slow
 def test_one_seed_gives_one_schedule_in_any_process() -> None:
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"

@@ -1,15 +1,24 @@
+"""What pilot sees of a problem: the yardstick, units and pairs, and the order of units."""
+
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from pilots import tangle, torn, uneven
-from problems import PROBLEMS, chain
+from problems import PROBLEMS, chain, constrained
 from strategies import placements, problems
 from streamsim import resource_loads
 
-from streamplace.learn.models.pilot.features import PAIR_FEATURES, UNIT_FEATURES, features_of
+from streamplace.learn.models.pilot.features import (
+    PAIR_FEATURES,
+    UNIT_FEATURES,
+    PilotFeatures,
+    features_of,
+    on_walk,
+)
 from streamplace.model import Cluster, Constraints, Operator, Problem, Stream, StreamGraph
 
 powers = st.integers(-8, 8).map(lambda i: 2.0**i)
@@ -63,17 +72,7 @@ def test_no_placement_has_a_lower_peak_than_the_yardstick(problem: Any, data: An
         assert max(load.max() for load in loads) >= view.yardstick * (1 - 1e-9)
 
 
-@pytest.mark.parametrize("name", PROBLEMS)
-def test_operators_that_stay_together_are_one_unit(name: str) -> None:
-    """All others are units of their own."""
-    problem = PROBLEMS[name]
-    alone = np.arange(problem.n_operators)
-    expected = alone if problem.rules is None else problem.rules.unit
-    assert np.array_equal(features_of(problem).unit_of, expected)
-
-
 def test_features_are_named_and_finite() -> None:
-    """One column for every name, on any problem."""
     for problem in PROBLEMS.values():
         view = features_of(problem)
         assert view.units.shape == (view.level.n_units, len(UNIT_FEATURES))
@@ -89,15 +88,6 @@ def test_features_stay_small_on_any_problem(problem: Problem) -> None:
     view = features_of(problem)
     assert np.abs(np.nan_to_num(view.units, nan=np.inf)).max(initial=0) < 30
     assert np.abs(np.nan_to_num(view.pairs, nan=np.inf)).max(initial=0) < 30
-
-
-@given(powers)
-def test_fewer_tuples_of_more_work_and_more_bytes_look_the_same(k: float) -> None:
-    """Loads are what counts."""
-    problem = Problem(tangle(), uneven())
-    view, other = (features_of(p) for p in (problem, scaled(problem, k, 1 / k, 1 / k)))
-    assert np.array_equal(view.units, other.units)
-    assert np.array_equal(view.pairs, other.pairs)
 
 
 @given(powers)
@@ -122,7 +112,6 @@ def test_among_overloaded_problems_only_the_yardstick_tells_the_rate() -> None:
 
 
 def test_problems_are_left_as_they_were() -> None:
-    """A problem is shared between placers."""
     for problem in (PROBLEMS["heterogeneous"], PROBLEMS["constrained"], torn()):
         before = [np.array(column, copy=True) for column in problem.instance]
         features_of(problem)
@@ -130,9 +119,84 @@ def test_problems_are_left_as_they_were() -> None:
 
 
 def test_rules_that_forbid_nothing_change_nothing() -> None:
-    """An operator allowed everywhere looks like one without a rule."""
     everywhere = Constraints(allowed={"v0": {"d0", "d1", "d2"}})
     free, ruled = (Problem(chain(), Cluster.uniform(3), rules) for rules in (None, everywhere))
     view, other = features_of(free), features_of(ruled)
     assert np.array_equal(view.units, other.units)
     assert np.array_equal(view.order, other.order)
+
+
+def between(problem: Problem, view: PilotFeatures) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Bytes/s between any two units, and the most that one entry of the two carries."""
+    n = view.level.n_units
+    total, single = np.zeros((n, n)), np.zeros(n)
+    owner = np.repeat(np.arange(n), np.diff(view.level.start))
+    flow = view.level.sent + view.level.taken
+    np.add.at(total, (owner, view.level.peer), flow)
+    np.maximum.at(single, owner, flow)
+    return total, single
+
+
+def assert_grown(view: PilotFeatures, problem: Problem, first: int | None = None) -> None:
+    """Every unit is the one to which most leads, among those as free as it."""
+    total, single = between(problem, view)
+    done, left = [], list(range(view.level.n_units))
+    if first is not None:
+        assert view.order[0] == first
+        done.append(first)
+        left.remove(first)
+    while left:
+        pull = {u: (total[u, done].sum(), single[u]) for u in left}
+        chosen = view.order[len(done)]
+        best = max(pull[u][0] for u in left)
+        assert pull[chosen][0] >= best * (1 - 1e-9)
+        if sum(pull[u][0] >= best * (1 - 1e-9) for u in left) > 1 and best == 0:
+            assert single[chosen] == max(single[u] for u in left)
+        done.append(chosen)
+        left.remove(chosen)
+
+
+@pytest.mark.parametrize("name", [name for name, p in PROBLEMS.items() if p.rules is None])
+def test_the_unit_to_which_most_leads_is_next(name: str) -> None:
+    """From the heaviest pair on; where nothing leads anywhere, from the next heaviest."""
+    assert_grown(features_of(PROBLEMS[name]), PROBLEMS[name])
+
+
+@settings(max_examples=30)
+@given(problems(windowed=True))
+def test_every_unit_is_placed_once(problem: Any) -> None:
+    """Whatever the graph and the rules."""
+    view = features_of(problem)
+    assert sorted(view.order.tolist()) == list(range(view.level.n_units))
+    if problem.rules is None:
+        assert_grown(view, problem)
+
+
+@pytest.mark.parametrize("name", [name for name, p in PROBLEMS.items() if p.rules is None])
+@pytest.mark.parametrize("walk", [1, 2, 3])
+def test_other_walks_begin_at_the_lightest_units(name: str, walk: int) -> None:
+    """From there on they grow as the first does, and only what depends on the order differs."""
+    view = features_of(PROBLEMS[name])
+    total, _ = between(PROBLEMS[name], view)
+    light = np.argsort(total.sum(axis=1), kind="stable")
+    seen = on_walk(view, walk)
+    assert_grown(seen, PROBLEMS[name], first=light[(walk - 1) % len(light)])
+    position = UNIT_FEATURES.index("position")
+    assert np.array_equal(np.argsort(seen.units[:, position]), seen.order)
+    others = [np.delete(v.units, position, axis=1) for v in (view, seen)]
+    assert np.array_equal(*others)
+
+
+def test_units_without_a_choice_come_first_and_then_those_with_rivals() -> None:
+    """So that the free ones see where the others are."""
+    problem = constrained()
+    of = dict(zip(problem.graph.operators.name, features_of(problem).unit_of.tolist(), strict=True))
+    order = features_of(problem).order.tolist()
+    assert order[0] == of["src"]
+    assert set(order[1:4]) == {of["b0s1"], of["b1s1"], of["sink"]}
+
+
+@pytest.mark.parametrize("cluster", [Cluster.uniform(2), uneven()])
+def test_the_cluster_plays_no_part(cluster: Any) -> None:
+    order = features_of(Problem(tangle(), cluster)).order
+    assert np.array_equal(order, features_of(Problem(tangle(), Cluster.uniform(5))).order)

@@ -1,0 +1,133 @@
+"""Plans beside constant loads, and beside messages, of which more subtasks send more."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from planning_cases import carried
+from streamsim import bottleneck, resource_loads
+
+import streamplace
+from streamplace import Budget, Operator, Stream, StreamGraph
+from streamplace.model import Problem
+from streamplace.model.expansion import expand
+from streamplace.planning.contents import CPU, packing_of
+from streamplace.planning.demand import demand_of
+from streamplace.planning.offers import Catalogue, Offer
+from streamplace.planning.packed import uses
+from streamplace.planning.problem import PlanProblem
+from streamplace.planning.result import PlanResult
+from streamplace.planning.verification import contradictions
+
+FEW = Catalogue.of([Offer("small", 1.0, mips=1000, at_most=9)])
+OFFERS = Catalogue.of([Offer("small", 1.0, mips=1000)])
+DEAR = {"message ipt": 2e6, "buffer timeout": 0.1}
+
+
+def held(rate: float, constant: float, **more: float) -> PlanResult:
+    """Plan for one operator that needs 0.2 MIPS per tuple/s, and ``constant`` at any rate."""
+    only = Operator("only", ipt=2e5, rate=rate, constant=constant, max_parallelism=1)
+    return few(StreamGraph.of("one", [only]), **more)
+
+
+def few(graph: StreamGraph, **more: float) -> PlanResult:
+    """Plan on up to nine machines."""
+    return streamplace.plan(graph, offers=FEW, seed=1, budget=Budget(None, 2000), **more)
+
+
+@pytest.mark.parametrize(("constant", "carries"), [(0.0, 5000.0), (500.0, 2500.0), (800.0, 1000.0)])
+def test_a_plan_carries_what_its_constant_loads_leave(constant: float, carries: float) -> None:
+    result = held(900, constant)
+    assert result.carries == pytest.approx(carries, rel=1e-9)
+    at = result.graph.at_rate(result.carries)
+    assert carried(replace(result, graph=at)) == pytest.approx(1.0, rel=1e-9)
+
+
+def test_the_reserve_for_wrong_costs_is_for_constant_loads_as_well() -> None:
+    """1.25 · (500 + 0.2 · rate) of 1000 MIPS: 1500 tuples/s."""
+    assert held(900, 500.0, robust=1, error=0.25).carries == pytest.approx(1500, rel=1e-9)
+
+
+def test_headroom_is_for_more_tuples_and_not_for_more_constant_loads() -> None:
+    """A fifth of 2500 tuples/s stays free: 2000 can be planned and 2001 cannot."""
+    assert sum(held(2000, 500.0, headroom=0.2).machines.values()) == 1
+    with pytest.raises(streamplace.StreamplaceError, match="no offers carry 2001"):
+        held(2001, 500.0, headroom=0.2)
+
+
+def test_machines_are_needed_for_constant_loads_alone() -> None:
+    operators = [
+        Operator("src", ipt=1, rate=1.0, constant=700, max_parallelism=1),
+        Operator("sink", ipt=1, constant=700, max_parallelism=1),
+    ]
+    both = StreamGraph.of("two", operators, [Stream("src", "sink")])
+    result = few(both)
+    assert sum(result.machines.values()) == 2
+    assert result.bound == 2
+
+
+def test_what_limits_is_what_is_full_first() -> None:
+    """The machine that is 80 % full of constant loads is full later than the one at 70 %."""
+    operators = [
+        Operator("src", ipt=1e5, rate=1000.0, constant=700, max_parallelism=1),
+        Operator("sink", ipt=7e5, max_parallelism=1),
+    ]
+    both = StreamGraph.of("two", operators, [Stream("src", "sink")])
+    result = few(both)
+    assert result.limit.operator == "sink"
+    assert result.limit.use == pytest.approx(0.7)
+    assert result.carries == pytest.approx(1000 / 0.7, rel=1e-9)
+
+
+def sending(ipt: float = 2e6) -> StreamGraph:
+    """Two operators that each need 1450 of the 1000 MIPS of a machine."""
+    ends = [Operator("a", ipt=1.45e6, rate=1000.0), Operator("b", ipt=1.45e6)]
+    costs = {"message ipt": ipt, "buffer timeout": 0.1}
+    return StreamGraph.of("pair", ends, [Stream("a", "b", partitioning="rebalance")], costs)
+
+
+def planned(ipt: float) -> PlanResult:
+    """Plan for messages that take this number of instructions."""
+    return streamplace.plan(sending(ipt), offers=OFFERS, seed=1, budget=Budget(None, 20_000))
+
+
+def test_a_plan_has_fewer_subtasks_where_messages_are_dear() -> None:
+    """Three machines hold six halves of a core. Nine channels at 9.2 messages/s are too much."""
+    free, dear = planned(0.0), planned(2e6)
+    assert free.cost == 3
+    assert sum(free.parallelism.values()) == 6
+    assert dear.cost == 4
+    assert sum(dear.parallelism.values()) == 4
+    assert dear.bound == free.bound == 3
+    reached = expand(dear.graph.at_rate(dear.carries)).graph
+    assert reached.operators.constant.tolist() == pytest.approx(
+        [4 * dear.carries / 4 / (1 + dear.carries / 4 * 0.1) / 2] * 4
+    )
+    instance = Problem(reached, dear.cluster).instance
+    assert bottleneck(resource_loads(instance, dear.placement.index)).load == pytest.approx(1)
+
+
+def test_the_check_of_a_plan_counts_messages() -> None:
+    free = planned(0.0)
+    dear = replace(free, graph=replace(free.graph, attributes=DEAR))
+    asked = PlanProblem.of(sending(), OFFERS)
+    assert not list(contradictions(PlanProblem.of(sending(0.0), OFFERS), free))
+    assert any("of the rate" in reason for reason in contradictions(asked, dear))
+
+
+def test_the_check_of_a_plan_counts_messages_at_the_rate_that_it_carries() -> None:
+    """There are more than at the rate that was asked for, so one in 10,000 less is carried."""
+    dear, asked = planned(2e6), PlanProblem.of(sending(), OFFERS)
+    assert not list(contradictions(asked, dear))
+    (reason,) = contradictions(asked, replace(dear, carries=1.0001 * dear.carries))
+    assert reason.startswith("it says that it carries")
+
+
+@pytest.mark.parametrize("robust", [0, 1])
+def test_a_packing_charges_the_messages_of_its_parallelism(robust: int) -> None:
+    """Four channels of 250 tuples/s; costs may be too low by a half."""
+    demand, p = demand_of(sending(), 0.5, robust), np.array([2, 2], np.int32)
+    rows, kinds = np.array([[1, 1], [1, 1]], np.int32), np.zeros(2, np.int32)
+    each = (1450 + 4 * 250 / 26) / 2
+    used = uses(packing_of(demand, OFFERS, p), kinds, rows)
+    assert used[:, CPU].tolist() == pytest.approx([(2 + 0.5 * robust) * each / 1000] * 2)
