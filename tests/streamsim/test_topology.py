@@ -25,10 +25,6 @@ def test_the_order_is_breadth_first() -> None:
     assert order.tolist() == [0, 1, 2, 3, 4]
 
 
-def test_operators_on_or_behind_a_cycle_are_left_out() -> None:
-    assert topological_order(4, ints(0, 1, 2, 2), ints(1, 2, 1, 3)).tolist() == [0]
-
-
 @given(st.lists(st.integers(0, 5)))
 def test_groups_list_the_positions_of_each_key(keys: list[int]) -> None:
     start, positions = group_by(ints(*keys), 6)
