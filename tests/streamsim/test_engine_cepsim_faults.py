@@ -24,13 +24,11 @@ def joined(rate: Any = 100.0, **more: Any) -> Any:
 
 
 def test_operators_with_local_and_remote_inputs_are_scheduled() -> None:
-    """The join takes in both."""
     runs = simulate(joined(), [[0, 1, 0]])
     assert runs.relative == pytest.approx([1])
 
 
 def test_messages_of_the_same_tick_add_up() -> None:
-    """Two streams that arrive at one operator in one tick both arrive."""
     instance = build_instance(
         rate=[100, 0, 0, 0],
         seconds=np.zeros((4, 1)),

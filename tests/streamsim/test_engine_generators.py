@@ -20,7 +20,6 @@ GENERATORS = st.one_of(
 
 @given(GENERATORS, st.integers(1, 4))
 def test_finer_slices_generate_the_same_tuples(generator: Any, cut: Any) -> None:
-    """Generation is an integral over time."""
     coarse = generator.tuples(100.0, 0.1, 60)
     fine = generator.tuples(100.0, 0.1 / cut, 60 * cut).reshape(60, cut).sum(axis=1)
     assert (coarse >= 0).all()
@@ -58,7 +57,6 @@ def test_seconds_without_tuples_count_as_zero() -> None:
 
 
 def test_several_sources_have_their_own_generators() -> None:
-    """One constant, one that never starts."""
     instance = chain(0, 0)._replace(rate=np.array([100.0, 50.0]))
     how = Settings(generators={1: Replay((0.0,), step=1.0)})
     assert simulate(instance, [[0, 0]], how).admitted == pytest.approx([100])
@@ -75,7 +73,6 @@ def test_several_sources_have_their_own_generators() -> None:
     ],
 )
 def test_impossible_generators_are_refused(make: Callable[..., Any], message: str) -> None:
-    """With what is wrong and what to give."""
     with pytest.raises(ValueError, match=message):
         make()
 

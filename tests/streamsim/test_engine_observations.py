@@ -7,7 +7,6 @@ from streamsim.engine import Burst, Settings, observe, simulate, trace
 
 
 def test_observing_measures_the_same_runs() -> None:
-    """Throughput and utilisation of `observe` are those of `simulate`."""
     rng = np.random.default_rng(0)
     instance = branched(rng, (3, 4), 1e4)
     placements = mixed_placements(rng, instance, 6)

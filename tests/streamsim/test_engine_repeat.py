@@ -24,7 +24,6 @@ def assert_same(jumped: Runs, full: Runs) -> None:
 def test_jumping_equals_the_full_run_on_benchmark_graphs(
     shape: tuple[int, int], rate: float
 ) -> None:
-    """Totals of ticks that are counted equal those of ticks that are simulated."""
     rng = np.random.default_rng(8)
     instance = branched(rng, shape, rate)
     placements = mixed_placements(rng, instance, 20)

@@ -68,7 +68,6 @@ def test_every_part_of_the_cluster_model_reaches_the_steady_state(cluster: dict[
 
 
 def test_devices_of_different_speed_reach_the_steady_state() -> None:
-    """Seconds per tuple follow the type of the device."""
     rng = np.random.default_rng(5)
     found = []
     for shape in SHAPES:
