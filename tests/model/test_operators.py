@@ -65,6 +65,7 @@ def test_names_from_an_array_are_plain_texts() -> None:
         ({"name": ["a", "\ud800"]}, "the name of an operator is not valid Unicode"),
         ({"ipt": [1, -0.5]}, "operator 'b' has ipt -0.5; it must be ≥ 0"),
         ({"ipt": [1, math.nan]}, "operator 'b' has ipt nan"),
+        ({"constant": [0, -1]}, "operator 'b' has constant -1"),
         ({"rate": [1e16, 1]}, "operator 'a' has rate 1e.16; .* at most 1e.15"),
         ({"memory": [1, "much"]}, "operators' column memory must be numbers"),
         ({"memory": [1, 10**400]}, "operators' column memory must be numbers"),
