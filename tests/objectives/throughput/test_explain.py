@@ -35,7 +35,6 @@ def test_a_full_link_is_named_with_its_stream() -> None:
 
 
 def test_the_advice_reaches_what_it_promises() -> None:
-    """Doing what the explanation says gives the throughput that it says."""
     problem = Problem(fork_join(), Cluster.uniform(5))
     answer = explain(problem, problem.placement([0] * problem.n_operators))
     move = answer.move
@@ -49,7 +48,6 @@ def test_the_advice_reaches_what_it_promises() -> None:
 
 
 def test_advice_respects_constraints() -> None:
-    """A pinned operator is never told to move."""
     problem = PROBLEMS["constrained"]
     assert problem.rules is not None
     answer = explain(problem, problem.placement(problem.rules.witness[problem.rules.unit]))
@@ -101,7 +99,6 @@ def test_loads_of_devices_and_links_are_consistent_with_what_they_carry() -> Non
 
 
 def test_heterogeneous_clusters_are_explained_in_their_own_units() -> None:
-    """The same operator weighs more on the slow device."""
     problem = Problem(chain(3, rate=1e3), heterogeneous())
     fast, slow = (explain(problem, problem.placement([d] * 3)) for d in (0, 2))
     assert fast.devices[0].load * 8 == pytest.approx(slow.devices[2].load)
@@ -121,7 +118,6 @@ def test_only_what_is_looked_at_gets_a_name(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_card_carries_the_streams_of_all_its_links_heaviest_first() -> None:
-    """Whichever device they go to."""
     devices = [Device("a", egress="1 Mbps"), Device("b"), Device("c")]
     problem = Problem(fork_join(), Cluster.of(devices))
     answer = explain(problem, problem.placement([v % 3 for v in range(problem.n_operators)]))
@@ -165,7 +161,7 @@ def test_one_core_is_filled_by_the_operator_that_fills_it() -> None:
     assert "81.1 % instead of 50.0 %" in told
 
 
-@pytest.mark.parametrize("others", [0, 1, 2])
+@pytest.mark.parametrize("others", [0, 2])
 def test_the_parallelism_that_is_advised_reaches_what_it_promises(others: int) -> None:
     """On the device itself, or on several: the placement of the subtasks is simulated."""
     problem = Problem(clicks(), edge(others=others))
@@ -310,7 +306,6 @@ def test_subtasks_are_not_split_again() -> None:
 
 
 def test_whoever_must_share_a_device_is_advised_to_move_together() -> None:
-    """A pair that is colocated moves as one."""
     rules = Constraints(pin={"v0": "d0"}, colocate=[{"v1", "v2"}])
     problem = Problem(chain(3, payload=0), Cluster.uniform(2), rules)
     move = explain(problem, problem.placement([0, 0, 0])).move
