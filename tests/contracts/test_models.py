@@ -68,26 +68,43 @@ def objective(name: str) -> str:
     return (*MODELS[name].objectives, "throughput")[0]
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(name, marks=pytest.mark.xdist_group(f"model {name}")) for name in MODELS],
+GROUPS = {name: pytest.mark.xdist_group(f"model {name}") for name in MODELS}
+QUICK = ("doppler", "giph", "pilot")
+"""Models with learners of all kinds: two with memories of their own, and one of the common kind."""
+of_every_kind = pytest.mark.parametrize(
+    "trained",
+    [
+        pytest.param(name, marks=[GROUPS[name], *([] if name in QUICK else [pytest.mark.slow])])
+        for name in MODELS
+    ],
+    indirect=True,
 )
+"""Quick tests train models of every kind again, and the slow ones all models."""
+
+
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=GROUPS[name]) for name in MODELS])
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trained:
     """A model after two epochs on eight tiny graphs."""
     return train(request.param, tmp_path_factory.mktemp(request.param) / "whole")
 
 
+def check_same(mine: Trained, whole: Trained, *files: str) -> None:
+    """Two runs have the same history but for its times, and the same bits."""
+    for epoch, other in zip(mine.history.epochs, whole.history.epochs, strict=True):
+        assert {**asdict(epoch), "seconds": 0} == {**asdict(other), "seconds": 0}
+    for name in files:
+        arrays, others = (read_tensors(run.folder / name)[1] for run in (mine, whole))
+        assert arrays.keys() == others.keys()
+        assert all(np.array_equal(arrays[key], others[key]) for key in others)
+
+
+@of_every_kind
 def test_a_stopped_run_goes_on_to_the_same_bits(trained: Trained, tmp_path: Path) -> None:
     """Stopped in its second epoch, of steps of two shards."""
     with pytest.raises(KeyboardInterrupt):
         train(trained.model, tmp_path, watcher=InterruptsEpoch(2))
     resumed = train(trained.model, tmp_path, resume=True)
-    for mine, whole in zip(resumed.history.epochs, trained.history.epochs, strict=True):
-        assert {**asdict(mine), "seconds": 0} == {**asdict(whole), "seconds": 0}
-    for name in ("best.safetensors", "last.safetensors"):
-        mine, whole = (read_tensors(run.folder / name)[1] for run in (resumed, trained))
-        assert mine.keys() == whole.keys()
-        assert all(np.array_equal(mine[key], whole[key]) for key in whole)
+    check_same(resumed, trained, "best.safetensors", "last.safetensors")
 
 
 class Halves:
@@ -125,17 +142,13 @@ class Apart(LocalWorkers):
             yield Halves(learner, make())
 
 
+@of_every_kind
 def test_learners_apart_come_to_the_same_bits_as_one(
     trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a learner remembers goes with its rows."""
     monkeypatch.setattr("streamplace.api.training.workers_on", lambda on: nullcontext(Apart()))
-    apart = train(trained.model, tmp_path)
-    for mine, whole in zip(apart.history.epochs, trained.history.epochs, strict=True):
-        assert {**asdict(mine), "seconds": 0} == {**asdict(whole), "seconds": 0}
-    mine, whole = (read_tensors(run.folder / "last.safetensors")[1] for run in (apart, trained))
-    assert mine.keys() == whole.keys()
-    assert all(np.array_equal(mine[key], whole[key]) for key in whole)
+    check_same(train(trained.model, tmp_path), trained, "last.safetensors")
 
 
 def test_weights_place_and_begin_training(trained: Trained, tmp_path: Path) -> None:
