@@ -69,17 +69,24 @@ def objective(name: str) -> str:
 
 
 GROUPS = {name: pytest.mark.xdist_group(f"model {name}") for name in MODELS}
-QUICK = ("doppler", "giph", "pilot")
-"""Models with learners of all kinds: two with memories of their own, and one of the common kind."""
-of_every_kind = pytest.mark.parametrize(
-    "trained",
-    [
-        pytest.param(name, marks=[GROUPS[name], *([] if name in QUICK else [pytest.mark.slow])])
-        for name in MODELS
-    ],
-    indirect=True,
-)
-"""Quick tests train models of every kind again, and the slow ones all models."""
+
+
+def of_all(*quick: str) -> pytest.MarkDecorator:
+    """Test all models, and these ones in the quick tests too."""
+    return pytest.mark.parametrize(
+        "trained",
+        [
+            pytest.param(name, marks=[GROUPS[name], *([] if name in quick else [pytest.mark.slow])])
+            for name in MODELS
+        ],
+        indirect=True,
+    )
+
+
+of_every_kind = of_all("doppler", "giph", "pilot")
+"""Learners: two with memories of their own, and one of the common kind."""
+with_features = of_all("doppler", "dream", "hdp")
+"""Models whose features, or whose first epochs, depend on what they begin with."""
 
 
 @pytest.fixture(scope="module", params=[pytest.param(name, marks=GROUPS[name]) for name in MODELS])
@@ -158,7 +165,7 @@ def test_weights_place_and_begin_training(trained: Trained, tmp_path: Path) -> N
     judge = OBJECTIVES[objective(trained.model)]
     result = streamplace.place(fork_join(3), placer=placer, objective=judge.name)
     assert 0 < result.value < float("inf")
-    again = train(trained.model, tmp_path, start=trained.weights)
+    again = train(trained.model, tmp_path, epochs=1, start=trained.weights)
     assert again.history.before == pytest.approx(trained.history.score)
     first, second = (read_weights(run.weights).document["training"] for run in (trained, again))
     assert first["start"] is None
@@ -167,6 +174,7 @@ def test_weights_place_and_begin_training(trained: Trained, tmp_path: Path) -> N
     assert begun == first
 
 
+@with_features
 def test_training_on_other_data_keeps_the_features_it_began_with(
     trained: Trained, tmp_path: Path
 ) -> None:
