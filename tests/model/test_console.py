@@ -1,7 +1,9 @@
 """Parts of reports fit into the width of the terminal, or go on below; they keep every value."""
 
 import ast
+import re
 from io import StringIO
+from math import copysign
 from pathlib import Path
 
 import pytest
@@ -16,7 +18,7 @@ from streamplace.model.console import (
     print_parts,
     tables_of,
 )
-from streamplace.model.report import Bar, Heading, Report, Sheet
+from streamplace.model.report import Bar, Heading, Report, Sheet, duration, quantity
 
 SOURCES = Path(streamplace.__file__).parent
 
@@ -119,3 +121,35 @@ def test_bars_are_drawn_shorter_where_the_line_is_short(width: int) -> None:
     (line,) = printed(sheet, width)[1:]
     assert line.count("█") == (5 if width == 50 else 10)
     assert len(list(tables_of(sheet, width))) == 1
+
+
+UNITS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600, "d": 86400}
+
+
+@given(st.floats(1e-9, 8e7) | st.floats(-8e7, -1e-9))
+def test_a_duration_reads_back_as_what_it_was(seconds: float) -> None:
+    """To a hundredth, whatever the units; no number has more than four digits."""
+    text = duration(seconds)
+    parts = [(float(number), unit) for number, unit in re.findall(r"([\d.]+) (\w+)", text)]
+    total = sum(number * UNITS[unit] for number, unit in parts)
+    assert copysign(total, seconds) == pytest.approx(seconds, rel=1e-2)
+    assert text.startswith("-") == (seconds < 0)
+    assert all(0 < number <= 1000 for number, _ in parts)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0 s"),
+        (59.4, "59.4 s"),
+        (59.7, "1 min"),
+        (119.7, "2 min"),
+        (3599.8, "1 h"),
+        (86399.0, "1 d"),
+        (0.999999, "1 s"),
+    ],
+)
+def test_a_duration_is_rounded_before_its_units_are_chosen(seconds: float, text: str) -> None:
+    """There is no 60 s, no 1 min 60 s, no 1000 ms."""
+    assert duration(seconds) == text
+    assert quantity(seconds, "s") == text

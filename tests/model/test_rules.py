@@ -1,10 +1,12 @@
 """Constraints compiled: what is legal, what is repaired, what is refused."""
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from problems import chain, constrained
 from strategies import placements, problems
 
@@ -18,6 +20,7 @@ from streamplace.model import (
     Stream,
     StreamGraph,
 )
+from streamplace.model.keep_apart import keep_apart
 
 
 def ruled(n: int = 4, devices: int = 3, **rules: Any) -> Problem | None:
@@ -182,3 +185,46 @@ def test_a_tag_that_one_of_colocated_operators_requires_narrows_all_of_them() ->
     assert compiled is not None
     assert compiled.allowed.tolist() == [[False, True, False], [True, True, True]]
     assert compiled.first_operator.tolist() == [0, 2]
+
+
+@st.composite
+def cases(draw: Any) -> Any:
+    """Up to five units on up to four devices."""
+    units, devices = draw(st.integers(2, 5)), draw(st.integers(1, 4))
+    cells = st.lists(st.booleans(), min_size=units * devices, max_size=units * devices)
+    pairs = draw(
+        st.sets(st.sampled_from(list(itertools.combinations(range(units), 2))), min_size=1)
+    )
+    allowed = np.array(draw(cells)).reshape(units, devices)
+    return allowed, np.array(sorted(pairs))
+
+
+@given(cases())
+def test_units_are_kept_apart_exactly_where_there_is_a_way(case: Any) -> None:
+    """Compared with trying everything."""
+    allowed, pairs = case
+    units, devices = allowed.shape
+
+    def fits(chosen: Any) -> Any:
+        return allowed[np.arange(units), chosen].all() and all(
+            chosen[a] != chosen[b] for a, b in pairs
+        )
+
+    found = keep_apart(allowed, pairs)
+    possible = any(map(fits, map(list, itertools.product(range(devices), repeat=units))))
+    assert (found is not None) == possible
+    assert found is None or fits(found.tolist())
+
+
+def test_as_many_units_as_devices_are_kept_apart() -> None:
+    pairs = np.array(list(itertools.combinations(range(300), 2)))
+    found = keep_apart(np.ones((300, 300), bool), pairs)
+    assert sorted(found) == list(range(300))
+
+
+def test_more_units_than_allowed_devices_are_not_kept_apart() -> None:
+    """Twelve units, of which each may use the same eleven of forty devices."""
+    allowed = np.zeros((12, 40), bool)
+    allowed[:, :11] = True
+    pairs = np.array(list(itertools.combinations(range(12), 2)))
+    assert keep_apart(allowed, pairs) is None
