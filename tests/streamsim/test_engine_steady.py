@@ -10,8 +10,6 @@ from engine_cases import (
     SHAPES,
     branched,
     mixed_placements,
-    random_dag,
-    random_placements,
 )
 from numpy.typing import NDArray
 from streamsim import build_instance, throughput
@@ -67,39 +65,6 @@ def test_every_part_of_the_cluster_model_reaches_the_steady_state(cluster: dict[
     found = differences(2, 1e4, light=0.5, **cluster)
     assert found.mean() <= 0.001
     assert found.max() <= 0.02
-
-
-def test_devices_of_different_speed_reach_the_steady_state() -> None:
-    rng = np.random.default_rng(5)
-    found = []
-    for shape in SHAPES:
-        alike = branched(rng, shape, 1e4)
-        instance = branched(
-            np.random.default_rng(0),
-            shape,
-            1e4,
-            seconds=alike.seconds * MIPS / np.linspace(1500e6, 4500e6, 5),
-            device_type=np.arange(5),
-        )
-        placements = mixed_placements(rng, instance, 10)
-        settings = Settings(duration=60, dt=DT, warm_up=30, capacity=400)
-        relative = simulate(instance, placements, settings).relative
-        found.append(relative - throughput(instance, placements))
-    assert np.abs(found).mean() <= 0.001
-    assert np.abs(found).max() <= 0.01
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_graphs_that_join_and_split_reach_the_steady_state(seed: int) -> None:
-    """Random graphs with several inputs and outputs per operator and free selectivities."""
-    rng = np.random.default_rng(seed)
-    instance = random_dag(rng, n=12)
-    placements = random_placements(rng, instance, 20)
-    settings = Settings(
-        duration=100, dt=0.05, warm_up=60, capacity=6 * instance.tuples.max() * 0.05
-    )
-    relative = simulate(instance, placements, settings).relative
-    assert relative == pytest.approx(throughput(instance, placements), abs=0.01)
 
 
 HIGH, LOW = 250_000, 5_000  # instructions per tuple: a whole device at 10⁴ tuples/s, a fiftieth

@@ -155,23 +155,6 @@ def test_one_core_is_filled_by_the_operator_that_fills_it() -> None:
     assert "81.1 % instead of 50.0 %" in told
 
 
-@pytest.mark.parametrize("others", [0, 2])
-def test_the_parallelism_that_is_advised_reaches_what_it_promises(others: int) -> None:
-    """On the device itself, or on several: the placement of the subtasks is simulated."""
-    problem = Problem(clicks(), edge(others=others))
-    advice = explain(problem, problem.placement([0, 0, 0])).parallelism
-    assert advice is not None
-    graph = with_parallelism(problem.graph, np.array([1, advice.parallelism, 1], np.int32))
-    expansion = expand(graph)
-    where = {name: "edge" for name in expansion.graph.operators.name}
-    dealt = [name for name, count in advice.devices.items() for _ in range(count)]
-    where |= dict(zip(expansion.subtasks("parse"), dealt, strict=True))
-    answer = simulate(graph, where, problem.cluster)
-    assert answer.value == pytest.approx(advice.relative_throughput)
-    assert (len(advice.devices) > 1) == (others > 0)
-    assert advice.relative_throughput > (0.8 if others == 0 else 0.99)
-
-
 def drawn(seed: int) -> tuple[Problem, Placement]:
     """A tree of operators on devices of several cores, with key groups, rules and limits."""
     rng = np.random.default_rng(seed)
