@@ -16,14 +16,16 @@ GENERATE = "generate branched --branches 2 --depth 2 --devices 2 --copies"
 def made(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with as many graphs as a module wants, one alone, and its placement."""
     folder = tmp_path_factory.mktemp("data")
-    for words in (
-        f"{GENERATE} {request.module.COPIES} -o {folder}/b.jsonl",
-        f"{GENERATE} 1 -o {folder}/g.json",
-        f"place {folder}/g.json --placer metis -o {folder}/p.json",
-    ):
-        with pytest.raises(SystemExit) as stop:
-            main(words.split())
-        assert not stop.value.code
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        for words in (
+            f"{GENERATE} {request.module.COPIES} -o {folder}/b.jsonl",
+            f"{GENERATE} 1 -o {folder}/g.json",
+            f"place {folder}/g.json --placer metis -o {folder}/p.json",
+        ):
+            with pytest.raises(SystemExit) as stop:
+                main(words.split())
+            assert not stop.value.code
     return folder
 
 
