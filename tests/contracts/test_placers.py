@@ -11,15 +11,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
-from placer_cases import (
-    EVALUATIONS,
-    QUESTIONS,
-    VARIED,
-    answer,
-    devices,
-    first_answer,
-    question,
-)
+from placer_cases import EVALUATIONS, QUESTIONS, VARIED, answer, devices, first_answer, question
 from problems import PROBLEMS
 
 from streamplace.errors import PlacementError

@@ -11,15 +11,7 @@ from problems import chain, constrained
 from strategies import placements, problems
 
 from streamplace.errors import ProblemError, StreamplaceError
-from streamplace.model import (
-    Cluster,
-    Constraints,
-    Device,
-    Operator,
-    Problem,
-    Stream,
-    StreamGraph,
-)
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.model.keep_apart import keep_apart
 
 

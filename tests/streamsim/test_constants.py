@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 from engine_cases import mixed_placements, random_dag
 from hypothesis import given
-from streamsim import (
-    Instance,
-    bottleneck,
-    build_instance,
-    resource_loads,
-    source_rates,
-    throughput,
-)
+from streamsim import Instance, bottleneck, build_instance, resource_loads, source_rates, throughput
 from streamsim.engine import Settings, simulate
 from streamsim_strategies import Description, Ints, placed
 

@@ -9,16 +9,7 @@ from engine_cases import chain
 from hypothesis import given
 from hypothesis import strategies as st
 from streamsim import build_instance, throughput
-from streamsim.engine import (
-    Burst,
-    Constant,
-    Ramp,
-    Replay,
-    Settings,
-    observe,
-    simulate,
-    trace,
-)
+from streamsim.engine import Burst, Constant, Ramp, Replay, Settings, observe, simulate, trace
 from streamsim.engine.equivalents import source_equivalents
 from streamsim.instance import Instance
 

@@ -4,13 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine_cases import (
-    MIPS,
-    SECONDS_PER_BYTE,
-    SHAPES,
-    branched,
-    mixed_placements,
-)
+from engine_cases import MIPS, SECONDS_PER_BYTE, SHAPES, branched, mixed_placements
 from numpy.typing import NDArray
 from streamsim import build_instance, throughput
 from streamsim.engine import Settings, simulate
