@@ -134,11 +134,7 @@ print(json.dumps(answers))
 
 
 @pytest.mark.parametrize(
-    "problems",
-    [
-        pytest.param(VARIED, id="varied"),
-        pytest.param(PLAIN, id="others", marks=SLOW),
-    ],
+    "problems", [pytest.param(VARIED, id="varied"), pytest.param(PLAIN, id="others", marks=SLOW)]
 )
 def test_placements_depend_neither_on_the_hash_seed_nor_on_the_number_of_threads(
     problems: tuple[str, ...],

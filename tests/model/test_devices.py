@@ -34,10 +34,7 @@ def test_every_field_survives_columns_files_and_offers() -> None:
     ("devices", "message"),
     [
         ([], "the cluster has no devices"),
-        (
-            [Device("a"), Device("a")],
-            "the name of a device is not unique: 'a' occurs twice",
-        ),
+        ([Device("a"), Device("a")], "the name of a device is not unique: 'a' occurs twice"),
     ],
     ids=["none", "twice"],
 )

@@ -25,10 +25,7 @@ PIPE = StreamGraph.of(
 PAIR = [Device("a", mips=1000, watts=5), Device("b", mips=2000, watts=20)]
 CLUSTER = Cluster.of(PAIR, bandwidth=8e6, latency=0.1, joules_per_byte=1e-6)
 PROBLEM = Problem(PIPE, CLUSTER)
-SUMS = {
-    "cost": "cost 2.5 ms of cores and links per pass",
-    "energy": "energy 0.05 J per pass",
-}
+SUMS = {"cost": "cost 2.5 ms of cores and links per pass", "energy": "energy 0.05 J per pass"}
 
 
 def value(name: str, *devices: int) -> float:

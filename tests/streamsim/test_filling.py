@@ -8,9 +8,7 @@ from streamsim_strategies import Description, Ints, placed, placed_joins
 
 
 @given(placed(max_sources=5))
-def test_rates_are_max_min_fair(
-    case: tuple[Description, Ints],
-) -> None:
+def test_rates_are_max_min_fair(case: tuple[Description, Ints]) -> None:
     """Nothing is overfull, and none can rise without slowing one that is not faster."""
     problem, batch = case
     rates = source_rates(problem.instance, batch[0])
