@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from placer_cases import EVALUATIONS, SEED, first_answer, question
+from placer_cases import EVALUATIONS, SEED, VARIED, first_answer, question
 from problems import PROBLEMS
 
 import streamplace
@@ -24,7 +24,12 @@ from streamplace.placers.result import Result
 
 pytestmark = pytest.mark.xdist_group("placers")
 CASES = [
-    pytest.param(placer, problem, id=f"{placer}-{problem}")
+    pytest.param(
+        placer,
+        problem,
+        id=f"{placer}-{problem}",
+        marks=() if problem in VARIED else pytest.mark.slow,
+    )
     for placer in PLACERS
     for problem in PROBLEMS
     if PROBLEMS[problem].rules is None
@@ -129,7 +134,7 @@ def test_random_graphs_of_all_sizes_are_placed_alike(
     assert [answered(chosen, problem, evaluations, judge) for judge, evaluations in cases] == calm
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("machines", ["offers", "cluster"])
 @pytest.mark.parametrize("robust", [0, 1])
 def test_plans_of_so_many_moves_are_the_same_on_a_busy_machine(

@@ -1,15 +1,11 @@
 """Constant loads count wherever the work per tuple does."""
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 from engine_deployments import GENERAL
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.registry import EXPORTS
-from streamplace.io.graphs import graph_to_dict
 from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
 from streamplace.objectives.registry import OBJECTIVES
 
@@ -51,25 +47,3 @@ def test_exports_that_tell_the_work_per_tuple_tell_constant_loads(name: str) -> 
         written(deployment(problem)) for problem in (asked(), asked(constant=1500), asked(ipt=9e5))
     )
     assert (held != plain) or (heavier == plain)
-
-
-def native(graph: StreamGraph) -> Any:
-    return graph_to_dict(graph)
-
-
-def of_networkx(graph: StreamGraph) -> Any:
-    from streamplace.io.networkx import to_networkx
-
-    return dict(to_networkx(graph).nodes(data=True))
-
-
-def of_torch_geometric(graph: StreamGraph) -> Any:
-    pytest.importorskip("torch_geometric")
-    from streamplace.io.torch_geometric import to_torch_geometric
-
-    return to_torch_geometric(graph)["constant"].tolist()
-
-
-@pytest.mark.parametrize("form", [native, of_networkx, of_torch_geometric])
-def test_forms_of_graphs_carry_constant_loads(form: Callable[[StreamGraph], Any]) -> None:
-    assert form(asked(constant=1500).graph) != form(asked().graph)

@@ -68,26 +68,50 @@ def objective(name: str) -> str:
     return (*MODELS[name].objectives, "throughput")[0]
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(name, marks=pytest.mark.xdist_group(f"model {name}")) for name in MODELS],
-)
+GROUPS = {name: pytest.mark.xdist_group(f"model {name}") for name in MODELS}
+
+
+def of_all(*quick: str) -> pytest.MarkDecorator:
+    """Test all models, and these ones in the quick tests too."""
+    return pytest.mark.parametrize(
+        "trained",
+        [
+            pytest.param(name, marks=[GROUPS[name], *([] if name in quick else [pytest.mark.slow])])
+            for name in MODELS
+        ],
+        indirect=True,
+    )
+
+
+of_every_kind = of_all("doppler", "giph", "pilot")
+"""Learners: two with memories of their own, and one of the common kind."""
+with_features = of_all("doppler", "dream", "hdp")
+"""Models whose features, or whose first epochs, depend on what they begin with."""
+
+
+@pytest.fixture(scope="module", params=[pytest.param(name, marks=GROUPS[name]) for name in MODELS])
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Trained:
     """A model after two epochs on eight tiny graphs."""
     return train(request.param, tmp_path_factory.mktemp(request.param) / "whole")
 
 
+def check_same(mine: Trained, whole: Trained, *files: str) -> None:
+    """Two runs have the same history but for its times, and the same bits."""
+    for epoch, other in zip(mine.history.epochs, whole.history.epochs, strict=True):
+        assert {**asdict(epoch), "seconds": 0} == {**asdict(other), "seconds": 0}
+    for name in files:
+        arrays, others = (read_tensors(run.folder / name)[1] for run in (mine, whole))
+        assert arrays.keys() == others.keys()
+        assert all(np.array_equal(arrays[key], others[key]) for key in others)
+
+
+@of_every_kind
 def test_a_stopped_run_goes_on_to_the_same_bits(trained: Trained, tmp_path: Path) -> None:
     """Stopped in its second epoch, of steps of two shards."""
     with pytest.raises(KeyboardInterrupt):
         train(trained.model, tmp_path, watcher=InterruptsEpoch(2))
     resumed = train(trained.model, tmp_path, resume=True)
-    for mine, whole in zip(resumed.history.epochs, trained.history.epochs, strict=True):
-        assert {**asdict(mine), "seconds": 0} == {**asdict(whole), "seconds": 0}
-    for name in ("best.safetensors", "last.safetensors"):
-        mine, whole = (read_tensors(run.folder / name)[1] for run in (resumed, trained))
-        assert mine.keys() == whole.keys()
-        assert all(np.array_equal(mine[key], whole[key]) for key in whole)
+    check_same(resumed, trained, "best.safetensors", "last.safetensors")
 
 
 class Halves:
@@ -125,17 +149,13 @@ class Apart(LocalWorkers):
             yield Halves(learner, make())
 
 
+@of_every_kind
 def test_learners_apart_come_to_the_same_bits_as_one(
     trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What a learner remembers goes with its rows."""
     monkeypatch.setattr("streamplace.api.training.workers_on", lambda on: nullcontext(Apart()))
-    apart = train(trained.model, tmp_path)
-    for mine, whole in zip(apart.history.epochs, trained.history.epochs, strict=True):
-        assert {**asdict(mine), "seconds": 0} == {**asdict(whole), "seconds": 0}
-    mine, whole = (read_tensors(run.folder / "last.safetensors")[1] for run in (apart, trained))
-    assert mine.keys() == whole.keys()
-    assert all(np.array_equal(mine[key], whole[key]) for key in whole)
+    check_same(train(trained.model, tmp_path), trained, "last.safetensors")
 
 
 def test_weights_place_and_begin_training(trained: Trained, tmp_path: Path) -> None:
@@ -145,7 +165,7 @@ def test_weights_place_and_begin_training(trained: Trained, tmp_path: Path) -> N
     judge = OBJECTIVES[objective(trained.model)]
     result = streamplace.place(fork_join(3), placer=placer, objective=judge.name)
     assert 0 < result.value < float("inf")
-    again = train(trained.model, tmp_path, start=trained.weights)
+    again = train(trained.model, tmp_path, epochs=1, start=trained.weights)
     assert again.history.before == pytest.approx(trained.history.score)
     first, second = (read_weights(run.weights).document["training"] for run in (trained, again))
     assert first["start"] is None
@@ -154,6 +174,7 @@ def test_weights_place_and_begin_training(trained: Trained, tmp_path: Path) -> N
     assert begun == first
 
 
+@with_features
 def test_training_on_other_data_keeps_the_features_it_began_with(
     trained: Trained, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numba
 import numpy as np
 import pytest
-from placer_cases import EVALUATIONS, QUESTIONS, answer, devices, first_answer, question
+from placer_cases import EVALUATIONS, QUESTIONS, VARIED, answer, devices, first_answer, question
 from problems import PROBLEMS
 
 from streamplace.errors import PlacementError
@@ -21,11 +21,17 @@ from streamplace.placers.registry import PLACERS, Budget
 from streamplace.placers.result import Result
 
 pytestmark = pytest.mark.xdist_group("placers")  # one process places, and asks for it often
+SLOW = pytest.mark.slow
 CASES = [
     pytest.param(placer, problem, id=f"{placer}-{problem}")
     for placer in PLACERS
     for problem in PROBLEMS
 ]
+QUICK_IF_VARIED = [
+    pytest.param(*case.values, id=case.id, marks=() if case.values[1] in VARIED else SLOW)
+    for case in CASES
+]
+"""The same cases, slow where the problem is not a varied one."""
 
 
 def placed(
@@ -87,7 +93,7 @@ def with_watts(problem: Problem) -> Problem:
     return Problem(problem.graph, drawing, problem.constraints, problem.seconds)
 
 
-@pytest.mark.parametrize(("placer", "problem"), CASES)
+@pytest.mark.parametrize(("placer", "problem"), QUICK_IF_VARIED)
 def test_a_larger_budget_is_never_worse(placer: str, problem: str) -> None:
     """Searching longer keeps what was found before."""
     values = [placed(placer, problem, evaluations).value for evaluations in (10, EVALUATIONS, 1000)]
@@ -113,15 +119,6 @@ def test_no_placement_is_better_than_a_proven_bound(problem: str, objective: str
         assert not judge.better(best, bound + slack), placer
 
 
-VARIED = (
-    "constrained",
-    "tagged",
-    "little memory and rules",
-    "heterogeneous",
-    "many sources",
-    "joined",
-)
-"""Problems with names in sets, devices that differ, several sources and joins."""
 PLAIN = tuple(name for name in PROBLEMS if name not in VARIED)
 SCRIPT = """
 import json, sys
@@ -137,11 +134,7 @@ print(json.dumps(answers))
 
 
 @pytest.mark.parametrize(
-    "problems",
-    [
-        pytest.param(VARIED, id="varied"),
-        pytest.param(PLAIN, id="others", marks=pytest.mark.slow),
-    ],
+    "problems", [pytest.param(VARIED, id="varied"), pytest.param(PLAIN, id="others", marks=SLOW)]
 )
 def test_placements_depend_neither_on_the_hash_seed_nor_on_the_number_of_threads(
     problems: tuple[str, ...],

@@ -1,7 +1,6 @@
 """A file system that is full, before or in the middle: one line, and nothing half-written."""
 
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -16,7 +15,7 @@ SIZE = 4 * 2**20
 LATE = 1_400_000
 """Bytes that are left where a command writes its first files and not its last."""
 SLOW = pytest.mark.slow
-DATA = ("--branches", "2", "--depth", "2", "--devices", "2", "--copies", "40")
+COPIES = 40
 
 
 class Disk(NamedTuple):
@@ -36,30 +35,8 @@ class Disk(NamedTuple):
 
 
 @pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Disk]:
-    """A file system in memory, where this user may mount one."""
-    folder = tmp_path / "disk"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]
-    try:
-        mounted = subprocess.run(mount, capture_output=True).returncode == 0
-    except FileNotFoundError:
-        mounted = False
-    if not mounted:
-        pytest.skip("only root may mount a file system")
-    try:
-        yield Disk(folder)
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
-
-
-@pytest.fixture
-def data(run: Callable) -> str:
-    """Forty graphs, and one in g.json with its placement in p.json."""
-    assert run("generate", "branched", *DATA, "-o", "b.jsonl").status == 0
-    assert run("generate", "branched", *DATA[:-1], "1", "-o", "g.json").status == 0
-    assert run("place", "g.json", "--placer", "metis", "-o", "p.json").status == 0
-    return "b.jsonl"
+def disk(mounted: Callable[[str, int], Path]) -> Disk:
+    return Disk(mounted("disk", SIZE))
 
 
 GENERATE = "generate branched --branches 2 --depth 2 --devices 2 --copies"
@@ -90,7 +67,7 @@ RESUMED = {
 @pytest.mark.parametrize("left", [0, pytest.param(8192, marks=SLOW)])
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_full_disk_ends_in_one_line(
-    run: Callable, data: str, disk: Disk, name: str, left: int
+    run: Callable, data: None, disk: Disk, name: str, left: int
 ) -> None:
     """Exit code 2; a command that does not go on later leaves nothing."""
     disk.fill(left)
@@ -108,7 +85,7 @@ def test_a_full_disk_ends_in_one_line(
 @pytest.mark.parametrize("left", [0, *(pytest.param(n, marks=SLOW) for n in (8192, 10**6)), LATE])
 @pytest.mark.parametrize("name", RESUMED)
 def test_what_a_full_disk_stopped_goes_on(
-    run: Callable, data: str, disk: Disk, tmp_path: Path, name: str, left: int
+    run: Callable, data: None, disk: Disk, tmp_path: Path, name: str, left: int
 ) -> None:
     """To the bytes that it would have written at once, whatever it took."""
     (again, file), whole = RESUMED[name], tmp_path / "whole"

@@ -4,7 +4,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.xdist_group("processes")
 
 SIZE = 64 * 2**10
-DATA = ("--branches", "2", "--depth", "2", "--devices", "2", "--copies", "12")
+COPIES = 12
 GENERATE = "generate branched --branches 2 --depth 2 --devices 2 --copies"
 COMMANDS = {
     "generate": f"{GENERATE} 40 -o c.jsonl.gz",
@@ -25,38 +25,24 @@ COMMANDS = {
     "export": "export p.json --graph g.json --to flink-kubernetes -o k",
     "train": "train hdp --data b.jsonl --limit 6 --epochs 1 --out h",
 }
+STARTING = ("generate shards", "place all")
+"""Commands that start processes; one more that does is among the quick tests."""
 
 
 @pytest.fixture
-def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def full(mounted: Callable[[str, int], Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """A file system without space, where this process and those that it starts keep their files."""
-    folder = tmp_path / "full"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", f"size={SIZE}", "tmpfs", str(folder)]
-    try:
-        mounted = subprocess.run(mount, capture_output=True).returncode == 0
-    except FileNotFoundError:
-        mounted = False
-    if not mounted:
-        pytest.skip("only root may mount a file system")
-    try:
-        (folder / "filler").write_bytes(bytes(SIZE))
-        monkeypatch.setenv("TMPDIR", str(folder))
-        monkeypatch.setattr(tempfile, "tempdir", str(folder))
-        yield folder
-    finally:
-        subprocess.run(["umount", "-l", str(folder)], check=True)
+    folder = mounted("full", SIZE)
+    (folder / "filler").write_bytes(bytes(SIZE))
+    monkeypatch.setenv("TMPDIR", str(folder))
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
 
 
-@pytest.fixture
-def data(run: Callable) -> None:
-    """Twelve graphs, and one in g.json with its placement in p.json."""
-    assert run("generate", "branched", *DATA, "-o", "b.jsonl").status == 0
-    assert run("generate", "branched", *DATA[:-1], "1", "-o", "g.json").status == 0
-    assert run("place", "g.json", "--placer", "metis", "-o", "p.json").status == 0
-
-
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow if name in STARTING else ()) for name in COMMANDS],
+)
 def test_a_full_temporary_file_system_stops_nothing(
     data: None, full: Path, run: Callable, name: str
 ) -> None:

@@ -4,12 +4,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-DATA = "generate branched --branches 2 --depth 2 --devices 2 --copies"
+COPIES = 3
 RIGHTS = "-dac_override,-dac_read_search"
 AS_USER = (
     ("setpriv", f"--bounding-set={RIGHTS}", f"--inh-caps={RIGHTS}") if os.getuid() == 0 else ()
@@ -24,11 +24,8 @@ pytestmark = pytest.mark.skipif(
 
 
 @pytest.fixture
-def folder(run: Callable, tmp_path: Path) -> Iterator[Path]:
+def folder(data: None, tmp_path: Path) -> Iterator[Path]:
     """A folder that may only be read, with a file and a folder that may not."""
-    assert run(*DATA.split(), "3", "-o", "b.jsonl").status == 0
-    assert run(*DATA.split(), "1", "-o", "g.json").status == 0
-    assert run("place", "g.json", "--placer", "metis", "-o", "p.json").status == 0
     shutil.copy(tmp_path / "g.json", tmp_path / "secret.json")
     (tmp_path / "secret.json").chmod(0)
     (tmp_path / "closed").mkdir(mode=0)
@@ -42,7 +39,7 @@ def folder(run: Callable, tmp_path: Path) -> Iterator[Path]:
     ("command", "path"),
     [
         ("describe secret.json", "secret.json"),
-        ("place secret.json --placer metis", "secret.json"),
+        pytest.param("place secret.json --placer metis", "secret.json", marks=SLOW),
         pytest.param("place closed/g.json --placer metis", "closed/g.json", marks=SLOW),
         ("place g.json --placer metis -o q.json", "q.json"),
         pytest.param("place g.json --placer metis -o p.json", "p.json", marks=SLOW),
@@ -55,7 +52,7 @@ def folder(run: Callable, tmp_path: Path) -> Iterator[Path]:
         pytest.param("export p.json --graph g.json --to flink -o f", "f", marks=SLOW),
         ("export p.json --graph g.json --to csv -o closed/x.csv", "closed/x.csv"),
         pytest.param("train hdp --data b.jsonl --epochs 1 --out h", "h", marks=SLOW),
-        ("train hdp --data b.jsonl --epochs 1 --out closed", "closed"),
+        pytest.param("train hdp --data b.jsonl --epochs 1 --out closed", "closed", marks=SLOW),
     ],
 )
 def test_what_is_not_permitted_is_told_in_one_line(folder: Path, command: str, path: str) -> None:

@@ -7,14 +7,8 @@ import pytest
 
 from streamplace.io.appending import claim, claim_folder
 
-DATA = ("--branches", "2", "--depth", "2", "--devices", "2", "--copies", "6")
-
-
-@pytest.fixture
-def data(run: Callable) -> str:
-    """Six graphs."""
-    assert run("generate", "branched", *DATA, "-o", "b.jsonl").status == 0
-    return "b.jsonl"
+COPIES = 6
+GENERATE = "generate branched --branches 2 --depth 2 --devices 2 --copies"
 
 
 @pytest.mark.parametrize(
@@ -22,11 +16,11 @@ def data(run: Callable) -> str:
     [
         ("place b.jsonl --placer metis -o p.jsonl --jobs 1", "p.jsonl"),
         ("compare b.jsonl --placers metis,single -o r --jobs 1", "r/results.jsonl"),
-        (f"generate branched {' '.join(DATA)} -o s.jsonl --files 2", "s.manifest.jsonl"),
+        (f"{GENERATE} 6 -o s.jsonl --files 2", "s.manifest.jsonl"),
     ],
 )
 def test_the_second_is_refused(
-    run: Callable, data: str, tmp_path: Path, words: str, file: str
+    run: Callable, data: None, tmp_path: Path, words: str, file: str
 ) -> None:
     """While the first holds its file; when that is over, it runs."""
     (tmp_path / file).parent.mkdir(exist_ok=True)
@@ -39,7 +33,7 @@ def test_the_second_is_refused(
     assert run(*words.split()).status == 0
 
 
-def test_a_folder_is_trained_into_by_one_process(run: Callable, data: str, tmp_path: Path) -> None:
+def test_a_folder_is_trained_into_by_one_process(run: Callable, data: None, tmp_path: Path) -> None:
     """A second run is refused, be it new or gone on with, until the first has ended."""
     words = ["train", "hdp", "--data", "b.jsonl", "--epochs", "1", "--out", "h"]
     (tmp_path / "h").mkdir()

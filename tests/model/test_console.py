@@ -1,27 +1,149 @@
+"""Parts of reports fit into the width of the terminal, or go on below; they keep every value."""
+
+import ast
+import re
 from io import StringIO
+from math import copysign
+from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from streamplace.model.console import DataConsole, print_parts
-from streamplace.model.report import Heading, Report, Sheet
+import streamplace
+from streamplace.model.console import LEAST_TEXT, MOST_WORD, DataConsole, print_parts, tables_of
+from streamplace.model.report import Bar, Heading, Report, Sheet, duration, quantity
+
+SOURCES = Path(streamplace.__file__).parent
+
+
+def printed(part: str | Heading | Sheet, width: int) -> list[str]:
+    """Lines of a part of a report on a terminal."""
+    file = StringIO()
+    console = DataConsole(file=file, width=width, color_system=None)
+    print_parts(console, Report((part,), ""))
+    return file.getvalue().splitlines()
+
+
+def test_a_wide_table_goes_on_below_with_the_names_of_its_rows() -> None:
+    """Every line has the name; texts wrap at spaces before columns go below."""
+    words = "a sentence that is as long as a line of the terminal and must wrap"
+    sheet = Sheet(("name", "words", *"abcd"), (("row", words, *(f"{c} {9:08}" for c in "abcd")),))
+    lines = printed(sheet, 60)
+    assert max(map(len, lines)) <= 60
+    assert [line.split()[0] for line in lines if line.split()[0] in ("name", "row")] == [
+        "name", "row", "name", "row",
+    ]  # fmt: skip
+    assert sum("00000009" in line for line in lines) == 2
+    assert len(printed(sheet, 200)) == 2
+
+
+def test_a_long_table_that_is_split_keeps_the_parts_of_a_row_close() -> None:
+    """Twenty rows of all columns, then the next twenty."""
+    sheet = Sheet(("name", "a", "b"), tuple((str(i), f"a{i:030}", f"b{i:030}") for i in range(30)))
+    lines = printed(sheet, 50)
+    at = {word: i for i, line in enumerate(lines) for word in line.split()}
+    assert all(0 < at[f"b{i:030}"] - at[f"a{i:030}"] <= 21 for i in range(30))
+
 
 WORDS = "b2s1 25.6 %, b3s1 4 GB, b2s2 11.3 ms, source 1.565 Gbps, sink (75.0 % in use)"
 
 
-@pytest.mark.parametrize("width", range(24, 80, 3))
 @pytest.mark.parametrize(
     "part",
     [WORDS, Heading("shop", f" {WORDS}"), Sheet(("device", "operators"), (("d0", WORDS),))],
     ids=["sentence", "heading", "table"],
 )
-def test_no_line_breaks_between_a_number_and_its_unit(
-    part: str | Heading | Sheet, width: int
-) -> None:
+def test_no_line_breaks_between_a_number_and_its_unit(part: str | Heading | Sheet) -> None:
     """In sentences, in headings and in cells; all words are printed as they are."""
-    file = StringIO()
-    print_parts(DataConsole(file=file, width=width, color_system=None), Report((part,), ""))
-    lines = file.getvalue().splitlines()
+    for width in range(24, 80, 3):
+        lines = printed(part, width)
+        assert all(len(line.rstrip()) <= width for line in lines)
+        assert not any(line.strip().startswith(("%", "GB", "ms", "Gbps")) for line in lines)
+        text = " ".join(" ".join(lines).split())
+        assert all(word in text for word in WORDS.split(", "))
+
+
+CELLS = st.lists(st.integers(10**5, 10**9).map(str), max_size=4).map(" ".join)
+
+
+@given(
+    st.integers(1, 6).flatmap(
+        lambda n: st.lists(st.tuples(*[CELLS] * n), min_size=1, max_size=4).map(
+            lambda rows: Sheet(rows[0], tuple(rows[1:]))
+        )
+    ),
+    st.integers(30, 90),
+)
+def test_no_word_breaks_and_no_short_cell(sheet: Sheet, width: int) -> None:
+    """Unless a name and one cell beside it are wider than the line."""
+    if width < 2 * (max(30, LEAST_TEXT) + 2):
+        width += 40
+    lines = printed(sheet, width)
     assert all(len(line.rstrip()) <= width for line in lines)
-    assert not any(line.strip().startswith(("%", "GB", "ms", "Gbps")) for line in lines)
-    printed = " ".join(" ".join(lines).split())
-    assert all(word in printed for word in WORDS.split(", "))
+    text = "\n".join(lines)
+    for row in sheet.rows:
+        for cell in row:
+            words = [str(cell)] if len(str(cell)) <= LEAST_TEXT else str(cell).split()
+            assert all(word in text for word in words)
+
+
+def test_words_longer_than_a_line_break_and_lose_nothing() -> None:
+    name = "pilot:weights=" + "x" * (3 * MOST_WORD)
+    lines = printed(Sheet(("placer", "load", "value"), ((name, Bar(0.5), "71.6 %"),)), 60)
+    assert max(map(len, lines)) <= 60
+    assert name in "".join(line.split()[0] for line in lines[1:] if "x" in line or "pilot" in line)
+    assert any("71.6 %" in line for line in lines)
+
+
+def test_no_other_module_makes_tables() -> None:
+    """All tables are printed by one renderer, which is the one that is tested."""
+    makers = [
+        path.relative_to(SOURCES).as_posix()
+        for path in SOURCES.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module == "rich.table"
+    ]
+    assert makers == ["model/console.py"]
+
+
+@pytest.mark.parametrize("width", [50, 80])
+def test_bars_are_drawn_shorter_where_the_line_is_short(width: int) -> None:
+    sheet = Sheet(
+        ("device", "CPU", "", "operators"), (("d0", "50.0 %", Bar(0.5), "parse enrich join"),)
+    )
+    (line,) = printed(sheet, width)[1:]
+    assert line.count("█") == (5 if width == 50 else 10)
+    assert len(list(tables_of(sheet, width))) == 1
+
+
+UNITS = {"ns": 1e-9, "µs": 1e-6, "ms": 1e-3, "s": 1, "min": 60, "h": 3600, "d": 86400}
+
+
+@given(st.floats(1e-9, 8e7) | st.floats(-8e7, -1e-9))
+def test_a_duration_reads_back_as_what_it_was(seconds: float) -> None:
+    """To a hundredth, whatever the units; no number has more than four digits."""
+    text = duration(seconds)
+    parts = [(float(number), unit) for number, unit in re.findall(r"([\d.]+) (\w+)", text)]
+    total = sum(number * UNITS[unit] for number, unit in parts)
+    assert copysign(total, seconds) == pytest.approx(seconds, rel=1e-2)
+    assert text.startswith("-") == (seconds < 0)
+    assert all(0 < number <= 1000 for number, _ in parts)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0 s"),
+        (59.4, "59.4 s"),
+        (59.7, "1 min"),
+        (119.7, "2 min"),
+        (3599.8, "1 h"),
+        (86399.0, "1 d"),
+        (0.999999, "1 s"),
+    ],
+)
+def test_a_duration_is_rounded_before_its_units_are_chosen(seconds: float, text: str) -> None:
+    """There is no 60 s, no 1 min 60 s, no 1000 ms."""
+    assert duration(seconds) == text
+    assert quantity(seconds, "s") == text

@@ -9,12 +9,12 @@ import pytest
 from problems import parse_graph
 from streamsim import throughput
 
-from streamplace.errors import GraphError, ProblemError, StreamplaceError
+from streamplace.errors import ProblemError
 from streamplace.io.graphs import graph_line
 from streamplace.io.networkx import from_networkx, to_networkx
 from streamplace.library.documents import instance_document
 from streamplace.library.plans import plan_document
-from streamplace.model import Cluster, Operator, Operators, Problem, Stream, StreamGraph
+from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.model.expansion import expand
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.planning.offers import Catalogue, Offer
@@ -52,22 +52,6 @@ def test_torch_geometric_keeps_it() -> None:
     assert after.graph == before.graph
 
 
-@pytest.mark.parametrize(
-    ("constant", "message"),
-    [
-        (-1.0, "operator 'sink' has constant -1"),
-        (float("nan"), "operator 'sink' has constant nan"),
-        (1e300, "operator 'sink' has constant 1e\\+300"),
-    ],
-)
-def test_what_is_no_amount_is_refused_in_one_line(constant: float, message: str) -> None:
-    with pytest.raises(StreamplaceError, match=message) as error:
-        graph(constant)
-    assert "\n" not in str(error.value)
-    with pytest.raises(GraphError, match=message):
-        Operators(["src", "sink"], rate=[1, 0], constant=[0, constant])
-
-
 def test_subtasks_have_equal_parts_whatever_their_key_groups() -> None:
     before = graph(60.0, parallelism=2, max_parallelism=3)
     expansion = expand(before)
@@ -88,14 +72,6 @@ def test_a_matrix_of_costs_leaves_it_to_the_speed_of_the_devices() -> None:
     problem = Problem(graph(), cluster, seconds=np.full((2, 2), 1e-4))
     assert problem.instance.constant[1].tolist() == [0.5, 0.5]
     assert throughput(problem.instance, [[0, 1]])[0] == pytest.approx(0.5)
-
-
-def test_one_pass_leaves_it_out() -> None:
-    place = np.zeros((1, 2), np.int32)
-    for name in ("makespan", "latency"):
-        judge = OBJECTIVES[name]
-        with_, without = (Problem(graph(mips), Cluster.uniform(2)) for mips in (50.0, 0.0))
-        assert judge.evaluate(with_, place) == judge.evaluate(without, place)
 
 
 def test_a_description_says_what_is_used_at_any_rate() -> None:

@@ -40,29 +40,30 @@ def links(expansion: Expansion) -> dict[tuple[str, str], float]:
     return {(s.source, s.target): s.selectivity for s in expansion.graph.streams}
 
 
-def test_equal_parallelisms_are_joined_one_to_one() -> None:
-    """Forward is the default between them."""
-    assert links(expand(pair(2, 2))) == {("a#0", "b#0"): 1, ("a#1", "b#1"): 1}
+ALL_TO_ALL = {(f"a#{i}", f"b#{j}"): 0.25 for i in range(2) for j in range(2)}
 
 
-def test_different_parallelisms_are_rebalanced() -> None:
-    """Every subtask sends an even part to every other."""
-    assert links(expand(pair(1, 2))) == {("a", "b#0"): 0.5, ("a", "b#1"): 0.5}
+@pytest.mark.parametrize(
+    ("graph", "expected"),
+    [
+        (pair(2, 2), {("a#0", "b#0"): 1, ("a#1", "b#1"): 1}),
+        (pair(1, 2), {("a", "b#0"): 0.5, ("a", "b#1"): 0.5}),
+        (pair(2, 2, selectivity=0.5, partitioning="rebalance"), ALL_TO_ALL),
+        (pair(2, 2, selectivity=0.5, partitioning="hash"), ALL_TO_ALL),
+    ],
+    ids=["equal", "unequal", "rebalance", "hash"],
+)
+def test_streams_join_subtasks_one_to_one_or_send_even_parts_to_all(
+    graph: StreamGraph, expected: dict[tuple[str, str], float]
+) -> None:
+    assert links(expand(graph)) == expected
 
 
-@pytest.mark.parametrize("partitioning", ["rebalance", "hash"])
-def test_rebalanced_streams_join_all_to_all(partitioning: str) -> None:
-    """Also between equal parallelisms."""
-    expected = {(f"a#{i}", f"b#{j}"): 0.25 for i in range(2) for j in range(2)}
-    assert links(expand(pair(2, 2, selectivity=0.5, partitioning=partitioning))) == expected
-
-
-def test_a_forward_stream_between_different_parallelisms_is_refused() -> None:
-    """The message names the stream and both parallelisms."""
-    with pytest.raises(
-        GraphError, match="stream a→b is partitioned 'forward' from 2 to 3 subtasks"
-    ):
-        expand(pair(2, 3, partitioning="forward"))
+@pytest.mark.parametrize("partitioning", ["forward", "chained"])
+def test_a_stream_straight_between_different_parallelisms_is_refused(partitioning: str) -> None:
+    message = f"stream a→b is partitioned '{partitioning}' from 2 to 3 subtasks"
+    with pytest.raises(GraphError, match=message):
+        expand(pair(2, 3, partitioning=partitioning))
 
 
 LEAST = 1e-300
@@ -70,8 +71,7 @@ LEAST = 1e-300
 
 
 @given(parallel_graphs)
-def test_expansion_keeps_load_and_traffic(graph: StreamGraph) -> None:
-    """Tuples, instructions and bytes per second are the same in total."""
+def test_expansion_keeps_load_and_traffic_and_is_its_own_expansion(graph: StreamGraph) -> None:
     expansion = expand(graph)
     cluster = Cluster.uniform(1)
     before, after = (Problem(g, cluster).instance for g in (graph, expansion.graph))
@@ -81,6 +81,7 @@ def test_expansion_keeps_load_and_traffic(graph: StreamGraph) -> None:
     assert after.traffic.sum() == pytest.approx(before.traffic.sum(), rel=1e-9)
     memory = np.bincount(expansion.operator, weights=expansion.graph.operators.memory)
     np.testing.assert_allclose(memory, graph.operators.memory, rtol=1e-9, atol=LEAST)
+    assert expand(expansion.graph).graph == expansion.graph
 
 
 @given(parallel_graphs, st.integers(1, 8), st.floats(0.01, 1000))
@@ -98,17 +99,9 @@ def test_on_one_device_the_subtasks_are_as_fast_as_their_operators(
 
 @given(graphs())
 def test_a_graph_of_single_subtasks_is_its_own_expansion(graph: StreamGraph) -> None:
-    """Nothing to expand."""
     expansion = expand(graph)
     assert expansion.graph == graph
     assert expansion.operator.tolist() == list(range(graph.n_operators))
-
-
-@given(parallel_graphs)
-def test_subtasks_are_not_expanded_again(graph: Any) -> None:
-    """Expanding twice is expanding once."""
-    once = expand(graph).graph
-    assert expand(once).graph == once
 
 
 @given(parallel_graphs, st.randoms())
@@ -125,7 +118,6 @@ def test_folding_counts_every_subtask_once(graph: Any, random: Any) -> None:
 
 
 def test_an_unfolded_placement_folds_to_whole_operators() -> None:
-    """All subtasks go where their operator was."""
     graph = pair(2, 3)
     expansion = expand(graph)
     unfolded = expansion.unfold(Placement(("a", "b"), ("d0", "d1"), [1, 0]))
@@ -133,7 +125,6 @@ def test_an_unfolded_placement_folds_to_whole_operators() -> None:
 
 
 def test_placements_of_other_graphs_are_refused() -> None:
-    """Both ways."""
     expansion = expand(pair(2, 3))
     other = Placement(("x",), ("d0",), [0])
     with pytest.raises(PlacementError, match="not one of this expansion's subtasks"):
@@ -174,12 +165,13 @@ def test_a_window_is_shared_among_subtasks() -> None:
     assert expand(graph).graph.operators["b#1"].window == Window(4, 2, 1.5, 0.5, 5)
 
 
-def test_pins_and_allowed_devices_hold_for_every_subtask() -> None:
-    """Each of them."""
-    rules = Constraints(pin={"a": "d0"}, allowed={"b": {"d1"}})
-    carried = expand(pair(1, 2)).constraints(rules)
+def test_pins_allowed_devices_and_exlocation_hold_for_every_subtask() -> None:
+    """Exlocated subtasks of one operator may meet."""
+    carried = expand(pair(1, 2)).constraints(Constraints(pin={"a": "d0"}, allowed={"b": {"d1"}}))
     assert carried.pin == {"a": "d0"}
     assert carried.allowed == {"b#0": {"d1"}, "b#1": {"d1"}}
+    apart = expand(pair(2, 1)).constraints(Constraints(exlocate=[{"a", "b"}]))
+    assert set(apart.exlocate) == {frozenset({"a#0", "b"}), frozenset({"a#1", "b"})}
 
 
 @pytest.mark.parametrize(
@@ -197,14 +189,7 @@ def test_colocated_operators_share_devices_subtask_by_subtask(p: Any, q: Any, gr
     assert list(carried.colocate) == groups
 
 
-def test_exlocated_operators_keep_all_their_subtasks_apart() -> None:
-    """Those of one operator may meet."""
-    carried = expand(pair(2, 1)).constraints(Constraints(exlocate=[{"a", "b"}]))
-    assert set(carried.exlocate) == {frozenset({"a#0", "b"}), frozenset({"a#1", "b"})}
-
-
 def test_too_many_exlocated_subtasks_are_refused() -> None:
-    """Before they fill the memory."""
     expansion = expand(pair(2000, 2000))
     with pytest.raises(ProblemError, match="makes 4000000 pairs of subtasks"):
         expansion.constraints(Constraints(exlocate=[{"a", "b"}]))
@@ -222,7 +207,6 @@ def test_a_problem_is_expanded_with_costs_and_constraints() -> None:
 
 @pytest.mark.parametrize("p", [10**4, 10**6])
 def test_an_expansion_too_large_is_refused(p: Any) -> None:
-    """Before it fills the memory."""
     with pytest.raises(GraphError, match=f"expands to {2 * p} subtasks and {p * p} streams; lower"):
         expand(pair(p, p, partitioning="hash"))
 

@@ -149,13 +149,11 @@ def test_rescaled_streams_join_neighbours(
 
 
 def test_more_subtasks_than_key_groups_are_refused() -> None:
-    """The message names the operator and both numbers."""
     with pytest.raises(GraphError, match="'s' has parallelism 5 and max_parallelism 4; lower the"):
         StreamGraph.of("src", [Operator("s", rate=8, parallelism=5, max_parallelism=4)])
 
 
 def test_key_groups_go_through_files() -> None:
-    """They are written where there are any."""
     graph = keyed(3, 8)
     assert graph_from_dict(graph_to_dict(graph)) == graph
     assert "max_parallelism" not in graph_to_dict(keyed(3, 0))["operators"][1]

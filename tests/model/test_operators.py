@@ -2,75 +2,51 @@
 
 import math
 import pickle
-import re
 from typing import Any
 
 import numpy as np
 import pytest
 
-from streamplace.errors import GraphError, StreamplaceError
+from streamplace.errors import GraphError
 from streamplace.model import Operator, Operators, Window
 
 
 def test_rows_become_columns_and_rows_again() -> None:
-    """An operator survives being stored."""
     rows = [
         Operator("src", 10, 20, 30, kind="source", about="reads the log"),
         Operator("win", 1.5, parallelism=4, requires=frozenset({"gpu"}), window=Window(2, 1)),
     ]
     assert list(Operators.of(rows)) == rows
-
-
-def test_columns_left_out_take_defaults() -> None:
-    """Only the name is needed."""
     assert Operators(["a", "b"])[1] == Operator("b")
 
 
-@pytest.mark.parametrize("make", [list, tuple, np.array, np.float32])
-def test_columns_may_be_lists_or_arrays(make: Any) -> None:
-    """They are stored as float64 arrays."""
-    operators = Operators(["a", "b"], ipt=make([1, 2]), parallelism=make([1, 3]))
-    assert operators.ipt.dtype == np.float64
-    assert operators.parallelism.tolist() == [1, 3]
-
-
-def test_columns_are_read_only_copies() -> None:
-    """Changing the caller's array changes nothing, and the column cannot be changed."""
-    given = np.array([1.0, 2.0])
-    operators = Operators(["a", "b"], ipt=given)
+@pytest.mark.parametrize("make", [list, np.float32])
+def test_columns_are_read_only_copies_of_lists_or_arrays(make: Any) -> None:
+    given = make([1, 2])
+    operators = Operators(["a", "b"], ipt=given, parallelism=make([1, 3]))
     given[0] = 9
-    assert operators.ipt[0] == 1
+    assert operators.ipt.dtype == np.float64
+    assert operators.ipt.tolist() == [1, 2]
+    assert operators.parallelism.tolist() == [1, 3]
     with pytest.raises(ValueError, match="read-only"):
         operators.ipt[0] = 9
 
 
 def test_operators_are_found_by_name() -> None:
-    """By index, by item and by membership."""
     operators = Operators(["a", "b"], ipt=[1, 2])
     assert operators.index("b") == 1
     assert operators["b"].ipt == 2
     assert "b" in operators
     assert "c" not in operators
-
-
-def test_an_unknown_name_is_an_error() -> None:
-    """The name is shown."""
     with pytest.raises(GraphError, match="there is no operator 'c'"):
-        Operators(["a"]).index("c")
+        operators.index("c")
 
 
-def test_equal_operators_are_equal_and_hash_alike() -> None:
-    """Equality is by content."""
-    one, two = (Operators(["a"], ipt=[1]) for _ in range(2))
-    assert one == two
+def test_operators_of_equal_content_are_equal_and_hash_alike() -> None:
+    one, two = (Operators(["a"], ipt=[1], window={0: Window(2, 1)}) for _ in range(2))
+    assert one == two == pickle.loads(pickle.dumps(one))
     assert hash(one) == hash(two)
-    assert one != Operators(["a"], ipt=[2])
-
-
-def test_operators_survive_pickling() -> None:
-    """Worker processes get the same columns."""
-    operators = Operators(["a"], ipt=[1], window={0: Window(2, 1)})
-    assert pickle.loads(pickle.dumps(operators)) == operators
+    assert one != Operators(["a"], ipt=[2], window={0: Window(2, 1)})
 
 
 def test_names_from_an_array_are_plain_texts() -> None:
@@ -89,12 +65,11 @@ def test_names_from_an_array_are_plain_texts() -> None:
         ({"name": ["a", "\ud800"]}, "the name of an operator is not valid Unicode"),
         ({"ipt": [1, -0.5]}, "operator 'b' has ipt -0.5; it must be ≥ 0"),
         ({"ipt": [1, math.nan]}, "operator 'b' has ipt nan"),
-        ({"payload": [math.inf, 1]}, "operator 'a' has payload inf"),
+        ({"constant": [0, -1]}, "operator 'b' has constant -1"),
         ({"rate": [1e16, 1]}, "operator 'a' has rate 1e.16; .* at most 1e.15"),
         ({"memory": [1, "much"]}, "operators' column memory must be numbers"),
         ({"memory": [1, 10**400]}, "operators' column memory must be numbers"),
         ({"ipt": [1]}, "operators' column ipt must have 2 values"),
-        ({"ipt": [[1, 2]]}, "operators' column ipt must have 2 values"),
         ({"parallelism": [1, 0]}, "operator 'b' has parallelism 0; it must be a whole number"),
         ({"parallelism": [1.5, 1]}, "operator 'a' has parallelism 1.5"),
         ({"parallelism": [1, 10**9]}, "operator 'b' has parallelism 1e.09"),
@@ -103,35 +78,14 @@ def test_names_from_an_array_are_plain_texts() -> None:
         ({"kind": ["map", 3]}, "operator 'b' has kind 3; it must be a text"),
         ({"kind": ["map", "\ud800"]}, r"operator 'b' has kind '\\ud800'; it must be a text"),
         ({"requires": [(), ["gpu", 3]]}, "operator 'b' has requires 3; it must be a text"),
-        ({"requires": [(), ["\ud800"]]}, r"operator 'b' has requires '\\ud800'; it must be a text"),
         ({"requires": [(), "gpu"]}, "operator 'b' has requires 'gpu'; it must be a set"),
         ({"requires": [()]}, "operators' column requires must have 2 values"),
         ({"window": {2: Window(1, 1)}}, "a window is for row 2"),
     ],
 )
 def test_a_bad_column_is_refused(columns: Any, message: Any) -> None:
-    """The message names the operator, the value and the rule."""
     with pytest.raises(GraphError, match=message):
         Operators(**{"name": ["a", "b"], **columns})
-
-
-@pytest.mark.parametrize(
-    ("window", "message"),
-    [
-        ({"size": 0, "advance": 1}, "size 0"),
-        ({"size": 1, "advance": 0}, "advance 0"),
-        ({"size": 1, "advance": 2}, "whole advances"),
-        ({"size": 2.5, "advance": 1}, "whole advances"),
-        ({"size": 1e9, "advance": 1e-6}, "1 to 100000 whole advances"),
-        ({"size": 1, "advance": 1, "base": -1}, "base -1"),
-        ({"size": 1, "advance": 1, "factor": math.nan}, "factor nan"),
-        ({"size": 1, "advance": 1, "limit": 0}, "limit 0"),
-    ],
-)
-def test_a_window_that_makes_no_sense_is_refused(window: Any, message: Any) -> None:
-    """Sizes are whole numbers of advances."""
-    with pytest.raises(GraphError, match=message):
-        Window(**window)
 
 
 def test_operators_without_tags_share_one_empty_set() -> None:
@@ -139,24 +93,6 @@ def test_operators_without_tags_share_one_empty_set() -> None:
     operators = Operators(["a", "b", "c"], rate=[1, 0, 0], requires=[(), [], {"gpu"}])
     assert operators.requires == (frozenset(), frozenset(), frozenset({"gpu"}))
     assert operators.requires[0] is operators.requires[1]
-
-
-@pytest.mark.parametrize(
-    ("facts", "text"),
-    [
-        ({"ipt": -1}, "operator 'a' has ipt -1; it must be ≥ 0"),
-        ({"ipt": "many"}, "operator 'a' has ipt 'many'; it must be a number"),
-        ({"rate": math.nan}, "operator 'a' has rate nan"),
-        ({"payload": "300 bananas"}, "operator 'a': size '300 bananas' has the unknown unit"),
-        ({"memory": None}, "operator 'a' has memory None; it must be a number"),
-    ],
-    ids=str,
-)
-def test_a_wrong_number_is_refused_where_the_operator_is_made(
-    facts: dict[str, Any], text: str
-) -> None:
-    with pytest.raises(StreamplaceError, match=re.escape(text)):
-        Operator("a", **facts)
 
 
 def test_quantities_may_be_texts() -> None:

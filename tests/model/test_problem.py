@@ -1,6 +1,8 @@
-"""Problems: a graph on a cluster, compiled."""
+"""Problems: a graph on a cluster, compiled once."""
 
+import copy
 import math
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -30,65 +32,39 @@ def swapped_cases(draw: Callable[..., Any]) -> tuple[Problem, NDArray[Any], NDAr
 
 
 @given(swapped_cases())
-def test_swapping_interchangeable_devices_changes_neither_value_nor_legality(case: Any) -> None:
-    """That is what interchangeable means."""
-    problem, rows, swapped = case
-    before, after = throughput(problem.instance, [rows, swapped])
-    assert after == pytest.approx(before, rel=1e-9)
-    assert problem.legal(rows)[0] == problem.legal(swapped)[0]
-
-
-@given(swapped_cases())
-def test_canonical_placements_ignore_swaps(case: Any) -> None:
-    """Both forms have one canonical form, of the same value."""
-    problem, rows, swapped = case
-    canonical = problem.canonical(rows)
-    assert problem.canonical(swapped).tolist() == canonical.tolist()
-    before, after = throughput(problem.instance, [rows, canonical])
-    assert after == pytest.approx(before, rel=1e-9)
-
-
-@given(swapped_cases())
-def test_a_canonical_placement_stays_as_it_is(
-    case: tuple[Problem, NDArray[Any], NDArray[Any]],
+def test_swapping_interchangeable_devices_changes_neither_value_nor_legality_nor_canonical_form(
+    case: Any,
 ) -> None:
-    """Renumbering twice is renumbering once."""
-    problem, rows, _ = case
+    problem, rows, swapped = case
     canonical = problem.canonical(rows)
+    before, after, renumbered = throughput(problem.instance, [rows, swapped, canonical])
+    assert (after, renumbered) == pytest.approx((before, before), rel=1e-9)
+    assert problem.legal(rows)[0] == problem.legal(swapped)[0]
+    assert problem.canonical(swapped).tolist() == canonical.tolist()
     assert problem.canonical(canonical).tolist() == canonical.tolist()
 
 
 def test_canonical_takes_one_placement_or_many() -> None:
-    """Shapes are kept."""
     problem = Problem(chain(3), Cluster.uniform(3))
     assert problem.canonical([2, 2, 1]).tolist() == [0, 0, 1]
     assert problem.canonical([[2, 2, 1], [1, 0, 1]]).tolist() == [[0, 0, 1], [0, 1, 0]]
 
 
-def test_constraints_tell_devices_apart() -> None:
-    """A device that somebody is pinned to has a class of its own."""
-    problem = Problem(chain(3), Cluster.uniform(3), Constraints(pin={"v1": "d1"}))
-    assert problem.interchangeable.tolist() == [0, 1, 0]
+def test_constraints_and_costs_tell_devices_apart() -> None:
+    pinned = Problem(chain(3), Cluster.uniform(3), Constraints(pin={"v1": "d1"}))
+    assert pinned.interchangeable.tolist() == [0, 1, 0]
+    costly = Problem(chain(2), Cluster.uniform(3), seconds=[[1, 1, 2], [1, 1, 1]])
+    assert costly.interchangeable.tolist() == [0, 0, 1]
 
 
-def test_costs_tell_devices_apart() -> None:
-    """Where the seconds differ."""
-    problem = Problem(chain(2), Cluster.uniform(3), seconds=[[1, 1, 2], [1, 1, 1]])
-    assert problem.interchangeable.tolist() == [0, 0, 1]
-
-
-def test_loads_are_instructions_over_speed() -> None:
+def test_loads_are_instructions_over_speed_or_the_seconds_of_a_cost_matrix() -> None:
     """λ · ipt / (mips · 10⁶ · cores), of a type for each speed and number of cores."""
     problem = Problem(diamond(), heterogeneous())
     types = problem.instance.device_type
     assert problem.instance.load[1, types].tolist() == pytest.approx([0.25, 0.25, 2.0])
-
-
-def test_seconds_replace_instructions() -> None:
-    """Operator × device costs are taken as they are."""
     seconds = np.arange(1, 7).reshape(3, 2) * 1e-5
-    problem = Problem(chain(3), Cluster.uniform(2), seconds=seconds)
-    np.testing.assert_allclose(problem.instance.load, seconds * 1e4)
+    costly = Problem(chain(3), Cluster.uniform(2), seconds=seconds)
+    np.testing.assert_allclose(costly.instance.load, seconds * 1e4)
 
 
 @pytest.mark.parametrize(
@@ -101,13 +77,11 @@ def test_seconds_replace_instructions() -> None:
     ],
 )
 def test_a_bad_cost_matrix_is_refused(seconds: Any, message: Any) -> None:
-    """The message names operator, device and value."""
     with pytest.raises(ProblemError, match=message):
         Problem(chain(2), Cluster.uniform(2), seconds=seconds)
 
 
 def test_a_placement_of_another_graph_or_cluster_is_refused() -> None:
-    """Rows would mean something else."""
     problem = Problem(chain(2), Cluster.uniform(2))
     with pytest.raises(PlacementError, match="for another graph"):
         problem.check(Placement(("a", "b"), ("d0", "d1"), [0, 0]))
@@ -124,3 +98,35 @@ def test_what_follows_from_a_problem_is_made_once() -> None:
 
     assert [problem.cached("size", size) for _ in range(3)] == [problem.n_operators] * 3
     assert made == [problem]
+
+
+def test_problems_on_one_cluster_share_its_arrays() -> None:
+    """The network of a cluster takes the memory of one, however many problems use it."""
+    cluster = heterogeneous()
+    one, other = Problem(chain(), cluster), Problem(diamond(), cluster)
+    assert one.instance.latency is other.instance.latency
+    assert one.one_pass.links is other.one_pass.links
+
+
+def test_another_rate_is_another_graph() -> None:
+    """What was computed from a graph does not stay with its copy at another rate."""
+    problem = Problem(diamond(), Cluster.uniform(2))
+    traffic, size = problem.instance.traffic, problem.one_pass.streams["size"].copy()
+    faster = problem.at_rate(2 * problem.graph.source_rate)
+    assert faster.instance.traffic == pytest.approx(2 * traffic)
+    assert faster.one_pass.streams["size"] == pytest.approx(size)
+
+
+def pickled(thing: Any) -> Any:
+    """Copy by way of a file."""
+    return pickle.loads(pickle.dumps(thing))
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickled])
+def test_copies_compile_anew(duplicate: Callable[[Any], Any]) -> None:
+    """To the arrays of their original."""
+    problem = Problem(diamond(), heterogeneous())
+    assert problem.one_pass.n_operators == problem.n_operators
+    again = Problem(duplicate(problem.graph), duplicate(problem.cluster))
+    assert np.array_equal(again.one_pass.streams, problem.one_pass.streams)
+    assert np.array_equal(again.one_pass.links, problem.one_pass.links)

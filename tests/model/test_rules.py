@@ -1,23 +1,18 @@
 """Constraints compiled: what is legal, what is repaired, what is refused."""
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from problems import chain, constrained
 from strategies import placements, problems
 
 from streamplace.errors import ProblemError, StreamplaceError
-from streamplace.model import (
-    Cluster,
-    Constraints,
-    Device,
-    Operator,
-    Problem,
-    Stream,
-    StreamGraph,
-)
+from streamplace.model import Cluster, Constraints, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.model.keep_apart import keep_apart
 
 
 def ruled(n: int = 4, devices: int = 3, **rules: Any) -> Problem | None:
@@ -33,30 +28,49 @@ def legal(problem: Any, *placement: Any) -> Any:
     return found
 
 
-def test_a_pinned_operator_stays_on_its_device() -> None:
-    """Every other device is illegal."""
-    problem = ruled(pin={"v1": "d2"})
-    assert legal(problem, 0, 2, 0, 0)
-    assert not legal(problem, 0, 1, 0, 0)
+@pytest.mark.parametrize(
+    ("rules", "fine", "wrong", "message"),
+    [
+        ({"pin": {"v1": "d2"}}, [0, 2, 0, 0], [0, 1, 0, 0], "the constraints forbid 'v1' on 'd1'"),
+        (
+            {"colocate": [["v1", "v3"]]},
+            [0, 1, 0, 1],
+            [0, 1, 0, 2],
+            "'v1' and 'v3' must share a device",
+        ),
+        (
+            {"exlocate": [["v1", "v3"]]},
+            [0, 1, 0, 2],
+            [0, 1, 0, 1],
+            "'v1' and 'v3' must not share a device",
+        ),
+        (
+            {"exlocate": [["v0", "v1", "v3"]]},
+            [0, 1, 1, 2],
+            [0, 1, 0, 0],
+            "'v0' and 'v3' must not share a device",
+        ),
+    ],
+)
+def test_a_placement_is_legal_or_told_which_rule_it_breaks(
+    rules: dict[Any, Any], fine: list[int], wrong: list[int], message: str
+) -> None:
+    problem = ruled(**rules)
+    assert legal(problem, *fine)
+    assert not legal(problem, *wrong)
+    problem.check(problem.placement(fine))
+    with pytest.raises(StreamplaceError, match=message):
+        problem.check(problem.placement(wrong))
 
 
-def test_colocated_operators_share_a_device() -> None:
-    """Overlapping groups merge."""
+def test_overlapping_groups_of_colocated_operators_merge() -> None:
     problem = ruled(colocate=[{"v0", "v1"}, {"v1", "v3"}])
     assert legal(problem, 1, 1, 0, 1)
     assert not legal(problem, 1, 1, 0, 0)
     assert problem.rules.unit.tolist() == [0, 0, 1, 0]
 
 
-def test_exlocated_operators_never_meet() -> None:
-    """No two of the group."""
-    problem = ruled(exlocate=[{"v0", "v1", "v3"}])
-    assert legal(problem, 0, 1, 1, 2)
-    assert not legal(problem, 0, 1, 0, 0)
-
-
 def test_allowed_devices_and_tags_narrow_each_other() -> None:
-    """What both leave is legal."""
     graph = StreamGraph.of("one", [Operator("a", rate=1, requires={"gpu"})])
     devices = [*Cluster.uniform(2).devices]
     cluster = Cluster.of([*devices, Device("g0", tags={"gpu"}), Device("g1", tags={"gpu"})])
@@ -65,7 +79,6 @@ def test_allowed_devices_and_tags_narrow_each_other() -> None:
 
 
 def test_without_constraints_there_are_no_rules() -> None:
-    """Every placement is legal, none is repaired."""
     problem = ruled()
     assert problem.rules is None
     assert legal(problem, 2, 2, 0, 1)
@@ -73,17 +86,11 @@ def test_without_constraints_there_are_no_rules() -> None:
 
 
 @given(problems().flatmap(lambda p: placements(p).map(lambda rows: (p, rows))))
-def test_a_repaired_placement_is_legal(case: Any) -> None:
-    """Whatever it was before, and a legal one stays as it is."""
+def test_the_witness_and_repaired_placements_are_legal_and_legal_ones_stay(case: Any) -> None:
     problem, rows = case
     repaired = problem.repaired(rows)
     assert problem.legal(repaired)[0]
     assert problem.repaired(repaired).tolist() == repaired.tolist()
-
-
-@given(problems())
-def test_the_witness_is_legal(problem: Any) -> None:
-    """Rules that compile can be met."""
     if problem.rules is not None:
         assert problem.legal(problem.rules.witness[problem.rules.unit])[0]
 
@@ -95,7 +102,6 @@ def test_repairs_go_to_the_next_legal_device() -> None:
 
 
 def test_a_batch_is_repaired_row_by_row() -> None:
-    """Shapes are kept."""
     problem = constrained()
     batch = np.zeros((3, problem.n_operators), np.int32)
     assert (problem.repaired(batch) == problem.repaired(batch[0])).all()
@@ -140,37 +146,22 @@ def test_a_batch_is_repaired_row_by_row() -> None:
     ],
 )
 def test_constraints_that_cannot_be_met_are_refused(rules: dict[Any, Any], message: str) -> None:
-    """The message names the operators and what to loosen."""
     with pytest.raises(ProblemError, match=message):
         ruled(**rules)
 
 
-def test_a_tag_that_nobody_offers_is_refused() -> None:
-    """The message names the operator and the tag."""
+def test_a_tag_that_nobody_offers_is_refused_every_time() -> None:
+    """The first problem with a graph and a cluster is not the only one that is checked."""
     graph = StreamGraph.of("one", [Operator("a", rate=1, requires={"gpu", "ssd"})])
-    with pytest.raises(ProblemError, match="operator 'a' requires 'gpu', 'ssd', which no device"):
-        Problem(graph, Cluster.uniform(2))
-
-
-@pytest.mark.parametrize(
-    ("rules", "rows", "message"),
-    [
-        ({"pin": {"v1": "d2"}}, [0, 1, 0, 0], "the constraints forbid 'v1' on 'd1'"),
-        ({"colocate": [["v1", "v3"]]}, [0, 1, 0, 2], "'v1' and 'v3' must share a device"),
-        ({"exlocate": [["v1", "v3"]]}, [0, 1, 0, 1], "'v1' and 'v3' must not share a device"),
-    ],
-)
-def test_an_illegal_placement_is_told_which_rule_it_breaks(
-    rules: dict[Any, Any], rows: list[int], message: str
-) -> None:
-    """The message names operators and the remedy."""
-    problem = ruled(**rules)
-    with pytest.raises(StreamplaceError, match=message):
-        problem.check(problem.placement(rows))
+    cluster = Cluster.of([Device("d0", tags=frozenset({"ssd"}))])
+    for _ in range(2):
+        with pytest.raises(
+            ProblemError, match="operator 'a' requires 'gpu', 'ssd', which no device"
+        ):
+            Problem(graph, cluster)
 
 
 def test_many_colocated_groups_compile_quickly() -> None:
-    """Merging groups is nearly linear."""
     n = 20_000
     groups = [{f"v{i}", f"v{i + 1}"} for i in range(n - 1)]
     problem = Problem(chain(n, rate=1), Cluster.uniform(2), Constraints(colocate=groups))
@@ -186,3 +177,46 @@ def test_a_tag_that_one_of_colocated_operators_requires_narrows_all_of_them() ->
     assert compiled is not None
     assert compiled.allowed.tolist() == [[False, True, False], [True, True, True]]
     assert compiled.first_operator.tolist() == [0, 2]
+
+
+@st.composite
+def cases(draw: Any) -> Any:
+    """Up to five units on up to four devices."""
+    units, devices = draw(st.integers(2, 5)), draw(st.integers(1, 4))
+    cells = st.lists(st.booleans(), min_size=units * devices, max_size=units * devices)
+    pairs = draw(
+        st.sets(st.sampled_from(list(itertools.combinations(range(units), 2))), min_size=1)
+    )
+    allowed = np.array(draw(cells)).reshape(units, devices)
+    return allowed, np.array(sorted(pairs))
+
+
+@given(cases())
+def test_units_are_kept_apart_exactly_where_there_is_a_way(case: Any) -> None:
+    """Compared with trying everything."""
+    allowed, pairs = case
+    units, devices = allowed.shape
+
+    def fits(chosen: Any) -> Any:
+        return allowed[np.arange(units), chosen].all() and all(
+            chosen[a] != chosen[b] for a, b in pairs
+        )
+
+    found = keep_apart(allowed, pairs)
+    possible = any(map(fits, map(list, itertools.product(range(devices), repeat=units))))
+    assert (found is not None) == possible
+    assert found is None or fits(found.tolist())
+
+
+def test_as_many_units_as_devices_are_kept_apart() -> None:
+    pairs = np.array(list(itertools.combinations(range(300), 2)))
+    found = keep_apart(np.ones((300, 300), bool), pairs)
+    assert sorted(found) == list(range(300))
+
+
+def test_more_units_than_allowed_devices_are_not_kept_apart() -> None:
+    """Twelve units, of which each may use the same eleven of forty devices."""
+    allowed = np.zeros((12, 40), bool)
+    allowed[:, :11] = True
+    pairs = np.array(list(itertools.combinations(range(12), 2)))
+    assert keep_apart(allowed, pairs) is None

@@ -51,14 +51,13 @@ def test_a_limit_in_an_unknown_unit_is_refused() -> None:
 
 
 def test_what_misses_a_condition_is_worse_than_all_that_meets_it_and_by_how_much() -> None:
+    """Three operators of 60 % on one device, on two, and on three, which alone carry them."""
+    busy = chain(3).at_rate(chain(3).source_rate * 1.5)
+    problem = Problem(busy, Cluster.uniform(3, bandwidth="100 Gbps"))
     fewest = subject_to(OBJECTIVES["devices"], [Condition.of("throughput>=1")])
     batch = np.array([[0, 0, 0], [0, 0, 1], [0, 1, 2]], np.int32)
-    reached = OBJECTIVES["throughput"].values(PROBLEM, batch)
-    values = fewest.values(PROBLEM, batch)
-    assert (reached < 1).tolist() == [True, True, True] or values[reached >= 1].max() < BEYOND
-    assert (values[reached < 1] >= BEYOND).all()
-    worst_first = np.argsort(reached[reached < 1])
-    assert (np.diff(values[reached < 1][worst_first]) <= 0).all()
+    one, two, three = fewest.values(problem, batch).tolist()
+    assert one > two > BEYOND > three == 3
 
 
 @pytest.mark.parametrize("placer", ["auto", "anneal"])

@@ -1,5 +1,7 @@
 """The objectives that fit one file each, against what can be counted by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -23,25 +25,29 @@ PIPE = StreamGraph.of(
 PAIR = [Device("a", mips=1000, watts=5), Device("b", mips=2000, watts=20)]
 CLUSTER = Cluster.of(PAIR, bandwidth=8e6, latency=0.1, joules_per_byte=1e-6)
 PROBLEM = Problem(PIPE, CLUSTER)
-SUMS = {
-    "cost": "cost 2.5 ms of cores and links per pass",
-    "energy": "energy 0.05 J per pass",
-}
+SUMS = {"cost": "cost 2.5 ms of cores and links per pass", "energy": "energy 0.05 J per pass"}
 
 
 def value(name: str, *devices: int) -> float:
     return OBJECTIVES[name].value(PROBLEM, PROBLEM.placement(devices))
 
 
-def test_latency_is_the_longest_way_of_one_tuple() -> None:
-    """1 ms on a, 0.1 s and 1 MB at 1 MB/s to b, 2 ms there."""
-    assert value("latency", 0, 0) == pytest.approx(0.005)
-    assert value("latency", 0, 1) == pytest.approx(0.001 + 0.1 + 1.0 + 0.002)
-
-
-def test_cost_is_all_seconds_one_after_the_other() -> None:
-    assert value("cost", 1, 1) == pytest.approx(0.0025)
-    assert value("cost", 0, 1) == pytest.approx(0.001 + 1.1 + 0.002)
+@pytest.mark.parametrize(
+    ("name", "devices", "expected"),
+    [
+        ("latency", (0, 0), 0.005),
+        ("latency", (0, 1), 0.001 + 0.1 + 1.0 + 0.002),
+        ("cost", (1, 1), 0.0025),
+        ("cost", (0, 1), 0.001 + 1.1 + 0.002),
+        ("energy", (0, 0), 5 * 0.005),
+        ("energy", (0, 1), 5 * 0.001 + 20 * 0.002 + 1e-6 * 1e6),
+    ],
+)
+def test_values_are_those_counted_by_hand(
+    name: str, devices: tuple[int, int], expected: float
+) -> None:
+    """Of one tuple: 1 ms on a, 0.1 s and 1 MB at 1 MB/s to b, 2 ms there."""
+    assert value(name, *devices) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -63,11 +69,6 @@ def test_a_sentence_says_what_a_value_is_a_sum_of() -> None:
     """A cost in seconds is no money, nor a latency."""
     told = [OBJECTIVES[name].explained(PROBLEM, PROBLEM.placement([1, 1])) for name in SUMS]
     assert [answer.words for answer in told] == list(SUMS.values())
-
-
-def test_energy_is_watts_by_busy_time_and_joules_by_bytes() -> None:
-    assert value("energy", 0, 0) == pytest.approx(5 * 0.005)
-    assert value("energy", 0, 1) == pytest.approx(5 * 0.001 + 20 * 0.002 + 1e-6 * 1e6)
 
 
 def test_constant_loads_take_core_seconds_as_long_as_a_pass_lasts() -> None:
@@ -183,3 +184,13 @@ def test_options_and_conditions_take_an_objective_away_from_the_usual_values_of_
     assert (other.kind, other.usual) == ("pass", False)
     moved = relocating(named_objective("makespan"), Relocation({"src": "a"}, 100))
     assert (moved.kind, moved.usual) == ("pass", True)
+
+
+def test_values_without_a_unit_are_percentages_only_if_they_are_shares_of_the_rate() -> None:
+    """A price of ten is not a thousand percent."""
+    throughput = OBJECTIVES["throughput"]
+    price = replace(throughput, name="price", kind="")
+    assert throughput.format(0.625) == "62.5 %"
+    assert price.format(10) == "10"
+    assert price.format(0.8) == "0.8"
+    assert replace(price, unit="euros").format(10) == "10 euros"

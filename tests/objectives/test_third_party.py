@@ -16,16 +16,20 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return installed(EXAMPLES / "own_objective", tmp_path_factory.mktemp("site"))
 
 
-def test_every_command_knows_it(site: Path, tmp_path: Path) -> None:
-    """Placed (the best is to send nothing), simulated, drawn, compared, and asked for besides."""
+def test_it_is_placed_for(site: Path, tmp_path: Path) -> None:
+    """The best is to send nothing."""
     write_graph(diamond(), tmp_path / "g.json")
-    asked = ("--objective", "network-bytes")
-    placed = run_with(
-        site, tmp_path, "place", "g.json", *asked, "--evaluations", "500", "-o", "p.json"
-    )
+    asked = ("--objective", "network-bytes", "--evaluations", "500")
+    placed = run_with(site, tmp_path, "place", "g.json", *asked, "-o", "p.json")
     assert "diamond by auto: the network carries 0 B/s" in placed.out, placed.err
     assert "the best possible, proven" in placed.out
 
+
+@pytest.mark.slow
+def test_every_command_knows_it(site: Path, tmp_path: Path) -> None:
+    """Simulated, drawn, compared, and asked for besides; without the package it is unknown."""
+    write_graph(diamond(), tmp_path / "g.json")
+    asked = ("--objective", "network-bytes")
     apart = {"src": "d0", "left": "d1", "right": "d0", "sink": "d0"}
     (tmp_path / "apart.json").write_text(json.dumps({"assignment": apart}))
     told = json.loads(
@@ -52,9 +56,6 @@ def test_every_command_knows_it(site: Path, tmp_path: Path) -> None:
     )  # fmt: skip
     assert json.loads(both.out)["relative_throughput"] > 0.5, both.err
 
-
-def test_without_the_package_it_is_unknown(tmp_path: Path) -> None:
-    write_graph(diamond(), tmp_path / "g.json")
-    answer = run_with(tmp_path, tmp_path, "place", "g.json", "--objective", "network-bytes")
-    assert answer.status == 2
-    assert "there is no objective 'network-bytes'" in answer.err
+    unknown = run_with(tmp_path, tmp_path, "place", "g.json", *asked)
+    assert unknown.status == 2
+    assert "there is no objective 'network-bytes'" in unknown.err

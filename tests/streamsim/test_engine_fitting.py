@@ -93,7 +93,6 @@ def test_windows_never_carry_more_than_the_closed_form(seed: int) -> None:
 
 @pytest.mark.slow
 def test_two_thousand_problems_agree() -> None:
-    """The properties above, over many more seeds."""
     for seed in range(2000):
         one_source(seed)
         carried(seed, 0.98, 2 + seed % 3, 0)
@@ -143,7 +142,6 @@ def test_windows_are_measured_over_a_time_after_which_all_advance_at_once() -> N
     ],
 )
 def test_settings_that_no_run_could_have_are_refused(wrong: dict[str, Any], complaint: str) -> None:
-    """Alone or together."""
     with pytest.raises(ValueError, match=complaint):
         GivenSettings(**wrong)
 

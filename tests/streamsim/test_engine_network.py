@@ -1,4 +1,4 @@
-"""Links, NICs, latency and LogP."""
+"""Links, NICs, latency and LogP; and faults that CEPSim has there, each shown to be absent."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ import pytest
 from engine_cases import chain
 from streamsim import build_instance
 from streamsim.engine import Settings, observe, simulate, trace
+from streamsim.engine.equivalents import source_equivalents
 from streamsim.instance import Instance
 
 TWO = np.array([[0, 1e-6], [1e-6, 0]])  # links of 1 MB/s
@@ -31,17 +32,26 @@ def fan(payloads: list[int], devices: int = 2, **more: Any) -> Instance:
     )
 
 
+def joined(**more: Any) -> Instance:
+    """A source whose tuples reach a sink on its own device directly and over another device."""
+    return build_instance(
+        rate=[100, 0, 0],
+        seconds=np.zeros((3, 1)),
+        source=[0, 0, 1],
+        target=[2, 1, 2],
+        device_type=[0, 0],
+        seconds_per_byte=np.zeros((2, 2)),
+        **more,
+    )
+
+
 def test_a_link_passes_its_bandwidth_and_no_more() -> None:
-    """20 kB · 100/s over 1 MB/s: half of it."""
+    """20 kB · 100/s over 1 MB/s: half of it; so do a gap and a payload of 10 ms per tuple each."""
     runs = simulate(pair(payload=[20_000], seconds_per_byte=TWO), [[0, 1]], Settings(capacity=50))
     assert runs.relative == pytest.approx([0.5])
     assert runs.link_utilisation[0] == pytest.approx(np.array([[0, 1], [0, 0]]))
-
-
-def test_the_gap_occupies_the_link_for_every_tuple() -> None:
-    """Gap + payload · seconds per byte = 10 ms + 10 ms per tuple."""
-    instance = pair(payload=[10_000], seconds_per_byte=TWO, gap=0.01)
-    assert simulate(instance, [[0, 1]], Settings(capacity=50)).relative == pytest.approx([0.5])
+    gap = pair(payload=[10_000], seconds_per_byte=TWO, gap=0.01)
+    assert simulate(gap, [[0, 1]], Settings(capacity=50)).relative == pytest.approx([0.5])
 
 
 def test_overhead_is_paid_at_both_ends() -> None:
@@ -67,22 +77,17 @@ def test_streams_share_a_link_fairly_and_use_all_of_it() -> None:
     run = trace(fan([2_000, 4_000, 20_000]), [0, 1, 1, 1], Settings(duration=1, warm_up=0))
     assert run.queued[0] == pytest.approx([10, 10, 2])
     assert run.link_utilisation[:, 0, 1] == pytest.approx(1)
-
-
-def test_equal_streams_get_equal_parts() -> None:
-    """Three streams of 20 kB at 100/s want six times the link."""
-    run = trace(fan([20_000] * 3), [0, 1, 1, 1], Settings(duration=1, warm_up=0, capacity=1e9))
+    equal = Settings(duration=1, warm_up=0, capacity=1e9)
+    run = trace(fan([20_000] * 3), [0, 1, 1, 1], equal)
     assert run.transit[-1] == pytest.approx([100 - 50 / 3] * 3)
 
 
 def test_a_capped_nic_bounds_the_sum_over_its_links() -> None:
-    """Two links of 1 MB/s leave through a NIC of 1 MB/s, or enter through one."""
-    placement = [[0, 1, 2]]
-    nic = np.array([1e-6, 0, 0])
-    out = fan([10_000, 10_000], devices=3, egress=nic)
-    assert simulate(out, placement, Settings(capacity=50)).relative == pytest.approx([0.5])
-    free = fan([10_000, 10_000], devices=3)
-    assert simulate(free, placement, Settings(capacity=50)).relative == pytest.approx([1])
+    """Two links of 1 MB/s leave through a NIC of 1 MB/s."""
+    for nic, relative in (([1e-6, 0, 0], 0.5), ([0, 0, 0], 1)):
+        out = fan([10_000, 10_000], devices=3, egress=np.array(nic))
+        runs = simulate(out, [[0, 1, 2]], Settings(capacity=50))
+        assert runs.relative == pytest.approx([relative])
 
 
 def test_a_nic_leaves_to_one_stream_what_the_other_cannot_use() -> None:
@@ -117,3 +122,57 @@ def test_what_is_in_flight_counts_towards_the_capacity() -> None:
     runs = simulate(instance, [[0, 1]], Settings(duration=84, warm_up=24, capacity=50))
     assert runs.relative == pytest.approx([50 / 1.2 / 100], abs=0.01)
     assert runs.warnings
+
+
+def test_operators_with_local_and_remote_inputs_are_scheduled() -> None:
+    assert simulate(joined(), [[0, 1, 0]]).relative == pytest.approx([1])
+
+
+def test_messages_of_the_same_tick_add_up() -> None:
+    instance = build_instance(
+        rate=[100, 0, 0, 0],
+        seconds=np.zeros((4, 1)),
+        source=[0, 0, 1, 2],
+        target=[1, 2, 3, 3],
+        device_type=[0, 0, 0],
+        seconds_per_byte=np.zeros((3, 3)),
+    )
+    run = trace(instance, [0, 1, 1, 2], Settings(duration=2, warm_up=0))
+    assert run.throughput[-1] == pytest.approx(100)
+    assert run.transit[-1] == pytest.approx([0, 0, 0, 0])
+
+
+@pytest.mark.parametrize("placement", [[0, 0, 0], [0, 1, 0], [0, 1, 2]])
+@pytest.mark.parametrize("capacity", [3, 30])
+def test_space_limits_are_never_stale(placement: Any, capacity: Any) -> None:
+    """However much is generated, no queue overruns its capacity in any tick."""
+    instance = chain(0, 0, 2e-2, rate=5000, devices=3)
+    run = trace(instance, placement, Settings(duration=5, iterations=2, capacity=capacity))
+    assert (run.queued + run.transit).max() <= capacity * (1 + 1e-12)
+
+
+def test_limits_are_never_negative() -> None:
+    """With queues full to the brim nothing is taken back, and no total is corrupted."""
+    instance = joined(selectivity=[7.3, 0.1, 3.7])
+    run = trace(instance, [0, 1, 0], Settings(duration=5, warm_up=0, capacity=1.7))
+    assert run.queued.min() >= 0
+    assert run.transit.min() >= 0
+    assert run.throughput.min() >= 0
+    assert np.diff(run.backlog).min() >= -1e-9
+
+
+def test_source_equivalents_need_one_pass_however_many_paths() -> None:
+    """Sixty diamonds in a row have 2⁶⁰ paths."""
+    n = 60
+    a, b, c, d = (np.arange(n) * 3 + i for i in range(4))
+    instance = build_instance(
+        rate=[100] + [0] * (3 * n),
+        seconds=np.zeros((3 * n + 1, 1)),
+        source=np.concatenate((a, a, b, c)),
+        target=np.concatenate((b, c, d, d)),
+        selectivity=np.repeat([1, 1, 0.5, 0.5], n),
+        device_type=[0],
+        seconds_per_byte=[[0]],
+    )
+    assert source_equivalents(instance)[-1] == pytest.approx(1)
+    assert simulate(instance, np.zeros((1, 3 * n + 1), int)).relative == pytest.approx([1])

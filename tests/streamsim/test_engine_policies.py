@@ -1,15 +1,21 @@
-"""Scheduling policies against their closed forms."""
+"""Scheduling policies against the published example and their closed forms."""
 
 from typing import Any
 
 import numpy as np
 import pytest
-from engine_cases import chain, random_dag, random_placements
+from engine_cases import chain, golden, random_dag, random_placements
 from numpy.typing import NDArray
-from streamsim.engine import Settings, simulate
+from streamsim.engine import Settings, simulate, trace
 from streamsim.instance import Instance
 
+PER_SINK_TUPLE = 20  # source tuples that one sink tuple of the published example stands for
 LONG = {"duration": 200.0, "warm_up": 100.0, "capacity": 100.0}
+
+
+def published(policy: str) -> Settings:
+    """Ticks of 10 ms and queues of 1000."""
+    return Settings(duration=0.05, dt=0.01, capacity=1000, policy=policy, warm_up=0)
 
 
 def cpu_bound(seed: int) -> tuple[Instance, NDArray[Any]]:
@@ -19,9 +25,28 @@ def cpu_bound(seed: int) -> tuple[Instance, NDArray[Any]]:
     return instance, random_placements(rng, instance, 5)
 
 
-def sizes(placement: NDArray[Any]) -> NDArray[Any]:
-    """Operators on the device of each operator."""
-    return np.bincount(placement)[placement]
+def test_uniform_shares_reproduce_the_published_queues_and_backlog() -> None:
+    """31.25 sink tuples a tick pass, and the queues fill from the end."""
+    run = trace(golden(), [0, 0, 0, 0], published("uniform"))
+    arrived = (run.throughput * 0.01).cumsum()
+    assert arrived / PER_SINK_TUPLE == pytest.approx([31.25, 62.5, 93.75, 125, 156.25])
+    assert run.queued[:, 0] == pytest.approx([0, 0, 0, 125, 375])
+    assert run.queued[:, 1] == pytest.approx([187.5, 375, 562.5, 687.5, 687.5])
+    assert run.backlog == pytest.approx([0, 0, 0, 0, 125], abs=1e-6)
+
+
+def test_dynamic_shares_pass_everything_of_the_published_example_with_empty_queues() -> None:
+    run = trace(golden(), [0, 0, 0, 0], published("dynamic"))
+    assert run.throughput * 0.01 / PER_SINK_TUPLE == pytest.approx([50] * 5)
+    assert run.queued.max() == 0
+    assert run.backlog.max() == 0
+
+
+@pytest.mark.parametrize(("policy", "relative"), [("uniform", 0.625), ("dynamic", 1.0)])
+def test_published_throughput_is_in_source_equivalents(policy: str, relative: float) -> None:
+    runs = simulate(golden(), [[0, 0, 0, 0]], published(policy))
+    assert runs.throughput == pytest.approx([relative * 1e5])
+    assert runs.relative == pytest.approx([relative])
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -29,7 +54,7 @@ def test_uniform_shares_give_the_smallest_of_one_nth_over_load(seed: int) -> Non
     """R = min(1, min over v of (1 / n_device(v)) / load_v)."""
     instance, placements = cpu_bound(seed)
     relative = simulate(instance, placements, Settings(policy="uniform", **LONG)).relative
-    expected = [min(1, (1 / sizes(p) / instance.load[:, 0]).min()) for p in placements]
+    expected = [min(1, (1 / np.bincount(p)[p] / instance.load[:, 0]).min()) for p in placements]
     assert relative == pytest.approx(expected, abs=1e-3)
 
 

@@ -44,13 +44,11 @@ def test_a_sliding_window_counts_each_tuple_once_per_pane() -> None:
 
 
 def test_the_limit_of_f_holds() -> None:
-    """min(limit, base + factor · count)."""
     out = emitted(windowed(size=1, advance=1, base=5, factor=1, limit=30))
     assert out[10] == pytest.approx(30)
 
 
 def test_the_mean_emission_is_the_full_rate_of_the_instance() -> None:
-    """The steady state and the engine agree on what a window emits."""
     instance = windowed(size=0.5, advance=0.25, base=2, factor=0.3)
     out = emitted(instance, seconds=60)[200:]
     assert out.sum() / 40 == pytest.approx(instance.output_rate[1], rel=0.02)
@@ -80,14 +78,12 @@ def test_waiting_in_a_window_is_latency() -> None:
 
 
 def test_a_window_cannot_advance_within_a_slice() -> None:
-    """The slice must be short enough."""
     with pytest.raises(ValueError, match=r"advances every 0.05 s.*smaller dt or more iterations"):
         simulate(windowed(size=1, advance=0.05), [[0, 0, 0]])
     assert simulate(windowed(1, 0.05), [[0, 0, 0]], Settings(iterations=2)).relative > 0.9
 
 
 def test_windows_of_two_inputs_count_both() -> None:
-    """A join counts the tuples of all its streams."""
     instance = build_instance(
         rate=[100, 50, 0, 0],
         seconds=np.zeros((4, 1)),

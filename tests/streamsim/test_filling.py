@@ -8,33 +8,27 @@ from streamsim_strategies import Description, Ints, placed, placed_joins
 
 
 @given(placed(max_sources=5))
-def test_no_resource_is_overfull_at_the_rates_reached(case: tuple[Description, Ints]) -> None:
+def test_rates_are_max_min_fair(case: tuple[Description, Ints]) -> None:
+    """Nothing is overfull, and none can rise without slowing one that is not faster."""
     problem, batch = case
-    instance = problem.instance
-    rates = source_rates(instance, batch[0])
+    rates = source_rates(problem.instance, batch[0])
     assert ((rates >= 0) & (rates <= 1)).all()
     slowed = problem.but(rate=(np.array(problem.rate) * rates).tolist())
     for loads in resource_loads(slowed.instance, batch[0]):
         assert loads.max() <= 1 + 1e-9
-
-
-@given(placed(max_sources=5))
-def test_a_source_below_its_rate_meets_a_full_resource_as_one_of_the_fastest(
-    case: tuple[Description, Ints],
-) -> None:
-    """The definition of max–min fairness: it cannot rise without slowing one not faster."""
-    problem, batch = case
-    rates = source_rates(problem.instance, batch[0])
+    full = _flat(slowed, batch[0]) >= 1 - 1e-9
+    uses = {s: _flat(_alone(problem, s), batch[0]) > 0 for s in problem.instance.sources}
     for s in problem.instance.sources:
         if rates[s] < 1 - 1e-9:
-            alone = [rate if v == s else 0.0 for v, rate in enumerate(problem.rate)]
-            reached = (np.array(problem.rate) * rates).tolist()
-            uses = _flat(problem.but(rate=alone), batch[0]) > 0
-            full = _flat(problem.but(rate=reached), batch[0]) >= 1 - 1e-9
             assert any(
-                _fastest_user(problem, batch[0], rates, r) <= rates[s] + 1e-9
-                for r in np.flatnonzero(uses & full)
+                max(rates[u] for u in uses if uses[u][r]) <= rates[s] + 1e-9
+                for r in np.flatnonzero(uses[s] & full)
             )
+
+
+def _alone(problem: Description, source: int) -> Description:
+    rate = [rate if v == source else 0.0 for v, rate in enumerate(problem.rate)]
+    return problem.but(rate=rate)
 
 
 def _flat(problem: Description, placement: Ints) -> np.ndarray:
@@ -43,15 +37,6 @@ def _flat(problem: Description, placement: Ints) -> np.ndarray:
         np.arange(len(placement)), problem.instance.device_type[placement]
     ]
     return np.concatenate([np.ravel(part) for part in loads[:4]] + [per_core])
-
-
-def _fastest_user(problem: Description, placement: Ints, rates: np.ndarray, r: int) -> float:
-    users = []
-    for s in problem.instance.sources:
-        alone = [rate if v == s else 0.0 for v, rate in enumerate(problem.rate)]
-        if _flat(problem.but(rate=alone), placement)[r] > 0:
-            users.append(rates[s])
-    return max(users)
 
 
 @given(st.one_of(placed(max_sources=5), placed_joins(max_sources=5)))

@@ -125,12 +125,13 @@ def total(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tupl
     return call
 
 
-def test_small_calls_compile_nothing(total: Callable[..., tuple[list[int], bool]]) -> None:
+def test_small_calls_compile_nothing_until_a_large_one_leaves_a_kernel_on_disk(
+    total: Callable[..., tuple[list[int], bool]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert total(3, 4, 5) == ([3, 6, 10], False)
-
-
-def test_a_large_call_compiles_at_once(total: Callable[..., tuple[list[int], bool]]) -> None:
     assert total(jit.SMALL + 1) == ([jit.SMALL * (jit.SMALL + 1) // 2], True)
+    monkeypatch.setattr(Kernel, "_by_python", None)
+    assert total(3) == ([3], False)
 
 
 def test_what_has_been_called_often_is_compiled(
@@ -139,11 +140,3 @@ def test_what_has_been_called_often_is_compiled(
     monkeypatch.setattr(jit, "PATIENCE", 1e-9)
     assert total(3) == ([3], False)
     assert total(3, 4) == ([3, 6], True)
-
-
-def test_what_is_kept_on_disk_is_used(
-    total: Callable[..., tuple[list[int], bool]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    total(jit.SMALL + 1)
-    monkeypatch.setattr(Kernel, "_by_python", None)
-    assert total(3) == ([3], False)

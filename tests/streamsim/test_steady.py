@@ -5,6 +5,7 @@ import pytest
 import streamsim_reference as reference
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
 from streamsim import (
     Instance,
     WindowedOperator,
@@ -14,6 +15,8 @@ from streamsim import (
     source_rates,
     throughput,
 )
+from streamsim.incremental import Incremental
+from streamsim.instance import with_constants_as_loads
 from streamsim.steady import is_plain
 from streamsim_strategies import Description, Ints, placed, placed_joins
 
@@ -38,15 +41,9 @@ def one(instance: Instance, *placement: int) -> float:
     return float(throughput(instance, [placement])[0])
 
 
-def test_a_chain_on_one_device_is_limited_by_its_cpu() -> None:
+def test_the_fullest_device_or_link_limits_a_chain() -> None:
     assert one(chain(), 0, 0, 0) == pytest.approx(1 / 1.2)
-
-
-def test_an_unsaturated_placement_reaches_the_full_rate() -> None:
     assert one(chain(), 0, 1, 1) == 1.0
-
-
-def test_a_saturated_link_limits() -> None:
     slow = chain(seconds_per_byte=[[0, 4e-6], [1e-6, 0]])
     assert one(slow, 0, 0, 1) == pytest.approx(1 / 4)
     assert one(slow, 1, 1, 0) == pytest.approx(1.0)
@@ -59,38 +56,27 @@ def test_parallel_streams_add_up_on_a_link() -> None:
     assert resource_loads(doubled, [0, 1, 1]).links[0, 1] == pytest.approx(1.0)
 
 
-def test_selectivity_zero_stops_the_flow() -> None:
+def test_selectivity_zero_stops_the_flow_and_payload_zero_loads_no_link() -> None:
     filtered = chain(selectivity=[0.0, 1.0])
     assert one(filtered, 0, 0, 0) == 1.0
     assert resource_loads(filtered, [0, 1, 1]).devices.tolist() == [0.4, 0.0]
-
-
-def test_payload_zero_loads_no_link() -> None:
     assert not resource_loads(chain(payload=[0, 0]), [0, 1, 0]).links.any()
 
 
-@pytest.mark.parametrize("side", ["egress", "ingress"])
-def test_a_nic_carries_the_sum_of_its_links(side: str) -> None:
+@pytest.mark.parametrize(("side", "expected"), [("egress", 1 / 4), ("ingress", 1 / 2)])
+def test_a_nic_carries_the_sum_of_its_links(side: str, expected: float) -> None:
     star = chain(3, source=[0, 0], target=[1, 2], **{side: [2e-6, 2e-6, 0.0]})
-    expected = {"egress": 1 / 4, "ingress": 1 / 2}[side]
     assert one(star, 0, 1, 2) == pytest.approx(expected)
 
 
-def test_overhead_is_paid_at_both_ends_of_a_remote_stream() -> None:
-    loads = resource_loads(chain(overhead=1e-3), [0, 0, 1])
-    assert loads.devices.tolist() == pytest.approx([0.8 + 0.1, 0.4 + 0.1])
-
-
-def test_overhead_has_a_part_per_byte() -> None:
-    """The stream into the other device carries 100 tuples/s."""
-    by_tuple = resource_loads(chain(overhead=1e-3), [0, 0, 1])
-    by_byte = resource_loads(chain(overhead_per_byte=1e-7), [0, 0, 1])
-    assert by_byte.devices.tolist() == pytest.approx(by_tuple.devices.tolist())
-
-
-def test_overhead_uses_one_of_several_cores() -> None:
-    loads = resource_loads(chain(overhead=1e-3, cores=[4, 4]), [0, 0, 1])
-    assert loads.devices.tolist() == pytest.approx([(0.8 + 0.1) / 4, (0.4 + 0.1) / 4])
+@pytest.mark.parametrize("costs", [{"overhead": 1e-3}, {"overhead_per_byte": 1e-7}], ids=str)
+@pytest.mark.parametrize("cores", [1, 4])
+def test_overhead_is_paid_at_both_ends_of_a_remote_stream_by_one_of_the_cores(
+    costs: dict[str, float], cores: int
+) -> None:
+    """The stream into the other device carries 100 tuples/s, or 1 MB/s."""
+    loads = resource_loads(chain(**costs, cores=[cores, cores]), [0, 0, 1])
+    assert loads.devices.tolist() == pytest.approx([(0.8 + 0.1) / cores, (0.4 + 0.1) / cores])
 
 
 def test_gap_is_paid_per_tuple_beside_its_bytes() -> None:
@@ -99,10 +85,9 @@ def test_gap_is_paid_per_tuple_beside_its_bytes() -> None:
 
 
 def test_one_subtask_cannot_use_more_than_one_core() -> None:
-    heavy = chain(1, seconds=[[4e-3], [16e-3], [4e-3]], cores=[4])
-    assert one(heavy, 0, 0, 0) == pytest.approx(1 / 1.6)
-    two = chain(1, seconds=[[4e-3], [16e-3], [4e-3]], cores=[4], parallelism=[1, 2, 1])
-    assert one(two, 0, 0, 0) == 1.0
+    heavy = {"seconds": [[4e-3], [16e-3], [4e-3]], "cores": [4]}
+    assert one(chain(1, **heavy), 0, 0, 0) == pytest.approx(1 / 1.6)
+    assert one(chain(1, **heavy, parallelism=[1, 2, 1]), 0, 0, 0) == 1.0
 
 
 def test_a_window_loads_what_follows_by_what_it_emits() -> None:
@@ -113,27 +98,18 @@ def test_a_window_loads_what_follows_by_what_it_emits() -> None:
     assert resource_loads(chain(windows=(tight,)), [0, 0, 1]).devices[1] == pytest.approx(0.04)
 
 
-def pairs(rates: list[float], seconds: list[float]) -> Instance:
-    """Sources that are sinks too, each on a device of choice."""
-    n = len(rates)
-    return build_instance(
-        rate=rates,
-        seconds=[[cost] for cost in seconds],
+def test_sources_share_the_relative_rate_of_what_they_share() -> None:
+    """Loads of 2 and 0.5: on one device both reach 1 / 2.5, apart 1/2 and everything."""
+    pair = build_instance(
+        rate=[100, 300],
+        seconds=[[0.02], [0.5 / 300]],
         source=[],
         target=[],
-        device_type=[0] * n,
-        seconds_per_byte=np.zeros((n, n)),
+        device_type=[0, 0],
+        seconds_per_byte=np.zeros((2, 2)),
     )
-
-
-def test_sources_that_share_nothing_do_not_slow_each_other() -> None:
-    # loads 2 and 0.5: the first reaches 1/2, the second everything
-    assert one(pairs([100, 300], [0.02, 0.5 / 300]), 0, 1) == pytest.approx((50 + 300) / 400)
-
-
-def test_sources_that_share_the_bottleneck_share_its_relative_rate() -> None:
-    # loads 2 and 0.5 on one device: both reach 1 / 2.5
-    assert one(pairs([100, 300], [0.02, 0.5 / 300]), 0, 0) == pytest.approx(1 / 2.5)
+    assert one(pair, 0, 1) == pytest.approx((50 + 300) / 400)
+    assert one(pair, 0, 0) == pytest.approx(1 / 2.5)
 
 
 def test_three_sources_freeze_in_stages() -> None:
@@ -166,10 +142,6 @@ def test_a_source_frozen_by_its_core_leaves_the_device_to_others() -> None:
     assert source_rates(instance, [0, 0]).tolist() == pytest.approx([0.5, 1.0])
 
 
-def test_one_source_reaches_the_throughput() -> None:
-    assert source_rates(chain(), [0, 0, 0]).tolist() == pytest.approx([1 / 1.2, 0, 0])
-
-
 def test_a_problem_without_sources_is_never_limited() -> None:
     assert one(chain(rate=[0, 0, 0]), 0, 0, 0) == 1.0
 
@@ -199,47 +171,88 @@ def test_the_bottleneck_is_the_fullest_resource(
     assert found.load == pytest.approx(expected[3])
 
 
-@given(placed(count=3))
-def test_the_kernels_agree_with_the_literal_model(case: tuple[Description, Ints]) -> None:
-    problem, batch = case
+def flowing(problem: Description) -> Description:
+    """The same without constant loads of operators that nothing reaches."""
+    if problem.constant is None:
+        return problem
+    reached = problem.instance.input_rate > 0
+    rows = [
+        row if flows else [0.0] * len(row)
+        for row, flows in zip(problem.constant, reached, strict=True)
+    ]
+    return problem.but(constant=rows)
+
+
+@pytest.mark.parametrize(
+    "cases",
+    [
+        placed(count=3),
+        placed(count=2, max_sources=6, max_operators=7),
+        placed_joins(count=3, max_sources=4, max_operators=7),
+        placed(count=3, constants=True) | placed_joins(count=3, constants=True),
+        placed(count=2, max_sources=6, max_operators=7, constants=True),
+    ],
+    ids=["few sources", "many sources", "joins", "constants", "many sources and constants"],
+)
+@given(data=st.data())
+def test_rates_agree_with_the_literal_model_in_batches_and_alone(
+    cases: SearchStrategy[tuple[Description, Ints]], data: st.DataObject
+) -> None:
+    """With joins: sets instead of tuples, and sources that meet in one held back together."""
+    problem, batch = data.draw(cases)
+    problem = flowing(problem)
+    found = throughput(problem.instance, batch)
     expected = [reference.throughput(problem, row.tolist()) for row in batch]
-    assert throughput(problem.instance, batch) == pytest.approx(expected, rel=TOLERANCE)
+    assert found == pytest.approx(expected, rel=TOLERANCE)
+    assert ((found >= 0) & (found <= 1)).all()
+    assert found.tolist() == [float(throughput(problem.instance, row[None])[0]) for row in batch]
+    rates = source_rates(problem.instance, batch[0])
+    reached = reference.source_rates(problem, batch[0].tolist())
+    assert {v: rates[v] for v in reached} == pytest.approx(reached, rel=TOLERANCE)
 
 
-@given(placed(max_sources=6, max_operators=7))
-def test_source_rates_agree_with_the_literal_model(case: tuple[Description, Ints]) -> None:
-    problem, batch = case
-    found = source_rates(problem.instance, batch[0])
-    expected = reference.source_rates(problem, batch[0].tolist())
-    assert {v: found[v] for v in expected} == pytest.approx(expected, rel=TOLERANCE)
-
-
-@given(placed())
-def test_loads_agree_with_the_literal_model(case: tuple[Description, Ints]) -> None:
-    problem, batch = case
+@pytest.mark.parametrize("constants", [False, True])
+@given(data=st.data())
+def test_loads_agree_with_the_literal_model(constants: bool, data: st.DataObject) -> None:
+    problem, batch = data.draw(placed(constants=constants))
+    place = batch[0].tolist()
     loads = resource_loads(problem.instance, batch[0])
-    for (kind, a, b), flows in reference.loads_by_source(problem, batch[0].tolist()).items():
+    flows, taken = reference.loads_by_source(problem, place), reference.constants(problem, place)
+    for kind, a, b in {*flows, *taken}:
+        at_any_rate = taken.get((kind, a, b), 0)
+        whole = at_any_rate + sum(flows.get((kind, a, b), {}).values())
         if kind != "core":
             table = getattr(loads, kind + "s" if kind in ("device", "link") else kind)
             found = table[a, b] if kind == "link" else table[a]
-            assert found == pytest.approx(float(sum(flows.values())), rel=TOLERANCE)
+            assert found == pytest.approx(float(whole), rel=TOLERANCE)
+        if kind == "device":
+            assert loads.constants[a] == pytest.approx(float(at_any_rate), rel=TOLERANCE)
+
+
+@given(placed(max_sources=1, constants=True), st.sampled_from([1.0, 1.5, 4.0]))
+def test_counting_constants_as_loads_decides_about_one_rate(
+    case: tuple[Description, Ints], times: float
+) -> None:
+    """The full rate divided by `times` is carried if and only if no load is above that."""
+    problem, batch = flowing(case[0]), case[1]
+    instance = problem.instance
+    if len(instance.sources) == 1:
+        reached = throughput(instance, batch)[0] * times
+        peak = Incremental(with_constants_as_loads(instance, times), batch[0]).peak
+        if abs(reached - 1) > TOLERANCE and abs(peak - times) > TOLERANCE:
+            assert (reached > 1) == (peak < times)
 
 
 @given(placed(max_sources=1), st.data())
-def test_with_windows_too(case: tuple[Description, Ints], data: st.DataObject) -> None:
+def test_windows_agree_with_the_literal_model(
+    case: tuple[Description, Ints], data: st.DataObject
+) -> None:
     problem, batch = case
     v = data.draw(st.integers(0, problem.n_operators - 1))
     window = WindowedOperator(v, size=1.0, advance=0.5, base=2.0, factor=0.25, limit=20.0)
     windowed = problem.but(windows=(window,))
     expected = reference.throughput(windowed, batch[0].tolist())
     assert throughput(windowed.instance, batch)[0] == pytest.approx(expected, rel=TOLERANCE)
-
-
-@given(placed(count=4))
-def test_a_batch_is_its_placements_one_by_one(case: tuple[Description, Ints]) -> None:
-    instance, batch = case[0].instance, case[1]
-    alone = [float(throughput(instance, row[None])[0]) for row in batch]
-    assert throughput(instance, batch).tolist() == alone
 
 
 @given(placed())
@@ -289,12 +302,6 @@ def test_moving_an_operator_never_changes_other_links(
     assert (after[np.ix_(others, others)] == before[np.ix_(others, others)]).all()
 
 
-@given(placed(max_sources=4))
-def test_throughput_is_a_fraction(case: tuple[Description, Ints]) -> None:
-    found = throughput(case[0].instance, case[1])[0]
-    assert 0 <= found <= 1
-
-
 @given(placed(max_sources=1), st.floats(1, 10))
 def test_faster_links_and_devices_never_hurt_one_source(
     case: tuple[Description, Ints], factor: float
@@ -324,17 +331,6 @@ def test_the_short_kernel_agrees_with_the_general_one(case: tuple[Description, I
     assert not is_plain(general.instance)
     found = throughput(general.instance, batch)
     assert found == pytest.approx(throughput(problem.instance, batch), rel=TOLERANCE)
-
-
-@given(placed_joins(count=3, max_sources=4, max_operators=7))
-def test_joins_reach_the_value_of_the_exact_fractions(case: tuple[Description, Ints]) -> None:
-    """Sets instead of tuples, and sources that meet in a join held back together."""
-    problem, batch = case
-    expected = [reference.throughput(problem, place) for place in batch]
-    np.testing.assert_allclose(throughput(problem.instance, batch), expected, rtol=TOLERANCE)
-    rates = source_rates(problem.instance, batch[0])
-    for s, x in reference.source_rates(problem, batch[0].tolist()).items():
-        assert rates[s] == pytest.approx(float(x), rel=TOLERANCE)
 
 
 def test_a_join_holds_back_both_of_its_sources() -> None:

@@ -32,24 +32,18 @@ def holder(tmp_path: Path) -> subprocess.Popen[bytes]:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="files have no such locks")
 @pytest.mark.parametrize("end", ["kill", "communicate"])
-def test_a_process_waits_until_the_turn_of_another_ends(
-    holder: subprocess.Popen[bytes], tmp_path: Path, end: str
+def test_the_turn_of_another_process_is_waited_for_until_it_ends_or_for_a_time(
+    holder: subprocess.Popen[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: str
 ) -> None:
-    """However it ends."""
+    """However it ends; turns of other names are free."""
+    with turn(tmp_path, "b", MagicMock(side_effect=AssertionError)):
+        pass
+    with monkeypatch.context() as patch:
+        patch.setattr(kernel_cache, "LONGEST", 0.1)
+        with turn(tmp_path, "a"):
+            assert holder.poll() is None
     tell = MagicMock(side_effect=getattr(holder, end))
     with turn(tmp_path, "a", tell):
         pass
     assert tell.call_count == 1
-    holder.communicate()
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="files have no such locks")
-def test_a_process_that_hangs_delays_others_for_a_time_only(
-    holder: subprocess.Popen[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(kernel_cache, "LONGEST", 0.1)
-    with turn(tmp_path, "a"):
-        assert holder.poll() is None
-    with turn(tmp_path, "b", MagicMock(side_effect=AssertionError)):
-        pass
     holder.communicate()

@@ -13,6 +13,17 @@ QUESTIONS = ("throughput", "makespan")
 SEED, EVALUATIONS = 7, 300
 
 
+VARIED = (
+    "constrained",
+    "tagged",
+    "little memory and rules",
+    "heterogeneous",
+    "many sources",
+    "joined",
+)
+"""Problems with names in sets, devices that differ, several sources and joins."""
+
+
 def question(placer: str) -> Objective:
     """The first of the two questions that a placer can answer."""
     return next(OBJECTIVES[name] for name in QUESTIONS if PLACERS[placer].judges(OBJECTIVES[name]))

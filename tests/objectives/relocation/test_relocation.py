@@ -61,12 +61,9 @@ def test_the_link_is_the_one_from_the_old_device_to_the_new_with_its_latency() -
     assert here.tolist() == [[0, 1.25], [0.75, 0], [0, 0]]
 
 
-def test_without_state_nothing_is_sent() -> None:
+def test_without_state_or_the_old_device_only_starting_takes_time() -> None:
     problem = on_two(fork(memory=0.0))
     assert Relocation(TOGETHER, startup=0.5).seconds(problem)[:, 1].tolist() == [0.5] * 3
-
-
-def test_what_was_on_a_device_that_is_gone_starts_anew_wherever_it_goes() -> None:
     gone = {**TOGETHER, "short": "d7"}
     assert Relocation(gone, startup=2.0).seconds(FORK)[2].tolist() == [2.0, 2.0]
 
@@ -215,16 +212,13 @@ def test_it_is_said_what_moves_what_that_takes_and_when_it_pays_off() -> None:
     )
 
 
-def test_a_move_that_gains_nothing_never_pays_off() -> None:
+def test_a_move_that_gains_nothing_never_pays_off_and_who_stays_is_told_so() -> None:
     told = simulate(FORK, dict.fromkeys(TOGETHER, "d1"), relocation=Relocation(TOGETHER))
     assert told.headline()["relocation"]["pays_off_after"] is None
     assert told.verdict.endswith("and never pays off: to stay takes 4 s")
-
-
-def test_who_stays_is_told_so() -> None:
-    told = simulate(FORK, TOGETHER, relocation=Relocation(TOGETHER, 10))
-    assert told.verdict.endswith("; nothing moves")
-    assert told.headline()["relocation"]["pays_off_after"] == 0
+    stays = simulate(FORK, TOGETHER, relocation=Relocation(TOGETHER, 10))
+    assert stays.headline()["relocation"]["pays_off_after"] == 0
+    assert stays.verdict.endswith("; nothing moves")
 
 
 def test_conditions_hold_besides() -> None:

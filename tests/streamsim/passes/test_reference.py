@@ -63,7 +63,7 @@ def assert_nothing_ends(one: Pass, place: NDArray[np.int32], how: Rules, makespa
 @pytest.mark.parametrize("queue", ["fifo", "rows", "priority", "order"])
 def test_ties_come_out_as_in_the_literal_transcription(queue: Queue, network: Network) -> None:
     rng = np.random.default_rng(0)
-    for _ in range(150):
+    for _ in range(60):
         one, place, task = tied(rng)
         literal = Simulation(task, place, Rules(queue, network))
         makespan = literal.run()

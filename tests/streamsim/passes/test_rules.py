@@ -1,12 +1,35 @@
+from typing import Any
+
 import numpy as np
 import pytest
 from passes_cases import tasks
 from streamsim.passes import Rules, compile_pass, conflict, makespans, schedule
 
+FORK_JOIN = [(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 4)]
 
-def test_a_chain_takes_the_sum_of_its_work_and_transfers() -> None:
-    one = compile_pass(tasks([1, 2, 3], [(0, 1), (1, 2)], [10, 20], wire=0.1))
-    assert makespans(one, [[0, 0, 0], [0, 1, 1], [0, 1, 0]]).tolist() == [6, 7, 9]
+
+@pytest.mark.parametrize(
+    ("graph", "placements", "expected"),
+    [
+        (
+            {"seconds": [1, 2, 3], "edges": [(0, 1), (1, 2)], "size": [10, 20], "wire": 0.1},
+            [[0, 0, 0], [0, 1, 1], [0, 1, 0]],
+            [6, 7, 9],
+        ),
+        ({"seconds": [1, 5, 7, 3, 1], "edges": FORK_JOIN, "devices": 3}, [[0, 0, 1, 2, 0]], [9]),
+        (
+            {"seconds": [1, 2, 4, 8], "edges": [(0, 1), (0, 2), (1, 3)], "size": 100},
+            [[1] * 4],
+            [15],
+        ),
+        ({"seconds": [3, 3, 3], "edges": [], "devices": 1, "cores": [2]}, [[0, 0, 0]], [6]),
+    ],
+    ids=["chain", "fork and join", "one device", "two cores"],
+)
+def test_a_pass_takes_what_cannot_be_done_at_once(
+    graph: dict[str, Any], placements: list[list[int]], expected: list[float]
+) -> None:
+    assert makespans(compile_pass(tasks(**graph)), placements).tolist() == expected
 
 
 def test_a_transfer_takes_latency_bytes_gap_and_overhead_at_both_ends() -> None:
@@ -14,28 +37,8 @@ def test_a_transfer_takes_latency_bytes_gap_and_overhead_at_both_ends() -> None:
     one = compile_pass(tasks([1, 1], [(0, 1)], 4, wire=0.5, **costs))
     assert makespans(one, [[0, 1]])[0] == 1 + (8 + 4 * 2 + 0.25 + 2 * 0.5) + 1
     assert makespans(one, [[1, 0]])[0] == 1 + (0 + 4 * 0.5 + 0.25 + 2 * 0.5) + 1
-
-
-def test_overhead_has_a_part_per_byte_at_both_ends() -> None:
-    one = compile_pass(tasks([1, 1], [(0, 1)], 4, wire=0.5, overhead_per_byte=0.25))
-    assert makespans(one, [[0, 1]])[0] == 1 + (4 * 0.5 + 2 * 4 * 0.25) + 1
-
-
-def test_a_fork_join_is_as_long_as_its_longest_branch() -> None:
-    edges = [(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 4)]
-    one = compile_pass(tasks([1, 5, 7, 3, 1], edges, devices=3))
-    assert makespans(one, [[0, 0, 1, 2, 0]])[0] == 1 + 7 + 1
-
-
-def test_one_device_takes_the_sum_of_all_work() -> None:
-    edges = [(0, 1), (0, 2), (1, 3)]
-    one = compile_pass(tasks([1, 2, 4, 8], edges, 100))
-    assert makespans(one, [[1, 1, 1, 1]])[0] == 15
-
-
-def test_two_cores_run_two_operators_at_once() -> None:
-    one = compile_pass(tasks([3, 3, 3], [], devices=1, cores=[2]))
-    assert makespans(one, [[0, 0, 0]])[0] == 6
+    by_byte = compile_pass(tasks([1, 1], [(0, 1)], 4, wire=0.5, overhead_per_byte=0.25))
+    assert makespans(by_byte, [[0, 1]])[0] == 1 + (4 * 0.5 + 2 * 4 * 0.25) + 1
 
 
 def test_an_operator_waits_for_its_release() -> None:
@@ -151,15 +154,6 @@ def test_of_several_cores_each_takes_the_next_in_line() -> None:
     one = compile_pass(tasks([4, 1, 1, 1], [], devices=1, cores=[2]), release=[0, 0, 3, 0])
     held = schedule(one, [0] * 4, Rules(queue="order"), priorities=[4, 3, 2, 1])
     assert held.start.tolist() == [0, 0, 3, 4]
-
-
-def test_passes_and_rules_that_take_turns_do_not_disturb_one_another() -> None:
-    """Whatever is kept from one call to the next."""
-    passes = [compile_pass(tasks(work, [(0, 2), (1, 3)], 10)) for work in ([1] * 4, [2] * 4)]
-    cases = [(one, Rules(network=network)) for one in passes for network in ("free", "link")]
-    answers = [float(makespans(one, [[0, 0, 1, 1]], rules)[0]) for one, rules in cases * 2]
-    assert answers[:4] == answers[4:]
-    assert len(set(answers[:4])) == 4
 
 
 def test_an_order_that_contradicts_the_streams_takes_for_ever() -> None:

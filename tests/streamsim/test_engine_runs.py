@@ -1,0 +1,212 @@
+"""Runs: their settings, jumping over ticks that repeat, and what is observed of them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from engine_cases import SHAPES, branched, chain, mixed_placements, random_dag, random_placements
+from hypothesis import given
+from hypothesis import strategies as st
+from streamsim.engine import (
+    Burst,
+    Ramp,
+    Settings,
+    capacity_warnings,
+    observe,
+    simulate,
+    simulate_every_tick,
+    trace,
+)
+from streamsim.engine.runs import Runs
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"dt": 0}, "dt is 0"),
+        ({"dt": float("nan")}, "dt is nan"),
+        ({"duration": -1}, "duration is -1"),
+        ({"duration": 30.05}, "no whole number of ticks"),
+        ({"iterations": 0}, "iterations is 0"),
+        ({"iterations": 1.5}, "iterations is 1.5"),
+        ({"capacity": 0}, "capacity is 0"),
+        ({"policy": "fair"}, "policy is 'fair'; choose one of dynamic, uniform, weighted"),
+        ({"warm_up": 30}, "leave something to measure"),
+        ({"warm_up": -1}, "warm_up is -1"),
+        ({"weights": (1.0, -1.0)}, "weights are"),
+    ],
+)
+def test_impossible_settings_are_refused(wrong: dict[Any, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Settings(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("placements", "message"),
+    [
+        ([0, 0], "shape"),
+        ([[0]], "shape"),
+        ([[0.5, 0.0]], "float64"),
+        ([[0, 1]], "names device 1; devices are numbered 0 to 0"),
+        ([[-1, 0]], "names device -1"),
+    ],
+)
+def test_impossible_placements_are_refused(placements: list[Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        simulate(chain(0, 0), placements)
+
+
+def test_graphs_without_sources_and_weights_for_another_number_of_operators_are_refused() -> None:
+    with pytest.raises(ValueError, match="no operator has a rate"):
+        simulate(chain(0, 0, rate=0.0), [[0, 0]])
+    with pytest.raises(ValueError, match="1 weights for 2 operators"):
+        simulate(chain(0, 0), [[0, 0]], Settings(weights=(1.0,)))
+
+
+def test_an_empty_batch_is_an_empty_answer() -> None:
+    runs = simulate(chain(0, 0), np.zeros((0, 2), int))
+    assert runs.relative.shape == (0,)
+    assert runs.device_utilisation.shape == (0, 1)
+
+
+def test_short_queues_are_warned_about() -> None:
+    """Below 2 · rate · dt, or with latency below rate · (2 dt + latency), a hop is throttled."""
+    instance = chain(0, 0, devices=2)
+    assert capacity_warnings(instance, Settings(capacity=20)) == ()
+    (warning,) = simulate(instance, [[0, 1]], Settings(capacity=15)).warnings
+    assert "1 of 1 streams: the stream from operator 0 to operator 1 needs 20;" in warning
+    far = chain(0, 0, devices=2, latency=np.full((2, 2), 0.5))
+    assert capacity_warnings(far, Settings(capacity=69))
+    assert not capacity_warnings(far, Settings(capacity=70))
+
+
+def test_queues_without_a_bound_are_possible() -> None:
+    runs = simulate(chain(0, 2e-2), [[0, 0]], Settings(capacity=float("inf")))
+    assert runs.admitted == pytest.approx([100])
+    assert runs.throughput == pytest.approx([50])
+
+
+def assert_same(jumped: Runs, full: Runs) -> None:
+    """All fields but the one that tells from when on ticks repeat."""
+    for name in jumped._fields[:6]:
+        assert getattr(jumped, name) == pytest.approx(getattr(full, name), rel=1e-11, abs=1e-9), (
+            name
+        )
+
+
+@pytest.mark.parametrize("shape", SHAPES[::3])
+@pytest.mark.parametrize("rate", [1e4, 2e4])
+def test_jumping_equals_the_full_run_on_benchmark_graphs(
+    shape: tuple[int, int], rate: float
+) -> None:
+    rng = np.random.default_rng(8)
+    instance = branched(rng, shape, rate)
+    placements = mixed_placements(rng, instance, 20)
+    how = Settings(capacity=2 * rate * 0.1)
+    jumped = simulate(instance, placements, how)
+    assert_same(jumped, simulate_every_tick(instance, placements, how))
+
+
+@given(
+    st.integers(0, 10_000),
+    st.integers(1, 3),
+    st.floats(5, 100),
+    st.sampled_from([0.0, 0.25]),
+    st.sampled_from([{}, {0: Ramp(2.0)}, {0: Burst(1.0, 0.5)}, {0: Burst(1.0, 0.5, 3.0, 0.2)}]),
+)
+def test_jumping_equals_the_full_run_on_random_graphs(
+    seed: Any, iterations: Any, capacity: Any, delay: Any, generators: Any
+) -> None:
+    """With slices, latency, ramps and bursts as well."""
+    rng = np.random.default_rng(seed)
+    instance = random_dag(rng, n=7, latency=np.full((3, 3), delay))
+    placements = random_placements(rng, instance, 5)
+    how = Settings(20.0, 0.1, iterations, capacity, warm_up=5.0, generators=generators)
+    assert_same(simulate(instance, placements, how), simulate_every_tick(instance, placements, how))
+
+
+def test_a_growing_backlog_does_not_hide_that_ticks_repeat() -> None:
+    """A source that can admit half of its rate repeats once the queue is full."""
+    instance = chain(0, 2e-2)
+    runs = simulate(instance, [[0, 0]], Settings(capacity=20))
+    assert 0.4 <= runs.repeats_from[0] <= 1
+    assert runs.backlog == pytest.approx([1500 - 20], abs=6)
+
+
+def test_a_shrinking_backlog_is_simulated() -> None:
+    """After a burst the backlog drains; nothing repeats before it is gone."""
+    instance = chain(8e-3, 0)
+    how = Settings(duration=30, warm_up=0, generators={0: Burst(on=2, off=28, high=2, low=0.5)})
+    runs = simulate(instance, [[0, 0]], how)
+    assert runs.backlog == pytest.approx([0], abs=1e-6)
+    assert runs.repeats_from[0] >= 4
+
+
+def test_observing_measures_the_same_runs() -> None:
+    rng = np.random.default_rng(0)
+    instance = branched(rng, (3, 4), 1e4)
+    placements = mixed_placements(rng, instance, 6)
+    seen, runs = observe(instance, placements).runs, simulate(instance, placements)
+    for a, b in zip(seen[:6], runs[:6], strict=True):
+        assert a == pytest.approx(b, rel=1e-9, abs=1e-6)
+
+
+def test_tuples_that_wait_nowhere_have_no_latency() -> None:
+    """Within a slice; a hop costs a tick."""
+    seen = observe(chain(1e-3, 1e-3, 1e-3, devices=3), [[0, 0, 0], [0, 1, 2]])
+    assert seen.latency == pytest.approx([0, 0.2])
+    assert seen.latency_quantiles == pytest.approx(np.array([[0] * 3, [0.2] * 3]))
+
+
+def test_a_full_queue_delays_by_its_length_over_its_rate() -> None:
+    """Little's law: what is admitted waits (20 to 22.5) / 50 per second behind a full queue."""
+    seen = observe(chain(0, 2e-2), [[0, 0]], Settings(capacity=20))
+    assert seen.processing == pytest.approx([seen.mean_queue[0, 0] / 50], abs=0.1)
+
+
+def test_the_source_backlog_is_first_in_first_out() -> None:
+    """At half the rate, what is admitted after t seconds was generated after t / 2."""
+    run = trace(chain(0, 2e-2), [0, 0], Settings(duration=60, warm_up=0, capacity=10))
+    assert run.latency[-1] == pytest.approx(30, abs=0.3)
+    seen = observe(chain(0, 2e-2), [[0, 0]], Settings(duration=60, warm_up=20, capacity=10))
+    assert seen.latency == pytest.approx([20], abs=0.2)
+    assert seen.latency_quantiles[0] == pytest.approx([20, 29, 29.8], abs=0.3)
+    assert seen.processing < 0.3
+
+
+def test_a_burst_shows_in_the_upper_quantiles_alone() -> None:
+    """A tenth of the tuples come at ten times what the source can take."""
+    burst = Burst(on=0.1, off=9.9, high=25, low=0.5)
+    seen = observe(chain(1e-2, 0, rate=50), [[0, 0]], Settings(duration=40, generators={0: burst}))
+    p50, p95, p99 = seen.latency_quantiles[0]
+    assert p50 < 0.2 < p95 <= p99 < 1.5
+
+
+def test_queues_are_reported_in_the_callers_order() -> None:
+    """Streams given against the direction of flow."""
+    instance = chain(0, 0, 2e-2)
+    flipped = chain(0, 0, 2e-2)._replace(stream_index=np.array([1, 0], np.int32))
+    settings = Settings(capacity=20)
+    ahead, back = (observe(i, [[0, 0, 0]], settings) for i in (instance, flipped))
+    assert ahead.max_queue[0, 0] > ahead.max_queue[0, 1] > 15
+    assert back.max_queue[0].tolist() == ahead.max_queue[0, ::-1].tolist()
+
+
+def test_settling_is_detected_not_assumed() -> None:
+    """A pipeline that fills for seconds settles then; one that pulses never does."""
+    settings = Settings(duration=40, capacity=400)
+    slow = chain(0, 0, 1.25e-2, payload=[0, 0])
+    seen = observe(slow, [[0, 0, 0]], settings)
+    assert seen.settled[0] <= 1
+    filling = chain(2e-3, 9e-3, 1e-3, rate=100)
+    assert observe(filling, [[0, 0, 0]], settings).settled[0] > 2
+    pulsing = Settings(duration=40, generators={0: Burst(on=2, off=2)})
+    assert np.isnan(observe(chain(0, 0), [[0, 0]], pulsing).settled[0])
+
+
+def test_nothing_that_arrives_has_no_latency() -> None:
+    """A sink behind a window-long silence reports nan, not zero."""
+    instance = chain(0, 0, devices=2, latency=np.full((2, 2), 100.0))
+    seen = observe(instance, [[0, 1]], Settings(duration=3, capacity=1e6))
+    assert np.isnan(seen.latency[0])
+    assert seen.runs.throughput[0] == 0
