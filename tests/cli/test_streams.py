@@ -125,7 +125,10 @@ def test_the_documents_are_those_of_all_commands_that_print_one() -> None:
     assert {words[0] for words in DOCUMENTS} | silent == set(cli.list_commands(context))
 
 
-@pytest.mark.parametrize("ending", [">&-", "2>&-", "<&-", ">&- 2>&-", "2>/dev/full"])
+SHUT = ["<&-", ">&- 2>&-", *(pytest.param(one, marks=pytest.mark.slow) for one in (">&-", "2>&-"))]
+
+
+@pytest.mark.parametrize("ending", [*SHUT, "2>/dev/full"])
 def test_closed_streams_of_a_shell_are_no_failure(ending: str) -> None:
     """As in a service that was started without any."""
     line = f"{sys.executable} -c 'from streamplace.cli.main import main; main()' placers --json"
