@@ -151,15 +151,10 @@ def test_help_lists_the_models(run: Callable, data: str) -> None:
     ],
 )
 def test_bad_options_end_in_one_line(
-    run: Callable, data: str, tmp_path: Path, words: list[str], complaint: str
+    refusal: Callable, data: str, words: list[str], complaint: str
 ) -> None:
-    """Exit code 2, and no folder is left behind."""
-    answer = run(*STUB, "--out", "x", *words)
-    assert (answer.status, answer.out) == (2, "")
-    assert answer.err.startswith("error: ")
-    assert complaint in answer.err
-    assert answer.err.count("\n") == 1
-    assert not (tmp_path / "x").exists()
+    """No folder is left behind."""
+    assert complaint in refusal(*STUB, "--out", "x", *words)
 
 
 @pytest.mark.parametrize(
@@ -177,14 +172,11 @@ def test_bad_options_end_in_one_line(
     ],
 )
 def test_bad_config_files_end_in_one_line(
-    run: Callable, data: str, tmp_path: Path, text: str, complaint: str
+    refusal: Callable, data: str, text: str, complaint: str
 ) -> None:
     """The key is named, and the file."""
-    (tmp_path / "c.toml").write_text(text)
-    answer = run(*STUB, "--out", "x", "--config", "c.toml")
-    assert answer.status == 2
-    assert complaint in answer.err
-    assert answer.err.count("\n") == 1
+    Path("c.toml").write_text(text)
+    assert complaint in refusal(*STUB, "--out", "x", "--config", "c.toml")
 
 
 def test_a_config_file_changes_the_preset(run: Callable, data: str, tmp_path: Path) -> None:
@@ -227,12 +219,11 @@ def test_place_takes_weights(run: Callable, weights: str, graph: str) -> None:
     assert set(json.loads(answer.out)["assignment"].values()) == {"d0"}
 
 
-def test_place_says_who_takes_no_weights(run: Callable, weights: str, graph: str) -> None:
+def test_place_says_who_takes_no_weights(refusal: Callable, weights: str, graph: str) -> None:
     """And who does."""
-    answer = run("place", graph, "--placer", "metis", "--weights", weights)
-    assert answer.status == 2
-    assert "placer 'metis' is not a learned placer" in answer.err
-    assert "stub" in answer.err
+    refused = refusal("place", graph, "--placer", "metis", "--weights", weights)
+    assert "placer 'metis' is not a learned placer" in refused
+    assert "stub" in refused
 
 
 def test_compare_takes_weights_as_an_option(run: Callable, weights: str, data: str) -> None:
@@ -249,37 +240,21 @@ def test_compare_takes_weights_as_an_option(run: Callable, weights: str, data: s
     ("spoil", "complaint"),
     [
         (
-            lambda path: path.write_bytes(b"\x80\x04K\x01."),
-            "is not a complete file of streamplace weights",
-        ),
-        (
             lambda path: path.write_bytes(path.read_bytes()[:-9]),
             "is not a complete file of streamplace weights",
         ),
         (lambda path: path.unlink(), "cannot be read: no such file"),
         (
-            lambda path: write_weights(path, {**_document(path), "version": 9}, {}),
-            "has version 9",
-        ),
-        (
-            lambda path: write_weights(path, {**_document(path), "model": "other"}, {}),
+            lambda path: write_weights(path, {**read_weights(path).document, "model": "other"}, {}),
             "contains weights of 'other', not of 'stub'",
         ),
     ],
 )
 def test_bad_weights_end_in_one_line(
-    run: Callable, weights: str, graph: str, tmp_path: Path, spoil: Callable, complaint: str
+    refusal: Callable, weights: str, graph: str, spoil: Callable, complaint: str
 ) -> None:
-    """Exit code 2."""
-    spoil(tmp_path / weights)
-    answer = run("place", graph, "--placer", "stub", "--weights", weights)
-    assert (answer.status, answer.out) == (2, "")
-    assert complaint in answer.err
-    assert answer.err.count("\n") == 1
-
-
-def _document(path: Path) -> dict:
-    return read_weights(path).document
+    spoil(Path(weights))
+    assert complaint in refusal("place", graph, "--placer", "stub", "--weights", weights)
 
 
 @pytest.mark.slow
