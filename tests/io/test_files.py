@@ -216,8 +216,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Any, monkeypatch: Any) -> Non
     assert names(tmp_path) == ["kept"]
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, MemoryError])
-@pytest.mark.parametrize("name", ["kept", "kept.gz"])
+@pytest.mark.parametrize(("name", "error"), [("kept", ValueError), ("kept.gz", KeyboardInterrupt)])
 def test_an_interrupted_write_leaves_the_old_file(tmp_path: Any, name: Any, error: Any) -> None:
     """Ctrl-C and failures go through, and no temporary file stays."""
     path = tmp_path / name
@@ -331,11 +330,6 @@ def test_text_that_is_no_unicode_is_refused(tmp_path: Any) -> None:
         lambda path: write_text(path, "\ud800"), tmp_path / "file"
     )
     assert names(tmp_path) == []
-
-
-def test_limits_are_what_the_messages_say() -> None:
-    """64 MiB a line, a GiB a file."""
-    assert (files.LONGEST_LINE, files.LARGEST_FILE) == (64 * 2**20, 2**30)
 
 
 def _umask() -> Any:

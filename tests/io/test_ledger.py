@@ -242,7 +242,9 @@ def test_a_profile_that_is_less_steady_has_a_wider_interval(ledger: Path) -> Non
     assert errors_of(profiled(0.2, drift=0.5), ledger) == errors_of(profiled(None, 0.5), ledger)
 
 
-@pytest.mark.parametrize("spread", [0.01, 0.1, 0.3])
+@pytest.mark.parametrize(
+    "spread", [*(pytest.param(s, marks=pytest.mark.slow) for s in (0.01, 0.1)), 0.3]
+)
 def test_intervals_hold_as_often_as_they_say_whatever_the_spread(spread: float) -> None:
     """The errors of jobs grow with the spread of their profiles, which differs between jobs."""
     rng, jobs, trials, confidence = np.random.default_rng(5), 19, 600, 0.9

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from fuzz.trial import refused_in_little
 
-from streamplace.errors import FormatError, SettingError
+from streamplace.errors import FormatError
 from streamplace.io.weights import read_weights, write_tensors, write_weights
 from streamplace.learn.loading import shipped
 from streamplace.learn.models.dream.policy import trained
@@ -120,12 +120,6 @@ def test_weights_for_another_use_are_refused(
     header_changed(file, **changes)
     with pytest.raises(FormatError, match=complaint):
         read_weights(file, model="dream", features=["cpu", "payload"])
-
-
-def test_weights_that_nobody_shipped_are_named() -> None:
-    """With the way to get some."""
-    with pytest.raises(SettingError, match="no weights of 'nonsense' come with streamplace"):
-        shipped("nonsense")
 
 
 def test_the_document_is_read_without_the_tensors_being_run(file: Path) -> None:

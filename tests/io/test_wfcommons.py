@@ -157,7 +157,12 @@ def test_what_is_missing_is_named(tmp_path: Path, spoil: Any, complaint: str) ->
         read(tmp_path, document)
 
 
-@pytest.mark.parametrize("name", ["Blast", "Bwa", "Montage", "Seismology"])
+OTHERS = ("Blast", "Bwa", "Seismology")
+
+
+@pytest.mark.parametrize(
+    "name", ["Montage", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)]
+)
 def test_instances_of_wfcommons_recipes_are_read(tmp_path: Path, name: str) -> None:
     """As the package writes them."""
     wfcommons = pytest.importorskip("wfcommons")
