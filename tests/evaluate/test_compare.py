@@ -60,10 +60,12 @@ def timeless(records: list[Record]) -> list[tuple[object, ...]]:
 
 
 def test_every_placer_meets_every_graph_at_every_rate(file: RecordFile) -> None:
-    """Two placers, four graphs, two rates."""
+    """Two placers, four graphs, two rates, in lines of plain JSON that any tool can read."""
     records = played(comparison("round-robin", "random"), file, PROBLEMS)
     assert len(records) == 2 * 4 * 2
     assert timeless(records) == timeless(list(file))
+    line = json.loads(file.path.read_text().splitlines()[0])
+    assert {"problem", "graph", "rate", "placer", "value", "milliseconds"} <= set(line)
 
 
 def test_results_do_not_depend_on_the_number_of_processes(tmp_path: Path) -> None:
@@ -137,13 +139,6 @@ def test_an_unknown_placer_is_refused_before_anything_runs(file: RecordFile) -> 
     assert not file.path.exists()
 
 
-def test_a_foreign_file_is_not_taken_for_results(file: RecordFile) -> None:
-    """A line that is no record is an error, not a crash."""
-    file.path.write_text('{"hello": 1}\n')
-    with pytest.raises(FormatError, match="a line that is not a result"):
-        played(comparison("random"), file, PROBLEMS)
-
-
 def record(placer: str, graph: str, value: float | None, bound: float | None = None) -> Record:
     """A made-up record."""
     return Record(graph, graph, 1e4, placer, "b", value, bound, 2.0, (0, 1, 1))
@@ -188,13 +183,6 @@ def test_shares_of_the_optimum_say_over_how_many_graphs() -> None:
     whole = ResultsByObjective([OBJECTIVES["throughput"]])
     whole.add(record("exact", g, 0.6, 0.6) for g in "abc")
     assert "whose optimum" not in str(Comparison(tuple(whole.results()), "metis").report())
-
-
-def test_records_are_plain_json_lines(file: RecordFile) -> None:
-    """Any tool can read the results."""
-    played(comparison("round-robin"), file, PROBLEMS[:1])
-    row = json.loads(file.path.read_text().splitlines()[0])
-    assert {"problem", "graph", "rate", "placer", "value", "milliseconds"} <= set(row)
 
 
 def test_reaching_full_rate_counts_as_proven_only_with_a_proof() -> None:
@@ -340,3 +328,14 @@ def test_what_was_reached_after_how_many_evaluations_is_kept(file: RecordFile) -
         assert told[-1] == row.value
         assert (np.diff(told) >= 0).all()
     assert RecordFile(file.path).at(0).steps == rows[0].steps
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "missing"])
+def test_weights_that_cannot_be_named_are_told_as_any_that_are_missing(
+    name: str, file: RecordFile
+) -> None:
+    """By the record of the placer that was to use them."""
+    asked = ComparisonRun(placers=(f"dream:weights={name}",))
+    ((record,),) = compare(asked, [Problem(chain(), Cluster.uniform(2))], file)
+    assert record.value is None
+    assert "cannot be read" in str(record.error)
