@@ -49,15 +49,13 @@ def placed(name: str) -> Drawing:
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_every_kind_of_problem_can_be_drawn(name: str, tmp_path: Path) -> None:
-    """Alone and placed, in every format, with a box per operator and a curve per stream."""
+def test_every_kind_of_problem_can_be_drawn(name: str) -> None:
+    """Alone and placed, with a box per operator and a curve per stream."""
     graph = PROBLEMS[name].graph
     for drawing in (draw_graph(graph), placed(name)):
         assert len(boxes(drawing)) == graph.n_operators
         assert len(curves(drawing)) == graph.n_streams
         ET.fromstring(drawing.svg())
-    drawing.save(tmp_path / "x.png")
-    assert (tmp_path / "x.png").stat().st_size > 1000
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -90,16 +88,21 @@ def test_hostile_names_are_text(names: Sequence[str], title: str) -> None:
     assert all("\n" not in label.text for label in labels(drawing))
 
 
-def test_dashed_streams_cross_the_network_and_colours_are_devices() -> None:
+def cut_diamond() -> Drawing:
     """A diamond with its source alone on a device."""
     problem = PROBLEMS["diamond"]
-    drawing = draw_placements(problem, [("p", problem.placement([0, 1, 1, 1]))])
+    return draw_placements(problem, [("p", problem.placement([0, 1, 1, 1]))])
+
+
+def test_dashed_streams_cross_the_network_and_colours_are_devices() -> None:
+    drawing = cut_diamond()
     assert [box.fill for box in boxes(drawing)] == [style.DEVICES[d] for d in (0, 1, 1, 1)]
     dashed = {curve.hint.partition(":")[0]: curve.dashed for curve in curves(drawing)}
     assert dashed == {"src→left": True, "src→right": True, "left→sink": False, "right→sink": False}
     keys = [shape.text for shape in labels(drawing)]
     assert "crosses the network" in keys
     assert any(text.startswith("d1 CPU") for text in keys)
+    assert drawing._repr_svg_() == drawing.svg()  # what notebooks show
 
 
 @pytest.mark.parametrize(
@@ -147,7 +150,7 @@ def test_boxes_of_a_drawing_do_not_overlap() -> None:
         assert any(apart)
 
 
-def test_chains_of_a_large_graph_share_a_box_unless_a_placement_cuts_them(tmp_path: Path) -> None:
+def test_chains_of_a_large_graph_share_a_box_unless_a_placement_cuts_them() -> None:
     """A chain of 600 on two devices is two boxes, alone it is one."""
     graph = chain(600)
     problem = Problem(graph, Cluster.uniform(2))
@@ -168,15 +171,16 @@ def test_a_graph_too_large_to_see_is_refused() -> None:
 def test_equal_drawings_are_equal_bytes(suffix: str, tmp_path: Path) -> None:
     """Files carry no date and no random names."""
     for name in ("a", "b"):
-        placed("diamond").save(tmp_path / f"{name}.{suffix}")
+        cut_diamond().save(tmp_path / f"{name}.{suffix}")
     first, second = (tmp_path / f"{name}.{suffix}" for name in ("a", "b"))
     assert first.read_bytes() == second.read_bytes()
+    assert first.stat().st_size > 1000
 
 
 def test_a_file_without_a_known_suffix_is_refused(tmp_path: Path) -> None:
     """The formats are named."""
     with pytest.raises(FormatError, match=r"\.png, \.svg, \.pdf"):
-        placed("diamond").save(tmp_path / "x.txt")
+        cut_diamond().save(tmp_path / "x.txt")
 
 
 def test_devices_in_use_have_colours_of_their_own() -> None:
@@ -184,8 +188,3 @@ def test_devices_in_use_have_colours_of_their_own() -> None:
     used = [np.array([3, 40, 17, 99, 5, 6, 7, 8, 9])]
     colours = device_colours(100, used)
     assert len({colours[d] for d in used[0].tolist()}) == len(used[0])
-
-
-def test_a_notebook_shows_a_drawing_as_svg() -> None:
-    """Through the name that notebooks look for."""
-    assert placed("diamond")._repr_svg_().startswith("<svg")

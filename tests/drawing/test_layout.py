@@ -9,11 +9,12 @@ from streamplace.drawing.coordinates import pooled
 from streamplace.drawing.layout import Layout, Spacing, crossings, layered_layout, ordered
 
 SPACING = Spacing(layers=20, boxes=8, bends=4, ports=6)
+SizedGraph = tuple[list[tuple[int, int]], list[float], list[float]]
+"""Ends of streams from lower to higher rows, and breadths and lengths of the boxes."""
 
 
 @st.composite
-def drawn_graphs(draw: st.DrawFn) -> tuple[list[tuple[int, int]], list[float], list[float]]:
-    """Ends of streams from lower to higher rows, and sizes of the boxes."""
+def drawn_graphs(draw: st.DrawFn) -> SizedGraph:
     n = draw(st.integers(1, 14))
     pairs = list(itertools.combinations(range(n), 2))
     ends = draw(st.lists(st.sampled_from(pairs), max_size=30)) if pairs else []
@@ -37,9 +38,7 @@ def branches(n: int, depth: int) -> list[tuple[int, int]]:
 
 
 @given(drawn_graphs())
-def test_no_two_boxes_overlap(
-    graph: tuple[list[tuple[int, int]], list[float], list[float]],
-) -> None:
+def test_no_two_boxes_overlap(graph: SizedGraph) -> None:
     """Boxes of a layer keep their distance across, those of different layers along."""
     _, breadth, length = graph
     at = laid_out(*graph)
@@ -50,9 +49,7 @@ def test_no_two_boxes_overlap(
 
 
 @given(drawn_graphs())
-def test_streams_run_forward_from_box_to_box(
-    graph: tuple[list[tuple[int, int]], list[float], list[float]],
-) -> None:
+def test_streams_run_forward_from_box_to_box(graph: SizedGraph) -> None:
     """Every route begins at the end of its source, never turns back, and ends at its target."""
     ends, breadth, length = graph
     at = laid_out(*graph)
@@ -66,9 +63,7 @@ def test_streams_run_forward_from_box_to_box(
 
 
 @given(drawn_graphs())
-def test_all_boxes_lie_within_the_size(
-    graph: tuple[list[tuple[int, int]], list[float], list[float]],
-) -> None:
+def test_all_boxes_lie_within_the_size(graph: SizedGraph) -> None:
     """From zero to breadth and length."""
     _, breadth, length = graph
     at = laid_out(*graph)

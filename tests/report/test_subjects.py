@@ -116,17 +116,6 @@ def test_reports_have_the_command_that_simulates_their_placements(
         assert report.command == ""
 
 
-def test_a_report_spares_what_its_command_reads(run: Callable, graph: str) -> None:
-    """Even where a graph has the name of a page."""
-    Path("page.html").write_text(Path(graph).read_text(), encoding="utf-8")
-    before = Path("page.html").read_bytes()
-    for command in (("place", "page.html"), ("draw", "page.html")):
-        answer = run(*command, "-o", "page.html")
-        assert (answer.status, answer.err.count("\n")) == (2, 1)
-        assert "overwrite" in answer.err
-    assert Path("page.html").read_bytes() == before
-
-
 def test_one_pass_has_its_own_values_and_rules(run: Callable) -> None:
     """The makespan and the critical chain of a task graph, under the rules of the objective."""
     tasks = str(TASKS)
