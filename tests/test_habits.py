@@ -1,8 +1,6 @@
 """Habits of Python users: lengths, frames, conversions, files, and errors that are ValueErrors."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -167,16 +165,3 @@ def objects(result: Result) -> list[Any]:
 def test_no_representation_has_a_memory_address(result: Result) -> None:
     """It says nothing, and differs from run to run."""
     assert not [repr(item) for item in objects(result) if " at 0x" in repr(item)]
-
-
-def test_pandas_and_networkx_are_loaded_for_those_who_use_them() -> None:
-    """Placing a `StreamGraph` imports neither."""
-    script = (
-        "import sys, streamplace\n"
-        "from streamplace import Operator, StreamGraph\n"
-        "graph = StreamGraph.of('g', [Operator('a', rate=1)])\n"
-        "streamplace.simulate(graph, {'a': 'd0'})\n"
-        "print({'pandas', 'networkx', 'matplotlib'} & set(sys.modules))\n"
-    )
-    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert answer.stdout == "set()\n", answer.stderr
