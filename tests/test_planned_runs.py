@@ -1,11 +1,10 @@
 """Arithmetic of `benchmarks/plan_on_flink.py`: shares received, rates and tables."""
 
-from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from benchmark_modules import benchmark_modules
 
 from streamplace import Operator, Stream, StreamGraph
 from streamplace.engines.flink.measure.sampling import Activity
@@ -13,7 +12,6 @@ from streamplace.io.graphs import graph_to_dict
 from streamplace.model.expansion import expand
 from streamplace.model.placement import Placement
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 SPLIT = StreamGraph.of(
     "split",
     [
@@ -38,13 +36,10 @@ PROFILE = {
 }
 
 
-@pytest.fixture
-def modules(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The benchmark's modules, which are no package."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
+@pytest.fixture(scope="module")
+def modules() -> Any:
     names = ("flink_jobs", "planned_rates", "planned_runs", "planned_tables", "quiet_rows")
-    names += ("plan_on_flink",)
-    return SimpleNamespace(**{name: import_module(name) for name in names})
+    return benchmark_modules(*names, "plan_on_flink")
 
 
 def rates(source: float, words: float, sink: float) -> dict[str, dict[str, float]]:

@@ -4,14 +4,13 @@ import itertools
 import json
 from collections.abc import Iterator
 from fractions import Fraction
-from importlib import import_module
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import check
 import numpy as np
 import pytest
+from benchmark_modules import benchmark_modules
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 from strategies import graphs, placements
@@ -35,16 +34,13 @@ from streamplace.objectives.registry import OBJECTIVES
 from streamplace.planning.offers import Catalogue
 
 SAME = 1e-12
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
 @pytest.fixture(scope="module")
 def made() -> SimpleNamespace:
-    """Modules of the benchmarks, which are no package, that make certificates and plans."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(BENCHMARKS))
-        names = ("certificates", "columns")
-        return SimpleNamespace(**{name: import_module(f"library_{name}") for name in names})
+    """Modules of the benchmarks that make certificates and plans."""
+    found = benchmark_modules("library_certificates", "library_columns")
+    return SimpleNamespace(certificates=found.library_certificates, columns=found.library_columns)
 
 
 @st.composite
