@@ -9,10 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-QUICK = {
-    "plan": ("--evaluations", "500"),
-    "compare": ("--evaluations", "500", "--jobs", "1"),
-}
+QUICK = {"plan": ("--evaluations", "500"), "compare": ("--evaluations", "500", "--jobs", "1")}
 """Options that make commands quicker than a reader's."""
 
 

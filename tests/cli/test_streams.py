@@ -65,11 +65,7 @@ DOCUMENTS = [
     ["simulate", "graph.json", "placement.json", "--json"],
 ]
 STATUS = {"full": 2, "gone": 141, "closed": 0}
-SAYS = {
-    "full": "error: cannot write to stdout: No space left on device",
-    "gone": "",
-    "closed": "",
-}
+SAYS = {"full": "error: cannot write to stdout: No space left on device", "gone": "", "closed": ""}
 
 
 def answers(kinds: list[str], lines: list[list[str]], folder: Path) -> list[Any]:

@@ -137,11 +137,7 @@ def test_a_byte_order_mark_is_ignored() -> None:
         ),
         (("operators", 0, "name"), "", "an operator has an empty name (number 0)"),
         (("operators", 0), {}, "operators[0].name is missing; add it"),
-        (
-            ("operators", 0, "rate"),
-            0,
-            "operator 'src' has neither input streams nor a rate",
-        ),
+        (("operators", 0, "rate"), 0, "operator 'src' has neither input streams nor a rate"),
         (("operators", 1, "rate"), 5, "operator 'join' has rate 5 but also input streams"),
         (("operators", 2, "window", "size"), 0, "operator 'sink': window has size 0"),
         (("operators",), [], "the graph has no operators"),

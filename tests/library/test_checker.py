@@ -17,11 +17,7 @@ from strategies import graphs, placements
 
 from streamplace import Offer, Operator, Stream, StreamGraph, plan
 from streamplace.errors import ProblemError
-from streamplace.library.documents import (
-    instance_document,
-    library_problem,
-    solution_document,
-)
+from streamplace.library.documents import instance_document, library_problem, solution_document
 from streamplace.library.plans import plan_document
 from streamplace.library.planted import (
     PlantedShape,
@@ -206,9 +202,7 @@ def test_a_search_proves_the_shortest_schedule_and_nothing_better(
     )
     assert proves(document, best, made.certificates.proof(document))
     assert not proves(
-        document,
-        best + Fraction(1, document["second"]),
-        made.certificates.proof(document),
+        document, best + Fraction(1, document["second"]), made.certificates.proof(document)
     )
 
 
