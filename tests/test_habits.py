@@ -55,7 +55,6 @@ def networkx_graph() -> "nx.DiGraph[str]":
 
 @pytest.mark.parametrize("graph", [networkx_graph(), TABLES], ids=["networkx", "dictionary"])
 def test_graphs_of_networkx_and_dictionaries_are_graphs_everywhere(graph: Any) -> None:
-    """In place, simulate, draw, export, plan's arguments and data sets."""
     placed = streamplace.place(graph, 2, placer="metis")
     assert placed.problem.graph.name == "pipe"
     pandas = pd.Series(placed.placement.as_dict())

@@ -71,14 +71,12 @@ def test_a_wing_adds_the_modules_of_a_second_package(
 
 
 def test_two_things_of_one_name_are_refused(registry: Registry) -> None:
-    """The message names the name."""
     registry.add("merge", 1)
     with pytest.raises(SettingError, match="two sorts are called 'merge'; rename one of them"):
         registry.add("merge", 2)
 
 
 def test_an_unknown_name_is_refused_with_the_nearest(registry: Registry) -> None:
-    """The message lists the known ones."""
     with pytest.raises(
         SettingError, match=r"no sort 'quik'; did you mean 'quick'\?.*bubble, quick"
     ):

@@ -96,7 +96,6 @@ def test_shipped_placers_work_without_torch(folder: Path) -> None:
 
 
 def test_everything_but_learning_works(folder: Path) -> None:
-    """Placing, simulating, comparing, exporting, reading and drawing."""
     lines = [
         "place graph.json -o placement.json",
         "simulate graph.json placement.json",
@@ -112,7 +111,6 @@ def test_everything_but_learning_works(folder: Path) -> None:
 
 
 def test_what_needs_torch_says_how_to_install_it(folder: Path) -> None:
-    """In one line, with exit code 2, and nothing written."""
     lines = [
         "place graph.json --placer dream",
         "train pilot --data graph.json --out run",

@@ -82,7 +82,6 @@ def test_people_read_a_table_that_compares_with_the_reference_if_there_is_one(
 
 
 def test_an_alias_is_shown_wherever_placers_are_named(run: Callable, data: str) -> None:
-    """In the tables and in table.json, which says what it stands for."""
     asked = ("compare", data, "--placers", "few=metis:k=2,metis")
     out = run(*asked).out
     assert "few" in out

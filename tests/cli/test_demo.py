@@ -67,7 +67,6 @@ def test_the_lines_of_the_readme_run_after_a_demo_that_answers_in_json(
 
 
 def test_the_lines_of_the_readme_draw_its_picture(run: Callable) -> None:
-    """Byte for byte."""
     lines = re.findall(r"^streamplace ((?:generate|place|draw) .*\.(?:json|svg))$", README, re.M)
     assert len(lines) == 5
     for line in lines:

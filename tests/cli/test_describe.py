@@ -45,7 +45,6 @@ def test_cpu_is_measured_in_devices_of_the_cluster(
 
 
 def test_a_folder_of_graphs_is_a_data_set(run: Callable, graph: str) -> None:
-    """Every .json file of the folder counts."""
     Path("set").mkdir()
     for name in ("a", "b"):
         Path(f"set/{name}.json").write_text(Path(graph).read_text())

@@ -35,7 +35,6 @@ def test_every_form_is_written(run: Callable, graph: str, placement: str, form: 
 def test_a_single_file_goes_to_stdout_and_several_need_a_folder(
     run: Callable, refusal: Callable, graph: str, placement: str
 ) -> None:
-    """Or --json, which holds them all."""
     answer = run("export", placement, *CSV)
     assert answer.out.splitlines()[1] == "src,0,d0,,,"
     assert answer.err == ""
@@ -46,7 +45,6 @@ def test_a_single_file_goes_to_stdout_and_several_need_a_folder(
 
 
 def test_what_was_exported_is_a_placement_again(run: Callable, graph: str, placement: str) -> None:
-    """From form to form, and back to one that simulate takes."""
     before = json.loads(run("simulate", graph, placement, "--json").out)
     last = placement
     for form in ("csv", "dot", "graphml", "json"):

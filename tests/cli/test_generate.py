@@ -31,7 +31,6 @@ def test_equal_seeds_give_equal_bytes_and_other_seeds_other_graphs(run: Callable
 
 
 def test_a_recipe_generates_what_it_prescribes(run: Callable) -> None:
-    """Family, seed and parameters from a TOML file."""
     parameters = "branches = 1\ndepth = 2\ndevices = 2\ncopies = 2\n"
     Path("r.toml").write_text(f'family = "branched"\nseed = 4\n[parameters]\n{parameters}')
     answer = run("generate", "recipe", "r.toml", "-o", "b.jsonl", "--json")
@@ -39,7 +38,6 @@ def test_a_recipe_generates_what_it_prescribes(run: Callable) -> None:
 
 
 def test_one_large_graph_goes_into_a_json_file(run: Callable) -> None:
-    """A random DAG is generated, described and placed."""
     run("generate", "random-dag", "--operators", "200", "-o", "dag.json")
     assert json.loads(run("describe", "dag.json", "--json").out)["operators"]["max"] == 200
     assert run("place", "dag.json", "--placer", "round-robin").status == 0

@@ -18,7 +18,6 @@ def _published(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_published_graphs_becomes_a_data_set(run: Callable) -> None:
-    """Every file is a line, and describe finds them."""
     answer = run("import", "dream", "in", "-o", "out.jsonl.gz", "--json")
     assert json.loads(answer.out) == {"graphs": 3, "output": "out.jsonl.gz"}
     assert json.loads(run("describe", "out.jsonl.gz", "--json").out)["graphs"] == 3
@@ -30,5 +29,4 @@ def test_one_published_graph_becomes_a_graph_that_can_be_placed(run: Callable) -
 
 
 def test_several_graphs_do_not_fit_into_a_single_graph_file(refusal: Callable) -> None:
-    """The remedy is named."""
     assert ".jsonl.gz" in refusal("import", "dream", "in", "-o", "out.json")

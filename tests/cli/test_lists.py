@@ -11,14 +11,12 @@ from streamplace.placers.registry import PLACERS
 
 
 def test_the_list_of_placers_is_the_registry(run: Callable) -> None:
-    """Every registered placer is listed with its options, and nobody else."""
     rows = json.loads(run("placers", "--json").out)
     assert [row["name"] for row in rows] == list(PLACERS)
     assert all(row["name"] in run("placers").out for row in rows[:3])
 
 
 def test_the_list_of_objectives_is_the_registry(run: Callable) -> None:
-    """Every registered objective is listed, and named in the help of --objective."""
     rows = json.loads(run("objectives", "--json").out)
     assert [row["name"] for row in rows] == list(OBJECTIVES)
     assert "|".join(OBJECTIVES) in "".join(run("simulate", "--help").out.split())
@@ -35,6 +33,5 @@ def test_every_file_format_has_a_schema_that_forbids_unknown_fields(
 
 
 def test_a_schema_describes_its_fields(run: Callable) -> None:
-    """For editors and for the docs."""
     operator = json.loads(run("schema", "graph").out)["$defs"]["OperatorJson"]["properties"]
     assert operator["ipt"]["description"] == "instructions per input tuple"

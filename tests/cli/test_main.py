@@ -8,7 +8,6 @@ from command_lines import commands
 
 
 def test_every_command_explains_itself_with_an_example(run: Callable) -> None:
-    """--help shows a command line that can be copied."""
     for words in commands():
         answer = run(*words, "--help")
         assert answer.status == 0, words
@@ -39,7 +38,6 @@ def test_bad_usage_ends_in_one_line_and_exit_code_2(
 
 @pytest.mark.parametrize("words", [[], ["generate"], ["flink"]], ids=["bare", "generate", "flink"])
 def test_a_bare_group_prints_its_help(run: Callable, words: list[str]) -> None:
-    """As --help does."""
     assert run(*words) == run(*words, "--help")
 
 
@@ -159,7 +157,6 @@ def test_interruption_exits_130_in_one_line(
 
 
 def test_python_runs_the_package_as_the_command() -> None:
-    """Under the command's own name."""
     command = [sys.executable, "-m", "streamplace"]
     asked = subprocess.run([*command, "place", "--help"], capture_output=True, text=True)
     assert (asked.returncode, asked.stderr) == (0, "")

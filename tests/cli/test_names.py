@@ -148,7 +148,6 @@ def stdout_of(patch: pytest.MonkeyPatch, encoding: str) -> io.BytesIO:
 def test_a_stdout_that_cannot_encode_a_name_gets_it_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
 ) -> None:
-    """Never a traceback, and the rest of the answer is whole."""
     monkeypatch.chdir(tmp_path)
     write_files("größe → 大", "quelle→", "senke大", "gerät", "другой", "метка")
     out = stdout_of(monkeypatch, "ascii")

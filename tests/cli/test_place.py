@@ -24,7 +24,6 @@ def write_pair(operator: dict[str, Any], **fields: Any) -> str:
 
 
 def test_the_placement_file_can_be_simulated(run: Callable, graph: str) -> None:
-    """What place writes, simulate reads, and both say the same throughput."""
     placed = document_of(run, "place", graph, "-o", "p.json")
     simulated = document_of(run, "simulate", graph, "p.json")
     assert simulated["relative_throughput"] == placed["relative_throughput"]
@@ -44,7 +43,6 @@ def test_a_data_set_may_come_from_a_pipe(run: Callable, graph: str) -> None:
 
 
 def test_people_read_the_mapping_by_device_and_a_verdict(run: Callable, graph: str) -> None:
-    """Devices with their operators, the throughput, the bottleneck, one sentence."""
     out = run("place", graph, "--placer", "round-robin").out
     assert "b0s1" in out
     assert "Bottleneck: " in out
@@ -52,7 +50,6 @@ def test_people_read_the_mapping_by_device_and_a_verdict(run: Callable, graph: s
 
 
 def test_a_proven_placement_has_a_bound_and_no_gap(run: Callable, graph: str) -> None:
-    """The verdict says that it is proven; others say how far they are from the bound."""
     best = run("place", graph, "--placer", "exact").out
     assert "Verdict: the best possible, proven" in best
     assert "Bound: no placement is better than 100.0 %\n" in best
@@ -66,14 +63,12 @@ def test_a_budget_may_have_a_unit(run: Callable, graph: str, budget: str) -> Non
 
 
 def test_what_names_do_not_say_is_printed(run: Callable) -> None:
-    """By place and by simulate, where the graph tells it."""
     graph = write_pair({"name": "Calc", "about": "Calc(where=[price > 9])"})
     assert "Calc(where=[price > 9])" in run("place", graph, "-o", "p.json").out
     assert "Calc(where=[price > 9])" in run("simulate", graph, "p.json").out
 
 
 def test_cpu_that_was_not_measured_is_told(run: Callable) -> None:
-    """As the graph says it, beside the result."""
     facts = {"cpu of Map": "from busy time", "mips": 1000}
     answer = run("place", write_pair({"name": "Map"}, attributes=facts), "--json")
     assert answer.err.splitlines() == ["note: cpu of Map: from busy time"]
@@ -81,7 +76,6 @@ def test_cpu_that_was_not_measured_is_told(run: Callable) -> None:
 
 
 def test_constraints_are_respected(run: Callable, graph: str) -> None:
-    """A pin in a TOML file holds for whoever places."""
     Path("c.toml").write_text('exlocate = [["src", "sink"]]\n[pin]\nsrc = "d3"\n')
     document = document_of(run, "place", graph, "--constraints", "c.toml")
     assert document["assignment"]["src"] == "d3"
@@ -89,7 +83,6 @@ def test_constraints_are_respected(run: Callable, graph: str) -> None:
 
 
 def test_the_cluster_comes_from_a_file(run: Callable, graph: str) -> None:
-    """Devices of a TOML file appear under their names."""
     Path("c.toml").write_text('[[devices]]\nname = "node"\ncount = 2\n')
     document = document_of(run, "place", graph, "--cluster", "c.toml")
     assert set(document["assignment"].values()) <= {"node0", "node1"}

@@ -55,7 +55,6 @@ def test_a_plan_is_written_for_the_other_commands(folder: Path, run: Callable) -
 
 
 def test_a_range_of_rates_is_a_frontier_and_is_plotted(folder: Path, run: Callable) -> None:
-    """Costs and bounds grow with the rate."""
     rates = ("--rate", "500..2500", *QUICK, "-o", "cost.svg")
     documents = json.loads(run("plan", "graph.json", *rates, "--json").out)
     bounds = [document["bound"] for document in documents]
@@ -65,7 +64,6 @@ def test_a_range_of_rates_is_a_frontier_and_is_plotted(folder: Path, run: Callab
 
 
 def test_given_machines_are_used_sparingly(folder: Path, run: Callable) -> None:
-    """The plan names the machines of the cluster file."""
     (folder / "mine.toml").write_text(
         'bandwidth = "1 Gbps"\n[[devices]]\nname = "box"\ncount = 4\nmips = 4\ncores = 4\n'
     )
@@ -107,7 +105,6 @@ def test_the_cluster_of_a_problem_does_not_matter(folder: Path, run: Callable) -
 
 
 def test_a_trace_is_planned_for_its_peak_and_hour_by_hour(folder: Path, run: Callable) -> None:
-    """The table, the document and the picture have a line for each hour."""
     (folder / "rates.csv").write_text("time,rate\n0,500\n1800,900\n3600,2000\n7200,500\n")
     asked = ("--trace", "rates.csv", "--offers", "offers.toml", "--evaluations", "20000")
     document = json.loads(run("plan", "graph.json", *asked, "-o", "out", "--json").out)

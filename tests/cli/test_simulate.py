@@ -24,7 +24,6 @@ def test_json_has_the_throughput_the_bottleneck_and_every_load(
 def test_a_bad_placement_is_explained_with_what_to_move(
     run: Callable, graph: str, placement: str
 ) -> None:
-    """A person reads what limits, what it carries, and a move that helps."""
     out = run("simulate", graph, placement).out
     assert "of the sources' 10000 tuples/s (35.2 %)" in out
     assert "Bottleneck: the CPU of d0 at 284.0 %" in out
@@ -32,7 +31,6 @@ def test_a_bad_placement_is_explained_with_what_to_move(
 
 
 def test_advice_breaks_no_pin(run: Callable, graph: str, placement: str) -> None:
-    """The move that would help most is not advised where a rule forbids it."""
     asked = "simulate", graph, placement, "--json"
     free = json.loads(run(*asked).out)["move"]
     pins = "".join(f'{name} = "d0"\n' for name in free["operators"])
@@ -45,7 +43,6 @@ def test_advice_breaks_no_pin(run: Callable, graph: str, placement: str) -> None
 def test_a_placement_that_breaks_a_rule_is_reported(
     refusal: Callable, graph: str, placement: str
 ) -> None:
-    """No throughput is claimed."""
     Path("rules.toml").write_text('pin = {src = "d3"}\n')
     refused = refusal("simulate", graph, placement, "--constraints", "rules.toml")
     assert "the constraints forbid 'src' on 'd0'" in refused

@@ -90,7 +90,6 @@ EVERY = [[], *commands()]
     ],
 )
 def test_help_survives_a_broken_stdout(names: list[list[str]], tmp_path: Path) -> None:
-    """One line or none, never a traceback."""
     lines = [[*words, "--help"] for words in names]
     for kind, words, status, said in answers(list(STATUS), lines, tmp_path):
         assert status == STATUS[kind], words

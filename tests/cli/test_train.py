@@ -54,7 +54,6 @@ def weights(run: Callable, data: str) -> str:
 
 
 def test_json_says_what_training_came_to(run: Callable, data: str, tmp_path: Path) -> None:
-    """Validation by rate, epochs, files."""
     answer = run(*STUB, "--out", "x", "--rate", "10000", "--rate", "20 k/s", "--json")
     document = json.loads(answer.out)
     assert document["epochs"] == 6
@@ -94,7 +93,6 @@ def test_training_ends_with_what_the_model_answers_without_search(
 
 
 def test_weights_tell_how_they_came_about(run: Callable, data: str, tmp_path: Path) -> None:
-    """The command, the data, the result."""
     run(*STUB, "--out", "x", "--rate", "20000", "--epochs", "2", "--seed", "3")
     told = read_weights(tmp_path / "x" / "best.safetensors").document["training"]
     assert told["command"] == (
@@ -127,7 +125,6 @@ def test_one_graph_alone_is_told_to_leave_none_for_validation(
 
 
 def test_help_lists_the_models(run: Callable, data: str) -> None:
-    """From the registry."""
     out = run("train", "--help").out
     assert "Fits a line." in out
     assert "--resume" in out
@@ -174,13 +171,11 @@ def test_bad_options_end_in_one_line(
 def test_bad_config_files_end_in_one_line(
     refusal: Callable, data: str, text: str, complaint: str
 ) -> None:
-    """The key is named, and the file."""
     Path("c.toml").write_text(text)
     assert complaint in refusal(*STUB, "--out", "x", "--config", "c.toml")
 
 
 def test_a_config_file_changes_the_preset(run: Callable, data: str, tmp_path: Path) -> None:
-    """Of training and of the model."""
     (tmp_path / "c.toml").write_text("[training]\nepochs = 2\n[model]\nbias = false\n")
     answer = run(*STUB, "--out", "x", "--config", "c.toml", "--json")
     assert json.loads(answer.out)["epochs"] == 2
@@ -190,7 +185,6 @@ def test_a_config_file_changes_the_preset(run: Callable, data: str, tmp_path: Pa
 
 
 def test_a_run_is_neither_overwritten_nor_mixed(run: Callable, data: str, weights: str) -> None:
-    """One clear line each."""
     again = run(*STUB, "--out", "made", "--epochs", "1")
     assert "holds a run already; continue it with --resume" in again.err
     other = run(*STUB, "--out", "made", "--epochs", "1", "--resume", "--limit", "5")
@@ -201,7 +195,6 @@ def test_a_run_is_neither_overwritten_nor_mixed(run: Callable, data: str, weight
 
 
 def test_a_spoilt_checkpoint_is_told(run: Callable, weights: str, tmp_path: Path) -> None:
-    """Cut off, or not one at all."""
     last = tmp_path / "made" / "last.safetensors"
     for content, complaint in (
         (last.read_bytes()[:-5], "is not a complete file of streamplace weights"),
@@ -214,20 +207,17 @@ def test_a_spoilt_checkpoint_is_told(run: Callable, weights: str, tmp_path: Path
 
 
 def test_place_takes_weights(run: Callable, weights: str, graph: str) -> None:
-    """Of a learned placer."""
     answer = run("place", graph, "--placer", "stub", "--weights", weights, "--json")
     assert set(json.loads(answer.out)["assignment"].values()) == {"d0"}
 
 
 def test_place_says_who_takes_no_weights(refusal: Callable, weights: str, graph: str) -> None:
-    """And who does."""
     refused = refusal("place", graph, "--placer", "metis", "--weights", weights)
     assert "placer 'metis' is not a learned placer" in refused
     assert "stub" in refused
 
 
 def test_compare_takes_weights_as_an_option(run: Callable, weights: str, data: str) -> None:
-    """Several may compete."""
     placer = f"stub:weights={weights}"
     answer = run(
         "compare", data, "--placers", f"single,{placer}", "--reference", "single", "--json"

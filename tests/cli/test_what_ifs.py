@@ -21,7 +21,6 @@ COMMANDS = {
 def test_a_what_if_is_as_good_as_an_edited_file(
     run: Callable, graph: str, placement: str, command: str
 ) -> None:
-    """And the file stays as it is."""
     Path("offers.toml").write_text('[[offers]]\nname = "s"\nmips = 25e3\ncores = 9\nprice = 1\n')
     plain = run(command, *COMMANDS[command], "--json").out
     before = Path(graph).read_bytes()
@@ -37,7 +36,6 @@ def timeless(text: str) -> dict:
 
 
 def test_the_command_of_a_report_repeats_the_what_if(run: Callable, graph: str) -> None:
-    """What the page shows is simulated again."""
     assert run("place", graph, "--placer", "metis", *CHANGES, "-o", "r.html").status == 0
     assert "--scale b0s1=2 --set src.rate=3k" in Path("r.html").read_text()
 
@@ -54,5 +52,4 @@ def test_the_command_of_a_report_repeats_the_what_if(run: Callable, graph: str) 
 def test_a_what_if_that_cannot_be_read_is_refused(
     refusal: Callable, graph: str, words: list[str], complaint: str
 ) -> None:
-    """With an example."""
     assert complaint in refusal("place", graph, *words)

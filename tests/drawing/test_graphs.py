@@ -112,7 +112,6 @@ def test_dashed_streams_cross_the_network_and_colours_are_devices() -> None:
 def test_operators_of_a_full_device_have_a_red_frame(
     devices: tuple[int, ...], limited: set[str]
 ) -> None:
-    """Nothing is red where the placement keeps up."""
     graph = PROBLEMS["diamond"].graph.at_rate(12_000)
     problem = Problem(graph, Cluster.uniform(3))
     drawing = draw_placements(problem, [("p", problem.placement(devices))])
@@ -121,7 +120,6 @@ def test_operators_of_a_full_device_have_a_red_frame(
 
 
 def test_streams_of_a_full_link_are_red() -> None:
-    """And no others."""
     problem = PROBLEMS["diamond"]
     graph = problem.graph.at_rate(9_000)
     narrow = Problem(graph, Cluster.uniform(2, bandwidth="100 Mbps"))
@@ -131,14 +129,12 @@ def test_streams_of_a_full_link_are_red() -> None:
 
 
 def test_arrows_point_to_the_right_or_down() -> None:
-    """Ends of streams are never left of their beginnings, or never above."""
     for graph in (chain(12), fork_join(9)):
         ends = [(c.points[0], c.points[-1]) for c in curves(draw_graph(graph))]
         assert all(b[0] > a[0] for a, b in ends) or all(b[1] > a[1] for a, b in ends)
 
 
 def test_boxes_of_a_drawing_do_not_overlap() -> None:
-    """Neither within a panel nor between panels."""
     problem = PROBLEMS["fork-join"]
     placement = problem.placement(np.arange(problem.n_operators) % problem.n_devices)
     drawing = draw_placements(problem, [("a", placement), ("b", placement), ("c", placement)])
@@ -151,7 +147,6 @@ def test_boxes_of_a_drawing_do_not_overlap() -> None:
 
 
 def test_chains_of_a_large_graph_share_a_box_unless_a_placement_cuts_them() -> None:
-    """A chain of 600 on two devices is two boxes, alone it is one."""
     graph = chain(600)
     problem = Problem(graph, Cluster.uniform(2))
     halves = problem.placement(np.arange(600) // 300)
@@ -162,14 +157,12 @@ def test_chains_of_a_large_graph_share_a_box_unless_a_placement_cuts_them() -> N
 
 
 def test_a_graph_too_large_to_see_is_refused() -> None:
-    """Five thousand operators are the most."""
     with pytest.raises(SettingError, match="at most 5000"):
         draw_graph(chain(5001))
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
 def test_equal_drawings_are_equal_bytes(suffix: str, tmp_path: Path) -> None:
-    """Files carry no date and no random names."""
     for name in ("a", "b"):
         cut_diamond().save(tmp_path / f"{name}.{suffix}")
     first, second = (tmp_path / f"{name}.{suffix}" for name in ("a", "b"))
@@ -178,13 +171,11 @@ def test_equal_drawings_are_equal_bytes(suffix: str, tmp_path: Path) -> None:
 
 
 def test_a_file_without_a_known_suffix_is_refused(tmp_path: Path) -> None:
-    """The formats are named."""
     with pytest.raises(FormatError, match=r"\.png, \.svg, \.pdf"):
         cut_diamond().save(tmp_path / "x.txt")
 
 
 def test_devices_in_use_have_colours_of_their_own() -> None:
-    """As long as there are enough."""
     used = [np.array([3, 40, 17, 99, 5, 6, 7, 8, 9])]
     colours = device_colours(100, used)
     assert len({colours[d] for d in used[0].tolist()}) == len(used[0])

@@ -64,7 +64,6 @@ def test_streams_run_forward_from_box_to_box(graph: SizedGraph) -> None:
 
 @given(drawn_graphs())
 def test_all_boxes_lie_within_the_size(graph: SizedGraph) -> None:
-    """From zero to breadth and length."""
     _, breadth, length = graph
     at = laid_out(*graph)
     for centre, size, whole in (
@@ -76,7 +75,6 @@ def test_all_boxes_lie_within_the_size(graph: SizedGraph) -> None:
 
 
 def test_streams_go_around_the_boxes_of_the_layers_between() -> None:
-    """A shortcut beside a chain touches none of its boxes."""
     ends = [(0, 1), (1, 2), (2, 3), (0, 3)]
     at = laid_out(ends, [50.0] * 4, [10.0] * 4)
     shortcut = at.routes[3]
@@ -128,7 +126,6 @@ def test_pooled_values_are_the_nearest_that_never_fall(pairs: list[tuple[float, 
 
 
 def test_equal_graphs_have_equal_layouts() -> None:
-    """Nothing depends on chance."""
     first, second = (laid_out(branches(4, 3), [30.0] * 14, [10.0] * 14) for _ in range(2))
     assert first.across.tobytes() == second.across.tobytes()
     assert all((a == b).all() for a, b in zip(first.routes, second.routes, strict=True))

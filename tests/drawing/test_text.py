@@ -27,7 +27,6 @@ def test_no_text_is_wider_than_said(text: str) -> None:
 
 @given(st.text(max_size=60), st.floats(30, 300))
 def test_a_text_that_was_cut_fits(text: str, widest: float) -> None:
-    """And one that fits is left alone."""
     cut = cut_to(text, 12, widest)
     assert text_width(cut, 12) <= widest
     assert (cut == text) == (text_width(text, 12) <= widest)
@@ -35,6 +34,5 @@ def test_a_text_that_was_cut_fits(text: str, widest: float) -> None:
 
 @pytest.mark.parametrize("n", [3, 12, 407])
 def test_names_that_differ_at_their_ends_differ_when_cut(n: int) -> None:
-    """Numbered names stay apart."""
     a, b = (f"a_task_with_a_long_name_{i:08d}" for i in (n, n + 1))
     assert cut_to(a, 12, 120) != cut_to(b, 12, 120)

@@ -55,7 +55,6 @@ def test_what_stands_before_the_first_equals_sign_is_the_alias(alias: str) -> No
 def test_an_alias_that_could_be_mistaken_is_refused(
     placers: tuple[str, ...], complaint: str
 ) -> None:
-    """In one line."""
     with pytest.raises(SettingError, match=complaint):
         aliased_placers(placers)
 
@@ -72,7 +71,6 @@ def test_a_table_shows_aliases_and_a_result_holds_both_names(file: RecordFile) -
 
 
 def test_two_aliases_of_one_placer_have_its_values() -> None:
-    """A name changes no result."""
     (table,) = ResultsTable(records(None, "a=random", "b=random", "random")).table().values()
     values = [columns.value.tolist() for columns in table.values()]
     assert len(values) == 3
@@ -95,7 +93,6 @@ def test_an_alias_is_given_to_results_that_are_saved(file: RecordFile) -> None:
 
 
 def test_a_result_of_an_older_version_has_no_alias(file: RecordFile) -> None:
-    """Its line lacks the field."""
     records(file, "random")
     lines = [json.loads(line) for line in file.path.read_text().splitlines()]
     for line in lines:

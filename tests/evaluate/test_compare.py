@@ -69,7 +69,6 @@ def test_every_placer_meets_every_graph_at_every_rate(file: RecordFile) -> None:
 
 
 def test_results_do_not_depend_on_the_number_of_processes(tmp_path: Path) -> None:
-    """Records come in the order of the graphs whoever computes them."""
     many = [Problem(chain(n), DEVICES) for n in range(2, 22)]
     one, two = (
         timeless(played(comparison("random"), RecordFile(tmp_path / f"{j}.jsonl"), many, jobs=j))
@@ -79,7 +78,6 @@ def test_results_do_not_depend_on_the_number_of_processes(tmp_path: Path) -> Non
 
 
 def test_saved_results_of_a_graph_are_not_lost_with_its_worker(file: RecordFile) -> None:
-    """Only the placer whose result is missing failed."""
     played(comparison("random"), file, PROBLEMS[:1])
     saved = RecordIndex.of(file).numbers
     both = Runner(comparison("random", "round-robin"), same_problem, saved)
@@ -104,7 +102,6 @@ def test_a_stopped_comparison_goes_on_where_it_was(
 
 
 def test_adding_a_placer_computes_only_that_one(file: RecordFile) -> None:
-    """The lines of the first run stay as they are."""
     played(comparison("random"), file, PROBLEMS)
     before = file.path.read_bytes()
     played(comparison("random", "round-robin"), file, PROBLEMS)
@@ -133,7 +130,6 @@ def test_other_weights_are_another_result(file: RecordFile, tmp_path: Path) -> N
 
 
 def test_an_unknown_placer_is_refused_before_anything_runs(file: RecordFile) -> None:
-    """No results file appears."""
     with pytest.raises(SettingError, match="there is no placer 'magic'"):
         played(comparison("magic"), file, PROBLEMS)
     assert not file.path.exists()
@@ -166,7 +162,6 @@ def test_standings_follow_the_definitions() -> None:
 
 
 def test_a_placer_that_fails_is_counted_and_nothing_else() -> None:
-    """Failures do not spoil the mean."""
     rows = [record("x", "a", 0.5), record("x", "b", None)]
     row = rows_by_rate(ResultsTable(rows), ResultsTable().optima())[1e4]["x"]
     assert (row.mean, row.failed, row.graphs) == (0.5, 1, 2)
@@ -233,7 +228,6 @@ def unproven(placer: Placer, problem: Problem, *_: object, **__: object) -> Resu
 
 
 def test_nothing_is_written_where_nothing_is_kept(tmp_path: Path) -> None:
-    """Without a file the records are told and forgotten."""
     records = [r for found in compare(comparison("random"), PROBLEMS) for r in found]
     assert len(records) == 8
     assert not list(tmp_path.iterdir())
@@ -251,7 +245,6 @@ def test_graphs_are_read_as_they_are_needed(file: RecordFile) -> None:
 
 
 def test_a_second_comparison_into_the_same_file_is_refused(file: RecordFile) -> None:
-    """While the first one runs."""
     first = compare(comparison("random"), PROBLEMS, file)
     next(first)
     with pytest.raises(FormatError, match="another process is adding results"):
@@ -266,7 +259,6 @@ def test_a_second_comparison_into_the_same_file_is_refused(file: RecordFile) -> 
     ids=["power of devices", "energy of links"],
 )
 def test_another_energy_is_another_problem(file: RecordFile, change: dict[str, float]) -> None:
-    """Values of one cluster are not taken for those of another."""
     asked = ComparisonRun(("round-robin",), objectives=("energy",))
 
     def energy_on(watts: float = 5.0, joules_per_byte: float = 0.0) -> float | None:

@@ -72,7 +72,6 @@ def test_values_that_differ_by_a_thousandth_look_equal(name: str) -> None:
 
 
 def test_a_distribution_ends_where_the_values_do() -> None:
-    """The axis begins a little below the smallest value, and shows 1."""
     figure = drawn({"a": [0.5, 0.6, 0.7, 0.8, 0.9]})["cdf"]
     assert figure is not None
     low, high = figure.axes[0].get_xlim()
@@ -88,7 +87,6 @@ def test_two_proven_optima_make_no_scatter_plot() -> None:
 
 
 def test_a_placer_that_placed_nothing_has_no_line() -> None:
-    """It is in the table, which says so."""
     table = results({"a": [0.5] * 5})
     table.add([Record(str(g), str(g), 1e4, "b", "", None, None, 0.0, (), "no") for g in range(5)])
     figure = plots.draw_cdf(table, THROUGHPUT, TITLE)
@@ -96,7 +94,6 @@ def test_a_placer_that_placed_nothing_has_no_line() -> None:
 
 
 def test_the_front_names_every_point() -> None:
-    """Placers by colour, objectives asked for by shape."""
     tables = {
         judge.name: ResultsTable(
             (

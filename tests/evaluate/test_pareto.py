@@ -88,7 +88,6 @@ def test_compare_shows_what_one_objective_costs_by_the_other(
 
 
 def test_objectives_under_a_condition_are_traded_off(run: Callable[..., Any], data: str) -> None:
-    """Every placer has a point for each objective, with its value by both."""
     words = (data, "--placers", "anneal", "--evaluations", "500", "--jobs", "1")
     asked = ("--objective", "devices", "--objective", "makespan", "--require", "throughput>=0.5")
     document = json.loads(run("compare", *words, *asked, "--json").out)

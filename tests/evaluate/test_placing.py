@@ -58,7 +58,6 @@ def test_a_stopped_run_goes_on_after_its_last_whole_line(data: DataSet, tmp_path
 
 
 def test_answers_to_another_question_are_not_gone_on_with(data: DataSet, tmp_path: Path) -> None:
-    """Neither of another seed, nor of other graphs."""
     path = tmp_path / "p.jsonl"
     placed(data, path)
     before = path.read_bytes()

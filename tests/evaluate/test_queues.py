@@ -14,7 +14,6 @@ from streamplace.objectives.throughput.explain import explain
 
 
 def test_the_run_agrees_with_the_steady_state() -> None:
-    """Without any setting."""
     problem = Problem(fork_join(), Cluster.uniform(5))
     placement = problem.placement([0, 0, 0, 1, 1, 2, 2, 3, 3, 4][: problem.n_operators])
     run = run_queues(problem, placement)
@@ -48,7 +47,6 @@ def fast(rate: float) -> Problem:
 
 @pytest.mark.parametrize("rate", [10, 50_000, 64_000, 1e6])
 def test_a_job_of_any_rate_carries_what_the_steady_state_says(rate: float) -> None:
-    """Queues follow from the rates."""
     problem = fast(rate)
     run = run_queues(problem, problem.placement([0, 1, 2]))
     assert run.valid
@@ -96,7 +94,6 @@ def test_a_small_capacity_alone_shortens_the_time_step() -> None:
 
 
 def test_windows_fire_several_times_before_anything_is_measured() -> None:
-    """A window of 60 s, on which the operator behind it waits."""
     window = Window(size=60, advance=20, factor=0.1)
     graph = StreamGraph.of(
         "slow",

@@ -63,7 +63,6 @@ def test_an_input_depends_on_its_number_alone() -> None:
 
 
 def test_a_new_format_is_fuzzed_without_another_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It only has to be registered."""
 
     def read(path: Path) -> Iterator[StreamGraph]:
         yield parse_graph(path.read_bytes(), "here")
@@ -164,7 +163,6 @@ def test_long_lists_stay_of_a_size() -> None:
 
 @pytest.mark.slow
 def test_the_command_says_what_it_did(tmp_path: Path) -> None:
-    """As ``make fuzz`` runs it."""
     words = [sys.executable, "-m", "fuzz", "--inputs", "30", "--only", "schema", "--jobs", "1"]
     tests = Path(__file__).parents[1]
     path = os.pathsep.join(map(str, (tests, tests / "support")))
@@ -192,7 +190,6 @@ def test_what_was_read_can_be_written_and_read_again(number: int) -> None:
     | st.from_regex(r"\s*[-+]?\d{0,5}\.?\d{0,3}(e[-+]?\d{1,4})? ?[kKMGT]?i?(B|bps|bit|/s|s)?")
 )
 def test_quantities_are_read_in_range_or_refused(value: str | float) -> None:
-    """By all five readers."""
     for parse in (
         units.bandwidth_bps,
         units.size_bytes,

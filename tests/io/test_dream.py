@@ -101,7 +101,6 @@ def test_repeated_names_get_their_idx(
 
 
 def test_graphs_survive_the_round_trip(tmp_path: Path) -> None:
-    """All of the benchmark's fields but the attributes."""
     for graph in branched(Branched(branches=3, depth=4, devices=3, copies=20), 0):
         write_dream(graph, tmp_path / f"{graph.name}.json")
         (again,) = read_dream(tmp_path / f"{graph.name}.json")
@@ -111,7 +110,6 @@ def test_graphs_survive_the_round_trip(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_read_in_order(tmp_path: Path, document: Document) -> None:
-    """Every .json file in it, by name."""
     for name in ("b", "a"):
         (tmp_path / f"{name}.json").write_text(json.dumps(document))
     (tmp_path / "notes.txt").write_text("not a graph")
@@ -119,7 +117,6 @@ def test_a_folder_is_read_in_order(tmp_path: Path, document: Document) -> None:
 
 
 def test_a_folder_without_graphs_is_refused(tmp_path: Path) -> None:
-    """With its name."""
     with pytest.raises(FormatError, match=r"holds no \.json file"):
         next(read_dream(tmp_path))
 
@@ -160,7 +157,6 @@ def _set(*path_and_value: Any) -> Callable[..., Any]:
 def test_a_bad_document_is_refused_in_one_line(
     tmp_path: Path, document: Document, change: Callable[..., Any], message: str
 ) -> None:
-    """With file, place, value and remedy."""
     change(document)
     with pytest.raises(FormatError, match=message) as caught:
         read_text(tmp_path, json.dumps(document))
@@ -170,7 +166,6 @@ def test_a_bad_document_is_refused_in_one_line(
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "nonsense", "\xff", "[" * 100_000])
 def test_a_file_that_is_no_document_is_refused(tmp_path: Path, text: str) -> None:
-    """Whatever it holds."""
     with pytest.raises(FormatError, match=r"g\.json"):
         read_text(tmp_path, text)
 

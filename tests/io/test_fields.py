@@ -74,7 +74,6 @@ def test_of_a_flood_of_faults_the_first_is_told(head: str, tail: str, message: s
 
 
 def test_of_a_flood_of_unplaced_operators_the_first_is_told() -> None:
-    """In placements."""
     flood = ",".join(f'"x{i}":1' for i in range(MANY))
     content = f'{{"assignment":{{{flood}}}}}'.encode()
     told = refused_in_little(lambda: parse_document(content, "here"), LITTLE)

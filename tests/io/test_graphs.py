@@ -52,28 +52,24 @@ def changed(*path: Any, to: Any) -> dict[str, Any]:
 @settings(deadline=None)
 @given(graphs(most_subtasks=4, windowed=True, any_names=True))
 def test_a_graph_survives_its_document_and_its_text(graph: Any) -> None:
-    """With names of any characters."""
     assert graph_from_dict(graph_to_dict(graph)) == graph
     assert parse_graph(graph_line(graph), "line") == graph
 
 
 @pytest.mark.parametrize("name", ["g.json", "g.jsonl", "g.jsonl.gz"])
 def test_a_graph_survives_its_file(tmp_path: Path, name: str) -> None:
-    """In all three forms."""
     write_graph(diamond(), tmp_path / name)
     assert read_graph(tmp_path / name) == diamond()
 
 
 @pytest.mark.parametrize("name", ["set.jsonl", "set.jsonl.gz"])
 def test_a_data_set_survives_its_file(tmp_path: Any, name: Any) -> None:
-    """One graph per line, in order."""
     graphs = [problem.graph for problem in PROBLEMS.values()]
     assert write_graphs(graphs, tmp_path / name) == len(graphs)
     assert list(read_graphs(tmp_path / name)) == graphs
 
 
 def test_a_folder_is_read_in_order_of_names(tmp_path: Any) -> None:
-    """One graph per file."""
     for n in (3, 2):
         write_graph(chain(n), tmp_path / f"{n}.json")
     assert [graph.n_operators for graph in read_graphs(tmp_path)] == [2, 3]
@@ -87,7 +83,6 @@ def test_manifests_in_a_folder_are_no_graphs(tmp_path: Any) -> None:
 
 
 def test_a_graph_without_a_name_is_called_after_its_file(tmp_path: Any) -> None:
-    """And after its line, in a data set."""
     document = {key: value for key, value in GRAPH.items() if key != "name"}
     (tmp_path / "jobs.json").write_bytes(to_json(document))
     (tmp_path / "jobs.jsonl").write_bytes(b"\n" + to_json(document))
@@ -109,7 +104,6 @@ def test_units_are_read_and_defaults_left_out() -> None:
 
 
 def test_a_byte_order_mark_is_ignored() -> None:
-    """Some editors write one."""
     assert parse_graph(b"\xef\xbb\xbf" + to_json(GRAPH), "g").n_operators == 3
 
 
@@ -155,7 +149,6 @@ def test_a_byte_order_mark_is_ignored() -> None:
     ],
 )
 def test_a_bad_value_is_named(path: tuple[Any, ...], value: Any, message: str) -> None:
-    """Place, value and remedy."""
     assert message in refusal(changed(*path, to=value))
 
 
@@ -182,7 +175,6 @@ def test_what_is_no_graph_is_refused(content: bytes, message: str) -> None:
 
 
 def test_files_without_or_with_too_many_graphs_are_refused(tmp_path: Any) -> None:
-    """Where one is asked for."""
     empty, two = tmp_path / "empty.jsonl", tmp_path / "two.jsonl"
     empty.write_text("\n")
     write_graphs([chain(), chain()], two)
@@ -196,7 +188,6 @@ def test_files_without_or_with_too_many_graphs_are_refused(tmp_path: Any) -> Non
 
 
 def test_a_bad_line_is_named(tmp_path: Path) -> None:
-    """By its number; the graphs before it are read."""
     path = tmp_path / "set.jsonl.gz"
     path.write_bytes(gzip.compress(graph_line(chain()) + b'{"operators": 3}\n'))
     graphs = read_graphs(path)
@@ -215,13 +206,11 @@ def test_a_truncated_data_set_is_refused(tmp_path: Any) -> None:
 
 
 def test_a_data_set_has_the_name_of_one(tmp_path: Any) -> None:
-    """So that it can be read again."""
     with pytest.raises(FormatError, match=r"must end in .jsonl or .jsonl.gz"):
         write_graphs([chain()], tmp_path / "set.json")
 
 
 def test_a_failing_generator_leaves_no_half_written_data_set(tmp_path: Path) -> None:
-    """Nor a temporary file."""
 
     def failing() -> Iterator[Any]:
         yield chain()
@@ -234,7 +223,6 @@ def test_a_failing_generator_leaves_no_half_written_data_set(tmp_path: Path) -> 
 
 @pytest.mark.slow
 def test_a_hundred_thousand_operators_survive_a_file(tmp_path: Path) -> None:
-    """As one document."""
     n = 100_000
     rate = np.r_[1.0, np.zeros(n - 1)]
     operators = Operators([f"v{i}" for i in range(n)], rate=rate)

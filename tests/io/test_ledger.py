@@ -177,7 +177,6 @@ def test_a_recorded_job_that_the_user_has_run_counts_once() -> None:
 
 
 def test_runs_of_other_jobs_do_not_count_as_runs_of_this_one() -> None:
-    """However many of them a ledger has."""
     recorded = runs("recorded", 0.5)
     known = known_errors("clicks", runs("orders", *[0.97] * 50), 0.9, recorded)
     assert known.origin == "1 recorded job and 1 job of the ledger"

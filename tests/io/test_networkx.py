@@ -18,7 +18,6 @@ from streamplace.model import Operator, Stream, StreamGraph
 @settings(deadline=None)
 @given(graphs(most_subtasks=4, windowed=True, any_names=True))
 def test_a_graph_survives_networkx(graph: Any) -> None:
-    """In the same order."""
     back = from_networkx(to_networkx(graph))
     assert back.operators == graph.operators
     assert back.attributes == graph.attributes
@@ -61,7 +60,6 @@ def test_an_attribute_called_name_gives_way_to_the_name_of_the_graph() -> None:
     ],
 )
 def test_bad_facts_are_refused(facts: Any, error: Any, message: Any) -> None:
-    """In the words of the native format."""
     g = nx.DiGraph()
     g.add_node("a", **facts)
     with pytest.raises(error, match=message):
@@ -69,7 +67,6 @@ def test_bad_facts_are_refused(facts: Any, error: Any, message: Any) -> None:
 
 
 def test_an_undirected_graph_is_refused() -> None:
-    """Streams have a direction."""
     with pytest.raises(GraphError, match="pass a DiGraph"):
         from_networkx(nx.Graph())
 

@@ -83,13 +83,11 @@ def test_operations_are_counted_from_shapes(tmp_path: Path) -> None:
 
 
 def test_weights_are_memory_of_who_uses_them_first(tmp_path: Path) -> None:
-    """Once, however often they are used."""
     memory = read(tmp_path, network()).operators.memory
     assert memory.tolist() == [0, 4 * 108, 4 * 4, 0, 0, 0, 0, 0, 0, 4 * 15, 4 * 25]
 
 
 def test_streams_carry_tensors(tmp_path: Path) -> None:
-    """One stream from node to node, however many tensors it carries."""
     graph = read(tmp_path, network())
     carried = {(s.source, s.target): s.payload for s in graph.streams}
     assert carried["L", "A"] == 4 * (4 * 4 * 4)
@@ -128,7 +126,6 @@ def test_work_of_other_operations(
 
 
 def test_chains_stay_together_on_request(tmp_path: Path) -> None:
-    """Nodes that follow one another, in one constraint."""
     onnx.save(network(), tmp_path / "n.onnx")
     (draft,) = FORMATS["onnx"].with_options(["chains"]).read(tmp_path / "n.onnx")
     assert isinstance(draft, Draft)
@@ -138,7 +135,6 @@ def test_chains_stay_together_on_request(tmp_path: Path) -> None:
 
 
 def test_nodes_that_share_a_name_get_their_number(tmp_path: Path) -> None:
-    """And those without one."""
     model = network()
     for name, one in zip(("", "same", "same"), model.graph.node, strict=False):
         one.name = name
@@ -183,7 +179,6 @@ def test_what_has_no_shape_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixt
     ],
 )
 def test_what_is_no_model_is_refused(content: bytes, complaint: str, tmp_path: Path) -> None:
-    """With the file's name."""
     with pytest.raises(FormatError, match=f"net.onnx: {complaint}"):
         read(tmp_path, content)
 

@@ -77,7 +77,6 @@ def test_chains_stay_together_on_request(tmp_path: Path) -> None:
 
 
 def test_onnx_is_read_too(tmp_path: Path) -> None:
-    """By its own reader."""
     path = tmp_path / "net.onnx"
     path.write_bytes((SEEDS / "onnx.onnx").read_bytes())
     kinds = read(path).operators.kind
@@ -95,7 +94,6 @@ def test_onnx_is_read_too(tmp_path: Path) -> None:
 def test_what_is_no_model_is_refused(
     name: str, content: bytes, complaint: str, tmp_path: Path
 ) -> None:
-    """In one line."""
     (tmp_path / name).write_bytes(content)
     with pytest.raises(FormatError) as refusal:
         read(tmp_path / name)
@@ -104,6 +102,5 @@ def test_what_is_no_model_is_refused(
 
 
 def test_a_missing_file_is_told_as_others_are(tmp_path: Path) -> None:
-    """Not in OpenVINO's words."""
     with pytest.raises(FormatError, match=r"no.xml: cannot be read: no such file"):
         read(tmp_path / "no.xml")

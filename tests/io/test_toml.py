@@ -63,5 +63,4 @@ def test_integers_have_64_bits(number: str) -> None:
 
 
 def test_the_largest_integers_are_read() -> None:
-    """Both ends of the range."""
     assert tables(f"a = [{2**63 - 1}, {-(2**63)}]", "here") == {"a": [2**63 - 1, -(2**63)]}

@@ -91,7 +91,6 @@ def test_blocks_are_colocated_on_request() -> None:
     ],
 )
 def test_what_is_no_model_is_told_in_one_line(source: str, complaint: str) -> None:
-    """With what its own code raised."""
     with pytest.raises(FormatError) as refusal:
         list(FORMATS["torch"].read(Path(source)))
     assert complaint in str(refusal.value)
@@ -101,7 +100,6 @@ def test_what_is_no_model_is_told_in_one_line(source: str, complaint: str) -> No
 def test_a_model_of_the_working_folder_becomes_a_problem(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From the command line."""
     (tmp_path / "own_model.py").write_text("from networks import residual\n")
     answer = run("import", "torch", "own_model:residual", "--blocks", "-o", "g.json")
     assert (answer.status, answer.err) == (0, "1 graph → g.json\n")

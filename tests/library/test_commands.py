@@ -175,7 +175,6 @@ def test_a_check_is_bounded_in_time_and_memory(
 
 
 def test_checks_of_makespans_name_the_unit(run: Callable) -> None:
-    """Throughputs are shares and have none."""
     out = run("library", "check", "random-pass-00", "branched-00").out
     assert "makespan 0.000200672363634 s = " in out
     assert "throughput 0.715881106466 = " in out

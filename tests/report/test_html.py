@@ -127,7 +127,6 @@ def test_notebooks_show_a_frame_and_tables_without_a_subject() -> None:
 
 
 def test_a_report_has_the_name_of_a_page(tmp_path: Path) -> None:
-    """Another ending is refused, and nothing is written."""
     report = pipe("g", "a", "b", "d")
     with pytest.raises(FormatError, match=r"must end in \.html"):
         report.save(tmp_path / "report.htm")

@@ -70,7 +70,6 @@ def graph(run: Callable) -> str:
 
 
 def test_commands_write_reports(run: Callable, graph: str) -> None:
-    """Of a placement, of a simulation with moves and queues, of drawings."""
     assert run("place", graph, "--placer", "metis", "-o", "a.json").status == 0
     answer = run("place", graph, "--placer", "metis", "-o", "place.html")
     assert answer.err.endswith("report → place.html\n")
@@ -197,7 +196,6 @@ cores = 2
 def test_reports_of_measured_graphs_have_the_errors_of_predictions(
     run: Callable, graph: str
 ) -> None:
-    """Of a placement and of a plan; other graphs have none."""
     Path("offers.toml").write_text(OFFERS, encoding="utf-8")
     assert run("place", graph, "--placer", "metis", "-o", "none.html").status == 0
     assert "errors" not in read(Path("none.html"))["problems"][0]
@@ -288,7 +286,6 @@ def test_more_operators_than_can_be_shown_are_units() -> None:
 
 
 def test_of_several_large_placements_the_first_is_shown() -> None:
-    """A note says so."""
     problem = random_problem(MOST_OPERATORS + 1, 2)
     place = np.zeros(problem.n_operators, np.int32)
     placed = (("a", problem.placement(place)), ("b", problem.placement(place + 1)))
@@ -302,7 +299,6 @@ def test_of_several_large_placements_the_first_is_shown() -> None:
 
 
 def test_the_layout_has_every_operator_once() -> None:
-    """Layers rise along every stream, and no two boxes overlap."""
     problem = random_problem(300, 4)
     part = problem_part(problem, [], streamplace.place(problem, placer="single").judge)
     layout, streams = part["layout"], part["streams"]
