@@ -19,11 +19,6 @@ from streamplace.placers.registry import Budget
 PROBLEMS = [Problem(graph, Cluster.uniform(3)) for graph in (chain(), diamond())]
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
 @pytest.fixture
 def file(tmp_path: Path) -> RecordFile:
     """An empty results file."""

@@ -30,11 +30,6 @@ DEVICES = Cluster.uniform(5)
 PROBLEMS = [Problem(graph, DEVICES) for graph in (chain(), diamond(), fork_join(), chain(6))]
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
 @pytest.fixture
 def file(tmp_path: Path) -> RecordFile:
     """An empty results file."""

@@ -41,11 +41,6 @@ GRAPHS = Branched(branches=3, depth=3, devices=3, copies=120)
 ANNEAL = "anneal:evaluations=30000"
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
 @pytest.fixture(scope="module")
 def client_port() -> int:
     """A port that is free."""
