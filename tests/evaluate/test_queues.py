@@ -3,22 +3,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from problems import chain, fork_join
+from problems import chain
 from streamsim.engine import GivenSettings, trace
 
 from streamplace.errors import SettingError
 from streamplace.evaluate.queues import draw_queues, run_queues, run_queues_traced
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.model.operators import Window
-from streamplace.objectives.throughput.explain import explain
-
-
-def test_the_run_agrees_with_the_steady_state() -> None:
-    problem = Problem(fork_join(), Cluster.uniform(5))
-    placement = problem.placement([0, 0, 0, 1, 1, 2, 2, 3, 3, 4][: problem.n_operators])
-    run = run_queues(problem, placement)
-    steady = explain(problem, placement).relative_throughput
-    assert run.relative_throughput == pytest.approx(steady, abs=0.01)
 
 
 def test_latency_counts_the_hops_and_the_backlog_of_an_overload() -> None:

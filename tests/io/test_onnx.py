@@ -63,7 +63,7 @@ def read(folder: Path, model: Any) -> StreamGraph:
     return graph
 
 
-def test_operations_are_counted_from_shapes(tmp_path: Path) -> None:
+def test_operations_are_counted_from_shapes_and_weights_are_memory_once(tmp_path: Path) -> None:
     """Two for a product and a sum; a batch of unknown size counts as one."""
     graph = read(tmp_path, network())
     assert dict(zip(graph.operators.name, graph.operators.ipt.tolist(), strict=True)) == {
@@ -80,14 +80,12 @@ def test_operations_are_counted_from_shapes(tmp_path: Path) -> None:
         "Z": 2 * 5 * 5,
     }
     assert graph.operators["C"].kind == "Conv"
-
-
-def test_weights_are_memory_of_who_uses_them_first(tmp_path: Path) -> None:
-    memory = read(tmp_path, network()).operators.memory
-    assert memory.tolist() == [0, 4 * 108, 4 * 4, 0, 0, 0, 0, 0, 0, 4 * 15, 4 * 25]
+    memory = graph.operators.memory.tolist()
+    assert memory == [0, 4 * 108, 4 * 4, 0, 0, 0, 0, 0, 0, 4 * 15, 4 * 25]  # of the first user
 
 
 def test_streams_carry_tensors(tmp_path: Path) -> None:
+    """One stream from node to node, however many tensors it carries."""
     graph = read(tmp_path, network())
     carried = {(s.source, s.target): s.payload for s in graph.streams}
     assert carried["L", "A"] == 4 * (4 * 4 * 4)
