@@ -53,7 +53,7 @@ def weights(run: Callable, data: str) -> str:
     return "made/best.safetensors"
 
 
-def test_json_says_what_training_came_to(run: Callable, data: str, tmp_path: Path) -> None:
+def test_json_says_what_training_came_to(run: Callable, data: str) -> None:
     answer = run(*STUB, "--out", "x", "--rate", "10000", "--rate", "20 k/s", "--json")
     document = json.loads(answer.out)
     assert document["epochs"] == 6
@@ -61,8 +61,8 @@ def test_json_says_what_training_came_to(run: Callable, data: str, tmp_path: Pat
     assert document["validation"]["10000"]["problems"] == 2
     assert document["validation"]["10000"]["of_optimum"] is not None
     assert document["weights"] == "x/best.safetensors"
-    assert (tmp_path / "x" / "curve.png").stat().st_size > 1000
-    assert '"validation":[' in (tmp_path / "x" / "report.html").read_text(encoding="utf-8")
+    assert Path("x/curve.png").stat().st_size > 1000
+    assert '"validation":[' in Path("x/report.html").read_text(encoding="utf-8")
 
 
 def test_people_read_a_line_per_epoch_and_a_summary(run: Callable, data: str) -> None:
@@ -76,25 +76,23 @@ def test_people_read_a_line_per_epoch_and_a_summary(run: Callable, data: str) ->
     assert "Weights: x/best.safetensors" in answer.out
 
 
-def test_training_ends_with_what_the_model_answers_without_search(
-    run: Callable, data: str, tmp_path: Path
-) -> None:
+def test_training_ends_with_what_the_model_answers_without_search(run: Callable, data: str) -> None:
     """Beside METIS and auto, on the graphs held out; the folder holds the same numbers."""
     answer = run(*STUB, "--out", "x", "--epochs", "2")
     assert "Mean throughput on 2 graphs held out; greedy: the model without search" in answer.out
     names = ("greedy before", "greedy after", "metis", "auto (1000 evaluations)")
     assert all(f" {name} " in answer.out for name in names)
     document = json.loads(run(*STUB, "--out", "y", "--epochs", "2", "--json").out)
-    assert json.loads((tmp_path / "y" / "summary.json").read_text()) == document
+    assert json.loads(Path("y/summary.json").read_text()) == document
     answers = document["answers"]
     assert (answers["problems"], answers["of"], answers["held_out"]) == (2, 2, True)
     assert list(answers["placers"]) == ["greedy before", "greedy after", "metis", "auto"]
     assert answers["placers"]["auto"]["mean"] >= answers["placers"]["metis"]["mean"]
 
 
-def test_weights_tell_how_they_came_about(run: Callable, data: str, tmp_path: Path) -> None:
+def test_weights_tell_how_they_came_about(run: Callable, data: str) -> None:
     run(*STUB, "--out", "x", "--rate", "20000", "--epochs", "2", "--seed", "3")
-    told = read_weights(tmp_path / "x" / "best.safetensors").document["training"]
+    told = read_weights(Path("x/best.safetensors")).document["training"]
     assert told["command"] == (
         "streamplace train stub --data b.jsonl --out x --rate 20000 --epochs 2 --seed 3"
     )
@@ -112,7 +110,7 @@ def test_graphs_meant_for_training_are_the_default(run: Callable, data: str) -> 
 
 
 def test_one_graph_alone_is_told_to_leave_none_for_validation(
-    run: Callable, data: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    run: Callable, data: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is compared on itself; several graphs are trained on without a word."""
     answer = run(*STUB, "--out", "x", "--epochs", "1", "--limit", "1")
@@ -175,11 +173,11 @@ def test_bad_config_files_end_in_one_line(
     assert complaint in refusal(*STUB, "--out", "x", "--config", "c.toml")
 
 
-def test_a_config_file_changes_the_preset(run: Callable, data: str, tmp_path: Path) -> None:
-    (tmp_path / "c.toml").write_text("[training]\nepochs = 2\n[model]\nbias = false\n")
+def test_a_config_file_changes_the_preset(run: Callable, data: str) -> None:
+    Path("c.toml").write_text("[training]\nepochs = 2\n[model]\nbias = false\n")
     answer = run(*STUB, "--out", "x", "--config", "c.toml", "--json")
     assert json.loads(answer.out)["epochs"] == 2
-    found = read_weights(tmp_path / "x" / "best.safetensors")
+    found = read_weights(Path("x/best.safetensors"))
     assert found.document["config"] == {"bias": False, "noise": 0.01}
     assert list(found.tensors) == ["weight"]
 
@@ -194,11 +192,11 @@ def test_a_run_is_neither_overwritten_nor_mixed(run: Callable, data: str, weight
     assert run(*STUB, "--out", "made", "--epochs", "1", "--resume").status == 0
 
 
-def test_a_spoilt_checkpoint_is_told(run: Callable, weights: str, tmp_path: Path) -> None:
-    last = tmp_path / "made" / "last.safetensors"
+def test_a_spoilt_checkpoint_is_told(run: Callable, weights: str) -> None:
+    last = Path("made/last.safetensors")
     for content, complaint in (
         (last.read_bytes()[:-5], "is not a complete file of streamplace weights"),
-        ((tmp_path / weights).read_bytes(), "is not a checkpoint that this streamplace can resume"),
+        (Path(weights).read_bytes(), "is not a checkpoint that this streamplace can resume"),
     ):
         last.write_bytes(content)
         answer = run(*STUB, "--out", "made", "--epochs", "1", "--resume")
@@ -248,18 +246,18 @@ def test_bad_weights_end_in_one_line(
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_exactly(run: Callable, data: str, tmp_path: Path) -> None:
+def test_a_killed_run_goes_on_exactly(run: Callable, data: str) -> None:
     """SIGKILL in another process, of other hash seeds: the same history, the same bits."""
-    killed = started(tmp_path, *STUB, "--out", "x")
-    await_epochs(killed, tmp_path / "x", 2)
+    killed = started(*STUB, "--out", "x")
+    await_epochs(killed, Path("x"), 2)
     killed.kill()
     killed.communicate()
-    assert 2 <= len(history(tmp_path / "x")) < 6
-    check_same_when_resumed(run, tmp_path)
+    assert 2 <= len(history(Path("x"))) < 6
+    check_same_when_resumed(run)
 
 
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
-    run: Callable, data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Callable, data: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SIGINT in the middle of the third epoch; exit code 130."""
     losses = itertools.count()
@@ -279,46 +277,43 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
         "stopped; 2 epochs saved in x/\n"
         "continue with: streamplace train stub --data b.jsonl --out x --resume\n"
     )
-    assert len(history(tmp_path / "x")) == 2
-    check_same_when_resumed(run, tmp_path)
+    assert len(history(Path("x"))) == 2
+    check_same_when_resumed(run)
 
 
-def check_same_when_resumed(run: Callable, folder: Path) -> None:
+def check_same_when_resumed(run: Callable) -> None:
     """The run in x goes on to be what an uninterrupted run is."""
     assert run(*STUB, "--out", "x", "--resume").status == 0
     assert run(*STUB, "--out", "whole").status == 0
-    assert history(folder / "x") == history(folder / "whole")
+    assert history(Path("x")) == history(Path("whole"))
     for name in ("best.safetensors", "last.safetensors"):
-        mine, whole = (read_tensors(folder / run_of / name)[1] for run_of in ("x", "whole"))
+        mine, whole = (read_tensors(Path(run_of, name))[1] for run_of in ("x", "whole"))
         assert all((mine[key] == whole[key]).all() for key in mine.keys() | whole.keys())
-    assert not list((folder / "x").glob(".streamplace-*"))
+    assert not list(Path("x").glob(".streamplace-*"))
 
 
 @pytest.mark.slow
-def test_dream_is_trained_killed_resumed_and_places(
-    run: Callable, data: str, graph: str, tmp_path: Path
-) -> None:
+def test_dream_is_trained_killed_resumed_and_places(run: Callable, data: str, graph: str) -> None:
     """From one end to the other, on eight graphs."""
     dream = ("train", "dream", "--data", "b.jsonl", "--limit", "8", "--epochs", "2")
-    killed = started(tmp_path, *dream, "--out", "d")
-    await_epochs(killed, tmp_path / "d", 1)
+    killed = started(*dream, "--out", "d")
+    await_epochs(killed, Path("d"), 1)
     killed.kill()
     killed.communicate()
     assert run(*dream, "--out", "d", "--resume").status == 0
     assert run(*dream, "--out", "whole").status == 0
-    assert history(tmp_path / "d") == history(tmp_path / "whole")
+    assert history(Path("d")) == history(Path("whole"))
     weights = ("--weights", "d/best.safetensors", "--json")
     answer = run("place", graph, "--placer", "dream", *weights)
     assert json.loads(answer.out)["relative_throughput"] > 0
 
 
-def started(folder: Path, *words: str) -> subprocess.Popen[str]:
+def started(*words: str) -> subprocess.Popen[str]:
     """Start training in a process of its own, of one thread; the stub is slow there."""
     tests = Path(stub_model.__file__).parent
     path = os.pathsep.join([str(tests), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
         [sys.executable, str(tests / "stub_model.py"), *words],
-        cwd=folder,
         env={**os.environ, "STUB_SLEEP": "0.1", "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
