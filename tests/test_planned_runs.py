@@ -51,15 +51,12 @@ def rates(source: float, words: float, sink: float) -> dict[str, dict[str, float
 
 
 def test_least_received_share_is_that_of_the_source_or_of_a_reader(modules: Any) -> None:
+    """Cores per tuple and throughput are in tuples of the source."""
     facts = modules.planned_runs.JobFacts.of(PROFILE)
     assert facts.received(rates(1_000, 1_000, 10_000), 1_000) == pytest.approx(1.0)
     assert facts.received(rates(900, 900, 9_000), 1_000) == pytest.approx(0.9)
     assert facts.received(rates(1_000, 800, 8_000), 1_000) == pytest.approx(0.8)
     assert facts.received(rates(1_000, 1_000, 7_000), 1_000) == pytest.approx(0.7)
-
-
-def test_cores_per_tuple_and_throughput_are_in_tuples_of_the_source(modules: Any) -> None:
-    facts = modules.planned_runs.JobFacts.of(PROFILE)
     assert facts.cost == pytest.approx((2e5 + 1e5) / 1e9)
     assert facts.throughput(rates(900, 850, 8_000)) == pytest.approx(800)
 

@@ -77,14 +77,11 @@ def test_two_things_of_one_name_are_refused(registry: Registry) -> None:
 
 
 def test_an_unknown_name_is_refused_with_the_nearest(registry: Registry) -> None:
+    """A long name is cut in the message, as names come from files too."""
     with pytest.raises(
         SettingError, match=r"no sort 'quik'; did you mean 'quick'\?.*bubble, quick"
     ):
         registry["quik"]
-
-
-def test_a_long_name_is_cut_in_the_message(registry: Registry) -> None:
-    """Names come from files too."""
     with pytest.raises(SettingError) as caught:
         registry["x" * 100_000]
     assert len(str(caught.value)) < 1000

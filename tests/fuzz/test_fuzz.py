@@ -42,15 +42,10 @@ def _cache_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_valid_files_are_read(name: str, tmp_path: Path) -> None:
-    """Otherwise the rest would prove nothing."""
+def test_valid_files_are_read_and_spoiled_files_read_or_refused(name: str, tmp_path: Path) -> None:
+    """In one line, within the time that one may take; fewer where each starts a process."""
     for content in TARGETS[name].seeds():
         TARGETS[name].read(content, tmp_path)
-
-
-@pytest.mark.parametrize("name", TARGETS)
-def test_spoiled_files_are_read_or_refused(name: str, tmp_path: Path) -> None:
-    """In one line, within the time that one may take; fewer where each starts a process."""
     for number in range(INPUTS * 5 // max(TARGETS[name].cost, 5)):
         assert tried(TARGETS[name], 0, number, tmp_path) is None
 

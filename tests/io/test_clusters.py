@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamplace.errors import ClusterError, StreamplaceError
+from streamplace.errors import StreamplaceError
 from streamplace.io.clusters import (
     parse_cluster,
     parse_constraints,
@@ -123,6 +123,10 @@ def test_constraints_are_read(tmp_path: Path) -> None:
         ("devices = 2020-01-01", "devices is datetime.date(2020, 1, 1); it should be"),
         ("devices" + ".a" * 5000 + " = 1", "is nested too deep; flatten it"),
         (b"\xff", "is not UTF-8 text (byte 0)"),
+        (
+            'devices = [{name = "d", mips = 100, cores = 2, reserved = 200}]',
+            "all of device 'd' is reserved, so nothing can run there",
+        ),
     ],
 )
 def test_a_bad_cluster_is_refused(text: bytes | str, message: str) -> None:
@@ -170,9 +174,3 @@ def test_what_is_reserved_and_left_free_is_taken_off_a_cluster() -> None:
     assert cluster.devices.mips.tolist() == pytest.approx([810, 810, 900])
     assert cluster.devices.egress_bps.tolist() == pytest.approx([36e6, 36e6, math.inf])
     assert cluster.bandwidth_bps[0, 1] == pytest.approx(72e6)
-
-
-def test_a_device_of_which_all_is_reserved_is_refused() -> None:
-    text = b'devices = [{name = "d", mips = 100, cores = 2, reserved = 200}]'
-    with pytest.raises(ClusterError, match="all of device 'd' is reserved"):
-        parse_cluster(text, "c")

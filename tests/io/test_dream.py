@@ -109,16 +109,13 @@ def test_graphs_survive_the_round_trip(tmp_path: Path) -> None:
         assert dict(again.attributes) == {"devices": 3}
 
 
-def test_a_folder_is_read_in_order(tmp_path: Path, document: Document) -> None:
+def test_a_folder_with_graphs_is_read_in_order(tmp_path: Path, document: Document) -> None:
+    with pytest.raises(FormatError, match=r"holds no \.json file"):
+        next(read_dream(tmp_path))
     for name in ("b", "a"):
         (tmp_path / f"{name}.json").write_text(json.dumps(document))
     (tmp_path / "notes.txt").write_text("not a graph")
     assert [graph.name for graph in FORMATS["dream"].read(tmp_path)] == ["a", "b"]
-
-
-def test_a_folder_without_graphs_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=r"holds no \.json file"):
-        next(read_dream(tmp_path))
 
 
 def _set(*path_and_value: Any) -> Callable[..., Any]:

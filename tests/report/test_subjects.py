@@ -252,17 +252,15 @@ def test_the_price_of_robustness(run: Callable, graph: str) -> None:
     assert part["cost"] == points[-1][1] > points[0][1]
 
 
-def test_sizes_are_within_their_limits() -> None:
-    """500 kB for 100 operators; the page's own files included."""
-    page = streamplace.place(random_problem(100, 8), placer="round-robin").report().html()
-    assert len(page.encode()) <= 500_000
-
-
-@pytest.mark.slow
-def test_5000_operators_fit_in_two_megabytes() -> None:
-    """On a hundred devices, whose links are used by almost every stream."""
-    page = streamplace.place(random_problem(5000, 100), placer="round-robin").report().html()
-    assert len(page.encode()) <= 2_000_000
+@pytest.mark.parametrize(
+    ("operators", "devices", "limit"),
+    [(100, 8, 500_000), pytest.param(5000, 100, 2_000_000, marks=pytest.mark.slow)],
+)
+def test_sizes_are_within_their_limits(operators: int, devices: int, limit: int) -> None:
+    """The page's own files included; almost every stream uses another link."""
+    problem = random_problem(operators, devices)
+    page = streamplace.place(problem, placer="round-robin").report().html()
+    assert len(page.encode()) <= limit
 
 
 def test_more_operators_than_can_be_shown_are_units() -> None:
