@@ -48,17 +48,6 @@ def test_a_placement_that_breaks_a_rule_is_reported(
     assert "the constraints forbid 'src' on 'd0'" in refused
 
 
-def test_the_page_offers_the_command_with_the_same_rules(
-    run: Callable, graph: str, placement: str
-) -> None:
-    """Of simulate and of place: what is simulated again is under the same constraints."""
-    Path("rules.toml").write_text('pin = {src = "d0"}\n')
-    rules = ("--constraints", "rules.toml", "-o", "report.html")
-    for command in (("simulate", graph, placement), ("place", graph, "--placer", "single")):
-        assert run(*command, *rules).status == 0
-        assert "--constraints rules.toml" in Path("report.html").read_text()
-
-
 def test_rate_scales_the_sources(run: Callable, graph: str, placement: str) -> None:
     """At a rate that fits, nothing limits."""
     document = json.loads(run("simulate", graph, placement, "--rate", "1 k/s", "--json").out)

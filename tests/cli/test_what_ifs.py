@@ -35,11 +35,6 @@ def timeless(text: str) -> dict:
     return {key: value for key, value in json.loads(text).items() if key != "seconds"}
 
 
-def test_the_command_of_a_report_repeats_the_what_if(run: Callable, graph: str) -> None:
-    assert run("place", graph, "--placer", "metis", *CHANGES, "-o", "r.html").status == 0
-    assert "--scale b0s1=2 --set src.rate=3k" in Path("r.html").read_text()
-
-
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [

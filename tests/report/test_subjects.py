@@ -98,12 +98,18 @@ def test_reports_have_the_command_that_simulates_their_placements(
     assert run("place", name, "--placer", "metis", "-o", "a.json").status == 0
     options = ("--rate", "9 k/s", "--devices", "5", "--objective", "throughput")
     moving = ("--from", "a.json", "--objective", "latency")
-    placing = ("place", name, "--placer", "metis", *options[:2])
+    changes = ("--scale", "b1s1=2", "--set", "source.rate=3k")
+    ruled = ("--constraints", "rules.toml")
+    Path("rules.toml").write_text("pin = {}\n", encoding="utf-8")
+    placing, simulating = ("place", name, "--placer", "metis"), ("simulate", name, "a.json")
     for command, given in {
-        placing: options[:2],
-        ("simulate", name, "a.json", *options): options,
+        (*placing, *options[:2]): options[:2],
+        (*simulating, *options): options,
         ("draw", name, "a.json", *options[2:]): options[2:],
-        ("place", name, "--placer", "metis", *moving, "--passes", "9"): moving,
+        (*placing, *moving, "--passes", "9"): moving,
+        (*placing, *changes): changes,
+        (*placing, *ruled): ruled,
+        (*simulating, *ruled): ruled,
     }.items():
         assert run(*command, "-o", "r.html").status == 0
         (problem,) = read(Path("r.html"))["problems"]
