@@ -30,6 +30,8 @@ from streamplace.objectives.registry import OBJECTIVES
 from streamplace.planning.offers import Catalogue
 
 SAME = 1e-12
+FEW = settings(max_examples=settings().max_examples // 4)
+"""Examples of which each tries all placements, or all orders of the operators too."""
 
 
 @pytest.fixture(scope="module")
@@ -164,7 +166,7 @@ def every_placement(problem: Problem) -> Iterator[tuple[int, ...]]:
     return (place for place in every if problem.legal(place)[0])
 
 
-@settings(max_examples=25)
+@FEW
 @given(library_problems(most=4))
 def test_a_search_proves_the_best_throughput_and_nothing_better(
     made: SimpleNamespace, problem: Problem
@@ -189,7 +191,7 @@ def orders(document: dict[str, Any]) -> Iterator[tuple[int, ...]]:
             yield line
 
 
-@settings(max_examples=20)
+@FEW
 @given(library_problems(most=4))
 def test_a_search_proves_the_shortest_schedule_and_nothing_better(
     made: SimpleNamespace, problem: Problem
