@@ -8,7 +8,8 @@ from engine_deployments import GENERAL
 
 from streamplace.engines.registry import EXPORTS
 
-CSV = ("--to", "csv")
+pytestmark = pytest.mark.usefixtures("graph", "placement")
+EXPORT = ("export", "placement.json", "--to")
 
 
 def placed() -> dict[str, Any]:
@@ -23,9 +24,9 @@ def add_to_placement(**fields: Any) -> None:
 
 
 @pytest.mark.parametrize("form", GENERAL)
-def test_every_form_is_written(run: Callable, graph: str, placement: str, form: str) -> None:
+def test_every_form_is_written(run: Callable, form: str) -> None:
     """To a file, or to a folder where it has several; --json says what was written."""
-    answer = run("export", placement, "--to", form, "-o", "out", "--json")
+    answer = run(*EXPORT, form, "-o", "out", "--json")
     document = json.loads(answer.out)
     assert document["export"] == form
     written = [Path("out") / name for name in document["files"]]
@@ -33,76 +34,70 @@ def test_every_form_is_written(run: Callable, graph: str, placement: str, form: 
 
 
 def test_a_single_file_goes_to_stdout_and_several_need_a_folder(
-    run: Callable, refusal: Callable, graph: str, placement: str
+    run: Callable, refusal: Callable
 ) -> None:
-    answer = run("export", placement, *CSV)
+    answer = run(*EXPORT, "csv")
     assert answer.out.splitlines()[1] == "src,0,d0,,,"
     assert answer.err == ""
-    refused = refusal("export", placement, "--to", "storm")
+    refused = refusal(*EXPORT, "storm")
     assert refused == "error: storm has several files; give -o FOLDER\n"
-    files = json.loads(run("export", placement, "--to", "storm", "--json").out)["files"]
+    files = json.loads(run(*EXPORT, "storm", "--json").out)["files"]
     assert "Placement.java" in files
 
 
-def test_what_was_exported_is_a_placement_again(run: Callable, graph: str, placement: str) -> None:
-    before = json.loads(run("simulate", graph, placement, "--json").out)
-    last = placement
+def test_what_was_exported_is_a_placement_again(run: Callable) -> None:
+    before = json.loads(run("simulate", "graph.json", "placement.json", "--json").out)
+    last = "placement.json"
     for form in ("csv", "dot", "graphml", "json"):
         assert run("export", last, "--to", form, "-o", f"p.{form}").status == 0
         last = f"p.{form}"
-    assert json.loads(run("simulate", graph, last, "--json").out) == before
+    assert json.loads(run("simulate", "graph.json", last, "--json").out) == before
 
 
 def test_commands_that_take_json_say_how_an_export_is_converted(
-    run: Callable, refusal: Callable, graph: str, placement: str
+    run: Callable, refusal: Callable
 ) -> None:
-    assert run("export", placement, *CSV, "-o", "p.csv").status == 0
-    assert refusal("simulate", graph, "p.csv") == (
+    assert run(*EXPORT, "csv", "-o", "p.csv").status == 0
+    assert refusal("simulate", "graph.json", "p.csv") == (
         "error: p.csv: is an exported placement; convert it with: streamplace export FILE "
         "--graph GRAPH --to json -o placement.json\n"
     )
 
 
-def test_the_order_of_a_schedule_is_carried_or_said_to_be_lost(
-    run: Callable, graph: str, placement: str
-) -> None:
+def test_the_order_of_a_schedule_is_carried_or_said_to_be_lost(run: Callable) -> None:
     """In one line; nothing is said of a placement without an order."""
-    assert "order" not in run("export", placement, *CSV).err
+    assert "order" not in run(*EXPORT, "csv").err
     priority = {name: i for i, name in enumerate(placed()["assignment"])}
     add_to_placement(priority=priority, queue="priority")
     for form in ("csv", "dot", "graphml", "spl"):
-        answer = run("export", placement, "--to", form)
+        answer = run(*EXPORT, form)
         (line,) = answer.err.splitlines()
         assert line == (
             f"note: {form} does not carry the order in which devices run their operators; "
             "these do: json, kubernetes, ray"
         )
-    answer = run("export", placement, "--to", "json")
+    answer = run(*EXPORT, "json")
     assert answer.err == ""
     written = json.loads(answer.out)
     assert (written["priority"], written["queue"]) == (priority, "priority")
 
 
-def test_the_graph_is_found_by_its_name_or_given(
-    run: Callable, refusal: Callable, graph: str, placement: str
-) -> None:
+def test_the_graph_is_found_by_its_name_or_given(run: Callable, refusal: Callable) -> None:
     """Beside the placement; --graph is for all other cases."""
     add_to_placement(graph="fork-join")
-    Path(graph).rename("fork-join.json")
-    assert run("export", placement, *CSV).status == 0
+    Path("graph.json").rename("fork-join.json")
+    assert run(*EXPORT, "csv").status == 0
     Path("fork-join.json").rename("other.json")
-    refused = refusal("export", placement, *CSV)
+    refused = refusal(*EXPORT, "csv")
     assert "Give --graph FILE (there is no fork-join.json or graph.json" in refused
-    assert run("export", placement, *CSV, "--graph", "other.json").status == 0
+    assert run(*EXPORT, "csv", "--graph", "other.json").status == 0
 
 
-def test_a_graph_whose_name_is_no_file_name_is_not_looked_for(
-    run: Callable, graph: str, placement: str
-) -> None:
+def test_a_graph_whose_name_is_no_file_name_is_not_looked_for(run: Callable) -> None:
     """Too long a name, or one with a NUL, is the name of no file beside the placement."""
     for name in ("x" * 300, "a\0b"):
         add_to_placement(graph=name)
-        assert run("export", placement, *CSV).status == 0
+        assert run(*EXPORT, "csv").status == 0
 
 
 @pytest.mark.parametrize("form", ["flink", "flink-kubernetes"])
@@ -117,16 +112,16 @@ def test_flink_must_know_all_devices_where_subtasks_are_spread(
     }
     Path("graph.json").write_text(json.dumps(graph))
     Path("placement.json").write_text('{"assignment": {"a": "d0", "b#0": "d0", "b#1": "d1"}}')
-    command = ["export", "placement.json", "--to", form, "-o", "out"]
+    command = [*EXPORT, form, "-o", "out"]
     assert "give --cluster or --devices" in refusal(*command)
     assert run(*command, "--devices", "3").status == 0
 
 
-def test_constraints_and_clusters_are_carried(run: Callable, graph: str, placement: str) -> None:
+def test_constraints_and_clusters_are_carried(run: Callable) -> None:
     """Idle devices get their configuration too, groups their note."""
     Path("rules.toml").write_text('colocate = [["b0s1", "b0s2"]]\n')
     words = ["--constraints", "rules.toml", "--devices", "3", "--json"]
-    files = json.loads(run("export", placement, "--to", "storm", *words).out)["files"]
+    files = json.loads(run(*EXPORT, "storm", *words).out)["files"]
     assert "supervisor-d2.yaml" in files
     assert "Must share a device: b0s1, b0s2" in files["Placement.java"]
 
@@ -136,22 +131,22 @@ def test_constraints_and_clusters_are_carried(run: Callable, graph: str, placeme
     [
         (["--to", "stom"], "no export 'stom'; did you mean 'storm'?"),
         ([], "Missing option '--to'"),
-        ([*CSV, "--devices", "1"], "'sink' is on the unknown device 'd1'"),
-        ([*CSV, "--constraints", "apart.toml"], "must not share a device"),
-        ([*CSV, "--graph", "none.json"], "none.json: cannot be read"),
+        (["--to", "csv", "--devices", "1"], "'sink' is on the unknown device 'd1'"),
+        (["--to", "csv", "--constraints", "apart.toml"], "must not share a device"),
+        (["--to", "csv", "--graph", "none.json"], "none.json: cannot be read"),
         (["--to", "storm", "-o", "graph.json"], "graph.json: cannot create the folder"),
-        ([*CSV, "-o", "."], "it is a directory; name a file"),
+        (["--to", "csv", "-o", "."], "it is a directory; name a file"),
         *(
-            ([*CSV, option, "3"], f"No such option '{option}'")
+            (["--to", "csv", option, "3"], f"No such option '{option}'")
             for option in ("--seed", "--mips", "--bandwidth")  # they would change nothing
         ),
     ],
 )
 def test_what_cannot_be_exported_is_told_in_one_line(
-    refusal: Callable, graph: str, placement: str, words: list[str], complaint: str
+    refusal: Callable, words: list[str], complaint: str
 ) -> None:
     Path("apart.toml").write_text('exlocate = [["b0s1", "b0s2"]]\n')
-    assert complaint in refusal("export", placement, *words)
+    assert complaint in refusal("export", "placement.json", *words)
 
 
 @pytest.mark.parametrize(
@@ -164,8 +159,6 @@ def test_what_cannot_be_exported_is_told_in_one_line(
         ("p.graphml", "<p>", "p.graphml: is not valid GraphML"),
     ],
 )
-def test_a_bad_placement_is_named(
-    refusal: Callable, graph: str, name: str, text: str, complaint: str
-) -> None:
+def test_a_bad_placement_is_named(refusal: Callable, name: str, text: str, complaint: str) -> None:
     Path(name).write_text(text)
-    assert complaint in refusal("export", name, *CSV)
+    assert complaint in refusal("export", name, "--to", "csv")

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("graph", "placement")
+SIMULATE = ("simulate", "graph.json", "placement.json")
 
-def test_json_has_the_throughput_the_bottleneck_and_every_load(
-    run: Callable, graph: str, placement: str
-) -> None:
+
+def test_json_has_the_throughput_the_bottleneck_and_every_load(run: Callable) -> None:
     """The machine-readable answer is one document with everything, which -o keeps."""
-    answer = run("simulate", graph, placement, "--json", "-o", "answer.json")
+    answer = run(*SIMULATE, "--json", "-o", "answer.json")
     document = json.loads(answer.out)
     assert json.loads(Path("answer.json").read_text()) == document
     assert document["relative_throughput"] == pytest.approx(2500 / 7100)
@@ -21,17 +22,15 @@ def test_json_has_the_throughput_the_bottleneck_and_every_load(
     assert [(link["source"], link["target"]) for link in document["links"]] == [("d0", "d1")]
 
 
-def test_a_bad_placement_is_explained_with_what_to_move(
-    run: Callable, graph: str, placement: str
-) -> None:
-    out = run("simulate", graph, placement).out
+def test_a_bad_placement_is_explained_with_what_to_move(run: Callable) -> None:
+    out = run(*SIMULATE).out
     assert "of the sources' 10000 tuples/s (35.2 %)" in out
     assert "Bottleneck: the CPU of d0 at 284.0 %" in out
     assert "What to move: b" in out
 
 
-def test_advice_breaks_no_pin(run: Callable, graph: str, placement: str) -> None:
-    asked = "simulate", graph, placement, "--json"
+def test_advice_breaks_no_pin(run: Callable) -> None:
+    asked = (*SIMULATE, "--json")
     free = json.loads(run(*asked).out)["move"]
     pins = "".join(f'{name} = "d0"\n' for name in free["operators"])
     Path("rules.toml").write_text(f"[pin]\n{pins}")
@@ -40,25 +39,21 @@ def test_advice_breaks_no_pin(run: Callable, graph: str, placement: str) -> None
     assert not set(bound["operators"]) & set(free["operators"])
 
 
-def test_a_placement_that_breaks_a_rule_is_reported(
-    refusal: Callable, graph: str, placement: str
-) -> None:
+def test_a_placement_that_breaks_a_rule_is_reported(refusal: Callable) -> None:
     Path("rules.toml").write_text('pin = {src = "d3"}\n')
-    refused = refusal("simulate", graph, placement, "--constraints", "rules.toml")
+    refused = refusal(*SIMULATE, "--constraints", "rules.toml")
     assert "the constraints forbid 'src' on 'd0'" in refused
 
 
-def test_rate_scales_the_sources(run: Callable, graph: str, placement: str) -> None:
+def test_rate_scales_the_sources(run: Callable) -> None:
     """At a rate that fits, nothing limits."""
-    document = json.loads(run("simulate", graph, placement, "--rate", "1 k/s", "--json").out)
+    document = json.loads(run(*SIMULATE, "--rate", "1 k/s", "--json").out)
     assert document["relative_throughput"] == 1
     assert document["move"] is None
 
 
-def test_the_engine_adds_latency_and_the_time_to_steady(
-    run: Callable, graph: str, placement: str
-) -> None:
-    document = json.loads(run("simulate", graph, placement, "--engine", "--json").out)
+def test_the_engine_adds_latency_and_the_time_to_steady(run: Callable) -> None:
+    document = json.loads(run(*SIMULATE, "--engine", "--json").out)
     assert document["latency"]["p99"] >= document["latency"]["p50"] > 0
     assert document["time_to_steady"] is not None
     assert document["engine"]["relative_throughput"] == pytest.approx(
@@ -66,27 +61,25 @@ def test_the_engine_adds_latency_and_the_time_to_steady(
     )
 
 
-def test_settings_of_the_engine_are_checked(refusal: Callable, graph: str, placement: str) -> None:
-    assert "dt is 0" in refusal("simulate", graph, placement, "--engine", "--dt", "0")
+def test_settings_of_the_engine_are_checked(refusal: Callable) -> None:
+    assert "dt is 0" in refusal(*SIMULATE, "--engine", "--dt", "0")
 
 
-def test_a_run_with_queues_that_tells_nothing_exits_with_1(
-    run: Callable, graph: str, placement: str
-) -> None:
+def test_a_run_with_queues_that_tells_nothing_exits_with_1(run: Callable) -> None:
     """The reason stands in place of the numbers, and a value that works; the flag is in --json."""
-    short = [graph, placement, "--engine", "--duration", "0.02"]
-    answer = run("simulate", *short)
+    short = (*SIMULATE, "--engine", "--duration", "0.02")
+    answer = run(*short)
     assert answer.status == 1
     assert "With queues: no result." in answer.out
     told = re.search(r"flow through \S+→\S+ has\s+not\s+settled;\s+give\s+a\s+duration", answer.out)
     assert told
-    refused = run("simulate", *short, "--json")
+    refused = run(*short, "--json")
     assert refused.status == 1
     document = json.loads(refused.out)
     assert document["engine"]["valid"] is False
     assert document["engine"]["relative_throughput"] is document["latency"]["mean"] is None
     (warning,) = document["engine"]["warnings"]
     seconds = warning.rsplit("duration of ", 1)[1].removesuffix(" s.")
-    mended = run("simulate", graph, placement, "--engine", "--duration", seconds, "--json")
+    mended = run(*SIMULATE, "--engine", "--duration", seconds, "--json")
     assert mended.status == 0
     assert json.loads(mended.out)["engine"]["valid"] is True
