@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -66,6 +67,7 @@ def blocks(page: Path) -> Iterator[Block]:
         yield Block(language, title, text)
 
 
+@cache
 def hooks() -> ModuleType:
     """The module that fills the generated parts of the pages."""
     spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs" / "hooks.py")
