@@ -59,6 +59,7 @@ TABLES = {
         (["place", "graph.json", "--rate", "0"], "rate '0' must be above 0"),
         (["place", "graph.json", "--bandwidth", "1000"], "no unit; write '1000 Mbps' or '1000 b"),
         (["place", "http://host/g.json"], "http://host/g.json is an address, and streamplace rea"),
+        (["place", "set.jsonl", "--on", "ray"], "--on is for data sets; add -o FILE.jsonl"),
         (["place", "http:/host/g.json"], "http:/host/g.json is an address, and streamplace rea"),
         (["place", "edges.json"], "streams[0].source is not a known field; did you mean 'from'?"),
         (["place", "silent.json"], "neither input streams nor a rate above 0, so no tuples reach"),

@@ -159,9 +159,3 @@ def test_a_dry_run_says_what_it_costs_and_writes_nothing(
         assert found["placements"] == (12 if verb == "compare" else 6)
         assert found["core_hours"] > 0
     assert [file.name for file in tmp_path.iterdir() if file.name != "cache"] == ["set.jsonl"]
-
-
-def test_what_is_for_data_sets_is_refused_for_one_graph(run: Callable, data: DataSet) -> None:
-    assert (
-        "--on is for data sets; add -o FILE.jsonl" in run("place", "set.jsonl", "--on", "ray").err
-    )

@@ -75,13 +75,6 @@ def test_a_folder_is_read_in_order_of_names(tmp_path: Any) -> None:
     assert [graph.n_operators for graph in read_graphs(tmp_path)] == [2, 3]
 
 
-def test_manifests_in_a_folder_are_no_graphs(tmp_path: Any) -> None:
-    """A folder of data sets alone is told that it holds no graph, not that a graph is broken."""
-    (tmp_path / "b.manifest.json").write_text("{}")
-    with pytest.raises(FormatError, match=r"the folder holds no .json file"):
-        list(read_graphs(tmp_path))
-
-
 def test_a_graph_without_a_name_is_called_after_its_file(tmp_path: Any) -> None:
     document = {key: value for key, value in GRAPH.items() if key != "name"}
     (tmp_path / "jobs.json").write_bytes(to_json(document))
@@ -183,6 +176,7 @@ def test_files_without_or_with_too_many_graphs_are_refused(tmp_path: Any) -> Non
     with pytest.raises(FormatError, match=r"two.jsonl: holds several graphs"):
         read_graph(two)
     (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "b.manifest.json").write_text("{}")  # of a data set
     with pytest.raises(FormatError, match=r"the folder holds no .json file"):
         read_graph(tmp_path / "folder")
 
@@ -194,15 +188,6 @@ def test_a_bad_line_is_named(tmp_path: Path) -> None:
     assert next(graphs) == chain()
     with pytest.raises(FormatError, match=r"set.jsonl.gz:2: operators is 3"):
         next(graphs)
-
-
-def test_a_truncated_data_set_is_refused(tmp_path: Any) -> None:
-    """After the graphs that are whole."""
-    path = tmp_path / "set.jsonl.gz"
-    write_graphs([chain(n) for n in range(2, 200)], path)
-    path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(FormatError, match="not a complete gzip file"):
-        list(read_graphs(path))
 
 
 def test_a_data_set_has_the_name_of_one(tmp_path: Any) -> None:
