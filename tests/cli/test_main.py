@@ -14,28 +14,6 @@ def test_every_command_explains_itself_with_an_example(run: Callable) -> None:
         assert "Example: streamplace " + " ".join(words[:1]) in answer.out, words
 
 
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (["frobnicate"], "No such command 'frobnicate'"),
-        (["place"], "Missing argument 'GRAPH'"),
-        (["place", "--frob"], "No such option '--frob'"),
-        (["place", "none.json"], "none.json: cannot be read: no such file"),
-        (["place", "no\nsuch\nfile.json"], "cannot be read: no such file"),
-        (["place", ".", "--devices", "0"], "the cluster has 0 devices; it must have 1 to"),
-        (["schema", "nonsense"], "there is no schema 'nonsense'. Known: graph, problem, placement"),
-        (["import", "nonsense", "x", "-o", "y.json"], "there is no format 'nonsense'"),
-        (["import", "dream", "x"], "the output file is missing"),
-        (["generate", "branched"], "the output file is missing"),
-        (["generate", "branched", "--branches", "x"], "'x' is not a whole number"),
-    ],
-)
-def test_bad_usage_ends_in_one_line_and_exit_code_2(
-    refusal: Callable, words: list[str], complaint: str
-) -> None:
-    assert complaint in refusal(*words)
-
-
 @pytest.mark.parametrize("words", [[], ["generate"], ["flink"]], ids=["bare", "generate", "flink"])
 def test_a_bare_group_prints_its_help(run: Callable, words: list[str]) -> None:
     assert run(*words) == run(*words, "--help")

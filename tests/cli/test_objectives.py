@@ -38,22 +38,6 @@ def test_the_fewest_devices_are_told_with_the_condition(run: Callable, tasks: st
     assert answer["devices"] == 1 == answer["bound"]
 
 
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (("--objective", "speed"), "there is no objective 'speed'"),
-        (("--require", "throughput>1"), "cannot be read"),
-        (("--require", "throughput>=2"), "100.0 % at best"),
-        (("--objective", "energy"), "no device states its power"),
-        (("--objective", "latency", "--placer", "exact"), "places for throughput"),
-    ],
-)
-def test_bad_questions_end_in_one_line(
-    refusal: Callable, tasks: str, words: tuple[str, ...], complaint: str
-) -> None:
-    assert complaint in refusal("place", tasks, *FEW, *words)
-
-
 def test_a_comparison_judges_by_the_objective_and_never_mixes_two(
     run: Callable, tasks: str
 ) -> None:

@@ -106,27 +106,6 @@ def test_subtasks_are_placed_one_by_one_and_simulated(run: Callable, refusal: Ca
     assert "'join#2'" in refusal("simulate", graph, "p.json", *few)
 
 
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (["--placer", "magic"], "there is no placer 'magic'"),
-        (["--placer", "randm"], "did you mean 'random'?"),
-        (["--placer", "metis:k"], "must be written NAME:OPTION=VALUE"),
-        (["--placer", "random:k=3"], "has no option 'k'"),
-        (["--budget", "-1"], "the budget is -1.0 s"),
-        (["--budget", "soon"], "'soon'"),
-        (["--bandwidth", "1000 Mbpz"], "unknown unit 'Mbpz'"),
-        (["--devices", "-3"], "the cluster has -3 devices"),
-        (["--cluster", "c.toml", "--devices", "3"], "exclude each other"),
-        (["--rate", "fast"], "rate 'fast'"),
-    ],
-)
-def test_bad_options_are_named(
-    refusal: Callable, graph: str, words: list[str], complaint: str
-) -> None:
-    assert complaint in refusal("place", graph, *words)
-
-
 def test_verbose_tells_on_stderr_what_happens_on_the_way(run: Callable, graph: str) -> None:
     """The members of the portfolio with their values; stdout stays one JSON document."""
     answer = run("place", graph, "-v", "--json")

@@ -49,27 +49,3 @@ def test_the_present_placement_may_name_devices_that_are_gone(run: Callable, tas
     answer = json.loads(run("place", tasks, *FEW, *way, "--json").out)
     assert [move["source"] for move in answer["relocation"]["moved"]] == ["old"]
     assert answer["relocation"]["before"] is None
-
-
-@pytest.mark.parametrize(
-    ("command", "options", "complaint"),
-    [
-        ("place", ["--from", "present.json"], "add the number of passes"),
-        ("place", ["--passes", "5"], "add --from with the current placement"),
-        ("place", ["--startup", "2 s"], "add --from with the current placement"),
-        ("place", ["--from", "present.json", "--passes", "0"], "'--passes'"),
-        ("place", ["--from", "tasks.json", "--passes", "5"], "is a graph, not a placement"),
-        ("place", ["--from", "present.json", "--passes", "5", "--startup", "fast"], "'fast'"),
-        ("simulate", ["--startup", "2 s"], "add --from with the current placement"),
-        (
-            "simulate",
-            ["--from", "present.json", "--objective", "throughput"],
-            "is not measured in seconds",
-        ),
-    ],
-)
-def test_half_a_question_is_refused(
-    refusal: Callable, tasks: str, command: str, options: list[str], complaint: str
-) -> None:
-    files = [tasks] if command == "place" else [tasks, "present.json"]
-    assert complaint in refusal(command, *files, *options)

@@ -33,18 +33,3 @@ def test_a_what_if_is_as_good_as_an_edited_file(
 
 def timeless(text: str) -> dict:
     return {key: value for key, value in json.loads(text).items() if key != "seconds"}
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (["--scale", "sink"], "--scale is 'sink'; write it as in --scale enrich=2"),
-        (["--scale", "sink=x"], "--scale sink=x: 'x' is not a number; write sink=2"),
-        (["--set", "sink.ipt="], "--set is 'sink.ipt='; write it as in --set kafka.rate=100k"),
-        (["--scale", "sink=2", "-o", "x.jsonl"], "--scale and --set are for a single graph"),
-    ],
-)
-def test_a_what_if_that_cannot_be_read_is_refused(
-    refusal: Callable, graph: str, words: list[str], complaint: str
-) -> None:
-    assert complaint in refusal("place", graph, *words)
