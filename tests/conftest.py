@@ -159,3 +159,24 @@ def run(
         return Answer(int(stop.value.code or 0), out, err)
 
     return call
+
+
+@pytest.fixture
+def refusal(run: Callable[..., Answer]) -> Callable[..., str]:
+    """The line that a command is refused with: exit code 2, nothing printed, nothing written."""
+
+    def call(*words: str) -> str:
+        before = contents()
+        answer = run(*words)
+        assert (answer.status, answer.out) == (2, "")
+        assert answer.err.startswith("error: ")
+        assert answer.err.count("\n") == 1
+        assert contents() == before
+        return answer.err
+
+    return call
+
+
+def contents() -> dict[Path, bytes | None]:
+    """What lies in and below the working folder."""
+    return {path: path.read_bytes() if path.is_file() else None for path in Path().rglob("*")}

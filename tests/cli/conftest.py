@@ -1,7 +1,6 @@
-"""Files to run a command line on, and what a refused command line says."""
+"""Files to run a command line on."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -50,24 +49,3 @@ def tasks(tmp_path: Path) -> str:
     together = {operator["name"]: "d0" for operator in TASKS["operators"]}
     (tmp_path / "present.json").write_text(json.dumps({"assignment": together}))
     return "tasks.json"
-
-
-@pytest.fixture
-def refusal(run: Callable) -> Callable[..., str]:
-    """The line that a command is refused with: exit code 2, nothing printed, nothing written."""
-
-    def call(*words: str) -> str:
-        before = contents()
-        answer = run(*words)
-        assert (answer.status, answer.out) == (2, "")
-        assert answer.err.startswith("error: ")
-        assert answer.err.count("\n") == 1
-        assert contents() == before
-        return str(answer.err)
-
-    return call
-
-
-def contents() -> dict[Path, bytes | None]:
-    """What lies in and below the working folder."""
-    return {path: path.read_bytes() if path.is_file() else None for path in Path().rglob("*")}
