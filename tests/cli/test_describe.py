@@ -42,10 +42,3 @@ def test_cpu_is_measured_in_devices_of_the_cluster(
     assert "CPU in devices of 12000 MIPS" in run("describe", graph, "--mips", "12e3").out
     refused = refusal("describe", graph, "--cluster", "c.toml", "--mips", "100")
     assert "--mips and --cluster exclude each other" in refused
-
-
-def test_a_folder_of_graphs_is_a_data_set(run: Callable, graph: str) -> None:
-    Path("set").mkdir()
-    for name in ("a", "b"):
-        Path(f"set/{name}.json").write_text(Path(graph).read_text())
-    assert json.loads(run("describe", "set", "--json").out)["graphs"] == 2

@@ -21,15 +21,6 @@ def test_the_standard_benchmark_has_3150_graphs_of_4_to_27_operators(run: Callab
         assert abs(group["cpu"]["max"] - group["devices"]) < 1e-9
 
 
-def test_equal_seeds_give_equal_bytes_and_other_seeds_other_graphs(run: Callable) -> None:
-    small = ("--branches", "2", "--depth", "2", "--devices", "2", "--copies", "3")
-    for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
-        run("generate", "branched", *small, "--seed", seed, "-o", f"{name}.jsonl.gz")
-    a, b, c = (Path(f"{name}.jsonl.gz").read_bytes() for name in "abc")
-    assert a == b
-    assert a != c
-
-
 def test_a_recipe_generates_what_it_prescribes(run: Callable) -> None:
     parameters = "branches = 1\ndepth = 2\ndevices = 2\ncopies = 2\n"
     Path("r.toml").write_text(f'family = "branched"\nseed = 4\n[parameters]\n{parameters}')

@@ -23,13 +23,6 @@ def write_pair(operator: dict[str, Any], **fields: Any) -> str:
     return "g.json"
 
 
-def test_the_placement_file_can_be_simulated(run: Callable, graph: str) -> None:
-    placed = document_of(run, "place", graph, "-o", "p.json")
-    simulated = document_of(run, "simulate", graph, "p.json")
-    assert simulated["relative_throughput"] == placed["relative_throughput"]
-    assert simulated["bottleneck"]["name"] == placed["bottleneck"]["name"]
-
-
 def test_a_data_set_may_come_from_a_pipe(run: Callable, graph: str) -> None:
     """Which can be read only once."""
     os.mkfifo("pipe")
@@ -80,12 +73,6 @@ def test_constraints_are_respected(run: Callable, graph: str) -> None:
     document = document_of(run, "place", graph, "--constraints", "c.toml")
     assert document["assignment"]["src"] == "d3"
     assert document["assignment"]["sink"] != "d3"
-
-
-def test_the_cluster_comes_from_a_file(run: Callable, graph: str) -> None:
-    Path("c.toml").write_text('[[devices]]\nname = "node"\ncount = 2\n')
-    document = document_of(run, "place", graph, "--cluster", "c.toml")
-    assert set(document["assignment"].values()) <= {"node0", "node1"}
 
 
 def test_subtasks_are_placed_one_by_one_and_simulated(run: Callable, refusal: Callable) -> None:

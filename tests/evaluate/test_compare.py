@@ -96,7 +96,8 @@ def test_a_stopped_comparison_goes_on_where_it_was(
     assert path.read_bytes() == before
 
 
-def test_adding_a_placer_computes_only_that_one(file: RecordFile) -> None:
+def test_a_result_is_reused_for_the_terms_that_it_was_computed_on(file: RecordFile) -> None:
+    """Adding a placer computes only that one; another budget or seed is another result."""
     played(comparison("random"), file, PROBLEMS)
     before = file.path.read_bytes()
     played(comparison("random", "round-robin"), file, PROBLEMS)
@@ -104,14 +105,8 @@ def test_adding_a_placer_computes_only_that_one(file: RecordFile) -> None:
     assert after.startswith(before)
     assert after[len(before) :].count(b"round-robin") == 8
     assert b"random" not in after[len(before) :]
-
-
-def test_another_budget_or_seed_is_another_result(file: RecordFile) -> None:
-    """A result is reused only for the terms it was computed on."""
-    played(comparison("random"), file, PROBLEMS)
-    longer = ComparisonRun(("random",), (1e4, 2e4), 0, Budget(None, 300))
-    played(longer, file, PROBLEMS)
-    assert len(list(file)) == 16
+    played(ComparisonRun(("random",), (1e4, 2e4), 0, Budget(None, 300)), file, PROBLEMS)
+    assert len(list(file)) == 16 + 8
 
 
 def test_other_weights_are_another_result(file: RecordFile, tmp_path: Path) -> None:
@@ -273,17 +268,6 @@ def test_outputs_that_are_sent_apart_are_another_problem() -> None:
         return problem_hash(Problem(StreamGraph.of("g", operators, streams), DEVICES))
 
     assert hash_of(None) != hash_of(1e4)
-
-
-def test_an_unfinished_line_costs_no_record(file: RecordFile) -> None:
-    """What a kill left is cut off by whoever adds next, not joined with it."""
-    whole = record("metis", "a", 0.5)
-    file.append([whole])
-    with file.path.open("ab") as cut:
-        cut.write(b'{"problem":"b","graph":')
-    assert list(file) == [whole]
-    file.append([whole])
-    assert list(file) == [whole, whole]
 
 
 def test_whoever_adds_waits_until_a_line_is_whole(file: RecordFile) -> None:

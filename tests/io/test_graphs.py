@@ -226,13 +226,15 @@ def test_a_graph_too_long_for_a_line_is_not_written(
     assert not list(tmp_path.iterdir())
 
 
-def test_what_fires_all_is_kept_by_files_and_networkx(tmp_path: Path) -> None:
+def test_what_fires_all_and_slot_groups_are_kept_by_files_and_networkx(tmp_path: Path) -> None:
     """Said once where all operators do, else by each; inputs by name, energy in clusters."""
     operators = [Operator("a", rate=2), Operator("b", rate=2), Operator("join", fires="all")]
     streams = [Stream("a", "join", input="left"), Stream("b", "join")]
     mixed = StreamGraph.of("mixed", operators, streams)
     tasks = StreamGraph.of("tasks", [Operator("a"), Operator("b")], [Stream("a", "b")], fires="all")
-    for graph in (mixed, tasks):
+    ends = [Operator("a", rate=9), Operator("b", slot_sharing_group="heavy")]
+    grouped = StreamGraph.of("grouped", ends, [Stream("a", "b")])
+    for graph in (mixed, grouped, tasks):
         for name in ("g.json", "g.jsonl"):
             write_graph(graph, tmp_path / name)
             assert read_graph(tmp_path / name) == graph

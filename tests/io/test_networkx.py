@@ -6,13 +6,10 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from problems import parse_graph
 from strategies import graphs
 
 from streamplace.errors import FormatError, GraphError, StreamplaceError
-from streamplace.io.graphs import graph_line
 from streamplace.io.networkx import from_networkx, to_networkx
-from streamplace.model import Operator, Stream, StreamGraph
 
 
 @settings(deadline=None)
@@ -77,11 +74,3 @@ def test_nodes_that_read_alike_are_refused() -> None:
     g.add_nodes_from([1, "1"], rate=1)
     with pytest.raises(GraphError, match="the name of an operator is not unique: '1' occurs twice"):
         from_networkx(g)
-
-
-def test_slot_sharing_groups_survive_networkx_and_files() -> None:
-    """Also where only some operators name one."""
-    ends = [Operator("a", rate=9), Operator("b", slot_sharing_group="heavy")]
-    graph = StreamGraph.of("pair", ends, [Stream("a", "b")])
-    assert from_networkx(to_networkx(graph)) == graph
-    assert parse_graph(graph_line(graph), "pair") == graph
