@@ -119,19 +119,3 @@ def test_graphs_may_come_from_a_pipe(run: Callable, data: str) -> None:
     writer.start()
     answer = run("compare", "pipe.jsonl", "--placers", "metis", "--json")
     assert json.loads(answer.out)["rates"]["10000"]["placers"]["metis"]["graphs"] == 6
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (["--split", "nonsense"], "holds no graph of split 'nonsense'"),
-        (["--placers", "metis,magic"], "there is no placer 'magic'"),
-        (["--placers", "mine=magic"], "there is no placer 'magic'"),
-        (["--placers", "single=metis"], "the alias 'single' is the name of a placer"),
-        (["--placers", "metis", "-o", "b.manifest.json"], "cannot create the folder"),
-    ],
-)
-def test_bad_input_ends_in_one_line(
-    refusal: Callable, data: str, words: list[str], complaint: str
-) -> None:
-    assert complaint in refusal("compare", data, *words)

@@ -22,6 +22,12 @@ TABLES = {
     "other.json": '{"graph": "shop", "assignment": {"kafka": "d0"}}',
     "two.toml": 'devices = [{name = "d0"}, {name = "d1"}]\n',
     "link.toml": 'devices = [{name = "d0"}]\n[[links]]\nform = "d0"\nto = "d0"\n',
+    "apart.toml": 'exlocate = [["b0s1", "b0s2"]]\n',
+    "p.txt": "",
+    "p.json": "{}",
+    "missing.csv": "operator,device\nsrc,d0\n",
+    "unknown.csv": "operator,device\nsrc,d0\nx,d0\n",
+    "p.graphml": "<p>",
 }
 COMMANDS = [
     ("frobnicate", "No such command 'frobnicate'"),
@@ -32,10 +38,15 @@ COMMANDS = [
     ("schema grpah", "there is no schema 'grpah'; did you mean 'graph'?"),
     ("schema nonsense", "there is no schema 'nonsense'. Known: graph, problem, placement"),
     ("import nonsense x -o y.json", "there is no format 'nonsense'"),
-    ("export placement.json --to flnk", "did you mean 'flink'?"),
+    ("export placement.json --to flnk", "no export 'flnk'; did you mean 'flink'?"),
+    ("export placement.json", "Missing option '--to'"),
     ("train pilt --data graph.json --out x", "did you mean 'pilot'?"),
     ("place", "Missing argument 'GRAPH'"),
     ("place --frob", "No such option '--frob'"),
+    *(
+        (f"export placement.json --to csv {option} 3", f"No such option '{option}'")
+        for option in ("--seed", "--mips", "--bandwidth")  # they would change nothing
+    ),
     ("import dream x", "the output file is missing"),
     ("generate branched", "the output file is missing"),
     ("draw graph.json placement.json", "-o FILE.svg"),
@@ -67,6 +78,15 @@ FILES = [
     ("place edges.json", "streams[0].source is not a known field; did you mean 'from'?"),
     ("place silent.json", "neither input streams nor a rate above 0, so no tuples reach"),
     ("simulate edges.json graph.json", "did you mean 'from'?"),
+    ("export placement.json --to csv --graph none.json", "none.json: cannot be read"),
+    ("export placement.json --to storm -o graph.json", "graph.json: cannot create the folder"),
+    ("export placement.json --to csv -o .", "it is a directory; name a file"),
+    ("export p.txt --to csv", "p.txt: is not a placement file that can be read"),
+    ("export p.json --to csv", "p.json: assignment is missing"),
+    ("export missing.csv --to csv", "missing.csv: operator 'sink' is not placed"),
+    ("export unknown.csv --to csv", "unknown.csv: "),
+    ("export p.graphml --to csv", "p.graphml: is not valid GraphML"),
+    ("compare set.jsonl --placers metis -o table.csv", "cannot create the folder"),
     (
         "simulate graph.json edge.json",
         "on the unknown device 'edge'; the cluster has 'd0', 'd1', 'd2', 'd3', 'd4'; give the "
@@ -96,6 +116,9 @@ VALUES = [
     ("place graph.json --placer magic", "there is no placer 'magic'"),
     ("place graph.json --placer randm", "did you mean 'random'?"),
     ("place graph.json --placer METIS", "did you mean 'metis'?"),
+    ("compare set.jsonl --placers metis,magic", "there is no placer 'magic'"),
+    ("compare set.jsonl --placers mine=magic", "there is no placer 'magic'"),
+    ("compare set.jsonl --placers single=metis", "the alias 'single' is the name of a placer"),
     ("place graph.json --placer metis:k", "must be written NAME:OPTION=VALUE"),
     ("place graph.json --placer random:k=3", "has no option 'k'"),
     ("place graph.json --seed abc", "'abc' is not a whole number"),
@@ -129,6 +152,16 @@ VALUES = [
     ("place tasks.json --from present.json --passes 5 --startup fast", "'fast'"),
 ]
 COMBINATIONS = [
+    ("export placement.json --to csv --devices 1", "'sink' is on the unknown device 'd1'"),
+    (
+        "export placement.json --to csv --constraints apart.toml",
+        "must not share a device",
+    ),
+    ("simulate graph.json placement.json --engine --dt 0", "dt is 0"),
+    (
+        "simulate graph.json placement.json --preset giph --objective energy",
+        "--objective energy simulates none",
+    ),
     ("place graph.json --cluster c.toml --devices 3", "exclude each other"),
     ("place graph.json --scale sink=2 -o x.jsonl", "--scale and --set are for a single graph"),
     ("place set.jsonl --on ray", "--on is for data sets; add -o FILE.jsonl"),

@@ -51,8 +51,3 @@ def test_giphs_own_runs_come_out_of_their_documents(run: Callable[..., Any]) -> 
             rows = [told["schedule"][f"t{i}"] for i in range(len(assignment))]
             assert np.allclose([row["start"] for row in rows], placed["start"], rtol=1e-9)
             assert np.allclose([row["finish"] for row in rows], placed["end"], rtol=1e-9)
-
-
-def test_a_preset_asks_for_a_pass(refusal: Callable, graph: str, placement: str) -> None:
-    words = ("--preset", "giph", "--objective", "energy")
-    assert "--objective energy simulates none" in refusal("simulate", graph, placement, *words)

@@ -61,10 +61,6 @@ def test_the_engine_adds_latency_and_the_time_to_steady(run: Callable) -> None:
     )
 
 
-def test_settings_of_the_engine_are_checked(refusal: Callable) -> None:
-    assert "dt is 0" in refusal(*SIMULATE, "--engine", "--dt", "0")
-
-
 def test_a_run_with_queues_that_tells_nothing_exits_with_1(run: Callable) -> None:
     """The reason stands in place of the numbers, and a value that works; the flag is in --json."""
     short = (*SIMULATE, "--engine", "--duration", "0.02")
