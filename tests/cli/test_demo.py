@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
+ASSETS = ROOT / "docs" / "assets"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 QUICK = {"plan": ("--evaluations", "500"), "compare": ("--evaluations", "500", "--jobs", "1")}
 """Options that make commands quicker than a reader's."""
@@ -71,4 +72,18 @@ def test_the_lines_of_the_readme_draw_its_picture(run: Callable) -> None:
     assert len(lines) == 5
     for line in lines:
         assert run(*shlex.split(line)).status == 0, line
-    assert Path("case.svg").read_bytes() == (ROOT / "docs/assets/case.svg").read_bytes()
+    assert Path("case.svg").read_bytes() == (ASSETS / "case.svg").read_bytes()
+
+
+def test_the_commands_of_the_tutorial_draw_its_pictures(run: Callable) -> None:
+    lines = (
+        "generate branched --branches 3 --depth 4 --devices 3 --copies 1 --seed 7 -o graph.json",
+        "place graph.json --placer round-robin -o first.json",
+        "place graph.json --placer metis-oracle -o placement.json",
+        "draw graph.json first.json placement.json -o drawing.svg",
+        "draw graph.json placement.json -o placement.svg",
+    )
+    for line in lines:
+        assert run(*line.split()).status == 0, line
+    for picture in ("drawing.svg", "placement.svg"):
+        assert Path(picture).read_bytes() == (ASSETS / picture).read_bytes()

@@ -13,7 +13,7 @@ from problems import PROBLEMS, chain, fork_join
 from streamplace.drawing import style
 from streamplace.drawing.graphs import Drawing, device_colours, draw_graph, draw_placements
 from streamplace.drawing.scene import Curve, Label, Rectangle
-from streamplace.drawing.text import text_width
+from streamplace.drawing.text import cut_to, text_width
 from streamplace.errors import FormatError, SettingError
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 
@@ -179,3 +179,37 @@ def test_devices_in_use_have_colours_of_their_own() -> None:
     used = [np.array([3, 40, 17, 99, 5, 6, 7, 8, 9])]
     colours = device_colours(100, used)
     assert len({colours[d] for d in used[0].tolist()}) == len(used[0])
+
+
+COMMON = st.text(
+    st.characters(max_codepoint=0x4FF, categories=["Lu", "Ll", "Nd", "Po", "Ps", "Pe", "Sm"]),
+    max_size=20,
+)
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")
+@given(COMMON)
+def test_no_text_is_wider_than_said(text: str) -> None:
+    """The font that matplotlib brings, and browsers on Linux use, is the measure."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextToPath
+
+    if not text.strip():
+        return
+    for bold in (False, True):
+        font = FontProperties(family="DejaVu Sans", size=100, weight="bold" if bold else "normal")
+        width, _, _ = TextToPath().get_text_width_height_descent(text, font, ismath=False)
+        assert text_width(text, 100, bold) >= 0.99 * width
+
+
+@given(st.text(max_size=60), st.floats(30, 300))
+def test_a_text_that_was_cut_fits(text: str, widest: float) -> None:
+    cut = cut_to(text, 12, widest)
+    assert text_width(cut, 12) <= widest
+    assert (cut == text) == (text_width(text, 12) <= widest)
+
+
+@pytest.mark.parametrize("n", [3, 12, 407])
+def test_names_that_differ_at_their_ends_differ_when_cut(n: int) -> None:
+    a, b = (f"a_task_with_a_long_name_{i:08d}" for i in (n, n + 1))
+    assert cut_to(a, 12, 120) != cut_to(b, 12, 120)
