@@ -16,20 +16,8 @@ from fuzz.markup import changed_columns, changed_elements
 from fuzz.tensors import changed_tensors
 
 NUMBERS = (
-    0,
-    -1,
-    3,
-    64,
-    4096,
-    1.5,
-    -0.0,
-    1e308,
-    5e-324,
-    2**31,
-    2**53 + 1,
-    2**63,
-    -(2**63) - 1,
-    10**18,
+    *(0, -1, 3, 64, 4096, 1.5, -0.0, 1e308, 5e-324),
+    *(2**31, 2**53 + 1, 2**63, -(2**63) - 1, 10**18),
 )
 NO_NUMBERS = (10**400, float("nan"), float("inf"), -float("inf"))
 TEXTS = ("", " ", "src", "d0", "nobody", "from", "a\nb", "\0", "\ud800", "\ufeff", "\x1b[2J", "x:y")

@@ -185,12 +185,7 @@ def test_what_was_read_can_be_written_and_read_again(number: int) -> None:
     | st.from_regex(r"\s*[-+]?\d{0,5}\.?\d{0,3}(e[-+]?\d{1,4})? ?[kKMGT]?i?(B|bps|bit|/s|s)?")
 )
 def test_quantities_are_read_in_range_or_refused(value: str | float) -> None:
-    for parse in (
-        units.bandwidth_bps,
-        units.size_bytes,
-        units.seconds,
-        units.mips,
-        units.tuple_rate,
-    ):
+    parsers = (units.bandwidth_bps, units.size_bytes, units.seconds, units.mips, units.tuple_rate)
+    for parse in parsers:
         with suppress(UnitError):
             assert 0 <= parse(value) <= units.LARGEST
