@@ -92,9 +92,7 @@ def test_a_result_has_a_verdict_a_bottleneck_a_plot_and_files(
 
 
 @pytest.mark.parametrize("subtasks", [False, True])
-def test_a_saved_placement_is_the_file_of_the_command(
-    run: Callable[..., Any], subtasks: bool
-) -> None:
+def test_a_saved_placement_is_the_file_of_the_command(run: Callable, subtasks: bool) -> None:
     """With the parallelism of the graph, which engines start the job with."""
     a, b = TABLES["operators"]
     Path("pipe.json").write_text(json.dumps(TABLES | {"operators": [a, b | {"parallelism": 2}]}))

@@ -37,7 +37,7 @@ def _document(case: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_giphs_own_runs_come_out_of_their_documents(run: Callable[..., Any]) -> None:
+def test_giphs_own_runs_come_out_of_their_documents(run: Callable) -> None:
     """Makespan, starts and ends of placements that GiPH's own simulator ran."""
     for case in list(golden("giph"))[:3]:
         Path("problem.json").write_text(json.dumps(_document(case)))
