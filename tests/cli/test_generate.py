@@ -44,7 +44,9 @@ def test_problems_are_generated_described_and_placed(run: Callable) -> None:
     assert run("compare", "g.jsonl", "--placers", "random,round-robin").status == 0
 
 
-@pytest.mark.parametrize("family", ["chainmm", "nmt", "giph", "random-dag"])
+@pytest.mark.parametrize(
+    "family", ["chainmm", pytest.param("nmt", marks=pytest.mark.slow), "giph", "random-dag"]
+)
 def test_help_of_a_family_ends_with_a_command_that_works(run: Callable, family: str) -> None:
     _, example = run("generate", family, "--help").out.split("Example: streamplace ")
     assert run(*example.split()).status == 0
