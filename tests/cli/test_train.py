@@ -1,6 +1,7 @@
 import itertools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -46,10 +47,19 @@ def data(run: Callable, monkeypatch: pytest.MonkeyPatch) -> str:
     return "b.jsonl"
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the first test that needs a trained stub leaves it to the others."""
+    return tmp_path_factory.mktemp("trained") / "made"
+
+
 @pytest.fixture
-def weights(run: Callable, data: str) -> str:
+def weights(run: Callable, data: str, kept: Path) -> str:
     """Weights of a stub that was trained for an epoch."""
-    assert run(*STUB, "--out", "made", "--epochs", "1").status == 0
+    if not kept.exists():
+        assert run(*STUB, "--out", "made", "--epochs", "1").status == 0
+        Path("made").rename(kept)
+    shutil.copytree(kept, "made")
     return "made/best.safetensors"
 
 
