@@ -1,5 +1,6 @@
 """Settings for all tests, and a command line in this process."""
 
+import os
 import re
 import signal
 import sys
@@ -68,6 +69,14 @@ def _own_folders(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Optima of a user are none of the tests' business, nor the other way round."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    """Files of tests need not survive a loss of power."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
         yield
 
 
@@ -159,3 +168,24 @@ def run(
         return Answer(int(stop.value.code or 0), out, err)
 
     return call
+
+
+@pytest.fixture
+def refusal(run: Callable[..., Answer]) -> Callable[..., str]:
+    """The line that a command is refused with: exit code 2, nothing printed, nothing written."""
+
+    def call(*words: str) -> str:
+        before = contents()
+        answer = run(*words)
+        assert (answer.status, answer.out) == (2, "")
+        assert answer.err.startswith("error: ")
+        assert answer.err.count("\n") == 1
+        assert contents() == before
+        return answer.err
+
+    return call
+
+
+def contents() -> dict[Path, bytes | None]:
+    """What lies in and below the working folder."""
+    return {path: path.read_bytes() if path.is_file() else None for path in Path().rglob("*")}

@@ -16,6 +16,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -66,6 +67,7 @@ def blocks(page: Path) -> Iterator[Block]:
         yield Block(language, title, text)
 
 
+@cache
 def hooks() -> ModuleType:
     """The module that fills the generated parts of the pages."""
     spec = importlib.util.spec_from_file_location("hooks", ROOT / "docs" / "hooks.py")
@@ -185,7 +187,6 @@ PLACEHOLDERS = sorted(
 
 @pytest.mark.parametrize("words", PLACEHOLDERS)
 def test_generated_parts_of_the_pages_have_their_generator(words: str) -> None:
-    """Every placeholder becomes a text without placeholders."""
     text = hooks().generated(words)
     assert len(text) > 100
     assert not hooks().PLACEHOLDER.search(text)
@@ -202,7 +203,6 @@ def test_generated_parts_of_the_pages_have_their_generator(words: str) -> None:
     ],
 )
 def test_reference_pages_show_whatever_is_registered(words: str, names: list[str]) -> None:
-    """The registries are the only lists."""
     assert words in PLACEHOLDERS
     assert all(f"`{name}`" in hooks().generated(words) for name in names)
 
@@ -227,13 +227,11 @@ def test_the_button_of_a_session_copies_its_commands_alone() -> None:
 
 
 def test_options_of_placers_are_explained_from_their_docstrings() -> None:
-    """A text under Parameters reaches the page."""
     docstring = "It.\n\nParameters\n----------\nk\n    Parts;\n    two.\nz : int\n\nReturns\n"
     assert hooks()._parameters(docstring) == {"k": "Parts; two.", "z": ""}
 
 
 def test_every_page_stands_in_the_navigation() -> None:
-    """No page is lost, none is missing."""
     listed = set(re.findall(r"[\w/-]+\.md", (ROOT / "mkdocs.yml").read_text(encoding="utf-8")))
     there = {p.relative_to(ROOT / "docs").as_posix() for p in PAGES if p.parent != ROOT}
     assert listed == there

@@ -26,7 +26,6 @@ def marks(example: Path) -> list[pytest.MarkDecorator]:
     "example", [pytest.param(path, id=path.name, marks=marks(path)) for path in EXAMPLES]
 )
 def test_an_example_runs_and_says_something(example: Path, tmp_path: Path) -> None:
-    """Exit code 0, something on stdout, no complaint on stderr."""
     run = subprocess.run(
         [sys.executable, str(example), *ARGUMENTS.get(example.name, [])],
         cwd=tmp_path,

@@ -1,8 +1,6 @@
 """Habits of Python users: lengths, frames, conversions, files, and errors that are ValueErrors."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -57,7 +55,6 @@ def networkx_graph() -> "nx.DiGraph[str]":
 
 @pytest.mark.parametrize("graph", [networkx_graph(), TABLES], ids=["networkx", "dictionary"])
 def test_graphs_of_networkx_and_dictionaries_are_graphs_everywhere(graph: Any) -> None:
-    """In place, simulate, draw, export, plan's arguments and data sets."""
     placed = streamplace.place(graph, 2, placer="metis")
     assert placed.problem.graph.name == "pipe"
     pandas = pd.Series(placed.placement.as_dict())
@@ -95,9 +92,7 @@ def test_a_result_has_a_verdict_a_bottleneck_a_plot_and_files(
 
 
 @pytest.mark.parametrize("subtasks", [False, True])
-def test_a_saved_placement_is_the_file_of_the_command(
-    run: Callable[..., Any], subtasks: bool
-) -> None:
+def test_a_saved_placement_is_the_file_of_the_command(run: Callable, subtasks: bool) -> None:
     """With the parallelism of the graph, which engines start the job with."""
     a, b = TABLES["operators"]
     Path("pipe.json").write_text(json.dumps(TABLES | {"operators": [a, b | {"parallelism": 2}]}))
@@ -167,16 +162,3 @@ def objects(result: Result) -> list[Any]:
 def test_no_representation_has_a_memory_address(result: Result) -> None:
     """It says nothing, and differs from run to run."""
     assert not [repr(item) for item in objects(result) if " at 0x" in repr(item)]
-
-
-def test_pandas_and_networkx_are_loaded_for_those_who_use_them() -> None:
-    """Placing a `StreamGraph` imports neither."""
-    script = (
-        "import sys, streamplace\n"
-        "from streamplace import Operator, StreamGraph\n"
-        "graph = StreamGraph.of('g', [Operator('a', rate=1)])\n"
-        "streamplace.simulate(graph, {'a': 'd0'})\n"
-        "print({'pandas', 'networkx', 'matplotlib'} & set(sys.modules))\n"
-    )
-    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert answer.stdout == "set()\n", answer.stderr

@@ -1,11 +1,10 @@
 """Arithmetic of `benchmarks/plan_on_flink.py`: shares received, rates and tables."""
 
-from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from benchmark_modules import benchmark_modules
 
 from streamplace import Operator, Stream, StreamGraph
 from streamplace.engines.flink.measure.sampling import Activity
@@ -13,7 +12,6 @@ from streamplace.io.graphs import graph_to_dict
 from streamplace.model.expansion import expand
 from streamplace.model.placement import Placement
 
-BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 SPLIT = StreamGraph.of(
     "split",
     [
@@ -38,13 +36,10 @@ PROFILE = {
 }
 
 
-@pytest.fixture
-def modules(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The benchmark's modules, which are no package."""
-    monkeypatch.syspath_prepend(str(BENCHMARKS))
+@pytest.fixture(scope="module")
+def modules() -> Any:
     names = ("flink_jobs", "planned_rates", "planned_runs", "planned_tables", "quiet_rows")
-    names += ("plan_on_flink",)
-    return SimpleNamespace(**{name: import_module(name) for name in names})
+    return benchmark_modules(*names, "plan_on_flink")
 
 
 def rates(source: float, words: float, sink: float) -> dict[str, dict[str, float]]:
@@ -56,15 +51,12 @@ def rates(source: float, words: float, sink: float) -> dict[str, dict[str, float
 
 
 def test_least_received_share_is_that_of_the_source_or_of_a_reader(modules: Any) -> None:
+    """Cores per tuple and throughput are in tuples of the source."""
     facts = modules.planned_runs.JobFacts.of(PROFILE)
     assert facts.received(rates(1_000, 1_000, 10_000), 1_000) == pytest.approx(1.0)
     assert facts.received(rates(900, 900, 9_000), 1_000) == pytest.approx(0.9)
     assert facts.received(rates(1_000, 800, 8_000), 1_000) == pytest.approx(0.8)
     assert facts.received(rates(1_000, 1_000, 7_000), 1_000) == pytest.approx(0.7)
-
-
-def test_cores_per_tuple_and_throughput_are_in_tuples_of_the_source(modules: Any) -> None:
-    facts = modules.planned_runs.JobFacts.of(PROFILE)
     assert facts.cost == pytest.approx((2e5 + 1e5) / 1e9)
     assert facts.throughput(rates(900, 850, 8_000)) == pytest.approx(800)
 

@@ -39,8 +39,10 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 
 def test_modules_of_the_package_register_themselves(registry: Registry) -> None:
-    """At the first look, in order of names."""
+    """At the first look, in order of names; before, nothing is imported."""
+    assert "sorts.quick" not in sys.modules
     assert list(registry) == ["bubble", "quick"]
+    assert "sorts.quick" in sys.modules
     assert registry["quick"] == 5
     assert "quick" in registry
     assert "slow" not in registry
@@ -68,30 +70,18 @@ def test_a_wing_adds_the_modules_of_a_second_package(
         del sys.modules[name]
 
 
-def test_nothing_is_imported_before_the_first_look(registry: Registry) -> None:
-    """So that importing streamplace stays quick."""
-    assert "sorts.quick" not in sys.modules
-    assert len(list(registry)) == 2
-    assert "sorts.quick" in sys.modules
-
-
 def test_two_things_of_one_name_are_refused(registry: Registry) -> None:
-    """The message names the name."""
     registry.add("merge", 1)
     with pytest.raises(SettingError, match="two sorts are called 'merge'; rename one of them"):
         registry.add("merge", 2)
 
 
 def test_an_unknown_name_is_refused_with_the_nearest(registry: Registry) -> None:
-    """The message lists the known ones."""
+    """A long name is cut in the message, as names come from files too."""
     with pytest.raises(
         SettingError, match=r"no sort 'quik'; did you mean 'quick'\?.*bubble, quick"
     ):
         registry["quik"]
-
-
-def test_a_long_name_is_cut_in_the_message(registry: Registry) -> None:
-    """Names come from files too."""
     with pytest.raises(SettingError) as caught:
         registry["x" * 100_000]
     assert len(str(caught.value)) < 1000

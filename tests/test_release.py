@@ -24,7 +24,6 @@ def links() -> list[str]:
 
 
 def test_readme_links_work_anywhere() -> None:
-    """No link of the README is relative to a clone."""
     assert len(links()) > 20
     assert [link for link in links() if not link.startswith("https://")] == []
 
@@ -43,14 +42,12 @@ def test_a_page_that_the_readme_links_to_exists(link: str) -> None:
 
 @pytest.mark.parametrize("link", sorted({x for x in links() if FILES.match(x)}))
 def test_a_file_that_the_readme_links_to_exists(link: str) -> None:
-    """Pictures, and what the site does not have."""
     match = FILES.match(link)
     assert match is not None
     assert (ROOT / match[1]).is_file()
 
 
 def test_the_version_is_the_same_everywhere() -> None:
-    """In the package, its metadata, the citation and the changelog."""
     version = streamplace.__version__
     assert PROJECT["version"] == version
     assert f"\nversion: {version}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
@@ -58,7 +55,6 @@ def test_the_version_is_the_same_everywhere() -> None:
 
 
 def test_the_metadata_of_the_package_is_complete() -> None:
-    """Authors, addresses, the Pythons that it runs under, and what it is about."""
     assert PROJECT["authors"] == [{"name": "The streamplace developers"}]
     assert {"Documentation", "Source", "Issues", "Changelog"} <= set(PROJECT["urls"])
     classifiers = "\n".join(PROJECT["classifiers"])

@@ -1,21 +1,17 @@
 """Arithmetic and page of `benchmarks/watch_on_flink.py`."""
 
-from importlib import import_module
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from benchmark_modules import benchmark_modules
 
 ROOT = Path(__file__).parents[1]
 
 
-@pytest.fixture
-def modules(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The benchmark's modules, which are no package."""
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    names = ("watched_day", "watch_on_flink")
-    return SimpleNamespace(**{name: import_module(name) for name in names})
+@pytest.fixture(scope="module")
+def modules() -> Any:
+    return benchmark_modules("watched_day", "watch_on_flink")
 
 
 def moments(modules: Any, seconds: float, waits: float = 0.0, machines: int = 2) -> list[Any]:
@@ -47,17 +43,11 @@ def test_a_job_that_does_not_run_or_moves_twice_is_not_settled(modules: Any) -> 
     one = modules.watched_day
     gone = one.results_of(one.DAY, 60.0, 100.0, moments(modules, 360, machines=0), [])
     assert not any(phase.is_settled for phase in gone)
-    moves = [
-        one.Move(61.0, "move", 1.0),
-        one.Move(90.0, "move", 3.0),
-        one.Move(130.0, "move", None),
-    ]
+    outages = {61.0: 1.0, 90.0: 3.0, 130.0: None}
+    moves = [one.Move(at, "move", outage) for at, outage in outages.items()]
     found = one.results_of(one.DAY, 60.0, 100.0, moments(modules, 360), moves)
-    assert [(phase.moves, phase.is_settled) for phase in found[:3]] == [
-        (0, True),
-        (2, False),
-        (1, True),
-    ]
+    settled = [(phase.moves, phase.is_settled) for phase in found[:3]]
+    assert settled == [(0, True), (2, False), (1, True)]
     assert one.outage_quantile(moves, 0.5) == 2.0
     assert one.outage_quantile(moves[2:]) is None
 

@@ -84,7 +84,6 @@ def test_the_tutorial_works_after_an_installation(python: Path, tmp_path: Path) 
 
 
 def test_the_demo_works_after_an_installation(python: Path, tmp_path: Path) -> None:
-    """Without a file at hand."""
     command = [python, "-m", "streamplace", "demo"]
     done = subprocess.run(command, cwd=tmp_path, env=environment(python), capture_output=True)
     assert done.returncode == 0, done.stderr
@@ -93,7 +92,6 @@ def test_the_demo_works_after_an_installation(python: Path, tmp_path: Path) -> N
 
 
 def test_the_library_and_its_checker_are_installed(python: Path, tmp_path: Path) -> None:
-    """From any folder, with the checker of the installation."""
     command = [python.parent / "streamplace", "library", "check", "random-00"]
     done = subprocess.run(
         command, cwd=tmp_path, env=environment(python), capture_output=True, encoding="utf-8"

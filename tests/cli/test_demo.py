@@ -8,16 +8,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-QUICK = {
-    "plan": ("--evaluations", "500"),
-    "compare": ("--evaluations", "500", "--jobs", "1"),
-}
+ASSETS = ROOT / "docs" / "assets"
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+QUICK = {"plan": ("--evaluations", "500"), "compare": ("--evaluations", "500", "--jobs", "1")}
 """Options that make commands quicker than a reader's."""
 
 
-def test_the_demo_shows_a_graph_on_which_balance_and_cut_are_not_enough(
-    run: Callable, tmp_path: Path
-) -> None:
+def test_the_demo_shows_a_graph_on_which_balance_and_cut_are_not_enough(run: Callable) -> None:
     """Three placements, of which only the last one keeps up, with their picture."""
     answer = run("demo")
     assert answer.status == 0
@@ -26,7 +23,7 @@ def test_the_demo_shows_a_graph_on_which_balance_and_cut_are_not_enough(
     values = [float(share) for _, share in shares]
     assert values[0] < values[1] < 70
     assert values[2] == 100
-    folder = tmp_path / "streamplace-demo"
+    folder = Path("streamplace-demo")
     assert {file.name for file in folder.iterdir()} == {
         "graph.json", "round-robin.json", "metis.json", "auto.json", "placements.svg",
         "report.html", "tasks.json", "graphs.jsonl.gz", "offers.toml",
@@ -34,7 +31,8 @@ def test_the_demo_shows_a_graph_on_which_balance_and_cut_are_not_enough(
     assert (folder / "placements.svg").read_text().count("b1s2") >= 3
 
 
-def test_what_the_demo_suggests_works(run: Callable, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_what_the_demo_suggests_works(run: Callable) -> None:
     """Every command line at its end, in a folder of another name."""
     out = run("demo", "-o", "my files").out
     lines = [line.strip() for line in out.splitlines() if line.startswith("  streamplace ")]
@@ -45,23 +43,17 @@ def test_what_the_demo_suggests_works(run: Callable, tmp_path: Path) -> None:
             assert run(*words, *QUICK.get(words[0], ())).status == 0, line
 
 
-def test_the_demo_answers_machines(run: Callable) -> None:
-    """One document, in which the verdicts are."""
-    document = json.loads(run("demo", "--json").out)
-    assert document["placements"][2]["value"] == 1
-    assert "is the limit" in document["placements"][0]["verdict"]
-
-
-def test_the_lines_of_the_readme_run_in_an_empty_folder(
-    run: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_the_lines_of_the_readme_run_after_a_demo_that_answers_in_json(
+    run: Callable, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All of "Use it" but the training, which takes long, and Flink, which must run."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    block = re.search(r"## Use it\n.*?```console\n(.*?)```", readme, re.DOTALL)
+    block = re.search(r"## Use it\n.*?```console\n(.*?)```", README, re.DOTALL)
     assert block is not None
     demo, *lines = block[1].splitlines()
     assert demo == "streamplace demo && cd streamplace-demo"
-    assert run("demo").status == 0
+    document = json.loads(run("demo", "--json").out)
+    assert document["placements"][2]["value"] == 1
+    assert "is the limit" in document["placements"][0]["verdict"]
     monkeypatch.chdir("streamplace-demo")
     assert len(lines) == 8
     for line in lines:
@@ -75,11 +67,23 @@ def test_the_lines_of_the_readme_run_in_an_empty_folder(
     assert gzip.decompress(Path("graphs.jsonl.gz").read_bytes()).count(b"\n") == 20
 
 
-def test_the_lines_of_the_readme_draw_its_picture(run: Callable, tmp_path: Path) -> None:
-    """Byte for byte."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    lines = re.findall(r"^streamplace ((?:generate|place|draw) .*\.(?:json|svg))$", readme, re.M)
+def test_the_lines_of_the_readme_draw_its_picture(run: Callable) -> None:
+    lines = re.findall(r"^streamplace ((?:generate|place|draw) .*\.(?:json|svg))$", README, re.M)
     assert len(lines) == 5
     for line in lines:
         assert run(*shlex.split(line)).status == 0, line
-    assert Path("case.svg").read_bytes() == (ROOT / "docs/assets/case.svg").read_bytes()
+    assert Path("case.svg").read_bytes() == (ASSETS / "case.svg").read_bytes()
+
+
+def test_the_commands_of_the_tutorial_draw_its_pictures(run: Callable) -> None:
+    lines = (
+        "generate branched --branches 3 --depth 4 --devices 3 --copies 1 --seed 7 -o graph.json",
+        "place graph.json --placer round-robin -o first.json",
+        "place graph.json --placer metis-oracle -o placement.json",
+        "draw graph.json first.json placement.json -o drawing.svg",
+        "draw graph.json placement.json -o placement.svg",
+    )
+    for line in lines:
+        assert run(*line.split()).status == 0, line
+    for picture in ("drawing.svg", "placement.svg"):
+        assert Path(picture).read_bytes() == (ASSETS / picture).read_bytes()

@@ -21,27 +21,14 @@ def test_the_standard_benchmark_has_3150_graphs_of_4_to_27_operators(run: Callab
         assert abs(group["cpu"]["max"] - group["devices"]) < 1e-9
 
 
-def test_equal_seeds_give_equal_bytes(run: Callable, tmp_path: Path) -> None:
-    """Other seeds give other graphs."""
-    small = ("--branches", "2", "--depth", "2", "--devices", "2", "--copies", "3")
-    for name, seed in (("a", "1"), ("b", "1"), ("c", "2")):
-        run("generate", "branched", *small, "--seed", seed, "-o", f"{name}.jsonl.gz")
-    a, b, c = ((tmp_path / f"{name}.jsonl.gz").read_bytes() for name in "abc")
-    assert a == b
-    assert a != c
-
-
-def test_a_recipe_generates_what_it_prescribes(run: Callable, tmp_path: Path) -> None:
-    """Family, seed and parameters from a TOML file."""
+def test_a_recipe_generates_what_it_prescribes(run: Callable) -> None:
     parameters = "branches = 1\ndepth = 2\ndevices = 2\ncopies = 2\n"
-    recipe = f'family = "branched"\nseed = 4\n[parameters]\n{parameters}'
-    (tmp_path / "r.toml").write_text(recipe)
+    Path("r.toml").write_text(f'family = "branched"\nseed = 4\n[parameters]\n{parameters}')
     answer = run("generate", "recipe", "r.toml", "-o", "b.jsonl", "--json")
     assert json.loads(answer.out)["graphs"] == 2
 
 
 def test_one_large_graph_goes_into_a_json_file(run: Callable) -> None:
-    """A random DAG is generated, described and placed."""
     run("generate", "random-dag", "--operators", "200", "-o", "dag.json")
     assert json.loads(run("describe", "dag.json", "--json").out)["operators"]["max"] == 200
     assert run("place", "dag.json", "--placer", "round-robin").status == 0
@@ -57,18 +44,17 @@ def test_problems_are_generated_described_and_placed(run: Callable) -> None:
     assert run("compare", "g.jsonl", "--placers", "random,round-robin").status == 0
 
 
-@pytest.mark.parametrize("family", ["chainmm", "nmt", "giph", "random-dag"])
+@pytest.mark.parametrize(
+    "family", ["chainmm", pytest.param("nmt", marks=pytest.mark.slow), "giph", "random-dag"]
+)
 def test_help_of_a_family_ends_with_a_command_that_works(run: Callable, family: str) -> None:
     _, example = run("generate", family, "--help").out.split("Example: streamplace ")
     assert run(*example.split()).status == 0
 
 
 @pytest.mark.parametrize("name", ["pipe.jsonl", "pipe.jsonl.gz", "pipe.json"])
-def test_a_pipe_is_refused_and_stays_one(run: Callable, tmp_path: Path, name: str) -> None:
+def test_a_pipe_is_refused_and_stays_one(refusal: Callable, tmp_path: Path, name: str) -> None:
     """A data set's checksums are of a file; nothing waits for a reader that never comes."""
     os.mkfifo(tmp_path / name)
-    answer = run("generate", "random-dag", "-o", name)
-    assert answer.status == 2
-    assert "is a pipe or a device" in answer.err
-    assert [path.name for path in tmp_path.iterdir()] == [name]
-    assert (tmp_path / name).is_fifo()
+    assert "is a pipe or a device" in refusal("generate", "random-dag", "-o", name)
+    assert Path(name).is_fifo()

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -40,7 +41,12 @@ if any("spawn_main" in word for word in sys.orig_argv):
         break
 """
 """A terminal sends Ctrl-C to all processes of the command, here while a worker starts."""
-MODULES = ["streamplace.cli.main", "numpy", "numba", "pydantic"]
+MODULES = [
+    "streamplace.cli.main",
+    pytest.param("numpy", marks=pytest.mark.slow),
+    "numba",
+    pytest.param("pydantic", marks=pytest.mark.slow),
+]
 """From the first that is imported to one of the last."""
 
 
@@ -102,20 +108,15 @@ def on_a_data_set(
             "out",
             marks=pytest.mark.slow,
         ),
-        (["compare", "--placers", "metis,round-robin"], None),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
 def test_after_ctrl_c_the_same_command_continues(
-    tmp_path: Path, words: list[str], kept: str | None
+    tmp_path: Path, words: list[str], kept: str
 ) -> None:
-    """It says so, or what to add for it; workers say nothing, and the second run is complete."""
+    """Workers say nothing, and the second run is complete."""
     stopped = on_a_data_set(tmp_path, *words)
-    told = (
-        f"stopped; {kept} holds what is done, and the same command continues from there"
-        if kept
-        else "stopped; nothing was kept, but with -o the same command continues where it ended"
-    )
+    told = f"stopped; {kept} holds what is done, and the same command continues from there"
     assert stopped.stderr.split("\n") == [told, "", "error: interrupted", ""]
     assert (stopped.returncode, stopped.stdout) == (130, "")
     again = on_a_data_set(tmp_path, *words)
@@ -125,6 +126,20 @@ def test_after_ctrl_c_the_same_command_continues(
     ) in again.stdout + again.stderr
 
 
+def test_ctrl_c_says_what_to_add_where_nothing_is_kept(
+    run: Callable, graph: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("streamplace.evaluate.scan.scan", interrupted)
+    answer = run("compare", graph, "--placers", "metis")
+    told = "stopped; nothing was kept, but with -o the same command continues where it ended"
+    assert answer.err.split("\n") == [told, "", "error: interrupted", ""]
+    assert (answer.status, answer.out) == (130, "")
+
+
+@pytest.mark.slow
 def test_a_second_ctrl_c_while_processes_start_adds_no_traceback(tmp_path: Path) -> None:
     """They end before the command does."""
     words = ["place", "--placer", "metis", "-o", "answers.jsonl"]

@@ -35,13 +35,11 @@ def unexplained(*texts: str) -> set[str]:
 def test_the_fields_of_a_stream_graph_are_explained(
     run: Callable, graph: str, placement: str
 ) -> None:
-    """By `place`, and by `simulate` with queues."""
     placed = run("place", graph, "--placer", "round-robin", "--json")
     simulated = run("simulate", graph, placement, "--engine", "--json")
     assert not unexplained(placed.out, simulated.out)
 
 
 def test_the_fields_of_a_task_graph_are_explained(run: Callable, tasks: str) -> None:
-    """By `place` and `simulate`."""
     placed = run("place", tasks, "--placer", "heft", "--json")
     assert not unexplained(placed.out, run("simulate", tasks, "present.json", "--json").out)

@@ -7,74 +7,40 @@ import pytest
 from command_lines import commands
 
 
-@pytest.mark.parametrize("words", commands(), ids=" ".join)
-def test_every_command_explains_itself_with_an_example(run: Callable, words: list[str]) -> None:
-    """--help shows a command line that can be copied."""
-    answer = run(*words, "--help")
-    assert answer.status == 0
-    assert "Example: streamplace " + " ".join(words[:1]) in answer.out
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (["frobnicate"], "No such command 'frobnicate'"),
-        (["place"], "Missing argument 'GRAPH'"),
-        (["place", "--frob"], "No such option '--frob'"),
-        (["place", "none.json"], "none.json: cannot be read: no such file"),
-        (["place", ".", "--devices", "0"], "the cluster has 0 devices; it must have 1 to"),
-        (["schema", "nonsense"], "there is no schema 'nonsense'"),
-        (["import", "nonsense", "x", "-o", "y.json"], "there is no format 'nonsense'"),
-        (["import", "dream", "x"], "the output file is missing"),
-        (["generate", "branched"], "the output file is missing"),
-        (["generate", "branched", "--branches", "x"], "'x' is not a whole number"),
-    ],
-)
-def test_bad_usage_ends_in_one_line_and_exit_code_2(
-    run: Callable, words: list[str], complaint: str
-) -> None:
-    """No traceback, nothing on stdout."""
-    answer = run(*words)
-    assert answer.status == 2
-    assert answer.out == ""
-    assert answer.err.startswith("error: ")
-    assert answer.err.count("\n") == 1
-    assert complaint in answer.err
+def test_every_command_explains_itself_with_an_example(run: Callable) -> None:
+    for words in commands():
+        answer = run(*words, "--help")
+        assert answer.status == 0, words
+        assert "Example: streamplace " + " ".join(words[:1]) in answer.out, words
 
 
 @pytest.mark.parametrize("words", [[], ["generate"], ["flink"]], ids=["bare", "generate", "flink"])
 def test_a_bare_group_prints_its_help(run: Callable, words: list[str]) -> None:
-    """As --help does."""
     assert run(*words) == run(*words, "--help")
 
 
 @pytest.mark.parametrize(
-    ("words", "argument"),
+    ("line", "argument"),
     [
-        (["place", "-o", "x"], "GRAPH"),
-        (["draw", "-o", "x.png"], "GRAPH"),
-        (["simulate", "graph.json", "-o", "x"], "PLACEMENT"),
-        (["compare", "-o", "x"], "DATA"),
-        (["export", "--to", "csv", "-o", "x"], "PLACEMENT"),
-        (["describe", "-o", "x"], "DATA..."),
-        (["import", "-o", "x"], "FORMAT"),
-        (["import", "dream", "-o", "x"], "SOURCE"),
-        (["generate", "recipe", "-o", "x"], "FILE"),
-        (["schema", "-o", "x"], "graph|problem|placement|cluster|constraints|offers"),
-        (["flink", "union", "-o", "x"], "GRAPHS..."),
-        (["flink", "split", "-o", "x"], "PLACEMENT"),
-        (["flink", "jar", "-o", "x"], "JAR"),
+        ("place -o x", "GRAPH"),
+        ("draw -o x.png", "GRAPH"),
+        ("simulate graph.json -o x", "PLACEMENT"),
+        ("compare -o x", "DATA"),
+        ("export --to csv -o x", "PLACEMENT"),
+        ("describe -o x", "DATA..."),
+        ("import -o x", "FORMAT"),
+        ("import dream -o x", "SOURCE"),
+        ("generate recipe -o x", "FILE"),
+        ("schema -o x", "graph|problem|placement|cluster|constraints|offers"),
+        ("flink union -o x", "GRAPHS..."),
+        ("flink split -o x", "PLACEMENT"),
+        ("flink jar -o x", "JAR"),
     ],
-    ids=lambda value: "-".join(value) if isinstance(value, list) else "",
 )
 def test_a_forgotten_argument_is_told_where_a_file_is_to_be_written(
-    run: Callable, words: list[str], argument: str
+    refusal: Callable, line: str, argument: str
 ) -> None:
-    """In one line, and nothing is written."""
-    answer = run(*words)
-    assert (answer.status, answer.out) == (2, "")
-    assert f"Missing argument '{argument}'" in answer.err
-    assert answer.err.count("\n") == 1
+    assert f"Missing argument '{argument}'" in refusal(*line.split())
 
 
 LONG_TEXTS = [
@@ -107,22 +73,17 @@ LONG_NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("line", "character"),
-    [
-        *((line, "x y ") for line in (*LONG_TEXTS, *LONG_NUMBERS)),
-        *((line, "9") for line in LONG_NUMBERS),
-    ],
-)
+@pytest.mark.parametrize("line", [*LONG_TEXTS, *LONG_NUMBERS])
 def test_a_message_does_not_echo_thousands_of_characters(
-    run: Callable, graph: str, line: str, character: str
+    run: Callable, graph: str, line: str
 ) -> None:
     """Of paths it shows as much as a file system takes; numbers may be too long to be read."""
-    given = (character * 5000)[:5000]
-    answer = run(*(word.format(given) for word in line.split()))
-    assert answer.status == 2
-    assert answer.err.count("\n") == 1
-    assert len(answer.err) < (4500 if line == "place {}" else 1000)
+    for character in ("x y ", "9") if line in LONG_NUMBERS else ("x y ",):
+        given = (character * 5000)[:5000]
+        answer = run(*(word.format(given) for word in line.split()))
+        assert answer.status == 2
+        assert answer.err.count("\n") == 1
+        assert len(answer.err) < (4500 if line == "place {}" else 1000)
 
 
 HELP = """
@@ -173,19 +134,8 @@ def test_interruption_exits_130_in_one_line(
     assert (answer.status, answer.err.strip()) == (130, "error: interrupted")
 
 
-def test_an_error_message_never_spans_lines(run: Callable, tmp_path: object) -> None:
-    """Even when the offending name holds a line break."""
-    answer = run("place", "no\nsuch\nfile.json")
-    assert answer.status == 2
-    assert answer.err.count("\n") == 1
-
-
 def test_python_runs_the_package_as_the_command() -> None:
-    """Under the command's own name."""
-    command = [sys.executable, "-m", "streamplace"]
-    asked = subprocess.run([*command, "place", "--help"], capture_output=True, text=True)
+    command = [sys.executable, "-m", "streamplace", "place", "--help"]
+    asked = subprocess.run(command, capture_output=True, text=True)
     assert (asked.returncode, asked.stderr) == (0, "")
     assert asked.stdout.startswith("Usage: streamplace place ")
-    failed = subprocess.run([*command, "place", "none.json"], capture_output=True, text=True)
-    assert failed.returncode == 2
-    assert failed.stderr.startswith("error: none.json: cannot be read")

@@ -1,6 +1,7 @@
-"""Mistakes that people make at first: each is answered in one line that says what to do instead."""
+"""Mistakes that people make: each is answered in one line that says what to do instead."""
 
 import json
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,115 +22,192 @@ TABLES = {
     "other.json": '{"graph": "shop", "assignment": {"kafka": "d0"}}',
     "two.toml": 'devices = [{name = "d0"}, {name = "d1"}]\n',
     "link.toml": 'devices = [{name = "d0"}]\n[[links]]\nform = "d0"\nto = "d0"\n',
+    "apart.toml": 'exlocate = [["b0s1", "b0s2"]]\n',
+    "p.txt": "",
+    "p.json": "{}",
+    "missing.csv": "operator,device\nsrc,d0\n",
+    "unknown.csv": "operator,device\nsrc,d0\nx,d0\n",
+    "p.graphml": "<p>",
 }
+COMMANDS = [
+    ("frobnicate", "No such command 'frobnicate'"),
+    ("plce graph.json", "No such command 'plce'; did you mean 'place'?"),
+    ("explain graph.json", "No such command 'explain'; did you mean 'simulate'?"),
+    ("generate brnched", "No such command 'brnched'; did you mean 'branched'?"),
+    ("flink aply", "No such command 'aply'; did you mean 'apply'?"),
+    ("schema grpah", "there is no schema 'grpah'; did you mean 'graph'?"),
+    ("schema nonsense", "there is no schema 'nonsense'. Known: graph, problem, placement"),
+    ("import nonsense x -o y.json", "there is no format 'nonsense'"),
+    ("export placement.json --to flnk", "no export 'flnk'; did you mean 'flink'?"),
+    ("export placement.json", "Missing option '--to'"),
+    ("train pilt --data graph.json --out x", "did you mean 'pilot'?"),
+    ("place", "Missing argument 'GRAPH'"),
+    ("place --frob", "No such option '--frob'"),
+    *(
+        (f"export placement.json --to csv {option} 3", f"No such option '{option}'")
+        for option in ("--seed", "--mips", "--bandwidth")  # they would change nothing
+    ),
+    ("import dream x", "the output file is missing"),
+    ("generate branched", "the output file is missing"),
+    ("draw graph.json placement.json", "-o FILE.svg"),
+]
+FILES = [
+    ("place none.json", "none.json: cannot be read: no such file"),
+    ("place 'no\nsuch\nfile.json'", "cannot be read: no such file"),
+    ("place http://host/g.json", "http://host/g.json is an address, and streamplace rea"),
+    ("place http:/host/g.json", "http:/host/g.json is an address, and streamplace rea"),
+    ("simulate placement.json graph.json", "is a placement, not a graph; give the gr"),
+    ("place placement.json", "placement.json: is a placement, not a graph"),
+    ("simulate graph.json graph.json", "graph.json: is a graph, not a placement"),
+    ("place two.json", "holds several JSON documents; write each on one line of a .jsonl"),
+    ("place table.csv", "is not valid JSON: expected value at line 1 column 1; make a g"),
+    ("place nothing.json", "nothing.json: is empty, and no valid JSON; make a graph with"),
+    ("simulate graph.json nothing.json", "nothing.json: is empty, and no valid JSON"),
+    (
+        "place graph.json --cluster graph.json",
+        "graph.json: is JSON, but a TOML file is expected here; correct the path",
+    ),
+    (
+        "place graph.json --cluster one-device.toml",
+        "device is not a known field; did you mean 'devices'?",
+    ),
+    (
+        "place graph.json --cluster link.toml",
+        "links[0].form is not a known field; did you mean 'from'?",
+    ),
+    ("place edges.json", "streams[0].source is not a known field; did you mean 'from'?"),
+    ("place silent.json", "neither input streams nor a rate above 0, so no tuples reach"),
+    ("simulate edges.json graph.json", "did you mean 'from'?"),
+    ("export placement.json --to csv --graph none.json", "none.json: cannot be read"),
+    ("export placement.json --to storm -o graph.json", "graph.json: cannot create the folder"),
+    ("export placement.json --to csv -o .", "it is a directory; name a file"),
+    ("export p.txt --to csv", "p.txt: is not a placement file that can be read"),
+    ("export p.json --to csv", "p.json: assignment is missing"),
+    ("export missing.csv --to csv", "missing.csv: operator 'sink' is not placed"),
+    ("export unknown.csv --to csv", "unknown.csv: "),
+    ("export p.graphml --to csv", "p.graphml: is not valid GraphML"),
+    ("compare set.jsonl --placers metis -o table.csv", "cannot create the folder"),
+    (
+        "simulate graph.json edge.json",
+        "on the unknown device 'edge'; the cluster has 'd0', 'd1', 'd2', 'd3', 'd4'; give the "
+        "cluster that the placement is for (--cluster)",
+    ),
+    (
+        "simulate graph.json other.json",
+        "other.json: is a placement of graph 'shop', not of 'fork-join': operator 'src' is",
+    ),
+    (
+        "describe graph.json --split test",
+        "graph.json holds no graph of split 'test'; its graphs have no split, so drop --split",
+    ),
+    *(
+        (f"{line} --split tset", "set.jsonl holds no graph of split 'tset'; did you mean")
+        for line in (
+            "describe set.jsonl",
+            "compare set.jsonl",
+            "place set.jsonl -o answers.jsonl",
+            "train pilot --data set.jsonl --out x",
+        )
+    ),
+]
+VALUES = [
+    ("place . --devices 0", "the cluster has 0 devices; it must have 1 to"),
+    ("place graph.json --devices -3", "the cluster has -3 devices"),
+    ("place graph.json --placer magic", "there is no placer 'magic'"),
+    ("place graph.json --placer randm", "did you mean 'random'?"),
+    ("place graph.json --placer METIS", "did you mean 'metis'?"),
+    ("compare set.jsonl --placers metis,magic", "there is no placer 'magic'"),
+    ("compare set.jsonl --placers mine=magic", "there is no placer 'magic'"),
+    ("compare set.jsonl --placers single=metis", "the alias 'single' is the name of a placer"),
+    ("place graph.json --placer metis:k", "must be written NAME:OPTION=VALUE"),
+    ("place graph.json --placer random:k=3", "has no option 'k'"),
+    ("place graph.json --seed abc", "'abc' is not a whole number"),
+    ("generate branched --branches x", "'x' is not a whole number"),
+    ("place graph.json --budget -1", "the budget is -1.0 s"),
+    ("place graph.json --budget soon", "'soon'"),
+    ("place graph.json --rate -5", "rate '-5' must be above 0"),
+    ("place graph.json --rate 0", "rate '0' must be above 0"),
+    ("place graph.json --rate fast", "rate 'fast'"),
+    ("place graph.json --bandwidth 1000", "no unit; write '1000 Mbps' or '1000 b"),
+    ("place graph.json --bandwidth '1000 Mbpz'", "unknown unit 'Mbpz'"),
+    ("plan graph.json --rate 5.. --offers o.toml", "a range has two ends"),
+    ("plan graph.json --rate 5 --headroom x", "a percentage: 0.2 or 20%"),
+    (
+        "plan graph.json --rate 1e12 --cluster two.toml",
+        "the cluster does not carry 1000000000000 tuples/s: operator ",
+    ),
+    ("place graph.json --scale sink", "--scale is 'sink'; write it as in --scale enrich=2"),
+    ("place graph.json --scale sink=x", "--scale sink=x: 'x' is not a number; write sink=2"),
+    (
+        "place graph.json --set sink.ipt=",
+        "--set is 'sink.ipt='; write it as in --set kafka.rate=100k",
+    ),
+    ("place tasks.json --objective speed", "there is no objective 'speed'"),
+    ("place tasks.json --objective energy", "no device states its power"),
+    ("place tasks.json --objective latency --placer exact", "places for throughput"),
+    ("place tasks.json --require 'throughput>1'", "cannot be read"),
+    ("place tasks.json --require 'throughput>=2'", "100.0 % at best"),
+    ("place tasks.json --from present.json --passes 0", "'--passes'"),
+    ("place tasks.json --from tasks.json --passes 5", "is a graph, not a placement"),
+    ("place tasks.json --from present.json --passes 5 --startup fast", "'fast'"),
+]
+COMBINATIONS = [
+    ("export placement.json --to csv --devices 1", "'sink' is on the unknown device 'd1'"),
+    (
+        "export placement.json --to csv --constraints apart.toml",
+        "must not share a device",
+    ),
+    ("simulate graph.json placement.json --engine --dt 0", "dt is 0"),
+    (
+        "simulate graph.json placement.json --preset giph --objective energy",
+        "--objective energy simulates none",
+    ),
+    ("place graph.json --cluster c.toml --devices 3", "exclude each other"),
+    ("place graph.json --scale sink=2 -o x.jsonl", "--scale and --set are for a single graph"),
+    ("place set.jsonl --on ray", "--on is for data sets; add -o FILE.jsonl"),
+    ("draw graph.json --devices 3 -o x.svg", "add a placement"),
+    ("draw graph.json --objective latency -o x.svg", "add a placement"),
+    (
+        "simulate graph.json placement.json --dt 1",
+        "--dt has no effect without --engine; add it, or drop --dt",
+    ),
+    (
+        "compare graph.json --placers metis --reference exact",
+        "--reference exact is not among --placers; add it there, or drop --reference",
+    ),
+    (
+        "plan graph.json --rate 5 --slot '1 min'",
+        "--slot has no effect without --schedule; add it, or drop --slot",
+    ),
+    ("place tasks.json --from present.json", "add the number of passes"),
+    ("place tasks.json --passes 5", "add --from with the current placement"),
+    ("place tasks.json --startup '2 s'", "add --from with the current placement"),
+    ("simulate tasks.json present.json --startup '2 s'", "add --from with the current placement"),
+    (
+        "simulate tasks.json present.json --from present.json --objective throughput",
+        "is not measured in seconds",
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("words", "answer"),
-    [
-        (["plce", "graph.json"], "No such command 'plce'; did you mean 'place'?"),
-        (["generate", "brnched"], "No such command 'brnched'; did you mean 'branched'?"),
-        (["flink", "aply"], "No such command 'aply'; did you mean 'apply'?"),
-        (["schema", "grpah"], "there is no schema 'grpah'; did you mean 'graph'?"),
-        (["export", "placement.json", "--to", "flnk"], "did you mean 'flink'?"),
-        (["train", "pilt", "--data", "graph.json", "--out", "x"], "did you mean 'pilot'?"),
-        (["simulate", "placement.json", "graph.json"], "is a placement, not a graph; give the gr"),
-        (["place", "placement.json"], "placement.json: is a placement, not a graph"),
-        (["simulate", "graph.json", "graph.json"], "graph.json: is a graph, not a placement"),
-        (["place", "two.json"], "holds several JSON documents; write each on one line of a .jsonl"),
-        (["place", "table.csv"], "is not valid JSON: expected value at line 1 column 1; make a g"),
-        (["place", "nothing.json"], "nothing.json: is empty, and no valid JSON; make a graph with"),
-        (["simulate", "graph.json", "nothing.json"], "nothing.json: is empty, and no valid JSON"),
-        (
-            ["place", "graph.json", "--cluster", "graph.json"],
-            "graph.json: is JSON, but a TOML file is expected here; correct the path",
-        ),
-        (
-            ["place", "graph.json", "--cluster", "one-device.toml"],
-            "device is not a known field; did you mean 'devices'?",
-        ),
-        (
-            ["place", "graph.json", "--cluster", "link.toml"],
-            "links[0].form is not a known field; did you mean 'from'?",
-        ),
-        (["explain", "graph.json"], "No such command 'explain'; did you mean 'simulate'?"),
-        (["place", "graph.json", "--placer", "METIS"], "did you mean 'metis'?"),
-        (["place", "graph.json", "--seed", "abc"], "'abc' is not a whole number"),
-        (["place", "graph.json", "--rate", "-5"], "rate '-5' must be above 0"),
-        (["place", "graph.json", "--rate", "0"], "rate '0' must be above 0"),
-        (["place", "graph.json", "--bandwidth", "1000"], "no unit; write '1000 Mbps' or '1000 b"),
-        (["place", "http://host/g.json"], "http://host/g.json is an address, and streamplace rea"),
-        (["place", "http:/host/g.json"], "http:/host/g.json is an address, and streamplace rea"),
-        (["place", "edges.json"], "streams[0].source is not a known field; did you mean 'from'?"),
-        (["place", "silent.json"], "neither input streams nor a rate above 0, so no tuples reach"),
-        (["simulate", "edges.json", "graph.json"], "did you mean 'from'?"),
-        (
-            ["simulate", "graph.json", "edge.json"],
-            "on the unknown device 'edge'; the cluster has 'd0', 'd1', 'd2', 'd3', 'd4'; give the "
-            "cluster that the placement is for (--cluster)",
-        ),
-        (
-            ["simulate", "graph.json", "other.json"],
-            "other.json: is a placement of graph 'shop', not of 'fork-join': operator 'src' is",
-        ),
-        (
-            ["simulate", "graph.json", "placement.json", "--dt", "1"],
-            "--dt has no effect without --engine; add it, or drop --dt",
-        ),
-        (
-            ["compare", "graph.json", "--placers", "metis", "--reference", "exact"],
-            "--reference exact is not among --placers; add it there, or drop --reference",
-        ),
-        (
-            ["plan", "graph.json", "--rate", "5", "--slot", "1 min"],
-            "--slot has no effect without --schedule; add it, or drop --slot",
-        ),
-        (["plan", "graph.json", "--rate", "5..", "--offers", "o.toml"], "a range has two ends"),
-        (["plan", "graph.json", "--rate", "5", "--headroom", "x"], "a percentage: 0.2 or 20%"),
-        (
-            ["plan", "graph.json", "--rate", "1e12", "--cluster", "two.toml"],
-            "the cluster does not carry 1000000000000 tuples/s: operator ",
-        ),
-        (
-            ["describe", "graph.json", "--split", "test"],
-            "graph.json holds no graph of split 'test'; its graphs have no split, so drop --split",
-        ),
-        *(
-            ([*words, "--split", "tset"], "set.jsonl holds no graph of split 'tset'; did you mean")
-            for words in (
-                ["describe", "set.jsonl"],
-                ["compare", "set.jsonl"],
-                ["place", "set.jsonl", "-o", "answers.jsonl"],
-                ["train", "pilot", "--data", "set.jsonl", "--out", "x"],
-            )
-        ),
-    ],
-    ids=lambda value: "-".join(value) if isinstance(value, list) else "",
-)
-def test_a_mistake_is_answered_with_a_remedy(
-    run: Callable, graph: str, placement: str, tmp_path: Path, words: list[str], answer: str
-) -> None:
-    """In one line on stderr, with exit code 2; nothing is written."""
+@pytest.mark.usefixtures("graph", "placement", "tasks")
+@pytest.mark.parametrize(("line", "answer"), [*COMMANDS, *FILES, *VALUES, *COMBINATIONS])
+def test_a_mistake_is_answered_with_a_remedy(refusal: Callable, line: str, answer: str) -> None:
     for name, text in TABLES.items():
-        (tmp_path / name).write_text(text)
-    document = json.loads((tmp_path / graph).read_text())
+        Path(name).write_text(text)
+    document = json.loads(Path("graph.json").read_text())
     lines = [json.dumps({**document, "attributes": {"split": s}}) for s in ("train", "test")]
-    (tmp_path / "set.jsonl").write_text("\n".join(lines) + "\n")
-    before = set(tmp_path.iterdir())
-    refused = run(*words)
-    assert (refused.status, refused.out) == (2, "")
-    assert answer in refused.err
-    assert refused.err.count("\n") == 1
-    assert set(tmp_path.iterdir()) == before
+    Path("set.jsonl").write_text("\n".join(lines) + "\n")
+    assert answer in refusal(*shlex.split(line))
 
 
 @pytest.mark.parametrize("objective", ["throughput", "makespan", "devices", "latency"])
 def test_what_place_prints_for_machines_is_a_placement(
-    run: Callable, graph: str, tmp_path: Path, objective: str
+    run: Callable, graph: str, objective: str
 ) -> None:
     """For simulate, draw and export, which answer as for the file that -o writes."""
     asked = ("place", graph, "--objective", objective, "--evaluations", "50", "-o", "p.json")
-    (tmp_path / "printed.json").write_text(run(*asked, "--json").out)
+    Path("printed.json").write_text(run(*asked, "--json").out)
     answers = [
         run("simulate", graph, name, "--objective", objective).out
         for name in ("p.json", "printed.json")
@@ -143,25 +221,21 @@ def test_what_place_prints_for_machines_is_a_placement(
     assert exported[0] == exported[1] != ""
 
 
-def test_a_folder_with_a_run_is_refused_before_anything_is_read(
-    run: Callable, tmp_path: Path
-) -> None:
+def test_a_folder_with_a_run_is_refused_before_anything_is_read(refusal: Callable) -> None:
     """Even the data need not be there."""
-    (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / "last.safetensors").write_bytes(b"")
-    answer = run("train", "pilot", "--data", "none.jsonl", "--out", "runs")
-    assert (answer.status, answer.out) == (2, "")
-    assert answer.err.startswith("error: runs: holds a run already; continue it with --resume")
+    Path("runs").mkdir()
+    Path("runs/last.safetensors").write_bytes(b"")
+    refused = refusal("train", "pilot", "--data", "none.jsonl", "--out", "runs")
+    assert refused.startswith("error: runs: holds a run already; continue it with --resume")
 
 
 def test_a_wrong_model_is_told_before_missing_packages(
-    run: Callable, graph: str, monkeypatch: pytest.MonkeyPatch
+    refusal: Callable, graph: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Installing torch would not help."""
     monkeypatch.setitem(sys.modules, "streamplace.learn.processes", None)
-    answer = run("train", "pilott", "--data", graph, "--out", "x")
-    assert (answer.status, answer.out) == (2, "")
-    assert "did you mean 'pilot'?" in answer.err
+    told = refusal("train", "pilott", "--data", graph, "--out", "x")
+    assert "did you mean 'pilot'?" in told
 
 
 def test_a_learned_model_says_how_it_learns_more_devices(run: Callable, graph: str) -> None:

@@ -49,35 +49,3 @@ def test_the_present_placement_may_name_devices_that_are_gone(run: Callable, tas
     answer = json.loads(run("place", tasks, *FEW, *way, "--json").out)
     assert [move["source"] for move in answer["relocation"]["moved"]] == ["old"]
     assert answer["relocation"]["before"] is None
-
-
-@pytest.mark.parametrize(
-    ("command", "options", "complaint"),
-    [
-        ("place", ["--from", "present.json"], "add the number of passes"),
-        ("place", ["--passes", "5"], "add --from with the current placement"),
-        ("place", ["--startup", "2 s"], "add --from with the current placement"),
-        ("place", ["--from", "present.json", "--passes", "0"], "'--passes'"),
-        ("place", ["--from", "tasks.json", "--passes", "5"], "is a graph, not a placement"),
-        ("place", ["--from", "present.json", "--passes", "5", "--startup", "fast"], "'fast'"),
-        ("simulate", ["--startup", "2 s"], "add --from with the current placement"),
-        (
-            "simulate",
-            ["--from", "present.json", "--objective", "throughput"],
-            "is not measured in seconds",
-        ),
-    ],
-)
-def test_half_a_question_is_refused(
-    run: Callable, tasks: str, command: str, options: list[str], complaint: str
-) -> None:
-    files = [tasks] if command == "place" else [tasks, "present.json"]
-    refused = run(command, *files, *options)
-    assert refused.status == 2
-    assert complaint in refused.err
-    assert refused.err.count("\n") == 1
-
-
-def test_the_present_placement_is_not_written_over(run: Callable, tasks: str) -> None:
-    way = ("--from", "present.json", "--passes", "5", "-o", "present.json")
-    assert "would overwrite the input present.json" in run("place", tasks, *way).err

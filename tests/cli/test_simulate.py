@@ -5,13 +5,15 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("graph", "placement")
+SIMULATE = ("simulate", "graph.json", "placement.json")
 
-def test_json_has_the_throughput_the_bottleneck_and_every_load(
-    run: Callable, graph: str, placement: str
-) -> None:
-    """The machine-readable answer is one document with everything."""
-    answer = run("simulate", graph, placement, "--json")
+
+def test_json_has_the_throughput_the_bottleneck_and_every_load(run: Callable) -> None:
+    """The machine-readable answer is one document with everything, which -o keeps."""
+    answer = run(*SIMULATE, "--json", "-o", "answer.json")
     document = json.loads(answer.out)
+    assert json.loads(Path("answer.json").read_text()) == document
     assert document["relative_throughput"] == pytest.approx(2500 / 7100)
     assert document["throughput"] == pytest.approx(1e4 * 2500 / 7100)
     assert document["bottleneck"]["kind"] == "device"
@@ -20,91 +22,38 @@ def test_json_has_the_throughput_the_bottleneck_and_every_load(
     assert [(link["source"], link["target"]) for link in document["links"]] == [("d0", "d1")]
 
 
-def test_a_bad_placement_is_explained_with_what_to_move(
-    run: Callable, graph: str, placement: str
-) -> None:
-    """A person reads what limits, what it carries, and a move that helps."""
-    out = run("simulate", graph, placement).out
+def test_a_bad_placement_is_explained_with_what_to_move(run: Callable) -> None:
+    out = run(*SIMULATE).out
     assert "of the sources' 10000 tuples/s (35.2 %)" in out
     assert "Bottleneck: the CPU of d0 at 284.0 %" in out
     assert "What to move: b" in out
 
 
-def test_the_document_is_written_where_asked(
-    run: Callable, graph: str, placement: str, tmp_path: Path
-) -> None:
-    """-o keeps the JSON document."""
-    run("simulate", graph, placement, "-o", "answer.json")
-    assert json.loads((tmp_path / "answer.json").read_text())["bottleneck"]["name"] == "d0"
-
-
-def test_advice_breaks_no_pin(run: Callable, graph: str, placement: str, tmp_path: Path) -> None:
-    """The move that would help most is not advised where a rule forbids it."""
-    asked = "simulate", graph, placement, "--json"
+def test_advice_breaks_no_pin(run: Callable) -> None:
+    asked = (*SIMULATE, "--json")
     free = json.loads(run(*asked).out)["move"]
     pins = "".join(f'{name} = "d0"\n' for name in free["operators"])
-    (tmp_path / "rules.toml").write_text(f"[pin]\n{pins}")
+    Path("rules.toml").write_text(f"[pin]\n{pins}")
     bound = json.loads(run(*asked, "--constraints", "rules.toml").out)["move"]
     assert bound is not None
     assert not set(bound["operators"]) & set(free["operators"])
 
 
-def test_a_placement_that_breaks_a_rule_is_reported(
-    run: Callable, graph: str, placement: str, tmp_path: Path
-) -> None:
-    """In one line, and no throughput is claimed."""
-    (tmp_path / "rules.toml").write_text('pin = {src = "d3"}\n')
-    answer = run("simulate", graph, placement, "--constraints", "rules.toml")
-    assert (answer.status, answer.out, answer.err.count("\n")) == (2, "", 1)
-    assert "the constraints forbid 'src' on 'd0'" in answer.err
+def test_a_placement_that_breaks_a_rule_is_reported(refusal: Callable) -> None:
+    Path("rules.toml").write_text('pin = {src = "d3"}\n')
+    refused = refusal(*SIMULATE, "--constraints", "rules.toml")
+    assert "the constraints forbid 'src' on 'd0'" in refused
 
 
-def test_the_page_offers_the_command_with_the_same_rules(
-    run: Callable, graph: str, placement: str, tmp_path: Path
-) -> None:
-    """Of simulate and of place: what is simulated again is under the same constraints."""
-    (tmp_path / "rules.toml").write_text('pin = {src = "d0"}\n')
-    rules = ("--constraints", "rules.toml", "-o", "report.html")
-    for command in (("simulate", graph, placement), ("place", graph, "--placer", "single")):
-        assert run(*command, *rules).status == 0
-        assert "--constraints rules.toml" in (tmp_path / "report.html").read_text()
-
-
-def test_rate_scales_the_sources(run: Callable, graph: str, placement: str) -> None:
+def test_rate_scales_the_sources(run: Callable) -> None:
     """At a rate that fits, nothing limits."""
-    document = json.loads(run("simulate", graph, placement, "--rate", "1 k/s", "--json").out)
+    document = json.loads(run(*SIMULATE, "--rate", "1 k/s", "--json").out)
     assert document["relative_throughput"] == 1
     assert document["move"] is None
 
 
-@pytest.mark.parametrize(
-    ("assignment", "complaint"),
-    [
-        ({"src": "d0"}, "is not placed"),
-        ({"src": "nowhere"}, "unknown device"),
-    ],
-)
-def test_a_placement_that_does_not_fit_is_refused(
-    run: Callable, graph: str, tmp_path: Path, assignment: dict[str, str], complaint: str
-) -> None:
-    """Missing operators and unknown devices are named."""
-    names = [op["name"] for op in json.loads((tmp_path / graph).read_text())["operators"]]
-    full = (
-        {**dict.fromkeys(names, "d0"), **assignment}
-        if "nowhere" in assignment.values()
-        else assignment
-    )
-    (tmp_path / "p.json").write_text(json.dumps({"assignment": full}))
-    answer = run("simulate", graph, "p.json")
-    assert answer.status == 2
-    assert complaint in answer.err
-
-
-def test_the_engine_adds_latency_and_the_time_to_steady(
-    run: Callable, graph: str, placement: str
-) -> None:
-    """--engine runs the queues."""
-    document = json.loads(run("simulate", graph, placement, "--engine", "--json").out)
+def test_the_engine_adds_latency_and_the_time_to_steady(run: Callable) -> None:
+    document = json.loads(run(*SIMULATE, "--engine", "--json").out)
     assert document["latency"]["p99"] >= document["latency"]["p50"] > 0
     assert document["time_to_steady"] is not None
     assert document["engine"]["relative_throughput"] == pytest.approx(
@@ -112,38 +61,21 @@ def test_the_engine_adds_latency_and_the_time_to_steady(
     )
 
 
-def test_the_engine_draws_a_plot_over_time(
-    run: Callable, graph: str, placement: str, tmp_path: Path
-) -> None:
-    """-o with the suffix of a picture."""
-    assert run("simulate", graph, placement, "--engine", "-o", "run.png").status == 0
-    assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_settings_of_the_engine_are_checked(run: Callable, graph: str, placement: str) -> None:
-    """One line, exit code 2."""
-    answer = run("simulate", graph, placement, "--engine", "--dt", "0")
-    assert answer.status == 2
-    assert "dt is 0" in answer.err
-
-
-def test_a_run_with_queues_that_tells_nothing_exits_with_1(
-    run: Callable, graph: str, placement: str
-) -> None:
+def test_a_run_with_queues_that_tells_nothing_exits_with_1(run: Callable) -> None:
     """The reason stands in place of the numbers, and a value that works; the flag is in --json."""
-    short = [graph, placement, "--engine", "--duration", "0.02"]
-    answer = run("simulate", *short)
+    short = (*SIMULATE, "--engine", "--duration", "0.02")
+    answer = run(*short)
     assert answer.status == 1
     assert "With queues: no result." in answer.out
     told = re.search(r"flow through \S+→\S+ has\s+not\s+settled;\s+give\s+a\s+duration", answer.out)
     assert told
-    refused = run("simulate", *short, "--json")
+    refused = run(*short, "--json")
     assert refused.status == 1
     document = json.loads(refused.out)
     assert document["engine"]["valid"] is False
     assert document["engine"]["relative_throughput"] is document["latency"]["mean"] is None
     (warning,) = document["engine"]["warnings"]
     seconds = warning.rsplit("duration of ", 1)[1].removesuffix(" s.")
-    mended = run("simulate", graph, placement, "--engine", "--duration", seconds, "--json")
+    mended = run(*SIMULATE, "--engine", "--duration", seconds, "--json")
     assert mended.status == 0
     assert json.loads(mended.out)["engine"]["valid"] is True

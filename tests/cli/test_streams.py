@@ -65,11 +65,7 @@ DOCUMENTS = [
     ["simulate", "graph.json", "placement.json", "--json"],
 ]
 STATUS = {"full": 2, "gone": 141, "closed": 0}
-SAYS = {
-    "full": "error: cannot write to stdout: No space left on device",
-    "gone": "",
-    "closed": "",
-}
+SAYS = {"full": "error: cannot write to stdout: No space left on device", "gone": "", "closed": ""}
 
 
 def answers(kinds: list[str], lines: list[list[str]], folder: Path) -> list[Any]:
@@ -94,7 +90,6 @@ EVERY = [[], *commands()]
     ],
 )
 def test_help_survives_a_broken_stdout(names: list[list[str]], tmp_path: Path) -> None:
-    """One line or none, never a traceback."""
     lines = [[*words, "--help"] for words in names]
     for kind, words, status, said in answers(list(STATUS), lines, tmp_path):
         assert status == STATUS[kind], words
@@ -125,7 +120,10 @@ def test_the_documents_are_those_of_all_commands_that_print_one() -> None:
     assert {words[0] for words in DOCUMENTS} | silent == set(cli.list_commands(context))
 
 
-@pytest.mark.parametrize("ending", [">&-", "2>&-", "<&-", ">&- 2>&-", "2>/dev/full"])
+SHUT = ["<&-", ">&- 2>&-", *(pytest.param(one, marks=pytest.mark.slow) for one in (">&-", "2>&-"))]
+
+
+@pytest.mark.parametrize("ending", [*SHUT, "2>/dev/full"])
 def test_closed_streams_of_a_shell_are_no_failure(ending: str) -> None:
     """As in a service that was started without any."""
     line = f"{sys.executable} -c 'from streamplace.cli.main import main; main()' placers --json"

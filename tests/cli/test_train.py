@@ -1,6 +1,7 @@
 import itertools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -46,15 +47,23 @@ def data(run: Callable, monkeypatch: pytest.MonkeyPatch) -> str:
     return "b.jsonl"
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the first test that needs a trained stub leaves it to the others."""
+    return tmp_path_factory.mktemp("trained") / "made"
+
+
 @pytest.fixture
-def weights(run: Callable, data: str) -> str:
+def weights(run: Callable, data: str, kept: Path) -> str:
     """Weights of a stub that was trained for an epoch."""
-    assert run(*STUB, "--out", "made", "--epochs", "1").status == 0
+    if not kept.exists():
+        assert run(*STUB, "--out", "made", "--epochs", "1").status == 0
+        Path("made").rename(kept)
+    shutil.copytree(kept, "made")
     return "made/best.safetensors"
 
 
-def test_json_says_what_training_came_to(run: Callable, data: str, tmp_path: Path) -> None:
-    """Validation by rate, epochs, files."""
+def test_json_says_what_training_came_to(run: Callable, data: str) -> None:
     answer = run(*STUB, "--out", "x", "--rate", "10000", "--rate", "20 k/s", "--json")
     document = json.loads(answer.out)
     assert document["epochs"] == 6
@@ -62,8 +71,8 @@ def test_json_says_what_training_came_to(run: Callable, data: str, tmp_path: Pat
     assert document["validation"]["10000"]["problems"] == 2
     assert document["validation"]["10000"]["of_optimum"] is not None
     assert document["weights"] == "x/best.safetensors"
-    assert (tmp_path / "x" / "curve.png").stat().st_size > 1000
-    assert '"validation":[' in (tmp_path / "x" / "report.html").read_text(encoding="utf-8")
+    assert Path("x/curve.png").stat().st_size > 1000
+    assert '"validation":[' in Path("x/report.html").read_text(encoding="utf-8")
 
 
 def test_people_read_a_line_per_epoch_and_a_summary(run: Callable, data: str) -> None:
@@ -77,26 +86,23 @@ def test_people_read_a_line_per_epoch_and_a_summary(run: Callable, data: str) ->
     assert "Weights: x/best.safetensors" in answer.out
 
 
-def test_training_ends_with_what_the_model_answers_without_search(
-    run: Callable, data: str, tmp_path: Path
-) -> None:
+def test_training_ends_with_what_the_model_answers_without_search(run: Callable, data: str) -> None:
     """Beside METIS and auto, on the graphs held out; the folder holds the same numbers."""
     answer = run(*STUB, "--out", "x", "--epochs", "2")
     assert "Mean throughput on 2 graphs held out; greedy: the model without search" in answer.out
     names = ("greedy before", "greedy after", "metis", "auto (1000 evaluations)")
     assert all(f" {name} " in answer.out for name in names)
     document = json.loads(run(*STUB, "--out", "y", "--epochs", "2", "--json").out)
-    assert json.loads((tmp_path / "y" / "summary.json").read_text()) == document
+    assert json.loads(Path("y/summary.json").read_text()) == document
     answers = document["answers"]
     assert (answers["problems"], answers["of"], answers["held_out"]) == (2, 2, True)
     assert list(answers["placers"]) == ["greedy before", "greedy after", "metis", "auto"]
     assert answers["placers"]["auto"]["mean"] >= answers["placers"]["metis"]["mean"]
 
 
-def test_weights_tell_how_they_came_about(run: Callable, data: str, tmp_path: Path) -> None:
-    """The command, the data, the result."""
+def test_weights_tell_how_they_came_about(run: Callable, data: str) -> None:
     run(*STUB, "--out", "x", "--rate", "20000", "--epochs", "2", "--seed", "3")
-    told = read_weights(tmp_path / "x" / "best.safetensors").document["training"]
+    told = read_weights(Path("x/best.safetensors")).document["training"]
     assert told["command"] == (
         "streamplace train stub --data b.jsonl --out x --rate 20000 --epochs 2 --seed 3"
     )
@@ -114,7 +120,7 @@ def test_graphs_meant_for_training_are_the_default(run: Callable, data: str) -> 
 
 
 def test_one_graph_alone_is_told_to_leave_none_for_validation(
-    run: Callable, data: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    run: Callable, data: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is compared on itself; several graphs are trained on without a word."""
     answer = run(*STUB, "--out", "x", "--epochs", "1", "--limit", "1")
@@ -127,7 +133,6 @@ def test_one_graph_alone_is_told_to_leave_none_for_validation(
 
 
 def test_help_lists_the_models(run: Callable, data: str) -> None:
-    """From the registry."""
     out = run("train", "--help").out
     assert "Fits a line." in out
     assert "--resume" in out
@@ -151,15 +156,10 @@ def test_help_lists_the_models(run: Callable, data: str) -> None:
     ],
 )
 def test_bad_options_end_in_one_line(
-    run: Callable, data: str, tmp_path: Path, words: list[str], complaint: str
+    refusal: Callable, data: str, words: list[str], complaint: str
 ) -> None:
-    """Exit code 2, and no folder is left behind."""
-    answer = run(*STUB, "--out", "x", *words)
-    assert (answer.status, answer.out) == (2, "")
-    assert answer.err.startswith("error: ")
-    assert complaint in answer.err
-    assert answer.err.count("\n") == 1
-    assert not (tmp_path / "x").exists()
+    """No folder is left behind."""
+    assert complaint in refusal(*STUB, "--out", "x", *words)
 
 
 @pytest.mark.parametrize(
@@ -177,28 +177,22 @@ def test_bad_options_end_in_one_line(
     ],
 )
 def test_bad_config_files_end_in_one_line(
-    run: Callable, data: str, tmp_path: Path, text: str, complaint: str
+    refusal: Callable, data: str, text: str, complaint: str
 ) -> None:
-    """The key is named, and the file."""
-    (tmp_path / "c.toml").write_text(text)
-    answer = run(*STUB, "--out", "x", "--config", "c.toml")
-    assert answer.status == 2
-    assert complaint in answer.err
-    assert answer.err.count("\n") == 1
+    Path("c.toml").write_text(text)
+    assert complaint in refusal(*STUB, "--out", "x", "--config", "c.toml")
 
 
-def test_a_config_file_changes_the_preset(run: Callable, data: str, tmp_path: Path) -> None:
-    """Of training and of the model."""
-    (tmp_path / "c.toml").write_text("[training]\nepochs = 2\n[model]\nbias = false\n")
+def test_a_config_file_changes_the_preset(run: Callable, data: str) -> None:
+    Path("c.toml").write_text("[training]\nepochs = 2\n[model]\nbias = false\n")
     answer = run(*STUB, "--out", "x", "--config", "c.toml", "--json")
     assert json.loads(answer.out)["epochs"] == 2
-    found = read_weights(tmp_path / "x" / "best.safetensors")
+    found = read_weights(Path("x/best.safetensors"))
     assert found.document["config"] == {"bias": False, "noise": 0.01}
     assert list(found.tensors) == ["weight"]
 
 
 def test_a_run_is_neither_overwritten_nor_mixed(run: Callable, data: str, weights: str) -> None:
-    """One clear line each."""
     again = run(*STUB, "--out", "made", "--epochs", "1")
     assert "holds a run already; continue it with --resume" in again.err
     other = run(*STUB, "--out", "made", "--epochs", "1", "--resume", "--limit", "5")
@@ -208,12 +202,11 @@ def test_a_run_is_neither_overwritten_nor_mixed(run: Callable, data: str, weight
     assert run(*STUB, "--out", "made", "--epochs", "1", "--resume").status == 0
 
 
-def test_a_spoilt_checkpoint_is_told(run: Callable, weights: str, tmp_path: Path) -> None:
-    """Cut off, or not one at all."""
-    last = tmp_path / "made" / "last.safetensors"
+def test_a_spoilt_checkpoint_is_told(run: Callable, weights: str) -> None:
+    last = Path("made/last.safetensors")
     for content, complaint in (
         (last.read_bytes()[:-5], "is not a complete file of streamplace weights"),
-        ((tmp_path / weights).read_bytes(), "is not a checkpoint that this streamplace can resume"),
+        (Path(weights).read_bytes(), "is not a checkpoint that this streamplace can resume"),
     ):
         last.write_bytes(content)
         answer = run(*STUB, "--out", "made", "--epochs", "1", "--resume")
@@ -222,21 +215,17 @@ def test_a_spoilt_checkpoint_is_told(run: Callable, weights: str, tmp_path: Path
 
 
 def test_place_takes_weights(run: Callable, weights: str, graph: str) -> None:
-    """Of a learned placer."""
     answer = run("place", graph, "--placer", "stub", "--weights", weights, "--json")
     assert set(json.loads(answer.out)["assignment"].values()) == {"d0"}
 
 
-def test_place_says_who_takes_no_weights(run: Callable, weights: str, graph: str) -> None:
-    """And who does."""
-    answer = run("place", graph, "--placer", "metis", "--weights", weights)
-    assert answer.status == 2
-    assert "placer 'metis' is not a learned placer" in answer.err
-    assert "stub" in answer.err
+def test_place_says_who_takes_no_weights(refusal: Callable, weights: str, graph: str) -> None:
+    refused = refusal("place", graph, "--placer", "metis", "--weights", weights)
+    assert "placer 'metis' is not a learned placer" in refused
+    assert "stub" in refused
 
 
 def test_compare_takes_weights_as_an_option(run: Callable, weights: str, data: str) -> None:
-    """Several may compete."""
     placer = f"stub:weights={weights}"
     answer = run(
         "compare", data, "--placers", f"single,{placer}", "--reference", "single", "--json"
@@ -249,52 +238,36 @@ def test_compare_takes_weights_as_an_option(run: Callable, weights: str, data: s
     ("spoil", "complaint"),
     [
         (
-            lambda path: path.write_bytes(b"\x80\x04K\x01."),
-            "is not a complete file of streamplace weights",
-        ),
-        (
             lambda path: path.write_bytes(path.read_bytes()[:-9]),
             "is not a complete file of streamplace weights",
         ),
         (lambda path: path.unlink(), "cannot be read: no such file"),
         (
-            lambda path: write_weights(path, {**_document(path), "version": 9}, {}),
-            "has version 9",
-        ),
-        (
-            lambda path: write_weights(path, {**_document(path), "model": "other"}, {}),
+            lambda path: write_weights(path, {**read_weights(path).document, "model": "other"}, {}),
             "contains weights of 'other', not of 'stub'",
         ),
     ],
 )
 def test_bad_weights_end_in_one_line(
-    run: Callable, weights: str, graph: str, tmp_path: Path, spoil: Callable, complaint: str
+    refusal: Callable, weights: str, graph: str, spoil: Callable, complaint: str
 ) -> None:
-    """Exit code 2."""
-    spoil(tmp_path / weights)
-    answer = run("place", graph, "--placer", "stub", "--weights", weights)
-    assert (answer.status, answer.out) == (2, "")
-    assert complaint in answer.err
-    assert answer.err.count("\n") == 1
-
-
-def _document(path: Path) -> dict:
-    return read_weights(path).document
+    spoil(Path(weights))
+    assert complaint in refusal("place", graph, "--placer", "stub", "--weights", weights)
 
 
 @pytest.mark.slow
-def test_a_killed_run_goes_on_exactly(run: Callable, data: str, tmp_path: Path) -> None:
+def test_a_killed_run_goes_on_exactly(run: Callable, data: str) -> None:
     """SIGKILL in another process, of other hash seeds: the same history, the same bits."""
-    killed = started(tmp_path, *STUB, "--out", "x")
-    await_epochs(killed, tmp_path / "x", 2)
+    killed = started(*STUB, "--out", "x")
+    await_epochs(killed, Path("x"), 2)
     killed.kill()
     killed.communicate()
-    assert 2 <= len(history(tmp_path / "x")) < 6
-    check_same_when_resumed(run, tmp_path)
+    assert 2 <= len(history(Path("x"))) < 6
+    check_same_when_resumed(run)
 
 
 def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
-    run: Callable, data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Callable, data: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """SIGINT in the middle of the third epoch; exit code 130."""
     losses = itertools.count()
@@ -314,46 +287,43 @@ def test_ctrl_c_keeps_what_is_done_and_says_how_to_go_on(
         "stopped; 2 epochs saved in x/\n"
         "continue with: streamplace train stub --data b.jsonl --out x --resume\n"
     )
-    assert len(history(tmp_path / "x")) == 2
-    check_same_when_resumed(run, tmp_path)
+    assert len(history(Path("x"))) == 2
+    check_same_when_resumed(run)
 
 
-def check_same_when_resumed(run: Callable, folder: Path) -> None:
+def check_same_when_resumed(run: Callable) -> None:
     """The run in x goes on to be what an uninterrupted run is."""
     assert run(*STUB, "--out", "x", "--resume").status == 0
     assert run(*STUB, "--out", "whole").status == 0
-    assert history(folder / "x") == history(folder / "whole")
+    assert history(Path("x")) == history(Path("whole"))
     for name in ("best.safetensors", "last.safetensors"):
-        mine, whole = (read_tensors(folder / run_of / name)[1] for run_of in ("x", "whole"))
+        mine, whole = (read_tensors(Path(run_of, name))[1] for run_of in ("x", "whole"))
         assert all((mine[key] == whole[key]).all() for key in mine.keys() | whole.keys())
-    assert not list((folder / "x").glob(".streamplace-*"))
+    assert not list(Path("x").glob(".streamplace-*"))
 
 
 @pytest.mark.slow
-def test_dream_is_trained_killed_resumed_and_places(
-    run: Callable, data: str, graph: str, tmp_path: Path
-) -> None:
+def test_dream_is_trained_killed_resumed_and_places(run: Callable, data: str, graph: str) -> None:
     """From one end to the other, on eight graphs."""
     dream = ("train", "dream", "--data", "b.jsonl", "--limit", "8", "--epochs", "2")
-    killed = started(tmp_path, *dream, "--out", "d")
-    await_epochs(killed, tmp_path / "d", 1)
+    killed = started(*dream, "--out", "d")
+    await_epochs(killed, Path("d"), 1)
     killed.kill()
     killed.communicate()
     assert run(*dream, "--out", "d", "--resume").status == 0
     assert run(*dream, "--out", "whole").status == 0
-    assert history(tmp_path / "d") == history(tmp_path / "whole")
+    assert history(Path("d")) == history(Path("whole"))
     weights = ("--weights", "d/best.safetensors", "--json")
     answer = run("place", graph, "--placer", "dream", *weights)
     assert json.loads(answer.out)["relative_throughput"] > 0
 
 
-def started(folder: Path, *words: str) -> subprocess.Popen[str]:
+def started(*words: str) -> subprocess.Popen[str]:
     """Start training in a process of its own, of one thread; the stub is slow there."""
     tests = Path(stub_model.__file__).parent
     path = os.pathsep.join([str(tests), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
         [sys.executable, str(tests / "stub_model.py"), *words],
-        cwd=folder,
         env={**os.environ, "STUB_SLEEP": "0.1", "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -21,7 +21,6 @@ COMMANDS = {
 def test_a_what_if_is_as_good_as_an_edited_file(
     run: Callable, graph: str, placement: str, command: str
 ) -> None:
-    """And the file stays as it is."""
     Path("offers.toml").write_text('[[offers]]\nname = "s"\nmips = 25e3\ncores = 9\nprice = 1\n')
     plain = run(command, *COMMANDS[command], "--json").out
     before = Path(graph).read_bytes()
@@ -34,27 +33,3 @@ def test_a_what_if_is_as_good_as_an_edited_file(
 
 def timeless(text: str) -> dict:
     return {key: value for key, value in json.loads(text).items() if key != "seconds"}
-
-
-def test_the_command_of_a_report_repeats_the_what_if(run: Callable, graph: str) -> None:
-    """What the page shows is simulated again."""
-    assert run("place", graph, "--placer", "metis", *CHANGES, "-o", "r.html").status == 0
-    assert "--scale b0s1=2 --set src.rate=3k" in Path("r.html").read_text()
-
-
-@pytest.mark.parametrize(
-    ("words", "complaint"),
-    [
-        (["--scale", "sink"], "--scale is 'sink'; write it as in --scale enrich=2"),
-        (["--scale", "sink=x"], "--scale sink=x: 'x' is not a number; write sink=2"),
-        (["--set", "sink.ipt="], "--set is 'sink.ipt='; write it as in --set kafka.rate=100k"),
-        (["--scale", "sink=2", "-o", "x.jsonl"], "--scale and --set are for a single graph"),
-    ],
-)
-def test_a_what_if_that_cannot_be_read_is_refused(
-    run: Callable, graph: str, words: list[str], complaint: str
-) -> None:
-    """With an example."""
-    answer = run("place", graph, *words)
-    assert (answer.status, answer.out) == (2, "")
-    assert complaint in answer.err

@@ -28,7 +28,6 @@ def chart(names: list[str], n_panels: int = 1) -> "Figure":
 @pytest.mark.parametrize("n_panels", [1, 3])
 @pytest.mark.parametrize("names", [HARD, [f"placer-{i}" for i in range(20)]])
 def test_the_legend_is_whole_and_covers_no_axes(names: list[str], n_panels: int) -> None:
-    """However long and many the names are."""
     figure = chart(names, n_panels)
     figure.draw_without_rendering()
     (legend,) = figure.legends
@@ -41,7 +40,6 @@ def test_the_legend_is_whole_and_covers_no_axes(names: list[str], n_panels: int)
 
 
 def test_no_two_texts_of_a_legend_overlap() -> None:
-    """Nor the title and a panel."""
     figure = chart(HARD, 3)
     figure.draw_without_rendering()
     boxes = [text.get_window_extent() for text in figure.legends[0].get_texts()]
@@ -53,14 +51,12 @@ def test_no_two_texts_of_a_legend_overlap() -> None:
 
 @given(st.text(st.characters(codec="ascii", exclude_categories=["C"]), max_size=200))
 def test_wrapping_loses_nothing_but_spaces(text: str) -> None:
-    """And no line is longer than asked."""
     lines = wrapped(text, 20)
     assert lines.replace("\n", "").replace(" ", "") == text.replace(" ", "")
     assert all(len(line) <= 20 for line in lines.split("\n"))
 
 
 def test_equal_charts_are_equal_files(tmp_path: Path) -> None:
-    """In every format."""
     for suffix in ("png", "svg", "pdf"):
         for name in ("a", "b"):
             save(chart(HARD), tmp_path / f"{name}.{suffix}")

@@ -13,7 +13,7 @@ from problems import PROBLEMS, chain, fork_join
 from streamplace.drawing import style
 from streamplace.drawing.graphs import Drawing, device_colours, draw_graph, draw_placements
 from streamplace.drawing.scene import Curve, Label, Rectangle
-from streamplace.drawing.style import text_width
+from streamplace.drawing.style import cut_to, text_width
 from streamplace.errors import FormatError, SettingError
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 
@@ -49,15 +49,13 @@ def placed(name: str) -> Drawing:
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_every_kind_of_problem_can_be_drawn(name: str, tmp_path: Path) -> None:
-    """Alone and placed, in every format, with a box per operator and a curve per stream."""
+def test_every_kind_of_problem_can_be_drawn(name: str) -> None:
+    """Alone and placed, with a box per operator and a curve per stream."""
     graph = PROBLEMS[name].graph
     for drawing in (draw_graph(graph), placed(name)):
         assert len(boxes(drawing)) == graph.n_operators
         assert len(curves(drawing)) == graph.n_streams
         ET.fromstring(drawing.svg())
-    drawing.save(tmp_path / "x.png")
-    assert (tmp_path / "x.png").stat().st_size > 1000
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -90,16 +88,21 @@ def test_hostile_names_are_text(names: Sequence[str], title: str) -> None:
     assert all("\n" not in label.text for label in labels(drawing))
 
 
-def test_dashed_streams_cross_the_network_and_colours_are_devices() -> None:
+def cut_diamond() -> Drawing:
     """A diamond with its source alone on a device."""
     problem = PROBLEMS["diamond"]
-    drawing = draw_placements(problem, [("p", problem.placement([0, 1, 1, 1]))])
+    return draw_placements(problem, [("p", problem.placement([0, 1, 1, 1]))])
+
+
+def test_dashed_streams_cross_the_network_and_colours_are_devices() -> None:
+    drawing = cut_diamond()
     assert [box.fill for box in boxes(drawing)] == [style.DEVICES[d] for d in (0, 1, 1, 1)]
     dashed = {curve.hint.partition(":")[0]: curve.dashed for curve in curves(drawing)}
     assert dashed == {"src→left": True, "src→right": True, "left→sink": False, "right→sink": False}
     keys = [shape.text for shape in labels(drawing)]
     assert "crosses the network" in keys
     assert any(text.startswith("d1 CPU") for text in keys)
+    assert drawing._repr_svg_() == drawing.svg()  # what notebooks show
 
 
 @pytest.mark.parametrize(
@@ -109,7 +112,6 @@ def test_dashed_streams_cross_the_network_and_colours_are_devices() -> None:
 def test_operators_of_a_full_device_have_a_red_frame(
     devices: tuple[int, ...], limited: set[str]
 ) -> None:
-    """Nothing is red where the placement keeps up."""
     graph = PROBLEMS["diamond"].graph.at_rate(12_000)
     problem = Problem(graph, Cluster.uniform(3))
     drawing = draw_placements(problem, [("p", problem.placement(devices))])
@@ -118,7 +120,6 @@ def test_operators_of_a_full_device_have_a_red_frame(
 
 
 def test_streams_of_a_full_link_are_red() -> None:
-    """And no others."""
     problem = PROBLEMS["diamond"]
     graph = problem.graph.at_rate(9_000)
     narrow = Problem(graph, Cluster.uniform(2, bandwidth="100 Mbps"))
@@ -128,14 +129,12 @@ def test_streams_of_a_full_link_are_red() -> None:
 
 
 def test_arrows_point_to_the_right_or_down() -> None:
-    """Ends of streams are never left of their beginnings, or never above."""
     for graph in (chain(12), fork_join(9)):
         ends = [(c.points[0], c.points[-1]) for c in curves(draw_graph(graph))]
         assert all(b[0] > a[0] for a, b in ends) or all(b[1] > a[1] for a, b in ends)
 
 
 def test_boxes_of_a_drawing_do_not_overlap() -> None:
-    """Neither within a panel nor between panels."""
     problem = PROBLEMS["fork-join"]
     placement = problem.placement(np.arange(problem.n_operators) % problem.n_devices)
     drawing = draw_placements(problem, [("a", placement), ("b", placement), ("c", placement)])
@@ -147,8 +146,7 @@ def test_boxes_of_a_drawing_do_not_overlap() -> None:
         assert any(apart)
 
 
-def test_chains_of_a_large_graph_share_a_box_unless_a_placement_cuts_them(tmp_path: Path) -> None:
-    """A chain of 600 on two devices is two boxes, alone it is one."""
+def test_chains_of_a_large_graph_share_a_box_unless_a_placement_cuts_them() -> None:
     graph = chain(600)
     problem = Problem(graph, Cluster.uniform(2))
     halves = problem.placement(np.arange(600) // 300)
@@ -159,33 +157,59 @@ def test_chains_of_a_large_graph_share_a_box_unless_a_placement_cuts_them(tmp_pa
 
 
 def test_a_graph_too_large_to_see_is_refused() -> None:
-    """Five thousand operators are the most."""
     with pytest.raises(SettingError, match="at most 5000"):
         draw_graph(chain(5001))
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png", "pdf"])
 def test_equal_drawings_are_equal_bytes(suffix: str, tmp_path: Path) -> None:
-    """Files carry no date and no random names."""
     for name in ("a", "b"):
-        placed("diamond").save(tmp_path / f"{name}.{suffix}")
+        cut_diamond().save(tmp_path / f"{name}.{suffix}")
     first, second = (tmp_path / f"{name}.{suffix}" for name in ("a", "b"))
     assert first.read_bytes() == second.read_bytes()
+    assert first.stat().st_size > 1000
 
 
 def test_a_file_without_a_known_suffix_is_refused(tmp_path: Path) -> None:
-    """The formats are named."""
     with pytest.raises(FormatError, match=r"\.png, \.svg, \.pdf"):
-        placed("diamond").save(tmp_path / "x.txt")
+        cut_diamond().save(tmp_path / "x.txt")
 
 
 def test_devices_in_use_have_colours_of_their_own() -> None:
-    """As long as there are enough."""
     used = [np.array([3, 40, 17, 99, 5, 6, 7, 8, 9])]
     colours = device_colours(100, used)
     assert len({colours[d] for d in used[0].tolist()}) == len(used[0])
 
 
-def test_a_notebook_shows_a_drawing_as_svg() -> None:
-    """Through the name that notebooks look for."""
-    assert placed("diamond")._repr_svg_().startswith("<svg")
+COMMON = st.text(
+    st.characters(max_codepoint=0x4FF, categories=["Lu", "Ll", "Nd", "Po", "Ps", "Pe", "Sm"]),
+    max_size=20,
+)
+
+
+@pytest.mark.filterwarnings("ignore:Glyph")
+@given(COMMON)
+def test_no_text_is_wider_than_said(text: str) -> None:
+    """The font that matplotlib brings, and browsers on Linux use, is the measure."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import TextToPath
+
+    if not text.strip():
+        return
+    for bold in (False, True):
+        font = FontProperties(family="DejaVu Sans", size=100, weight="bold" if bold else "normal")
+        width, _, _ = TextToPath().get_text_width_height_descent(text, font, ismath=False)
+        assert text_width(text, 100, bold) >= 0.99 * width
+
+
+@given(st.text(max_size=60), st.floats(30, 300))
+def test_a_text_that_was_cut_fits(text: str, widest: float) -> None:
+    cut = cut_to(text, 12, widest)
+    assert text_width(cut, 12) <= widest
+    assert (cut == text) == (text_width(text, 12) <= widest)
+
+
+@pytest.mark.parametrize("n", [3, 12, 407])
+def test_names_that_differ_at_their_ends_differ_when_cut(n: int) -> None:
+    a, b = (f"a_task_with_a_long_name_{i:08d}" for i in (n, n + 1))
+    assert cut_to(a, 12, 120) != cut_to(b, 12, 120)

@@ -9,11 +9,12 @@ from streamplace.drawing.coordinates import pooled
 from streamplace.drawing.layout import Layout, Spacing, crossings, layered_layout, ordered
 
 SPACING = Spacing(layers=20, boxes=8, bends=4, ports=6)
+SizedGraph = tuple[list[tuple[int, int]], list[float], list[float]]
+"""Ends of streams from lower to higher rows, and breadths and lengths of the boxes."""
 
 
 @st.composite
-def drawn_graphs(draw: st.DrawFn) -> tuple[list[tuple[int, int]], list[float], list[float]]:
-    """Ends of streams from lower to higher rows, and sizes of the boxes."""
+def drawn_graphs(draw: st.DrawFn) -> SizedGraph:
     n = draw(st.integers(1, 14))
     pairs = list(itertools.combinations(range(n), 2))
     ends = draw(st.lists(st.sampled_from(pairs), max_size=30)) if pairs else []
@@ -37,9 +38,7 @@ def branches(n: int, depth: int) -> list[tuple[int, int]]:
 
 
 @given(drawn_graphs())
-def test_no_two_boxes_overlap(
-    graph: tuple[list[tuple[int, int]], list[float], list[float]],
-) -> None:
+def test_no_two_boxes_overlap(graph: SizedGraph) -> None:
     """Boxes of a layer keep their distance across, those of different layers along."""
     _, breadth, length = graph
     at = laid_out(*graph)
@@ -50,9 +49,7 @@ def test_no_two_boxes_overlap(
 
 
 @given(drawn_graphs())
-def test_streams_run_forward_from_box_to_box(
-    graph: tuple[list[tuple[int, int]], list[float], list[float]],
-) -> None:
+def test_streams_run_forward_from_box_to_box(graph: SizedGraph) -> None:
     """Every route begins at the end of its source, never turns back, and ends at its target."""
     ends, breadth, length = graph
     at = laid_out(*graph)
@@ -66,10 +63,7 @@ def test_streams_run_forward_from_box_to_box(
 
 
 @given(drawn_graphs())
-def test_all_boxes_lie_within_the_size(
-    graph: tuple[list[tuple[int, int]], list[float], list[float]],
-) -> None:
-    """From zero to breadth and length."""
+def test_all_boxes_lie_within_the_size(graph: SizedGraph) -> None:
     _, breadth, length = graph
     at = laid_out(*graph)
     for centre, size, whole in (
@@ -81,7 +75,6 @@ def test_all_boxes_lie_within_the_size(
 
 
 def test_streams_go_around_the_boxes_of_the_layers_between() -> None:
-    """A shortcut beside a chain touches none of its boxes."""
     ends = [(0, 1), (1, 2), (2, 3), (0, 3)]
     at = laid_out(ends, [50.0] * 4, [10.0] * 4)
     shortcut = at.routes[3]
@@ -133,7 +126,6 @@ def test_pooled_values_are_the_nearest_that_never_fall(pairs: list[tuple[float, 
 
 
 def test_equal_graphs_have_equal_layouts() -> None:
-    """Nothing depends on chance."""
     first, second = (laid_out(branches(4, 3), [30.0] * 14, [10.0] * 14) for _ in range(2))
     assert first.across.tobytes() == second.across.tobytes()
     assert all((a == b).all() for a, b in zip(first.routes, second.routes, strict=True))

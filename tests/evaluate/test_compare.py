@@ -30,11 +30,6 @@ DEVICES = Cluster.uniform(5)
 PROBLEMS = [Problem(graph, DEVICES) for graph in (chain(), diamond(), fork_join(), chain(6))]
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
 @pytest.fixture
 def file(tmp_path: Path) -> RecordFile:
     """An empty results file."""
@@ -60,14 +55,15 @@ def timeless(records: list[Record]) -> list[tuple[object, ...]]:
 
 
 def test_every_placer_meets_every_graph_at_every_rate(file: RecordFile) -> None:
-    """Two placers, four graphs, two rates."""
+    """Two placers, four graphs, two rates, in lines of plain JSON that any tool can read."""
     records = played(comparison("round-robin", "random"), file, PROBLEMS)
     assert len(records) == 2 * 4 * 2
     assert timeless(records) == timeless(list(file))
+    line = json.loads(file.path.read_text().splitlines()[0])
+    assert {"problem", "graph", "rate", "placer", "value", "milliseconds"} <= set(line)
 
 
 def test_results_do_not_depend_on_the_number_of_processes(tmp_path: Path) -> None:
-    """Records come in the order of the graphs whoever computes them."""
     many = [Problem(chain(n), DEVICES) for n in range(2, 22)]
     one, two = (
         timeless(played(comparison("random"), RecordFile(tmp_path / f"{j}.jsonl"), many, jobs=j))
@@ -77,7 +73,6 @@ def test_results_do_not_depend_on_the_number_of_processes(tmp_path: Path) -> Non
 
 
 def test_saved_results_of_a_graph_are_not_lost_with_its_worker(file: RecordFile) -> None:
-    """Only the placer whose result is missing failed."""
     played(comparison("random"), file, PROBLEMS[:1])
     saved = RecordIndex.of(file).numbers
     both = Runner(comparison("random", "round-robin"), same_problem, saved)
@@ -101,8 +96,8 @@ def test_a_stopped_comparison_goes_on_where_it_was(
     assert path.read_bytes() == before
 
 
-def test_adding_a_placer_computes_only_that_one(file: RecordFile) -> None:
-    """The lines of the first run stay as they are."""
+def test_a_result_is_reused_for_the_terms_that_it_was_computed_on(file: RecordFile) -> None:
+    """Adding a placer computes only that one; another budget or seed is another result."""
     played(comparison("random"), file, PROBLEMS)
     before = file.path.read_bytes()
     played(comparison("random", "round-robin"), file, PROBLEMS)
@@ -110,14 +105,8 @@ def test_adding_a_placer_computes_only_that_one(file: RecordFile) -> None:
     assert after.startswith(before)
     assert after[len(before) :].count(b"round-robin") == 8
     assert b"random" not in after[len(before) :]
-
-
-def test_another_budget_or_seed_is_another_result(file: RecordFile) -> None:
-    """A result is reused only for the terms it was computed on."""
-    played(comparison("random"), file, PROBLEMS)
-    longer = ComparisonRun(("random",), (1e4, 2e4), 0, Budget(None, 300))
-    played(longer, file, PROBLEMS)
-    assert len(list(file)) == 16
+    played(ComparisonRun(("random",), (1e4, 2e4), 0, Budget(None, 300)), file, PROBLEMS)
+    assert len(list(file)) == 16 + 8
 
 
 def test_other_weights_are_another_result(file: RecordFile, tmp_path: Path) -> None:
@@ -131,17 +120,9 @@ def test_other_weights_are_another_result(file: RecordFile, tmp_path: Path) -> N
 
 
 def test_an_unknown_placer_is_refused_before_anything_runs(file: RecordFile) -> None:
-    """No results file appears."""
     with pytest.raises(SettingError, match="there is no placer 'magic'"):
         played(comparison("magic"), file, PROBLEMS)
     assert not file.path.exists()
-
-
-def test_a_foreign_file_is_not_taken_for_results(file: RecordFile) -> None:
-    """A line that is no record is an error, not a crash."""
-    file.path.write_text('{"hello": 1}\n')
-    with pytest.raises(FormatError, match="a line that is not a result"):
-        played(comparison("random"), file, PROBLEMS)
 
 
 def record(placer: str, graph: str, value: float | None, bound: float | None = None) -> Record:
@@ -171,7 +152,6 @@ def test_standings_follow_the_definitions() -> None:
 
 
 def test_a_placer_that_fails_is_counted_and_nothing_else() -> None:
-    """Failures do not spoil the mean."""
     rows = [record("x", "a", 0.5), record("x", "b", None)]
     row = rows_by_rate(ResultsTable(rows), ResultsTable().optima())[1e4]["x"]
     assert (row.mean, row.failed, row.graphs) == (0.5, 1, 2)
@@ -188,13 +168,6 @@ def test_shares_of_the_optimum_say_over_how_many_graphs() -> None:
     whole = ResultsByObjective([OBJECTIVES["throughput"]])
     whole.add(record("exact", g, 0.6, 0.6) for g in "abc")
     assert "whose optimum" not in str(Comparison(tuple(whole.results()), "metis").report())
-
-
-def test_records_are_plain_json_lines(file: RecordFile) -> None:
-    """Any tool can read the results."""
-    played(comparison("round-robin"), file, PROBLEMS[:1])
-    row = json.loads(file.path.read_text().splitlines()[0])
-    assert {"problem", "graph", "rate", "placer", "value", "milliseconds"} <= set(row)
 
 
 def test_reaching_full_rate_counts_as_proven_only_with_a_proof() -> None:
@@ -245,7 +218,6 @@ def unproven(placer: Placer, problem: Problem, *_: object, **__: object) -> Resu
 
 
 def test_nothing_is_written_where_nothing_is_kept(tmp_path: Path) -> None:
-    """Without a file the records are told and forgotten."""
     records = [r for found in compare(comparison("random"), PROBLEMS) for r in found]
     assert len(records) == 8
     assert not list(tmp_path.iterdir())
@@ -263,7 +235,6 @@ def test_graphs_are_read_as_they_are_needed(file: RecordFile) -> None:
 
 
 def test_a_second_comparison_into_the_same_file_is_refused(file: RecordFile) -> None:
-    """While the first one runs."""
     first = compare(comparison("random"), PROBLEMS, file)
     next(first)
     with pytest.raises(FormatError, match="another process is adding results"):
@@ -278,7 +249,6 @@ def test_a_second_comparison_into_the_same_file_is_refused(file: RecordFile) -> 
     ids=["power of devices", "energy of links"],
 )
 def test_another_energy_is_another_problem(file: RecordFile, change: dict[str, float]) -> None:
-    """Values of one cluster are not taken for those of another."""
     asked = ComparisonRun(("round-robin",), objectives=("energy",))
 
     def energy_on(watts: float = 5.0, joules_per_byte: float = 0.0) -> float | None:
@@ -298,17 +268,6 @@ def test_outputs_that_are_sent_apart_are_another_problem() -> None:
         return problem_hash(Problem(StreamGraph.of("g", operators, streams), DEVICES))
 
     assert hash_of(None) != hash_of(1e4)
-
-
-def test_an_unfinished_line_costs_no_record(file: RecordFile) -> None:
-    """What a kill left is cut off by whoever adds next, not joined with it."""
-    whole = record("metis", "a", 0.5)
-    file.append([whole])
-    with file.path.open("ab") as cut:
-        cut.write(b'{"problem":"b","graph":')
-    assert list(file) == [whole]
-    file.append([whole])
-    assert list(file) == [whole, whole]
 
 
 def test_whoever_adds_waits_until_a_line_is_whole(file: RecordFile) -> None:
@@ -340,3 +299,14 @@ def test_what_was_reached_after_how_many_evaluations_is_kept(file: RecordFile) -
         assert told[-1] == row.value
         assert (np.diff(told) >= 0).all()
     assert RecordFile(file.path).at(0).steps == rows[0].steps
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "missing"])
+def test_weights_that_cannot_be_named_are_told_as_any_that_are_missing(
+    name: str, file: RecordFile
+) -> None:
+    """By the record of the placer that was to use them."""
+    asked = ComparisonRun(placers=(f"dream:weights={name}",))
+    ((record,),) = compare(asked, [Problem(chain(), Cluster.uniform(2))], file)
+    assert record.value is None
+    assert "cannot be read" in str(record.error)

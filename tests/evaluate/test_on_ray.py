@@ -41,11 +41,6 @@ GRAPHS = Branched(branches=3, depth=3, devices=3, copies=120)
 ANNEAL = "anneal:evaluations=30000"
 
 
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-
-
 @pytest.fixture(scope="module")
 def client_port() -> int:
     """A port that is free."""
@@ -168,7 +163,6 @@ def deadly(number: int) -> int:
 
 @pytest.mark.slow
 def test_what_kills_its_workers_is_named_and_the_rest_goes_on(cluster: Any) -> None:
-    """As it is on one machine."""
     found = parallel_map(
         deadly, range(20), on=cluster.address, lost=lambda number, why: (number, why)
     )
@@ -208,7 +202,6 @@ def lines_in(path: Path) -> int:
 def test_a_client_whose_server_does_not_start_asks_again(
     failures: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three times in all."""
     asked: list[str] = []
 
     def init(on: str, **_: Any) -> None:

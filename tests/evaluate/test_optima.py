@@ -20,11 +20,9 @@ COMPARISON = ComparisonRun(("exact",), rates=(2e4,), budget=Budget(seconds=None,
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A cache folder of its own, of which nothing has been told yet."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def _nothing_told() -> None:
+    """Nothing has been told of the cache yet."""
     _warn.cache_clear()
-    return tmp_path / "cache"
 
 
 def answered() -> list[Record]:

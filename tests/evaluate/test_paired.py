@@ -83,7 +83,6 @@ def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
 
 
 def test_pairs_are_matched_by_graph_and_their_order_makes_no_difference() -> None:
-    """Graphs that one of the two did not place are left out."""
     a = records("a", [0.5, None, 0.9, 0.7, 0.4, 0.8, 0.6, 0.3])
     b = records("b", [0.4, 0.5, None, 0.7, 0.5, 0.6, 0.5, 0.2])
     forward = paired_by_rate(ResultsTable(a + b))[1e4]

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -66,9 +65,7 @@ def data(tmp_path: Path) -> str:
     return "two.jsonl"
 
 
-def test_compare_shows_what_one_objective_costs_by_the_other(
-    run: Callable[..., Any], data: str, tmp_path: Path
-) -> None:
+def test_compare_shows_what_one_objective_costs_by_the_other(run: Callable, data: str) -> None:
     words = (data, "--placers", "single,anneal,round-robin", "--evaluations", "2000", *BOTH)
     document = json.loads(run("compare", *words, "-o", "out", "--json").out)
     assert document["objectives"].keys() == {"throughput", "makespan"}
@@ -79,7 +76,7 @@ def test_compare_shows_what_one_objective_costs_by_the_other(
     assert best["throughput", "anneal"]["front"]
     assert not best["throughput", "round-robin"]["front"]
     for name in ("pareto.png", "throughput-cdf.png", "makespan-cdf.png"):
-        assert (tmp_path / "out" / name).stat().st_size > 1000
+        assert Path("out", name).stat().st_size > 1000
     again = json.loads(run("compare", *words, "-o", "out", "--json").out)
     assert again == document
     told = run("compare", *words, "-o", "out").out
@@ -87,8 +84,7 @@ def test_compare_shows_what_one_objective_costs_by_the_other(
     assert "better / equal / worse than, %" in told
 
 
-def test_objectives_under_a_condition_are_traded_off(run: Callable[..., Any], data: str) -> None:
-    """Every placer has a point for each objective, with its value by both."""
+def test_objectives_under_a_condition_are_traded_off(run: Callable, data: str) -> None:
     words = (data, "--placers", "anneal", "--evaluations", "500", "--jobs", "1")
     asked = ("--objective", "devices", "--objective", "makespan", "--require", "throughput>=0.5")
     document = json.loads(run("compare", *words, *asked, "--json").out)
@@ -102,24 +98,20 @@ def test_objectives_under_a_condition_are_traded_off(run: Callable[..., Any], da
 
 
 @pytest.mark.slow
-def test_a_comparison_by_one_objective_goes_on_by_two(
-    run: Callable[..., Any], data: str, tmp_path: Path
-) -> None:
+def test_a_comparison_by_one_objective_goes_on_by_two(run: Callable, data: str) -> None:
     """What was answered before is valued by the other objective now, not asked again."""
     words = (data, "--placers", "anneal", "--evaluations", "500", "-o", "out", "--jobs", "1")
     run("compare", *words, "--objective", "makespan")
-    before = (tmp_path / "out" / "results.jsonl").read_text()
+    before = Path("out/results.jsonl").read_text()
     document = json.loads(run("compare", *words, *BOTH, "--json").out)
-    after = (tmp_path / "out" / "results.jsonl").read_text()
+    after = Path("out/results.jsonl").read_text()
     assert after.startswith(before)
     assert len(after.splitlines()) == 2 * len(before.splitlines())
     (front,) = document["pareto"].values()
     assert {point["asked"] for point in front} == {"throughput", "makespan"}
 
 
-def test_makespans_are_compared_by_their_schedule_length_ratio(
-    run: Callable[..., Any], data: str
-) -> None:
+def test_makespans_are_compared_by_their_schedule_length_ratio(run: Callable, data: str) -> None:
     """Makespan / the longest path of least times, of every problem, in the mean."""
     words = (data, "--placers", "single,anneal", "--evaluations", "500", "--objective", "makespan")
     document = json.loads(run("compare", *words, "--jobs", "1", "--json").out)

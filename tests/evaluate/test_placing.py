@@ -58,7 +58,6 @@ def test_a_stopped_run_goes_on_after_its_last_whole_line(data: DataSet, tmp_path
 
 
 def test_answers_to_another_question_are_not_gone_on_with(data: DataSet, tmp_path: Path) -> None:
-    """Neither of another seed, nor of other graphs."""
     path = tmp_path / "p.jsonl"
     placed(data, path)
     before = path.read_bytes()
@@ -72,14 +71,13 @@ def test_answers_to_another_question_are_not_gone_on_with(data: DataSet, tmp_pat
 
 @pytest.mark.parametrize("content", [b'{"mine":1}', b'{"mine":1}\n{"mine":2}', b"notes"])
 def test_a_file_of_others_is_refused_and_stays_as_it_was(
-    run: Callable, data: DataSet, tmp_path: Path, content: bytes
+    refusal: Callable, data: DataSet, tmp_path: Path, content: bytes
 ) -> None:
     """Its last line has no end, like that of a run that was stopped."""
     path = tmp_path / "mine.jsonl"
     path.write_bytes(content)
-    answer = run("place", str(data.source), "--placer", "round-robin", "-o", str(path))
-    assert (answer.status, path.read_bytes()) == (2, content)
-    assert "mine.jsonl: does not contain such results" in answer.err
+    told = refusal("place", str(data.source), "--placer", "round-robin", "-o", str(path))
+    assert "mine.jsonl: does not contain such results" in told
 
 
 def test_a_run_that_was_stopped_in_its_first_line_starts_over(
@@ -160,9 +158,3 @@ def test_a_dry_run_says_what_it_costs_and_writes_nothing(
         assert found["placements"] == (12 if verb == "compare" else 6)
         assert found["core_hours"] > 0
     assert [file.name for file in tmp_path.iterdir() if file.name != "cache"] == ["set.jsonl"]
-
-
-def test_what_is_for_data_sets_is_refused_for_one_graph(run: Callable, data: DataSet) -> None:
-    assert (
-        "--on is for data sets; add -o FILE.jsonl" in run("place", "set.jsonl", "--on", "ray").err
-    )

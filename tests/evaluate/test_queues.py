@@ -3,23 +3,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from problems import chain, fork_join
+from problems import chain
 from streamsim.engine import GivenSettings, trace
 
 from streamplace.errors import SettingError
 from streamplace.evaluate.queues import draw_queues, run_queues, run_queues_traced
 from streamplace.model import Cluster, Operator, Problem, Stream, StreamGraph
 from streamplace.model.operators import Window
-from streamplace.objectives.throughput.explain import explain
-
-
-def test_the_run_agrees_with_the_steady_state() -> None:
-    """Without any setting."""
-    problem = Problem(fork_join(), Cluster.uniform(5))
-    placement = problem.placement([0, 0, 0, 1, 1, 2, 2, 3, 3, 4][: problem.n_operators])
-    run = run_queues(problem, placement)
-    steady = explain(problem, placement).relative_throughput
-    assert run.relative_throughput == pytest.approx(steady, abs=0.01)
 
 
 def test_latency_counts_the_hops_and_the_backlog_of_an_overload() -> None:
@@ -48,7 +38,6 @@ def fast(rate: float) -> Problem:
 
 @pytest.mark.parametrize("rate", [10, 50_000, 64_000, 1e6])
 def test_a_job_of_any_rate_carries_what_the_steady_state_says(rate: float) -> None:
-    """Queues follow from the rates."""
     problem = fast(rate)
     run = run_queues(problem, problem.placement([0, 1, 2]))
     assert run.valid
@@ -96,7 +85,6 @@ def test_a_small_capacity_alone_shortens_the_time_step() -> None:
 
 
 def test_windows_fire_several_times_before_anything_is_measured() -> None:
-    """A window of 60 s, on which the operator behind it waits."""
     window = Window(size=60, advance=20, factor=0.1)
     graph = StreamGraph.of(
         "slow",

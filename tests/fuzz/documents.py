@@ -10,10 +10,7 @@ GRAPH = {
     "operators": [
         {"name": "src", "ipt": 10, "payload": "1 kB", "rate": "10 k/s", "kind": "source"},
         {"name": "join", "ipt": 2.5, "parallelism": 2, "requires": ["gpu"], "memory": "2 GB"},
-        {
-            "name": "sink",
-            "window": {"size": 2, "advance": 1, "base": 1, "factor": 0.5, "limit": 9},
-        },
+        {"name": "sink", "window": {"size": 2, "advance": 1, "base": 1, "factor": 0.5, "limit": 9}},
     ],
     "streams": [
         {"from": "src", "to": "join", "selectivity": 0.5, "payload": 7},

@@ -150,15 +150,6 @@ def _rename(holder: Any, key: Any, rng: Random) -> None:
 
 
 CHANGES: tuple[Callable[[Any, Any, Random], None], ...] = (
-    _retype,
-    _retype,
-    _alter,
-    _alter,
-    _drop,
-    _duplicate,
-    _nest,
-    _embed,
-    _lift,
-    _swap,
-    _rename,
+    *(_retype, _retype, _alter, _alter, _drop, _duplicate),
+    *(_nest, _embed, _lift, _swap, _rename),
 )

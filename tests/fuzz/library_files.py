@@ -83,7 +83,7 @@ def _content(entry: LibraryEntry, part: str) -> Sequence[bytes]:
 
 def _checked(paths: Sequence[Path]) -> tuple[int, str]:
     """Exit status and line of the checker in this process."""
-    with redirect_stdout(io.StringIO()) as out, patch.object(_searches(), "NODES", NODES):
+    with redirect_stdout(io.StringIO()) as out, patch.object(check, "NODES", NODES):
         status = check.main([str(path) for path in paths])
     (line,) = out.getvalue().splitlines()
     assert status == (0 if line.startswith("accepted: ") else 1), line
@@ -91,11 +91,6 @@ def _checked(paths: Sequence[Path]) -> tuple[int, str]:
     assert line.isprintable(), line
     assert len(line) <= LONGEST, line
     return status, line
-
-
-def _searches() -> Any:
-    """Module of the checker that counts the nodes of a search."""
-    return sys.modules.get("check_search", check)
 
 
 def _check(entry: LibraryEntry, part: str, content: bytes, folder: Path) -> None:

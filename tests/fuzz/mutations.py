@@ -16,20 +16,8 @@ from fuzz.markup import changed_columns, changed_elements
 from fuzz.tensors import changed_tensors
 
 NUMBERS = (
-    0,
-    -1,
-    3,
-    64,
-    4096,
-    1.5,
-    -0.0,
-    1e308,
-    5e-324,
-    2**31,
-    2**53 + 1,
-    2**63,
-    -(2**63) - 1,
-    10**18,
+    *(0, -1, 3, 64, 4096, 1.5, -0.0, 1e308, 5e-324),
+    *(2**31, 2**53 + 1, 2**63, -(2**63) - 1, 10**18),
 )
 NO_NUMBERS = (10**400, float("nan"), float("inf"), -float("inf"))
 TEXTS = ("", " ", "src", "d0", "nobody", "from", "a\nb", "\0", "\ud800", "\ufeff", "\x1b[2J", "x:y")
@@ -37,15 +25,7 @@ LONG = ("x" * 300, "a." * 40, "../" * 30 + "etc/passwd", "é" * 5000, "%00%ff%C3
 QUANTITIES = ("1000 Mbpz", "-1 kB", "1e999 B", "inf", "nan", "١ kB", "1 kB", "2 GB", "1 ms")
 SHAPES = (None, True, False, [], {}, [[[]]], ["src", "src"], ["src", 1], [None] * 3)
 TABLES = ({"a": {"b": {}}}, {"size": 0, "advance": 0}, {"names": ["a"], "mean": [0.0]})
-VALUES: tuple[Any, ...] = (
-    *NUMBERS,
-    *NO_NUMBERS,
-    *TEXTS,
-    *LONG,
-    *QUANTITIES,
-    *SHAPES,
-    *TABLES,
-)
+VALUES: tuple[Any, ...] = (*NUMBERS, *NO_NUMBERS, *TEXTS, *LONG, *QUANTITIES, *SHAPES, *TABLES)
 _WORDS = (
     *"{}[]()<>\"'`=:;,.+-#/\\\n\r\t\0 ",
     *("null", "true", "NaN", "Infinity", "1e999", "9" * 500, "0x" + "f" * 5000, "-", "1.", "4096"),

@@ -42,15 +42,10 @@ def _cache_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_valid_files_are_read(name: str, tmp_path: Path) -> None:
-    """Otherwise the rest would prove nothing."""
+def test_valid_files_are_read_and_spoiled_files_read_or_refused(name: str, tmp_path: Path) -> None:
+    """In one line, within the time that one may take; fewer where each starts a process."""
     for content in TARGETS[name].seeds():
         TARGETS[name].read(content, tmp_path)
-
-
-@pytest.mark.parametrize("name", TARGETS)
-def test_spoiled_files_are_read_or_refused(name: str, tmp_path: Path) -> None:
-    """In one line, within the time that one may take; fewer where each starts a process."""
     for number in range(INPUTS * 5 // max(TARGETS[name].cost, 5)):
         assert tried(TARGETS[name], 0, number, tmp_path) is None
 
@@ -63,7 +58,6 @@ def test_an_input_depends_on_its_number_alone() -> None:
 
 
 def test_a_new_format_is_fuzzed_without_another_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It only has to be registered."""
 
     def read(path: Path) -> Iterator[StreamGraph]:
         yield parse_graph(path.read_bytes(), "here")
@@ -164,7 +158,6 @@ def test_long_lists_stay_of_a_size() -> None:
 
 @pytest.mark.slow
 def test_the_command_says_what_it_did(tmp_path: Path) -> None:
-    """As ``make fuzz`` runs it."""
     words = [sys.executable, "-m", "fuzz", "--inputs", "30", "--only", "schema", "--jobs", "1"]
     tests = Path(__file__).parents[1]
     path = os.pathsep.join(map(str, (tests, tests / "support")))
@@ -192,13 +185,7 @@ def test_what_was_read_can_be_written_and_read_again(number: int) -> None:
     | st.from_regex(r"\s*[-+]?\d{0,5}\.?\d{0,3}(e[-+]?\d{1,4})? ?[kKMGT]?i?(B|bps|bit|/s|s)?")
 )
 def test_quantities_are_read_in_range_or_refused(value: str | float) -> None:
-    """By all five readers."""
-    for parse in (
-        units.bandwidth_bps,
-        units.size_bytes,
-        units.seconds,
-        units.mips,
-        units.tuple_rate,
-    ):
+    parsers = (units.bandwidth_bps, units.size_bytes, units.seconds, units.mips, units.tuple_rate)
+    for parse in parsers:
         with suppress(UnitError):
             assert 0 <= parse(value) <= units.LARGEST

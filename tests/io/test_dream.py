@@ -14,9 +14,11 @@ from streamplace.io.dream import read_dream
 from streamplace.io.registry import FORMATS
 from streamplace.model import StreamGraph
 
+Document = dict[str, Any]
+
 
 @pytest.fixture
-def document() -> dict[str, float | list[Any]]:
+def document() -> Document:
     """Source → two branches → sink, operators out of order."""
     cpu = {0: 100, 1: 200, 2: 200, 3: 50}
     weight = {0: 1.0, 1: 0.5, 2: 0.5, 3: 1.0}
@@ -51,7 +53,7 @@ def read_text(tmp_path: Path, text: str) -> StreamGraph | None:
     return next(read_dream(path))
 
 
-def test_a_published_graph_is_read(tmp_path: Path, document: dict[str, float | list[Any]]) -> None:
+def test_a_published_graph_is_read(tmp_path: Path, document: Document) -> None:
     """In the order of idx; megabit become bytes."""
     graph = read_text(tmp_path, json.dumps(document))
     assert graph.operators.name == ("n0", "n1", "n2", "n3")
@@ -62,9 +64,7 @@ def test_a_published_graph_is_read(tmp_path: Path, document: dict[str, float | l
     assert (graph.name, graph.attributes["devices"]) == ("g", 2)
 
 
-def test_what_can_be_derived_may_be_left_out(
-    tmp_path: Path, document: dict[str, float | list[Any]]
-) -> None:
+def test_what_can_be_derived_may_be_left_out(tmp_path: Path, document: Document) -> None:
     """Flags, names, weights, selectivities of 1, the sink's payload and the number of devices."""
     whole = read_text(tmp_path, json.dumps(document))
     for row in document["operators"]:
@@ -90,7 +90,7 @@ def test_what_can_be_derived_may_be_left_out(
     ],
 )
 def test_repeated_names_get_their_idx(
-    tmp_path: Path, document: dict[str, float | list[Any]], other: str, expected: tuple[str, ...]
+    tmp_path: Path, document: Document, other: str, expected: tuple[str, ...]
 ) -> None:
     """Names must differ in a stream graph, those with an idx, too."""
     by_idx = {row["idx"]: row for row in document["operators"]}
@@ -101,7 +101,6 @@ def test_repeated_names_get_their_idx(
 
 
 def test_graphs_survive_the_round_trip(tmp_path: Path) -> None:
-    """All of the benchmark's fields but the attributes."""
     for graph in branched(Branched(branches=3, depth=4, devices=3, copies=20), 0):
         write_dream(graph, tmp_path / f"{graph.name}.json")
         (again,) = read_dream(tmp_path / f"{graph.name}.json")
@@ -110,24 +109,19 @@ def test_graphs_survive_the_round_trip(tmp_path: Path) -> None:
         assert dict(again.attributes) == {"devices": 3}
 
 
-def test_a_folder_is_read_in_order(tmp_path: Path, document: dict[str, float | list[Any]]) -> None:
-    """Every .json file in it, by name."""
+def test_a_folder_with_graphs_is_read_in_order(tmp_path: Path, document: Document) -> None:
+    with pytest.raises(FormatError, match=r"holds no \.json file"):
+        next(read_dream(tmp_path))
     for name in ("b", "a"):
         (tmp_path / f"{name}.json").write_text(json.dumps(document))
     (tmp_path / "notes.txt").write_text("not a graph")
     assert [graph.name for graph in FORMATS["dream"].read(tmp_path)] == ["a", "b"]
 
 
-def test_a_folder_without_graphs_is_refused(tmp_path: Path) -> None:
-    """With its name."""
-    with pytest.raises(FormatError, match=r"holds no \.json file"):
-        next(read_dream(tmp_path))
-
-
 def _set(*path_and_value: Any) -> Callable[..., Any]:
     *path, last, value = path_and_value
 
-    def change(document: dict[str, float | list[Any]]) -> None:
+    def change(document: Document) -> None:
         for key in path:
             document = document[key]
         document[last] = value
@@ -158,9 +152,8 @@ def _set(*path_and_value: Any) -> Callable[..., Any]:
     ],
 )
 def test_a_bad_document_is_refused_in_one_line(
-    tmp_path: Path, document: dict[str, float | list[Any]], change: Callable[..., Any], message: str
+    tmp_path: Path, document: Document, change: Callable[..., Any], message: str
 ) -> None:
-    """With file, place, value and remedy."""
     change(document)
     with pytest.raises(FormatError, match=message) as caught:
         read_text(tmp_path, json.dumps(document))
@@ -170,7 +163,6 @@ def test_a_bad_document_is_refused_in_one_line(
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "nonsense", "\xff", "[" * 100_000])
 def test_a_file_that_is_no_document_is_refused(tmp_path: Path, text: str) -> None:
-    """Whatever it holds."""
     with pytest.raises(FormatError, match=r"g\.json"):
         read_text(tmp_path, text)
 
@@ -184,7 +176,7 @@ def test_a_file_that_is_no_document_is_refused(tmp_path: Path, text: str) -> Non
 )
 def test_what_contradicts_the_connections_is_warned_of(
     tmp_path: Path,
-    document: dict[str, float | list[Any]],
+    document: Document,
     change: Callable[..., Any],
     warning: str,
     caplog: pytest.LogCaptureFixture,

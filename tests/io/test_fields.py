@@ -7,7 +7,6 @@ from fuzz.trial import refused_in_little
 from problems import parse_graph
 
 from streamplace.errors import FormatError
-from streamplace.io.clusters import parse_cluster
 from streamplace.io.dream import parse_dream
 from streamplace.io.parsing import parse_as
 from streamplace.io.placements import parse_document
@@ -44,22 +43,6 @@ def test_colons_in_names_are_no_fields(name: str) -> None:
     assert parse_graph(text.encode(), "here").operators.name == (name,)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (
-            '{"operators": [{"name": "a", "rte": 1}]}',
-            r"operators\[0\].rte is not a known field; did you mean 'rate'\?",
-        ),
-        ('{"operators": [], "window": {}}', "window is not a known field; correct or remove it"),
-    ],
-)
-def test_an_unknown_field_is_refused_with_its_place(text: str, message: str) -> None:
-    """In JSON."""
-    with pytest.raises(FormatError, match=f"^here: {message}"):
-        parse_graph(text.encode(), "here")
-
-
 @dataclass
 class Entry:
     """A line of a file."""
@@ -73,12 +56,6 @@ def test_an_unknown_field_is_no_substitute_for_one_that_is_left_out() -> None:
     assert parse_as(Entry, b'{"name": "a"}', "here") == Entry("a")
     with pytest.raises(FormatError, match=r"^here: Size is not a known field; did you mean 'size'"):
         parse_as(Entry, b'{"name": "a", "Size": 1}', "here")
-
-
-def test_an_unknown_field_of_a_table_is_refused_with_its_place() -> None:
-    """In TOML."""
-    with pytest.raises(FormatError, match=r"^here: devices\[1\].speed is not a known field"):
-        parse_cluster(b'devices = [{name = "a"}, {name = "b", speed = 1}]', "here")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +74,6 @@ def test_of_a_flood_of_faults_the_first_is_told(head: str, tail: str, message: s
 
 
 def test_of_a_flood_of_unplaced_operators_the_first_is_told() -> None:
-    """In placements."""
     flood = ",".join(f'"x{i}":1' for i in range(MANY))
     content = f'{{"assignment":{{{flood}}}}}'.encode()
     told = refused_in_little(lambda: parse_document(content, "here"), LITTLE)

@@ -34,21 +34,18 @@ def names(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize("name", ["plain.txt", "packed.gz"])
 def test_what_was_written_is_read(tmp_path: Path, name: str) -> None:
-    """Packed or not."""
     write_text(tmp_path / name, "größer\n")
     assert read_bytes(tmp_path / name).decode() == "größer\n"
     assert names(tmp_path) == [name]
 
 
 def test_packed_files_are_reproducible(tmp_path: Path) -> None:
-    """Equal content gives equal files, whatever their names and times."""
     for name in ("a.gz", "b.gz"):
         write_text(tmp_path / name, "x")
     assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
 
 
 def test_lines_are_numbered_and_empty_ones_skipped(tmp_path: Path) -> None:
-    """Numbers are those that an editor shows."""
     path = tmp_path / "lines"
     path.write_bytes(b"a\n\n  \nb")
     assert list(read_lines(path)) == [(1, b"a\n"), (4, b"b")]
@@ -91,20 +88,17 @@ def test_a_failing_disk_is_reported() -> None:
     assert "Input/output error" in refused(read_bytes, Path("/proc/self/mem"))
 
 
-@pytest.mark.parametrize("cut", [1, 5, 15, -4, -1])
-def test_a_truncated_packed_file_is_refused(tmp_path: Path, cut: int) -> None:
-    """Wherever it was cut."""
+PACKED = gzip.compress(b"hello, world\n" * 100, mtime=0)
+
+
+@pytest.mark.parametrize(
+    "content", [*(PACKED[:cut] for cut in (1, 5, 15, -4, -1)), b"hello"], ids=len
+)
+def test_what_is_no_whole_packed_file_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "cut.gz"
-    path.write_bytes(gzip.compress(b"hello, world\n" * 100)[:cut])
+    path.write_bytes(content)
     assert "not a complete gzip file" in refused(read_bytes, path)
     assert "not a complete gzip file" in refused(lambda p: list(read_lines(p)), path)
-
-
-def test_a_file_that_only_claims_to_be_packed_is_refused(tmp_path: Path) -> None:
-    """By its first bytes."""
-    path = tmp_path / "plain.gz"
-    path.write_bytes(b"hello")
-    assert "not a complete gzip file" in refused(read_bytes, path)
 
 
 def test_a_packed_file_may_not_unpack_without_end(tmp_path: Path) -> None:
@@ -134,14 +128,12 @@ def test_a_small_packed_file_may_not_unpack_to_gigabytes(
 
 
 def test_any_packed_file_may_unpack_to_what_memory_does_not_mind(tmp_path: Path) -> None:
-    """However well it is packed."""
     assert len(read_bytes(bomb(tmp_path / "zeros.gz", 60 * 2**20))) == 60 * 2**20
 
 
 def test_a_large_packed_file_may_unpack_to_many_times_its_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As real data sets do."""
     monkeypatch.setattr(files, "MOST_UNPACKED", 1000)
     path = tmp_path / "real.gz"
     content = b"".join(b"operator %d\n" % i for i in range(10_000))
@@ -151,7 +143,6 @@ def test_a_large_packed_file_may_unpack_to_many_times_its_size(
 
 
 def test_an_endless_line_is_refused(tmp_path: Path) -> None:
-    """100 MB without a newline."""
     path = tmp_path / "line.jsonl"
     path.write_bytes(b"[" * 100_000_000)
     assert "the line is longer than 64 MiB" in refused(lambda p: list(read_lines(p)), path)
@@ -171,7 +162,6 @@ def test_an_endless_line_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_toml_is_refused(tmp_path: Path, content: bytes, message: str) -> None:
-    """The message names the file and the fault."""
     path = tmp_path / "bad.toml"
     path.write_bytes(content)
     with pytest.raises(FormatError, match=f"bad.toml: {message}"):
@@ -179,7 +169,6 @@ def test_what_is_no_toml_is_refused(tmp_path: Path, content: bytes, message: str
 
 
 def test_a_byte_order_mark_is_ignored(tmp_path: Any) -> None:
-    """Some editors write one."""
     path = tmp_path / "bom.toml"
     path.write_bytes(b"\xef\xbb\xbfa = 1")
     assert read_toml(path) == {"a": 1}
@@ -203,7 +192,6 @@ def test_what_cannot_be_written_is_refused(tmp_path: Any) -> None:
 
 
 def test_a_full_disk_leaves_the_old_file(tmp_path: Any, monkeypatch: Any) -> None:
-    """And no temporary one."""
 
     def full(_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -216,10 +204,8 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Any, monkeypatch: Any) -> Non
     assert names(tmp_path) == ["kept"]
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError, MemoryError])
-@pytest.mark.parametrize("name", ["kept", "kept.gz"])
+@pytest.mark.parametrize(("name", "error"), [("kept", ValueError), ("kept.gz", KeyboardInterrupt)])
 def test_an_interrupted_write_leaves_the_old_file(tmp_path: Any, name: Any, error: Any) -> None:
-    """Ctrl-C and failures go through, and no temporary file stays."""
     path = tmp_path / name
     path.write_bytes(b"old")
 
@@ -270,13 +256,11 @@ def test_what_a_killed_process_left_is_swept_up_by_the_next(tmp_path: Any, write
 
 
 def test_what_a_living_process_writes_is_left_alone(tmp_path: Path, writer: Popen[Any]) -> None:
-    """However long it takes."""
     write_text(tmp_path / "other", "x")
     assert len(names(tmp_path)) == 2
 
 
 def test_a_written_file_keeps_its_mode(tmp_path: Any) -> None:
-    """A new one gets the usual mode."""
     path = tmp_path / "file"
     write_text(path, "a")
     usual = path.stat().st_mode & 0o777
@@ -287,7 +271,6 @@ def test_a_written_file_keeps_its_mode(tmp_path: Any) -> None:
 
 
 def test_writing_through_a_link_keeps_the_link(tmp_path: Any) -> None:
-    """The file it leads to is replaced."""
     (tmp_path / "link").symlink_to(tmp_path / "file")
     write_text(tmp_path / "link", "x")
     assert (tmp_path / "link").is_symlink()
@@ -326,16 +309,10 @@ def test_standard_output_keeps_what_its_file_has(
 
 
 def test_text_that_is_no_unicode_is_refused(tmp_path: Any) -> None:
-    """Before anything is written."""
     assert r"\ud800 is not valid Unicode" in refused(
         lambda path: write_text(path, "\ud800"), tmp_path / "file"
     )
     assert names(tmp_path) == []
-
-
-def test_limits_are_what_the_messages_say() -> None:
-    """64 MiB a line, a GiB a file."""
-    assert (files.LONGEST_LINE, files.LARGEST_FILE) == (64 * 2**20, 2**30)
 
 
 def _umask() -> Any:

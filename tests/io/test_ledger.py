@@ -177,7 +177,6 @@ def test_a_recorded_job_that_the_user_has_run_counts_once() -> None:
 
 
 def test_runs_of_other_jobs_do_not_count_as_runs_of_this_one() -> None:
-    """However many of them a ledger has."""
     recorded = runs("recorded", 0.5)
     known = known_errors("clicks", runs("orders", *[0.97] * 50), 0.9, recorded)
     assert known.origin == "1 recorded job and 1 job of the ledger"
@@ -242,7 +241,9 @@ def test_a_profile_that_is_less_steady_has_a_wider_interval(ledger: Path) -> Non
     assert errors_of(profiled(0.2, drift=0.5), ledger) == errors_of(profiled(None, 0.5), ledger)
 
 
-@pytest.mark.parametrize("spread", [0.01, 0.1, 0.3])
+@pytest.mark.parametrize(
+    "spread", [*(pytest.param(s, marks=pytest.mark.slow) for s in (0.01, 0.1)), 0.3]
+)
 def test_intervals_hold_as_often_as_they_say_whatever_the_spread(spread: float) -> None:
     """The errors of jobs grow with the spread of their profiles, which differs between jobs."""
     rng, jobs, trials, confidence = np.random.default_rng(5), 19, 600, 0.9

@@ -6,19 +6,15 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from problems import parse_graph
 from strategies import graphs
 
 from streamplace.errors import FormatError, GraphError, StreamplaceError
-from streamplace.io.graphs import graph_line
 from streamplace.io.networkx import from_networkx, to_networkx
-from streamplace.model import Operator, Stream, StreamGraph
 
 
 @settings(deadline=None)
 @given(graphs(most_subtasks=4, windowed=True, any_names=True))
 def test_a_graph_survives_networkx(graph: Any) -> None:
-    """In the same order."""
     back = from_networkx(to_networkx(graph))
     assert back.operators == graph.operators
     assert back.attributes == graph.attributes
@@ -61,7 +57,6 @@ def test_an_attribute_called_name_gives_way_to_the_name_of_the_graph() -> None:
     ],
 )
 def test_bad_facts_are_refused(facts: Any, error: Any, message: Any) -> None:
-    """In the words of the native format."""
     g = nx.DiGraph()
     g.add_node("a", **facts)
     with pytest.raises(error, match=message):
@@ -69,7 +64,6 @@ def test_bad_facts_are_refused(facts: Any, error: Any, message: Any) -> None:
 
 
 def test_an_undirected_graph_is_refused() -> None:
-    """Streams have a direction."""
     with pytest.raises(GraphError, match="pass a DiGraph"):
         from_networkx(nx.Graph())
 
@@ -80,11 +74,3 @@ def test_nodes_that_read_alike_are_refused() -> None:
     g.add_nodes_from([1, "1"], rate=1)
     with pytest.raises(GraphError, match="the name of an operator is not unique: '1' occurs twice"):
         from_networkx(g)
-
-
-def test_slot_sharing_groups_survive_networkx_and_files() -> None:
-    """Also where only some operators name one."""
-    ends = [Operator("a", rate=9), Operator("b", slot_sharing_group="heavy")]
-    graph = StreamGraph.of("pair", ends, [Stream("a", "b")])
-    assert from_networkx(to_networkx(graph)) == graph
-    assert parse_graph(graph_line(graph), "pair") == graph

@@ -63,7 +63,7 @@ def read(folder: Path, model: Any) -> StreamGraph:
     return graph
 
 
-def test_operations_are_counted_from_shapes(tmp_path: Path) -> None:
+def test_operations_are_counted_from_shapes_and_weights_are_memory_once(tmp_path: Path) -> None:
     """Two for a product and a sum; a batch of unknown size counts as one."""
     graph = read(tmp_path, network())
     assert dict(zip(graph.operators.name, graph.operators.ipt.tolist(), strict=True)) == {
@@ -80,12 +80,8 @@ def test_operations_are_counted_from_shapes(tmp_path: Path) -> None:
         "Z": 2 * 5 * 5,
     }
     assert graph.operators["C"].kind == "Conv"
-
-
-def test_weights_are_memory_of_who_uses_them_first(tmp_path: Path) -> None:
-    """Once, however often they are used."""
-    memory = read(tmp_path, network()).operators.memory
-    assert memory.tolist() == [0, 4 * 108, 4 * 4, 0, 0, 0, 0, 0, 0, 4 * 15, 4 * 25]
+    memory = graph.operators.memory.tolist()
+    assert memory == [0, 4 * 108, 4 * 4, 0, 0, 0, 0, 0, 0, 4 * 15, 4 * 25]  # of the first user
 
 
 def test_streams_carry_tensors(tmp_path: Path) -> None:
@@ -128,7 +124,6 @@ def test_work_of_other_operations(
 
 
 def test_chains_stay_together_on_request(tmp_path: Path) -> None:
-    """Nodes that follow one another, in one constraint."""
     onnx.save(network(), tmp_path / "n.onnx")
     (draft,) = FORMATS["onnx"].with_options(["chains"]).read(tmp_path / "n.onnx")
     assert isinstance(draft, Draft)
@@ -138,7 +133,6 @@ def test_chains_stay_together_on_request(tmp_path: Path) -> None:
 
 
 def test_nodes_that_share_a_name_get_their_number(tmp_path: Path) -> None:
-    """And those without one."""
     model = network()
     for name, one in zip(("", "same", "same"), model.graph.node, strict=False):
         one.name = name
@@ -183,7 +177,6 @@ def test_what_has_no_shape_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixt
     ],
 )
 def test_what_is_no_model_is_refused(content: bytes, complaint: str, tmp_path: Path) -> None:
-    """With the file's name."""
     with pytest.raises(FormatError, match=f"net.onnx: {complaint}"):
         read(tmp_path, content)
 

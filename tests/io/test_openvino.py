@@ -36,19 +36,17 @@ def saved(folder: Path, shape: list[int]) -> Path:
     return folder / "net.xml"
 
 
-def test_every_operation_counts_constants_too(tmp_path: Path) -> None:
-    """As in the graphs that HSDAG places: a weight, and its conversion from half precision."""
+def test_every_operation_counts_and_its_work_comes_from_shapes(tmp_path: Path) -> None:
+    """Constants count too, and cost memory alone; halves carry what they hold.
+
+    As in the graphs that HSDAG places: a weight, and its conversion from half precision.
+    """
     graph = read(saved(tmp_path, [1, 3, 8, 8]))
     assert sorted(graph.operators.kind) == [
         *("Add", "Constant", "Constant", "Convert", "Convolution"),
         *("Parameter", "Relu", "Result", "Split"),
     ]
     assert graph.n_streams == 9 - 1  # both halves in one
-
-
-def test_work_comes_from_shapes_and_constants_cost_memory_alone(tmp_path: Path) -> None:
-    """Weights are converted before; halves carry what they hold."""
-    graph = read(saved(tmp_path, [1, 3, 8, 8]))
     operators = graph.operators
     assert operators["conv"].ipt == 2 * (4 * 8 * 8) * (3 * 3 * 3)
     assert operators["sum"].ipt == 2 * 8 * 8
@@ -77,7 +75,6 @@ def test_chains_stay_together_on_request(tmp_path: Path) -> None:
 
 
 def test_onnx_is_read_too(tmp_path: Path) -> None:
-    """By its own reader."""
     path = tmp_path / "net.onnx"
     path.write_bytes((SEEDS / "onnx.onnx").read_bytes())
     kinds = read(path).operators.kind
@@ -95,7 +92,6 @@ def test_onnx_is_read_too(tmp_path: Path) -> None:
 def test_what_is_no_model_is_refused(
     name: str, content: bytes, complaint: str, tmp_path: Path
 ) -> None:
-    """In one line."""
     (tmp_path / name).write_bytes(content)
     with pytest.raises(FormatError) as refusal:
         read(tmp_path / name)
@@ -104,6 +100,5 @@ def test_what_is_no_model_is_refused(
 
 
 def test_a_missing_file_is_told_as_others_are(tmp_path: Path) -> None:
-    """Not in OpenVINO's words."""
     with pytest.raises(FormatError, match=r"no.xml: cannot be read: no such file"):
         read(tmp_path / "no.xml")

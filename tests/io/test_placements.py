@@ -14,7 +14,6 @@ PROBLEM = Problem(chain(3), Cluster.uniform(2))
 
 
 def test_a_placement_survives_its_file(tmp_path: Any) -> None:
-    """With facts beside it."""
     placement = PROBLEM.placement([0, 1, 0])
     write_placement(placement, tmp_path / "p.json", placer="single", relative_throughput=0.5)
     assert read_placement(tmp_path / "p.json", PROBLEM) == placement
@@ -63,7 +62,6 @@ def test_a_file_says_what_priorities_mean(tmp_path: Any) -> None:
     ],
 )
 def test_a_bad_placement_is_refused(text: Any, message: Any) -> None:
-    """Place, value and remedy."""
     with pytest.raises(StreamplaceError) as caught:
         parse_placement(text.encode(), "p.json", PROBLEM)
     assert str(caught.value).startswith(f"p.json: {message}")

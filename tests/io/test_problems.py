@@ -113,7 +113,6 @@ def test_graphs_and_problems_share_a_data_set(tmp_path: Path) -> None:
 
 
 def test_the_word_graph_makes_no_problem(tmp_path: Path) -> None:
-    """Neither as a name nor as an attribute."""
     named = {"name": "graph", "attributes": {"graph": 1}, **SMALL}
     assert read(tmp_path, named).graph.attributes == {"graph": 1}
 

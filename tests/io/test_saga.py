@@ -78,7 +78,6 @@ def test_a_slow_link_from_a_node_to_itself_is_named(
     ],
 )
 def test_what_is_missing_is_named(tmp_path: Path, spoil: Any, complaint: str) -> None:
-    """With the file's name."""
     document = json.loads(json.dumps(PIPE))
     spoil(document)
     with pytest.raises(StreamplaceError, match=f"instance.json: .*{complaint}"):

@@ -49,14 +49,14 @@ def test_transfers_take_their_costs(tmp_path: Path) -> None:
 
 
 def test_costs_may_stand_in_the_line_of_their_task(tmp_path: Path) -> None:
-    """Pairs in one line, as others write them."""
     text = (SEEDS / "stg.stg").read_text()
     lines = text.replace("\n" + " " * 21, " ")
     assert read(tmp_path, lines) == read(tmp_path, text)
 
 
-def test_a_folder_is_a_data_set(tmp_path: Path) -> None:
-    """A graph per file, named after it."""
+def test_a_folder_with_graphs_is_a_data_set(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=r"holds no .stg file; name the folder that does"):
+        next(FORMATS["stg"].read(tmp_path))
     for name in ("b", "a"):
         (tmp_path / f"{name}.stg").write_text(PLAIN)
     assert [graph.name for graph in FORMATS["stg"].read(tmp_path)] == ["a", "b"]
@@ -79,12 +79,5 @@ def test_a_folder_is_a_data_set(tmp_path: Path) -> None:
 def test_what_is_no_task_graph_is_told_with_its_place(
     tmp_path: Path, text: str, complaint: str
 ) -> None:
-    """In one line."""
     with pytest.raises(StreamplaceError, match=f"sample.stg.*{complaint}"):
         read(tmp_path, text)
-
-
-def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
-    """The remedy is named."""
-    with pytest.raises(FormatError, match=r"holds no .stg file; name the folder that does"):
-        next(FORMATS["stg"].read(tmp_path))

@@ -60,8 +60,4 @@ def test_integers_have_64_bits(number: str) -> None:
     """As TOML says; larger ones would fail wherever they are written again."""
     with pytest.raises(FormatError, match=r"is not valid TOML: .* has more than 64 bits"):
         tables(f"a = [{{b = {number}}}]", "here")
-
-
-def test_the_largest_integers_are_read() -> None:
-    """Both ends of the range."""
     assert tables(f"a = [{2**63 - 1}, {-(2**63)}]", "here") == {"a": [2**63 - 1, -(2**63)]}

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from networks import NAMES, imported, inputs_of
 
-from streamplace.errors import FormatError, SettingError
+from streamplace.errors import FormatError
 from streamplace.io.modules import blocks_of
 from streamplace.io.problems import Draft
 from streamplace.io.registry import FORMATS
@@ -91,24 +91,15 @@ def test_blocks_are_colocated_on_request() -> None:
     ],
 )
 def test_what_is_no_model_is_told_in_one_line(source: str, complaint: str) -> None:
-    """With what its own code raised."""
     with pytest.raises(FormatError) as refusal:
         list(FORMATS["torch"].read(Path(source)))
     assert complaint in str(refusal.value)
     assert str(refusal.value).isprintable()
 
 
-@pytest.mark.parametrize("option", ["measure", "blocks"])
-def test_other_formats_have_no_such_option(option: str) -> None:
-    """Which has, is told."""
-    with pytest.raises(SettingError, match=f"dream cannot {option}; drop --{option}, .* torch"):
-        FORMATS["dream"].with_options([option])
-
-
 def test_a_model_of_the_working_folder_becomes_a_problem(
     run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """From the command line."""
     (tmp_path / "own_model.py").write_text("from networks import residual\n")
     answer = run("import", "torch", "own_model:residual", "--blocks", "-o", "g.json")
     assert (answer.status, answer.err) == (0, "1 graph → g.json\n")

@@ -56,14 +56,12 @@ def same(a: Problem, b: Problem) -> bool:
 @settings(deadline=None)
 @given(graphs(most_subtasks=4, windowed=True, any_names=True))
 def test_a_graph_survives_torch_geometric(graph: Any) -> None:
-    """With every field, to the last bit."""
     assert from_torch_geometric(to_torch_geometric(graph)) == graph
 
 
 @settings(deadline=None)
 @given(problems(most_subtasks=2))
 def test_a_problem_survives_torch_geometric(problem: Any) -> None:
-    """With its cluster and its constraints."""
     back = from_torch_geometric(to_torch_geometric(problem))
     assert isinstance(back, Problem)
     assert same(back, problem)
@@ -100,7 +98,6 @@ def test_features_are_shares_of_devices_and_links() -> None:
 
 
 def test_a_placement_is_the_label() -> None:
-    """Rows of devices."""
     data = to_torch_geometric(PIPE, {"a": "d3", "b": "d1"})
     assert data.y.tolist() == [3, 1]
     with pytest.raises(PlacementError, match="'b' is not placed"):
@@ -138,7 +135,6 @@ def test_data_from_elsewhere_needs_edges_and_rates_only() -> None:
     ],
 )
 def test_bad_data_is_refused(change: dict[str, Any], complaint: str) -> None:
-    """In one line that names the tensor."""
     data = to_torch_geometric(PIPE)
     for name, value in change.items():
         data[name] = None if value is None else torch.tensor(value)
@@ -149,7 +145,6 @@ def test_bad_data_is_refused(change: dict[str, Any], complaint: str) -> None:
 @settings(deadline=None, max_examples=20)
 @given(problems(), problems())
 def test_problems_of_any_sizes_go_into_one_batch(first: Any, second: Any) -> None:
-    """And come out again."""
     plain = [Problem(problem.graph, problem.cluster) for problem in (first, second)]
     batch = Batch.from_data_list([to_torch_geometric(problem) for problem in plain])
     assert batch.num_nodes == sum(problem.n_operators for problem in plain)
@@ -222,6 +217,5 @@ def test_a_data_set_of_one_graph_has_a_length_of_one() -> None:
 def test_what_is_no_data_set_is_refused(
     tmp_path: Path, split: str, names: list[str], complaint: str
 ) -> None:
-    """In one line."""
     with pytest.raises(StreamplaceError, match=complaint):
         PlacementDataset(benchmark(tmp_path), split, placements=labels(tmp_path, *names))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from fuzz.trial import refused_in_little
 
-from streamplace.errors import FormatError, SettingError
+from streamplace.errors import FormatError
 from streamplace.io.weights import read_weights, write_tensors, write_weights
 from streamplace.learn.loading import shipped
 from streamplace.learn.models.dream.policy import trained
@@ -42,7 +42,6 @@ def header_changed(path: Path, **changes: Any) -> None:
 
 
 def test_weights_come_back_as_they_were(file: Path) -> None:
-    """Every bit, shape and type, and the document beside them."""
     weights = read_weights(file, model="dream", features=["cpu", "payload"])
     assert weights.document == {"format": "streamplace-weights", "version": 1, **DOCUMENT}
     assert weights.model == "dream"
@@ -51,10 +50,13 @@ def test_weights_come_back_as_they_were(file: Path) -> None:
         assert weights.tensors[name].dtype == array.dtype
         assert weights.tensors[name].shape == array.shape
         assert (weights.tensors[name] == array).all()
+    content = file.read_bytes()
+    size = int.from_bytes(content[:8], "little")
+    header = json.loads(content[8 : 8 + size])  # which any safetensors reader shows
+    assert json.loads(header["__metadata__"]["streamplace"])["model"] == "dream"
 
 
 def test_the_same_weights_are_the_same_bytes(file: Path, tmp_path: Path) -> None:
-    """Whatever the order of the tensors."""
     other = tmp_path / "other.safetensors"
     write_weights(other, DOCUMENT, dict(reversed(TENSORS.items())))
     assert file.read_bytes() == other.read_bytes()
@@ -77,7 +79,6 @@ def test_half_precision_is_widened(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 7, 8, 9, 100, -1, -20])
 def test_truncated_files_are_refused(file: Path, size: int) -> None:
-    """Cut off anywhere."""
     file.write_bytes(file.read_bytes()[:size])
     with pytest.raises(FormatError, match="not a complete file of streamplace weights"):
         read_weights(file)
@@ -97,7 +98,6 @@ def test_truncated_files_are_refused(file: Path, size: int) -> None:
     ids=["pickle", "json", "noise", "brackets", "bare", "no document", "a list"],
 )
 def test_other_files_are_refused(file: Path, content: bytes) -> None:
-    """Nothing in them is ever run."""
     file.write_bytes(content)
     with pytest.raises(FormatError, match=r"w\.safetensors: "):
         read_weights(file)
@@ -116,24 +116,9 @@ def test_other_files_are_refused(file: Path, content: bytes) -> None:
 def test_weights_for_another_use_are_refused(
     file: Path, changes: dict[str, Any], complaint: str
 ) -> None:
-    """By what is different."""
     header_changed(file, **changes)
     with pytest.raises(FormatError, match=complaint):
         read_weights(file, model="dream", features=["cpu", "payload"])
-
-
-def test_weights_that_nobody_shipped_are_named() -> None:
-    """With the way to get some."""
-    with pytest.raises(SettingError, match="no weights of 'nonsense' come with streamplace"):
-        shipped("nonsense")
-
-
-def test_the_document_is_read_without_the_tensors_being_run(file: Path) -> None:
-    """Any safetensors reader shows it."""
-    content = file.read_bytes()
-    size = int.from_bytes(content[:8], "little")
-    header = json.loads(content[8 : 8 + size])
-    assert json.loads(header["__metadata__"]["streamplace"])["model"] == "dream"
 
 
 @pytest.mark.parametrize(
@@ -156,7 +141,6 @@ def test_the_document_is_read_without_the_tensors_being_run(file: Path) -> None:
     ],
 )
 def test_a_forged_document_is_refused(file: Path, changes: dict[str, Any], complaint: str) -> None:
-    """Field by field, like every other file."""
     header_changed(file, **changes)
     with pytest.raises(FormatError, match=rf"w\.safetensors: {complaint}"):
         read_weights(file)
@@ -175,7 +159,6 @@ def test_a_feature_that_is_no_number_is_refused(file: Path, number: str) -> None
 
 
 def test_a_parameter_that_is_no_number_is_refused(file: Path) -> None:
-    """By its name."""
     write_weights(file, DOCUMENT, {**TENSORS, "bad": np.array([np.nan], np.float32)})
     with pytest.raises(FormatError, match=r"w\.safetensors: parameter 'bad' is not a number"):
         read_weights(file)

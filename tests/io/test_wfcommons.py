@@ -54,7 +54,6 @@ def old() -> dict[str, Any]:
 
 
 def test_a_task_takes_its_runtime_on_the_machine_it_ran_on(tmp_path: Path) -> None:
-    """Whatever the speed of that machine."""
     problem = read(tmp_path, DIAMOND)
     assert isinstance(problem, Problem)
     ran = {"split_1": "node1", "work_2": "node2", "work_3": "node1", "merge_4": "node1"}
@@ -93,7 +92,6 @@ def test_tasks_may_be_called_by_their_ids(tmp_path: Path) -> None:
 
 
 def test_files_tell_who_feeds_whom_where_nobody_says(tmp_path: Path) -> None:
-    """Neither parents nor children."""
     document = old()
     for task in document["workflow"]["tasks"]:
         del task["parents"]
@@ -150,16 +148,19 @@ def test_without_machines_it_is_a_graph_for_any_cluster(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_missing_is_named(tmp_path: Path, spoil: Any, complaint: str) -> None:
-    """With the file's name."""
     document = json.loads(json.dumps(DIAMOND))
     spoil(document["workflow"])
     with pytest.raises(StreamplaceError, match=f"instance.json: .*{complaint}"):
         read(tmp_path, document)
 
 
-@pytest.mark.parametrize("name", ["Blast", "Bwa", "Montage", "Seismology"])
+OTHERS = ("Blast", "Bwa", "Seismology")
+
+
+@pytest.mark.parametrize(
+    "name", ["Montage", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)]
+)
 def test_instances_of_wfcommons_recipes_are_read(tmp_path: Path, name: str) -> None:
-    """As the package writes them."""
     wfcommons = pytest.importorskip("wfcommons")
     recipes = pytest.importorskip("wfcommons.wfchef.recipes")
     recipe = getattr(recipes, f"{name}Recipe").from_num_tasks(140)

@@ -12,9 +12,10 @@ NAMES = ("giph-11", "random-00", "random-pass-00")
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """Folder of three entries: two that are closed, and an open one."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Folder of three entries, which commands use: two that are closed, and an open one."""
     folder = tmp_path / "library"
+    monkeypatch.setenv("STREAMPLACE_LIBRARY", str(folder))
     for name in NAMES:
         shutil.copytree(SOURCE / name, folder / name)
     manifest = json.loads((SOURCE / "manifest.json").read_text())

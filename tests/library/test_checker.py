@@ -4,25 +4,20 @@ import itertools
 import json
 from collections.abc import Iterator
 from fractions import Fraction
-from importlib import import_module
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import check
 import numpy as np
 import pytest
+from benchmark_modules import benchmark_modules
 from hypothesis import assume, given, reject, settings
 from hypothesis import strategies as st
 from strategies import graphs, placements
 
 from streamplace import Offer, Operator, Stream, StreamGraph, plan
 from streamplace.errors import ProblemError
-from streamplace.library.documents import (
-    instance_document,
-    library_problem,
-    solution_document,
-)
+from streamplace.library.documents import instance_document, library_problem, solution_document
 from streamplace.library.plans import plan_document
 from streamplace.library.planted import (
     PlantedShape,
@@ -35,16 +30,15 @@ from streamplace.objectives.registry import OBJECTIVES
 from streamplace.planning.offers import Catalogue
 
 SAME = 1e-12
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+FEW = settings(max_examples=settings().max_examples // 4)
+"""Examples of which each tries all placements, or all orders of the operators too."""
 
 
 @pytest.fixture(scope="module")
 def made() -> SimpleNamespace:
-    """Modules of the benchmarks, which are no package, that make certificates and plans."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.syspath_prepend(str(BENCHMARKS))
-        names = ("certificates", "columns")
-        return SimpleNamespace(**{name: import_module(f"library_{name}") for name in names})
+    """Modules of the benchmarks that make certificates and plans."""
+    found = benchmark_modules("library_certificates", "library_columns")
+    return SimpleNamespace(certificates=found.library_certificates, columns=found.library_columns)
 
 
 @st.composite
@@ -172,7 +166,7 @@ def every_placement(problem: Problem) -> Iterator[tuple[int, ...]]:
     return (place for place in every if problem.legal(place)[0])
 
 
-@settings(max_examples=25)
+@FEW
 @given(library_problems(most=4))
 def test_a_search_proves_the_best_throughput_and_nothing_better(
     made: SimpleNamespace, problem: Problem
@@ -197,7 +191,7 @@ def orders(document: dict[str, Any]) -> Iterator[tuple[int, ...]]:
             yield line
 
 
-@settings(max_examples=20)
+@FEW
 @given(library_problems(most=4))
 def test_a_search_proves_the_shortest_schedule_and_nothing_better(
     made: SimpleNamespace, problem: Problem
@@ -210,9 +204,7 @@ def test_a_search_proves_the_shortest_schedule_and_nothing_better(
     )
     assert proves(document, best, made.certificates.proof(document))
     assert not proves(
-        document,
-        best + Fraction(1, document["second"]),
-        made.certificates.proof(document),
+        document, best + Fraction(1, document["second"]), made.certificates.proof(document)
     )
 
 

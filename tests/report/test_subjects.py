@@ -70,7 +70,6 @@ def graph(run: Callable) -> str:
 
 
 def test_commands_write_reports(run: Callable, graph: str) -> None:
-    """Of a placement, of a simulation with moves and queues, of drawings."""
     assert run("place", graph, "--placer", "metis", "-o", "a.json").status == 0
     answer = run("place", graph, "--placer", "metis", "-o", "place.html")
     assert answer.err.endswith("report → place.html\n")
@@ -99,12 +98,18 @@ def test_reports_have_the_command_that_simulates_their_placements(
     assert run("place", name, "--placer", "metis", "-o", "a.json").status == 0
     options = ("--rate", "9 k/s", "--devices", "5", "--objective", "throughput")
     moving = ("--from", "a.json", "--objective", "latency")
-    placing = ("place", name, "--placer", "metis", *options[:2])
+    changes = ("--scale", "b1s1=2", "--set", "source.rate=3k")
+    ruled = ("--constraints", "rules.toml")
+    Path("rules.toml").write_text("pin = {}\n", encoding="utf-8")
+    placing, simulating = ("place", name, "--placer", "metis"), ("simulate", name, "a.json")
     for command, given in {
-        placing: options[:2],
-        ("simulate", name, "a.json", *options): options,
+        (*placing, *options[:2]): options[:2],
+        (*simulating, *options): options,
         ("draw", name, "a.json", *options[2:]): options[2:],
-        ("place", name, "--placer", "metis", *moving, "--passes", "9"): moving,
+        (*placing, *moving, "--passes", "9"): moving,
+        (*placing, *changes): changes,
+        (*placing, *ruled): ruled,
+        (*simulating, *ruled): ruled,
     }.items():
         assert run(*command, "-o", "r.html").status == 0
         (problem,) = read(Path("r.html"))["problems"]
@@ -114,17 +119,6 @@ def test_reports_have_the_command_that_simulates_their_placements(
     for unreadable in ("\x1b[2J.json", "pipe"):
         report = with_command(Report(("Fine.",)), Path(unreadable))
         assert report.command == ""
-
-
-def test_a_report_spares_what_its_command_reads(run: Callable, graph: str) -> None:
-    """Even where a graph has the name of a page."""
-    Path("page.html").write_text(Path(graph).read_text(), encoding="utf-8")
-    before = Path("page.html").read_bytes()
-    for command in (("place", "page.html"), ("draw", "page.html")):
-        answer = run(*command, "-o", "page.html")
-        assert (answer.status, answer.err.count("\n")) == (2, 1)
-        assert "overwrite" in answer.err
-    assert Path("page.html").read_bytes() == before
 
 
 def test_one_pass_has_its_own_values_and_rules(run: Callable) -> None:
@@ -208,7 +202,6 @@ cores = 2
 def test_reports_of_measured_graphs_have_the_errors_of_predictions(
     run: Callable, graph: str
 ) -> None:
-    """Of a placement and of a plan; other graphs have none."""
     Path("offers.toml").write_text(OFFERS, encoding="utf-8")
     assert run("place", graph, "--placer", "metis", "-o", "none.html").status == 0
     assert "errors" not in read(Path("none.html"))["problems"][0]
@@ -265,17 +258,15 @@ def test_the_price_of_robustness(run: Callable, graph: str) -> None:
     assert part["cost"] == points[-1][1] > points[0][1]
 
 
-def test_sizes_are_within_their_limits() -> None:
-    """500 kB for 100 operators; the page's own files included."""
-    page = streamplace.place(random_problem(100, 8), placer="round-robin").report().html()
-    assert len(page.encode()) <= 500_000
-
-
-@pytest.mark.slow
-def test_5000_operators_fit_in_two_megabytes() -> None:
-    """On a hundred devices, whose links are used by almost every stream."""
-    page = streamplace.place(random_problem(5000, 100), placer="round-robin").report().html()
-    assert len(page.encode()) <= 2_000_000
+@pytest.mark.parametrize(
+    ("operators", "devices", "limit"),
+    [(100, 8, 500_000), pytest.param(5000, 100, 2_000_000, marks=pytest.mark.slow)],
+)
+def test_sizes_are_within_their_limits(operators: int, devices: int, limit: int) -> None:
+    """The page's own files included; almost every stream uses another link."""
+    problem = random_problem(operators, devices)
+    page = streamplace.place(problem, placer="round-robin").report().html()
+    assert len(page.encode()) <= limit
 
 
 def test_more_operators_than_can_be_shown_are_units() -> None:
@@ -299,7 +290,6 @@ def test_more_operators_than_can_be_shown_are_units() -> None:
 
 
 def test_of_several_large_placements_the_first_is_shown() -> None:
-    """A note says so."""
     problem = random_problem(MOST_OPERATORS + 1, 2)
     place = np.zeros(problem.n_operators, np.int32)
     placed = (("a", problem.placement(place)), ("b", problem.placement(place + 1)))
@@ -313,7 +303,6 @@ def test_of_several_large_placements_the_first_is_shown() -> None:
 
 
 def test_the_layout_has_every_operator_once() -> None:
-    """Layers rise along every stream, and no two boxes overlap."""
     problem = random_problem(300, 4)
     part = problem_part(problem, [], streamplace.place(problem, placer="single").judge)
     layout, streams = part["layout"], part["streams"]

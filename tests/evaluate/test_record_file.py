@@ -1,16 +1,64 @@
-"""Results in shards are read, found and gone on with as if they were in one file."""
+"""Files of results: lines that are none are refused, and shards are read as one file."""
 
+import json
+from dataclasses import asdict
+from math import inf, nan
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamplace.errors import FormatError
 from streamplace.evaluate import results
 from streamplace.evaluate.record_file import RecordFile, RecordIndex
 from streamplace.evaluate.records import Record
 from streamplace.evaluate.results import BestValues, ResultsTable
+
+RECORD = Record("p", "g", 1e4, "metis", "1 s", 0.8, None, 0.1, (0, 1))
+LINE = json.dumps(asdict(RECORD))
+
+
+def changed(**fields: Any) -> str:
+    """The line of a record with other fields."""
+    return json.dumps({**asdict(RECORD), **fields})
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        changed(devices=[0, -1]),
+        changed(devices=[0, 2**40]),
+        changed(devices=[0, 0.5]),
+        changed(devices="01"),
+        changed(devices=[[0]]),
+        changed(value="0.8"),
+        changed(value=True),
+        changed(value=nan),
+        changed(value=inf),
+        LINE.replace("0.8", "1e999"),
+        changed(rate="fast"),
+        changed(problem=None),
+        changed(error=5),
+        changed(surprise=1),
+        '{"value": NaN}',
+        "[" * 100_000,
+        "3",
+        '{"problem": "p"}',
+        "\xff",
+    ],
+    ids=lambda line: line[:200] if line.isascii() else "bytes",
+)
+def test_a_line_that_is_no_result_is_refused(line: str, tmp_path: Path) -> None:
+    """Whatever is wrong with it; none of it reaches a table, or a simulator."""
+    path = tmp_path / "results.jsonl"
+    path.write_bytes(line.encode("latin-1") + b"\n")
+    with pytest.raises(
+        FormatError, match=r"results.jsonl: contains a line that is not a result; remove"
+    ):
+        list(RecordFile(path))
 
 
 def record(number: int, placer: str = "metis", bound: float | None = None) -> Record:
@@ -33,6 +81,7 @@ def test_what_does_not_fit_goes_on_in_another_file(tmp_path: Path) -> None:
     assert [known.find(row.key) for row in rows] == rows
     last = file.shards[-1]
     last.write_bytes(last.read_bytes()[:-5])
+    assert list(file) == rows[:-1]
     with file.claim() as add:
         add([rows[-1]])
     assert list(file) == rows
