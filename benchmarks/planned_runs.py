@@ -131,16 +131,17 @@ class JobFacts:
         graph = replace(graph, operators=rows, streams=replace(streams, operators=rows))
         return replace(self, graph=graph)
 
-    def cluster(self, cores: Mapping[str, float]) -> Cluster:
-        """Limited devices, as ``streamplace flink cluster`` writes them."""
+    def cluster(self, cores: Mapping[str, float], *, is_all_free: bool = False) -> Cluster:
+        """Limited devices, as ``streamplace flink cluster`` writes them; or all of their CPU."""
         slow = self.sending.slower(slowness(map(CpuShare, cores.values())))
-        card = {"egress": BANDWIDTH, "ingress": BANDWIDTH, "reserved": self.java * MIPS}
+        reserved, headroom = (0.0, 0.0) if is_all_free else (self.java * MIPS, HEADROOM)
+        card = {"egress": BANDWIDTH, "ingress": BANDWIDTH, "reserved": reserved}
         devices = [{"name": name, "mips": c * MIPS, **card} for name, c in cores.items()]
         return cluster_from_tables(
             {
                 "bandwidth": LARGEST,
                 "framing": FRAMING,
-                "headroom": HEADROOM,
+                "headroom": headroom,
                 "overhead": slow.per_tuple,
                 "overhead_per_byte": slow.per_byte,
                 "devices": devices,
@@ -236,6 +237,29 @@ def capacity(split: Expansion, cluster: Cluster, placement: Placement) -> float:
     problem = Problem(split.graph, cluster)
     loads = resource_loads(problem.instance, placement.index)
     return float(split.original.source_rate / bottleneck(loads).load)
+
+
+def expected_cores(facts: JobFacts, where: Row, rate: float) -> float:
+    """Cores that subtasks and their traffic take where they are, by prediction, at a rate."""
+    from streamsim import resource_loads
+
+    vectors: Mapping[str, Sequence[str]] = where["vectors"]
+    numbers = {name: len(vector) for name, vector in vectors.items()}
+    split = expand(parallel(facts.graph.at_rate(rate), numbers))
+    cluster = facts.cluster(where["cores"], is_all_free=True)
+    placement = _placed(split, cluster, vectors)
+    loads = resource_loads(Problem(split.graph, cluster).instance, placement.index)
+    return float(loads.devices @ [*where["cores"].values()])
+
+
+def _placed(split: Expansion, cluster: Cluster, vectors: Mapping[str, Sequence[str]]) -> Placement:
+    """Placement of the subtasks of every operator on the devices of its vector."""
+    assignment = {
+        subtask: device
+        for name, vector in vectors.items()
+        for subtask, device in zip(split.subtasks(name), vector, strict=True)
+    }
+    return Placement.of(split.graph.operators.name, cluster.devices.name, assignment)
 
 
 def entries_of(facts: JobFacts, row: Row) -> Iterator[LedgerEntry]:
@@ -386,12 +410,7 @@ def scattered(facts: JobFacts, rng: np.random.Generator) -> dict[str, Any]:
         if len(set(used)) == len(DEVICES):
             break
     split = expand(parallel(facts.graph, subtasks))
-    assignment = {
-        subtask: device
-        for name, vector in vectors.items()
-        for subtask, device in zip(split.subtasks(name), vector, strict=True)
-    }
-    placement = Placement.of(split.graph.operators.name, DEVICES, assignment)
     cores = dict.fromkeys(DEVICES, EIGHTH)
-    predicted = capacity(split, facts.cluster(cores), placement)
+    cluster = facts.cluster(cores)
+    predicted = capacity(split, cluster, _placed(split, cluster, vectors))
     return {"predicted": predicted, "cores": cores, "vectors": vectors}

@@ -1,15 +1,17 @@
 """Tables of plans that a real Flink carried out, from the lines that were measured."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from flink_jobs import UNSEEN
-from planned_runs import CARRIED, CORES, JobFacts, Row
+from planned_runs import CARRIED, CORES, JobFacts, Row, expected_cores
 from quiet_rows import counting, quiet_share
 
 FEW_SUBTASKS, THIRDS = 20, 3
+WORKING = ("tasks", "network")
+"""Kinds of threads whose CPU the model predicts."""
 Outcomes = Mapping[str, list[float]]
 
 
@@ -54,6 +56,7 @@ def summary(rows: Sequence[Row]) -> str:
         by_repeat(pairs, runs, facts),
         by_subtasks(judged),
         *by_memory(pairs, runs, facts),
+        *by_cpu(pairs, runs, facts),
         quiet,
         profiled_again(facts, pairs, runs),
         "On eight TaskManagers:",
@@ -215,21 +218,61 @@ def by_memory(
     pairs: Mapping[tuple[str, float], Row], runs: Iterable[Row], facts: Mapping[str, JobFacts]
 ) -> list[str]:
     """How many runs carried the rate while memory was fast, and while it was slow."""
-    timed = []
+    timed = [
+        (float(np.mean(run["memory_ns"])), share)
+        for run, share in _of_plans(pairs, runs, facts)
+        if "memory_ns" in run
+    ]
+    found = in_thirds(timed, "{:.1f} to {:.1f} ns")
+    if not found:
+        return []
+    return [f"By the time of an access to memory, the plan carries the rate in {found}."]
+
+
+def by_cpu(
+    pairs: Mapping[tuple[str, float], Row], runs: Iterable[Row], facts: Mapping[str, JobFacts]
+) -> list[str]:
+    """How many runs carried the rate, by the CPU of a tuple relative to the prediction."""
+    taken = []
+    for run, share in _of_plans(pairs, runs, facts):
+        where, own = pairs[run["job"], run["level"]]["plan"], facts[run["job"]]
+        if "cpu" in run:
+            seen = sum(
+                run["cpu"][device].get(kind, 0.0) for device in where["cores"] for kind in WORKING
+            )
+            taken.append((seen / expected_cores(own, where, own.throughput(run["rates"])), share))
+    found = in_thirds(taken, "{:.2f} to {:.2f}")
+    if not found:
+        return []
+    return [
+        "By the CPU that tasks and the network took, relative to what is predicted for the tuples "
+        f"that arrived, the plan carries the rate in {found}."
+    ]
+
+
+def _of_plans(
+    pairs: Mapping[tuple[str, float], Row], runs: Iterable[Row], facts: Mapping[str, JobFacts]
+) -> Iterator[tuple[Row, float]]:
+    """Runs of plans, each with the share of the rate that was received."""
     for run in runs:
         pair = pairs.get((run["job"], run["level"]))
-        if pair is not None and run["which"] == "plan" and "memory_ns" in run:
-            share = facts[run["job"]].received(run["rates"], pair["rate"])
-            timed.append((float(np.mean(run["memory_ns"])), share >= CARRIED))
-    timed.sort()
+        if pair is not None and run["which"] == "plan":
+            yield run, facts[run["job"]].received(run["rates"], pair["rate"])
+
+
+def in_thirds(runs: Iterable[tuple[float, float]], span: str) -> str:
+    """In how many runs the rate was carried, of each third by some value; empty for few runs.
+
+    >>> in_thirds([(1.0, 1.0), (3.0, 0.9), (2.0, 1.0)], "{:.0f} to {:.0f}")
+    '1 of 1 at 1 to 1, 1 of 1 at 2 to 2, 0 of 1 at 3 to 3'
+    """
+    ordered = sorted(runs)
     texts = []
-    for i in range(THIRDS if len(timed) >= THIRDS else 0):
-        part = timed[i * len(timed) // THIRDS : (i + 1) * len(timed) // THIRDS]
-        good = sum(carried for _, carried in part)
-        texts.append(f"{good} of {len(part)} at {part[0][0]:.1f} to {part[-1][0]:.1f} ns")
-    if not texts:
-        return []
-    return [f"By the time of an access to memory, the plan carries the rate in {', '.join(texts)}."]
+    for i in range(THIRDS if len(ordered) >= THIRDS else 0):
+        part = ordered[i * len(ordered) // THIRDS : (i + 1) * len(ordered) // THIRDS]
+        good = sum(share >= CARRIED for _, share in part)
+        texts.append(f"{good} of {len(part)} at {span.format(part[0][0], part[-1][0])}")
+    return ", ".join(texts)
 
 
 def profiled_again(
