@@ -31,6 +31,7 @@ from streamplace.engines.flink.pin.fitting import left_without
 from streamplace.engines.flink.pin.pinning import by_operator
 from streamplace.engines.flink.program.submission import chain_states
 from streamplace.engines.flink.rest.tasks import layout_of
+from streamplace.engines.live import Measurement
 from streamplace.errors import StreamplaceError
 from streamplace.io.ledger import errors_for
 from streamplace.io.placements import Prediction
@@ -70,7 +71,7 @@ class JobImprover:
         measurement raises ProblemError, unless the profile is trusted.
         """
         rest = self.engine.rest
-        measured = self.engine.measure(job, self.seconds, cluster=self.cluster)
+        measured = self._measured(job)
         errors = errors_for(measured.graph, self.confidence, self.ledger)
         question = Question(
             measured,
@@ -146,6 +147,9 @@ class JobImprover:
             return replace(moved, job=running[0])
         self._compared(again, corrected)
         return corrected
+
+    def _measured(self, job: str) -> Measurement:
+        return self.engine.measure(job, self.seconds, cluster=self.cluster)
 
     def _present(self, job: str) -> Layout:
         """Operator → device of each of its subtasks, in order."""
