@@ -13,7 +13,7 @@ from streamplace.evaluate.history import WatchHistory
 from streamplace.evaluate.objective_results import GraphResults, ObjectiveResults
 from streamplace.evaluate.results import ResultColumns
 from streamplace.model.arrays import Floats
-from streamplace.model.expansion import named_problem
+from streamplace.model.expansion import expand
 from streamplace.model.messages import printable
 from streamplace.model.problem import Problem
 from streamplace.model.units import digits
@@ -199,7 +199,10 @@ def offer_of(plan: PlanResult, machine: str) -> str:
 
 def planned_problem(plan: PlanResult) -> Problem:
     """Problem of the subtasks of a plan on its machines."""
-    return named_problem(Problem(plan.graph, plan.cluster), plan.placement)
+    # The operators may be no problem of these machines: one may need more memory than any has.
+    is_split = plan.placement.operators != plan.graph.operators.name
+    graph = expand(plan.graph).graph if is_split else plan.graph
+    return Problem(graph, plan.cluster, known=plan.placement)
 
 
 def _step(step: PlanStep | None) -> PlanStepPart | None:

@@ -31,6 +31,7 @@ from streamplace.planning.offers import Catalogue, Offer
 from streamplace.planning.packed import uses
 from streamplace.planning.planner import planned, planned_most
 from streamplace.planning.problem import PlanSettings
+from streamplace.report.documents import document_of
 
 ASKED = PlanSettings(budget=Budget(None, 10**6))
 SMALL = Offer("small", 0.1, mips=4.0, cores=2)
@@ -185,6 +186,15 @@ def test_a_refusal_names_what_the_busiest_subtask_of_a_kept_parallelism_needs() 
     offers = Catalogue.of([Offer("a", 1.0, mips=1.75)])
     with pytest.raises(ProblemError, match=r"'v' needs at least 2 MIPS, and .* 1\.75"):
         planned(StreamGraph.of("g", [source]), offers, replace(ASKED, keep_parallelism=True))
+
+
+def test_a_plan_of_state_that_fits_on_no_single_machine_has_a_report_of_its_subtasks() -> None:
+    """Ten bytes are divided among three machines of four."""
+    graph = StreamGraph.of("state", [Operator("v", ipt=1, rate=1, memory=10)])
+    result = planned(graph, Catalogue.of([Offer("m", 1.0, memory=4.0)]), ASKED)
+    assert result.machines == {"m": 3}
+    (problem,) = document_of(result.report())["problems"]
+    assert problem["operators"]["name"] == ["v#0", "v#1", "v#2"]
 
 
 def test_machines_that_are_full_of_memory_are_packed() -> None:
