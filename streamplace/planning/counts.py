@@ -3,7 +3,7 @@
 CP-SAT finds them; a depth-first search in integers proves that none cost less.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from math import gcd, lcm
@@ -195,6 +195,14 @@ class _SingleCut:
         return IMPOSSIBLE
 
 
+class _Rest(NamedTuple):
+    """What remains to be covered by the types of machines from ``first`` on."""
+
+    first: int
+    money: int
+    needs: list[int]
+
+
 class _Refutation:
     """Depth-first search for numbers of machines that cost less than a goal."""
 
@@ -210,25 +218,36 @@ class _Refutation:
 
     def refutes(self, goal: int) -> bool:
         """Whether no numbers of machines satisfy the cuts below the goal."""
+        # A loop, since there may be more types than Python allows calls within calls.
         self._steps = 0
-        return self._refuted(0, goal - 1, [cut.demand for cut in self._cuts])
+        whole = _Rest(0, goal - 1, [cut.demand for cut in self._cuts])
+        waiting: list[Iterator[_Rest]] = [iter([whole])]
+        while waiting:
+            rest = next(waiting[-1], None)
+            if rest is None:
+                waiting.pop()
+                continue
+            self._steps += 1
+            if self._steps > MOST_STEPS:
+                return False
+            if self._is_too_dear(rest):
+                continue
+            if rest.first == len(self._prices.numbers) or self._stop():
+                return False
+            waiting.append(self._parts(rest))
+        return True
 
-    def _refuted(self, t: int, money: int, needs: list[int]) -> bool:
-        self._steps += 1
-        if self._steps > MOST_STEPS or money < 0:
-            return money < 0
-        rests = (cut.least_cost(t, need) for cut, need in zip(self._cuts, needs, strict=True))
-        if any(rest > money for rest in rests):
-            return True
-        if t == len(self._prices.numbers) or self._stop():
-            return False
-        offer, number = self._catalogue.offers[t], self._prices.numbers[t]
-        most = min(offer.at_most, money // number)
-        return all(
-            self._refuted(
-                t + 1,
-                money - n * number,
-                [need - n * cut.worth[t] for cut, need in zip(self._cuts, needs, strict=True)],
-            )
-            for n in range(most, offer.at_least - 1, -1)
+    def _is_too_dear(self, rest: _Rest) -> bool:
+        """Whether a single cut shows that the rest costs more than is left."""
+        each = zip(self._cuts, rest.needs, strict=True)
+        return rest.money < 0 or any(
+            cut.least_cost(rest.first, need) > rest.money for cut, need in each
         )
+
+    def _parts(self, rest: _Rest) -> Iterator[_Rest]:
+        """What remains after each number of machines of the next type, the largest first."""
+        t, money, needs = rest
+        offer, number = self._catalogue.offers[t], self._prices.numbers[t]
+        for n in range(min(offer.at_most, money // number), offer.at_least - 1, -1):
+            left = [need - n * cut.worth[t] for cut, need in zip(self._cuts, needs, strict=True)]
+            yield _Rest(t + 1, money - n * number, left)

@@ -136,6 +136,13 @@ def test_the_proof_of_whole_numbers_does_without_the_solver() -> None:
     assert least_cost(cuts, catalogue, cost + 1) < Fraction(cost + 1, 10)
 
 
+def test_whole_numbers_of_hundreds_of_types_are_refuted() -> None:
+    """There are more types than Python allows calls within calls; the first is the cheapest."""
+    offers = [Offer("first", 1.0, at_most=1), *(Offer(f"type{i}", 1.5) for i in range(600))]
+    cuts = [Cut((Fraction(2),) * 601, Fraction(3), "cpu")]
+    assert least_cost(cuts, Catalogue.of(offers), 5) == Fraction(5, 2)
+
+
 @pytest.mark.parametrize("limit", [1, 2])
 def test_numbers_of_machines_have_limits(limit: int) -> None:
     graph = StreamGraph.of("one", [Operator("v", ipt=1500, rate=1000)])
