@@ -6,7 +6,6 @@ from itertools import chain
 from math import exp, floor, inf, log, log10, sqrt
 
 import numpy as np
-from streamsim import bottleneck
 
 from streamplace.model.arrays import Floats
 from streamplace.model.cluster import MOST_DEVICES
@@ -15,7 +14,7 @@ from streamplace.planning.contents import CORE, CPU, EGRESS, INGRESS, Packing, p
 from streamplace.planning.cuts import item_cuts, least_parallelism, resource_cuts
 from streamplace.planning.demand import Demand
 from streamplace.planning.deployment import has_loops
-from streamplace.planning.links import deployed, fullest_link
+from streamplace.planning.links import deployed, fullest_link, load_apart
 from streamplace.planning.packed import PackedMachines, largest_use, without_idle
 from streamplace.planning.problem import PlanProblem
 from streamplace.planning.search import PlanSearch
@@ -63,8 +62,7 @@ def rate_of(problem: PlanProblem, packed: PackedMachines) -> float:
         link = fullest_link(made.problem, made.placement)
         use = max(use, 0.0 if link is None else link.use)
     if has_loops(problem.demand, packed.parallelism):
-        made = deployed(problem, packed)
-        use = max(use, bottleneck(made.loads).load if made.is_apart else 0.0)
+        use = max(use, load_apart(problem, packed, deployed(problem, packed)))
     return min(problem.rate / use if use else inf, problem.join_limit)
 
 

@@ -9,8 +9,9 @@ from planning_cases import carried
 
 import streamplace
 from streamplace import Budget, Cluster, Device, Offer, Operator, Stream, StreamGraph
-from streamplace.errors import GraphError
+from streamplace.errors import GraphError, ProblemError
 from streamplace.model.operators import Window
+from streamplace.planning.offers import Catalogue
 from streamplace.planning.result import PlanResult
 
 BUDGET = Budget(None, 20_000)
@@ -59,6 +60,33 @@ def test_a_loop_whose_partners_are_apart_carries_less() -> None:
     result = streamplace.plan(graph, offers=offers, keep_parallelism=True, budget=BUDGET)
     assert share_of_carried(result) == pytest.approx(1, rel=1e-6)
     assert result.limit.use == pytest.approx(1000 / result.carries)
+
+
+def test_a_loop_whose_partners_are_apart_keeps_its_reserve() -> None:
+    """Memory allows a single packing; what crosses in it leaves too little for costs that are off.
+
+    Contents count a pair of ``c`` and ``d`` on one machine, which the other streams keep apart.
+    """
+    memory = {"a": 3, "b": 30, "c": 300, "d": 3000}
+    operators = [
+        Operator(name, ipt=1500 if name == "d" else 3000, memory=m, parallelism=3,
+                 rate=1000 * (name == "a"))
+        for name, m in memory.items()
+    ]  # fmt: skip
+    streams = [Stream(*ends, partitioning="forward") for ends in ("ab", "ac", "bd", "cd")]
+    graph = StreamGraph.of("loop", operators, streams)
+    offers = [
+        Offer(name, 1.0, mips=mips, memory=m, at_most=1)
+        for name, mips, m in (("x", 9.2, 2021), ("y", 4.7, 111), ("z", 8.0, 1201))
+    ]
+    asked: dict[str, Any] = {
+        "offers": Catalogue.of(offers, 1.5e-4),
+        "keep_parallelism": True,
+        "budget": Budget(None, 10**6),
+    }
+    assert streamplace.plan(graph, **asked).cost == 3
+    with pytest.raises(ProblemError):
+        streamplace.plan(graph, robust=1, error=1.0, **asked)
 
 
 @pytest.mark.parametrize("bought", [True, False])
