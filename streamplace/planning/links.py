@@ -83,13 +83,16 @@ class LinkedDevices:
         return devices, carried
 
     def _swaps(self, packed: PackedMachines, devices: Ints) -> list[Ints]:
-        """Devices after each swap with another machine of the type, or with an unused device."""
-        at = {int(d): m for m, d in enumerate(devices)}
+        """Devices after each swap with another machine of the type, or with an unused device.
+
+        Devices that are interchangeable are not swapped, because that would change nothing.
+        """
+        at, alike = {int(d): m for m, d in enumerate(devices)}, self._cluster.interchangeable
         swaps = []
         for m, kind in enumerate(packed.kinds.tolist()):
             for d in self._members[kind]:
                 other = at.get(d)
-                if other is not None and other <= m:
+                if alike[d] == alike[devices[m]] or (other is not None and other <= m):
                     continue
                 changed = devices.copy()
                 if other is not None:
