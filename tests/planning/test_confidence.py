@@ -13,6 +13,8 @@ from streamplace.errors import SettingError
 from streamplace.io.ledger import LedgerEntry, append_entries
 from streamplace.model.graph import PROFILE_WINDOWS, StreamGraph
 from streamplace.model.intervals import PredictionErrors
+from streamplace.model.operators import Operator, Window
+from streamplace.model.streams import Stream
 from streamplace.placers.registry import Budget
 from streamplace.planning.headroom import Headroom
 from streamplace.planning.offers import Catalogue, Offer
@@ -225,6 +227,24 @@ def test_an_hour_is_carried_with_the_confidence_of_the_plan() -> None:
 
     assert carried(ASKED) == [True] * 4
     assert carried(CONFIDENT) == [True, True, True, False]
+
+
+def test_an_hour_whose_windows_emit_as_much_at_any_rate_is_carried() -> None:
+    """The window fills the machine at 125 tuples/s, for which the plan is made, and at 100."""
+    operators = [
+        Operator("source", rate=100.0, max_parallelism=1),
+        Operator("window", window=Window(1.0, 1.0, base=100.0), max_parallelism=1),
+        Operator("sink", ipt=1e4, max_parallelism=1),
+    ]
+    streams = [Stream("source", "window"), Stream("window", "sink")]
+    graph = StreamGraph.of("windowed", operators, streams)
+    offers = Catalogue.of([Offer("one", 1.0, mips=1.0, at_most=1)])
+    asked = PlanSettings(budget=Budget(None, 1000), errors=ERRORS)
+    trace = parse_trace(b"time,rate\n0,100\n", "rates.csv")
+    result = planned_for_trace(
+        graph, trace, 1.0, lambda peak: planned(peak, offers, asked), _no_plans
+    )
+    assert [hour.carried for hour in result.hours] == [True]
 
 
 def _no_plans(graphs: list[StreamGraph]) -> list[None]:
