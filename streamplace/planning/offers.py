@@ -12,6 +12,7 @@ from streamplace.io.files import LARGEST_TOML, located, read_bytes, spot
 from streamplace.io.parsing import checked, parse_toml_text
 from streamplace.io.toml_schema import OffersToml, OfferToml
 from streamplace.model.cluster import MOST_DEVICES
+from streamplace.model.columns import check_tags
 from streamplace.model.devices import MOST_CORES, SLOWEST, Device
 from streamplace.model.messages import quoted
 from streamplace.model.units import LARGEST, Quantity, bandwidth_bps, mips, seconds, size_bytes
@@ -67,6 +68,8 @@ class Offer:
             put("memory", _limit("memory", self.memory, size_bytes))
             put("egress", _limit("egress", self.egress, bandwidth_bps))
             put("ingress", _limit("ingress", self.ingress, bandwidth_bps))
+            check_tags(self.tags, lambda tags, rule: ClusterError(f"tags is {tags}; {rule}"))
+            put("tags", frozenset(self.tags))
             self._check()
 
     @property

@@ -78,3 +78,13 @@ def test_bad_offers_are_refused_in_one_line(text: str, message: str) -> None:
         parse_offers(text.encode(), "offers.toml")
     assert str(error.value).startswith("offers.toml: ")
     assert "\n" not in str(error.value)
+
+
+def test_tags_may_be_a_list_as_those_of_devices() -> None:
+    """A text is refused, as its letters are no tags."""
+    gpu = Operator("a", ipt=1, rate=1, requires=frozenset({"gpu"}))
+    offers = [Offer("m", 1.0, tags=["gpu"])]  # type: ignore[arg-type]
+    result = streamplace.plan(StreamGraph.of("g", [gpu]), offers=offers, budget=Budget(None, 100))
+    assert result.machines == {"m": 1}
+    with pytest.raises(StreamplaceError, match="offer 'm': tags is 'gpu'; it must be a set"):
+        Offer("m", 1.0, tags="gpu")  # type: ignore[arg-type]
