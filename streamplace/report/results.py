@@ -174,7 +174,7 @@ def plan_part(
     if plan.errors is not None:
         described["errors"] = errors_part(plan.errors)
     if plan.priced and plan.prices and "devices" in described:
-        offers = [offer_of(plan, machine) for machine in plan.cluster.devices.name]
+        offers = [offer_of(machine) for machine in plan.cluster.devices.name]
         described["devices"]["price"] = column([plan.prices.get(offer, 0.0) for offer in offers])
     return part, [described]
 
@@ -192,9 +192,9 @@ def _curve(curve: PlanCurve) -> list[CurvePart]:
     ]
 
 
-def offer_of(plan: PlanResult, machine: str) -> str:
-    """Type of a machine, which is its name without the number that tells equal machines apart."""
-    return machine if machine in plan.machines else machine.rpartition("-")[0]
+def offer_of(machine: str) -> str:
+    """Type of a bought machine: its name without the number that tells equal machines apart."""
+    return machine.rpartition("-")[0]
 
 
 def planned_problem(plan: PlanResult) -> Problem:

@@ -9,6 +9,7 @@ from streamplace import Budget, Offer, Operator, Stream, StreamGraph
 from streamplace.errors import ProblemError, StreamplaceError
 from streamplace.planning.offers import parse_offers
 from streamplace.planning.result import contents_of
+from streamplace.report.documents import document_of
 
 ROW = 'name = "a"\nprice = 0.1\n'
 
@@ -48,9 +49,11 @@ def test_offers_may_be_called_as_machines_of_others() -> None:
     needs = Operator("b", requires=frozenset({"gpu"}))
     graph = StreamGraph.of("g", [Operator("a", ipt=1e6, rate=2), needs], [Stream("a", "b")])
     pool = Offer("pool", 1.0, mips=1.0, at_least=2)
-    offers = [pool, Offer("pool-0", 1.0, mips=1.0, slots=1, tags=frozenset({"gpu"}))]
+    offers = [pool, Offer("pool-0", 5.0, mips=1.0, slots=1, tags=frozenset({"gpu"}))]
     result = streamplace.plan(graph, offers=offers, budget=Budget(None, 100))
     assert [contents_of(result, offer.name) for offer in offers] == ["a 2", "b"]
+    (problem,) = document_of(result.report())["problems"]
+    assert problem["devices"]["price"] == [1.0, 1.0, 5.0]
 
 
 @pytest.mark.parametrize(
