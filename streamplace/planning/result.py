@@ -1,5 +1,6 @@
 """Result of ``plan``: machines, parallelism, placement, cost, bound, and the limiting resource."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -206,8 +207,9 @@ class PlanResult(Pictured):
 
     def report(self) -> Report:
         """Report machines and their subtasks, cost and bound, and the limiting resource."""
+        contents = contents_of(self)
         machines = tuple(
-            (name, str(count), str(self.slots.machines[name]), contents_of(self, name))
+            (name, str(count), str(self.slots.machines[name]), contents[name])
             for name, count in self.machines.items()
         )
         used = {name: 1 - share for name, share in self.free.items()}
@@ -313,17 +315,17 @@ def _rate(rate: float) -> str:
     return f"{digits(rate, 6)} tuples/s" if isfinite(rate) else "any rate"
 
 
-def contents_of(result: PlanResult, offer: str) -> str:
-    """Subtasks of each operator on all machines of a type."""
-    names = result.cluster.devices.name
-    kinds = [name.rpartition("-")[0] for name in names] if result.priced else names
-    machines = {name for name, kind in zip(names, kinds, strict=True) if kind == offer}
-    texts = []
+def contents_of(result: PlanResult) -> dict[str, str]:
+    """Subtasks of each operator on all machines of each type."""
+    numbers: dict[str, Counter[str]] = {offer: Counter() for offer in result.machines}
     for operator, places in result.subtasks().items():
-        number = sum(count for machine, count in places.items() if machine in machines)
-        if number:
-            texts.append(f"{operator} {number}" if number > 1 else operator)
-    return ", ".join(texts)
+        for machine, number in places.items():
+            offer = machine.rpartition("-")[0] if result.priced else machine
+            numbers[offer][operator] += number
+    return {
+        offer: ", ".join(f"{operator} {n}" if n > 1 else operator for operator, n in there.items())
+        for offer, there in numbers.items()
+    }
 
 
 def _likely(result: PlanResult) -> str:

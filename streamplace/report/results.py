@@ -145,7 +145,7 @@ def plan_part(
 ) -> tuple[PlanPart, list[ProblemPart]]:
     """Describe a plan with its problem, and the curve that it is part of."""
     judge = OBJECTIVES[DEFAULT]
-    problem = planned_problem(plan)
+    problem, contents = planned_problem(plan), contents_of(plan)
     part = PlanPart(
         rate=plain(plan.rate),
         cost=plain(plan.cost),
@@ -158,7 +158,7 @@ def plan_part(
                 name=name,
                 number=number,
                 price=plan.prices.get(name) if plan.priced else None,
-                contents=contents_of(plan, name),
+                contents=contents[name],
             )
             for name, number in plan.machines.items()
         ],

@@ -16,6 +16,7 @@ from streamplace.placers.registry import Budget
 from streamplace.planning import links
 from streamplace.planning.planner import planned, planned_most
 from streamplace.planning.problem import PlanSettings
+from streamplace.planning.result import PlanResult
 
 ASKED = PlanSettings(budget=Budget(None, 200_000))
 
@@ -138,3 +139,21 @@ def test_machines_that_carry_any_rate_have_no_highest_one() -> None:
     free = StreamGraph.of("free", [Operator("src", rate=1.0)])
     with pytest.raises(ProblemError, match="carry any rate of 'free'"):
         planned_most(free, UNEVEN, ASKED)
+
+
+def test_the_subtasks_of_a_plan_are_found_once_for_all_machines(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Every machine of a cluster has a row, and finding subtasks expands the whole graph."""
+    result = planned(uneven_job(2000.0), UNEVEN, ASKED)
+    assert len(result.machines) > 1
+    found = PlanResult.subtasks
+    calls: list[PlanResult] = []
+
+    def counted(plan: PlanResult) -> dict[str, dict[str, int]]:
+        calls.append(plan)
+        return found(plan)
+
+    monkeypatch.setattr(PlanResult, "subtasks", counted)
+    result.report()
+    assert len(calls) == 1
