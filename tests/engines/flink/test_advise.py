@@ -252,6 +252,18 @@ def test_a_plan_can_catch_up_after_the_restart(shop: Shop) -> None:
     assert advice.catch_up <= 3.0
 
 
+@pytest.mark.parametrize("machines", [None, Cluster.uniform(3)])
+def test_a_plan_on_machines_that_there_are_can_catch_up_as_well(
+    shop: Shop, machines: Cluster | None
+) -> None:
+    """They are as many as for twice the rate."""
+    settings = AdviceSettings(catch_up=3.0, budget=Budget(None, 20_000), confidence=0.0)
+    advice = advise(shop().rest, "job", "1x", machines, settings)
+    assert advice.plan.headroom == pytest.approx(0.5)
+    assert advice.catch_up is not None
+    assert advice.catch_up <= 3.0
+
+
 def test_machines_that_are_the_plan_stay(shop: Shop) -> None:
     """Where today's machines carry the rate and cost no more, there is nothing to do."""
     flink = shop(devices=("dev-0",), process_cpu={"dev-0": sum(CPU.values())})

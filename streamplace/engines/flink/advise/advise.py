@@ -307,7 +307,11 @@ def _planned(
 ) -> tuple[CurrentMachines, PlanResult]:
     """Current machines, and the plan for a graph at its rate."""
     usual = PlanSettings(
-        keep_parallelism=kept, seed=settings.seed, budget=settings.budget, errors=errors
+        Headroom(reading.outage, settings.catch_up),
+        keep_parallelism=kept,
+        seed=settings.seed,
+        budget=settings.budget,
+        errors=errors,
     )
     subtasks = _subtasks_by_manager(reading.seen)
     if isinstance(machines, Catalogue):
@@ -316,7 +320,7 @@ def _planned(
         sending = reading.cluster.sending
         measured = None if sending.is_assumed else sending
         offers = left_for_operators(shared, reading.java, measured)
-        spare = Headroom(reading.outage, settings.catch_up, flat=settings.headroom)
+        spare = replace(usual.headroom, flat=settings.headroom)
         return current, planned(graph, offers, replace(usual, headroom=spare))
     cluster = reading.cluster.cluster() if machines is None else machines
     return used_machines(reading.sizes, subtasks), planned(graph, cluster, usual)
