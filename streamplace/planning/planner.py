@@ -43,11 +43,10 @@ from streamplace.planning.search import STEPS, PlanSearch
 from streamplace.planning.steps import (
     FLOWING,
     growing_use,
-    highest_rate,
+    highest_found,
     largest_rate,
     neighbours,
     packed_at,
-    promised_rate,
     rate_of,
     use_at,
 )
@@ -265,7 +264,7 @@ def planned_most(
     """Return a plan for the highest rate for which one is found, of the rates that are tried."""
     problems = PlanProblem.of(graph, machines, settings).parts()
     check_tags(problems[0])
-    rate = _highest_rate(problems, graph, machines, settings)
+    rate = highest_found(problems, graph, machines, settings)
     if not rate:
         raise ProblemError(refusal(problems[0], None, problems))
     result = planned(graph.at_rate(rate), machines, settings)
@@ -275,38 +274,6 @@ def planned_most(
             "give a rate"
         )
     return result
-
-
-def _highest_rate(
-    problems: list[PlanProblem],
-    graph: StreamGraph,
-    machines: Catalogue | Cluster,
-    settings: PlanSettings,
-) -> float:
-    """Return the highest rate for which a plan is found with the headroom of that rate; else 0.
-
-    The headroom for short queues depends on the rate if sending messages takes CPU. So the rate is
-    sought again with the headroom at the rate that was found, until it does not fall any more.
-    """
-    rate = max(map(_highest_promised, problems))
-    while rate:
-        there = PlanProblem.of(graph.at_rate(rate), machines, settings).parts()
-        if [one.headroom for one in there] == [one.headroom for one in problems]:
-            break
-        problems, found = there, max(map(_highest_promised, there))
-        if found >= rate:
-            break
-        rate = found
-    return rate
-
-
-def _highest_promised(problem: PlanProblem) -> float:
-    """Return the highest rate for which a plan is found; 0 if none is."""
-    if not allowed(problem.demand, problem.catalogue).any(axis=0).all():
-        return 0.0
-    fastest = problem.possible_at(highest_rate(problem))
-    rate = 0.0 if fastest is None else promised_rate(fastest)
-    return rate or promised_rate(problem)
 
 
 def _cheapest(problem: PlanProblem, bound: CostBound, meter: Meter) -> list[PackedMachines]:

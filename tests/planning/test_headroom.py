@@ -162,6 +162,25 @@ def test_the_highest_rate_has_the_headroom_of_that_rate(rate: float) -> None:
         streamplace.plan(graph, rate=1.01 * most.rate, **asked)
 
 
+def test_the_highest_rate_does_not_depend_on_the_rate_of_the_graph() -> None:
+    """At 999,000 tuples/s, messages would leave a thousandth of the last core to tuples."""
+    messages = {"message ipt": 2e4, "buffer timeout": 0.0}
+
+    def highest(rate: float) -> float:
+        ends = [Operator("a", ipt=1e4, rate=rate), Operator("b", ipt=1e4)]
+        return streamplace.plan(
+            StreamGraph.of("two", ends, [Stream("a", "b")], messages),
+            rate="max",
+            cluster=Cluster.uniform(2, mips=1000),
+            headroom=Headroom(latency=1e-3),
+            budget=Budget(None, 1000),
+        ).rate
+
+    low, high = highest(100.0), highest(999_000.0)
+    assert low == pytest.approx(48_000, rel=0.05)
+    assert high == pytest.approx(low, rel=0.05)
+
+
 def test_the_bound_is_that_of_plans_on_any_of_the_machines() -> None:
     """Slow cores need more headroom, and are the cheapest all the same."""
     graph = StreamGraph.of("one", [Operator("a", ipt=1e6, rate=2000)])
