@@ -29,6 +29,8 @@ from streamplace.planning.result import PlanResult
 TIME, TOTAL = "time", "rate"
 HOUR = 3600.0
 LARGEST_TRACE = 64 * 2**20
+LATEST = 253_402_300_799.0
+"""Seconds since 1970 at the end of the year 9999, the last that has a date."""
 LONGEST = 2000
 """Most hours that a trace may cover."""
 LITTLE = 1e-6
@@ -161,8 +163,8 @@ def _time(text: str) -> float:
         seconds = float(text)
     except ValueError:
         seconds = _moment(text)
-    if not isfinite(seconds) or abs(seconds) > LARGEST:
-        raise ValueError(f"time {quoted(text)} is too large")
+    if not isfinite(seconds) or abs(seconds) > LATEST:
+        raise ValueError(f"time {quoted(text)} is too large; give seconds or a date")
     return seconds
 
 
