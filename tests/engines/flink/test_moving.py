@@ -181,6 +181,23 @@ def test_a_job_that_fails_while_it_is_stopped_goes_back_to_what_it_saved_last(
     assert started == [(BACK, "here", "s3://b/chk-3")]
 
 
+@pytest.mark.parametrize("begun", ["file:/s/savepoint-0", None])
+def test_a_job_without_checkpoints_that_fails_goes_back_to_what_it_was_started_from(
+    move: Callable[..., Transaction], fake: FakeFlink, started: Started, begun: str | None
+) -> None:
+    """As after an earlier move; started anew, it would have lost all of its state."""
+    latest = {"restored": None if begun is None else {"external_path": begun}}
+    fake.answers |= {
+        STOP: FAILED,
+        f"GET /jobs/{OLD}": InTurn(RUNNING, job(OLD, "FAILED", {})),
+        f"GET /jobs/{OLD}/checkpoints": {"counts": {"completed": 0}, "latest": latest},
+    }
+    told = "none of its state outlives it" if begun is None else "on its previous devices again"
+    with pytest.raises(FlinkError, match=f"no disk.* {told}"):
+        move().begin()
+    assert started == ([] if begun is None else [(BACK, "here", begun)])
+
+
 @pytest.mark.parametrize("saved", [RETAINED, {"counts": {"completed": 0}}])
 def test_a_job_that_comes_to_its_end_meanwhile_is_not_started_again(
     move: Callable[..., Transaction], fake: FakeFlink, started: Started, saved: dict[str, Any]

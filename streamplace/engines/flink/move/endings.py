@@ -8,9 +8,16 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
+from streamplace.engines.flink.move.copies import maker
 from streamplace.engines.flink.move.folder import SavepointFolder
 from streamplace.engines.flink.move.journal import Journal
-from streamplace.engines.flink.move.state import outlives, restored_path, saved_by, stopped_with
+from streamplace.engines.flink.move.state import (
+    outlives,
+    restored_path,
+    resumable,
+    saved_by,
+    stopped_with,
+)
 from streamplace.engines.flink.move.stopping import Saving, begin_stop, stop_status, stopped_at
 from streamplace.engines.flink.program.submission import withdraw
 from streamplace.engines.flink.rest.client import (
@@ -77,6 +84,17 @@ def last_kept(rest: Rest, job: str) -> str | None:
         return None
     is_there = saved.is_savepoint or outlives(rest, job, is_failure=state == "FAILED")
     return saved.last if is_there else None
+
+
+def only_start(rest: Rest, job: str) -> str | None:
+    """Path that a job which has failed was started from, if it has saved nothing since.
+
+    After a restart of the JobManager that may be a checkpoint of its own, if it still exists.
+    """
+    path = resumable(rest, job) if saved_by(rest, job) is None else None
+    if path is None or (maker(path) == job and not outlives(rest, job, is_failure=True)):
+        return None
+    return path
 
 
 def steady_state(rest: Rest, job: str, seconds: float) -> str | None:

@@ -12,10 +12,12 @@ from functools import partial
 
 from streamplace.engines.flink.move.copies import CopyRuns, alone, goes_on
 from streamplace.engines.flink.move.endings import (
+    TWICE,
     EndedByOthers,
     last_kept,
     latest_of,
     may_live,
+    only_start,
     refuse_ended,
     start_of,
     steady_state,
@@ -252,12 +254,17 @@ class Transaction:
             raise error  # the job continues to run
         if state != "FAILED":
             raise self._not_stopped(state) from None
-        if (checkpoint := last_kept(self.rest, job)) is None:
-            raise FlinkError(
-                f"{reason(error)}; job {job} failed, and none of its state outlives it; start it "
-                "again as it was first submitted"
-            ) from None
-        return checkpoint
+        if (checkpoint := last_kept(self.rest, job)) is not None:
+            return checkpoint
+        if (begun := only_start(self.rest, job)) is not None:
+            self.tell(
+                f"note: job {job} has completed no checkpoint, so it goes back to {begun}; {TWICE}"
+            )
+            return begun
+        raise FlinkError(
+            f"{reason(error)}; job {job} failed, and none of its state outlives it; start it "
+            "again as it was first submitted"
+        ) from None
 
     def _not_stopped(self, state: str) -> FlinkError:
         """Error about a job that this move did not stop."""
