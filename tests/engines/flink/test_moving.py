@@ -181,6 +181,23 @@ def test_a_job_that_fails_while_it_is_stopped_goes_back_to_what_it_saved_last(
     assert started == [(BACK, "here", "s3://b/chk-3")]
 
 
+def test_a_job_goes_back_to_a_checkpoint_rather_than_to_a_savepoint_that_was_on_trial(
+    move: Callable[..., Transaction], fake: FakeFlink, started: Started
+) -> None:
+    """Flink still tells the path of the savepoint, which was removed before the job was stopped."""
+    on_trial = {"id": 4, "external_path": "file:/s/savepoint-4", "checkpoint_type": "SAVEPOINT"}
+    latest = {"completed": {"id": 3, "external_path": "s3://b/chk-3"}, "savepoint": on_trial}
+    fake.answers |= {
+        STOP: FAILED,
+        f"GET /jobs/{OLD}": InTurn(RUNNING, job(OLD, "FAILED", {})),
+        f"GET /jobs/{OLD}/checkpoints": {"counts": {"completed": 4}, "latest": latest},
+        f"GET /jobs/{OLD}/checkpoints/config": DELETED,
+    }
+    with pytest.raises(FlinkError, match="no disk; the job runs on its previous devices again"):
+        move().begin()
+    assert started == [(BACK, "here", "s3://b/chk-3")]
+
+
 @pytest.mark.parametrize("begun", ["file:/s/savepoint-0", None])
 def test_a_job_without_checkpoints_that_fails_goes_back_to_what_it_was_started_from(
     move: Callable[..., Transaction], fake: FakeFlink, started: Started, begun: str | None

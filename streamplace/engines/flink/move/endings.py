@@ -75,15 +75,22 @@ def state_clause(rest: Rest, job: str) -> str:
 
 
 def last_kept(rest: Rest, job: str) -> str | None:
-    """Path of the last savepoint or checkpoint of a job that has ended, if it still exists."""
+    """Path of the last savepoint or checkpoint of a job that has ended, if it still exists.
+
+    Flink also reports savepoints that were removed, such as those on trial, so the last checkpoint
+    is preferred to a savepoint with which the job was not stopped.
+    """
     try:
         saved, state = saved_by(rest, job), rest.state(job)
     except Refusal:
         return None
-    if saved is None or saved.last is None:
+    if saved is None:
         return None
-    is_there = saved.is_savepoint or outlives(rest, job, is_failure=state == "FAILED")
-    return saved.last if is_there else None
+    if saved.is_stop:
+        return saved.last
+    if saved.checkpoint is not None and outlives(rest, job, is_failure=state == "FAILED"):
+        return saved.checkpoint
+    return saved.last if saved.is_savepoint else None
 
 
 def only_start(rest: Rest, job: str) -> str | None:

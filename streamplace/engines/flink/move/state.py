@@ -36,6 +36,8 @@ class Saved:
     # Path of the last savepoint or checkpoint, whichever is later; None if neither is in a file.
     last: str | None
     is_savepoint: bool = False  # whether that is a savepoint
+    is_stop: bool = False  # whether it is the savepoint with which the job was stopped
+    checkpoint: str | None = None  # path of the last checkpoint; None if it is not in a file
 
     def __str__(self) -> str:
         if self.state not in ENDED:
@@ -68,8 +70,12 @@ def saved_by(rest: Rest, job: str) -> Saved | None:
     rows = [(kind, row) for kind, row in kinds if row is not None and _path(row)]
     nothing: tuple[str, CheckpointAnswer] = ("", {})
     kind, row = max(rows, key=lambda pair: pair[1].get("id", 0), default=nothing)
+    is_savepoint = kind == "savepoint"
+    is_stop = is_savepoint and row.get("checkpoint_type", STOPPING) == STOPPING
+    last = latest.get("completed")
+    checkpoint = None if last is None else _path(last)
     name, state = str(document["name"]), str(document["state"])
-    return Saved(job, name, state, completed, _path(row), kind == "savepoint")
+    return Saved(job, name, state, completed, _path(row), is_savepoint, is_stop, checkpoint)
 
 
 def latest_checkpoints(rest: Rest, job: str) -> Mapping[str, CheckpointAnswer | None]:
