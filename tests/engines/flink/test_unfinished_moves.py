@@ -117,3 +117,38 @@ def test_a_flink_that_does_not_answer_is_not_said_to_keep_nothing(
         needed_by(fake.rest, folder, left)
     with pytest.raises(NoAnswer):
         outlives(fake.rest, NEW)
+
+
+@pytest.mark.parametrize(
+    ("path", "known", "is_needed"),
+    [
+        ("file:/s/savepoint-1", {NEW: ("RUNNING", 0)}, True),
+        ("file:/s/savepoint-1", {NEW: ("RUNNING", 1)}, False),
+        ("file:///s/savepoint-1", {NEW: ("RUNNING", 0)}, True),  # of a move that files resumed
+        ("file:/s/savepoint-1", {NEW: ("FAILED", 0)}, True),
+        ("file:/s/savepoint-1", {NEW: ("FAILED", 1)}, False),
+        ("file:/s/savepoint-1", {NEW: ("CANCELED", 0)}, False),
+        ("file:/s/savepoint-1", {NEW: ("FINISHED", 0)}, False),
+        ("file:/s/savepoint-1", {"other": ("FAILED", 0)}, True),
+        ("file:/s/savepoint-1", {NEW: ("FAILED", 0), BACK: ("RUNNING", 0)}, True),
+        ("file:/s/savepoint-1", {NEW: ("FAILED", 0), BACK: ("RUNNING", 1)}, False),
+        ("file:/s/savepoint-1", {NEW: ("FAILED", 0), "other": ("RUNNING", 1)}, False),
+        ("file:/s/savepoint-2", {NEW: ("FAILED", 0)}, False),
+    ],
+)
+def test_a_savepoint_stays_while_it_is_the_only_state_of_a_job(
+    move: Callable[..., Transaction],
+    fake: FakeFlink,
+    path: str,
+    known: Mapping[str, tuple[str, int]],
+    *,
+    is_needed: bool,
+) -> None:
+    """Flink tells the path in a form of its own; a failed job never completes a checkpoint."""
+    restored = {"restored": {"external_path": "file:/s/savepoint-1"}}
+    fake.answers["GET /jobs"] = jobs({name: state for name, (state, _) in known.items()})
+    for name, (_, completed) in known.items():
+        document = {"counts": {"completed": completed}, "latest": restored}
+        fake.answers[f"GET /jobs/{name}/checkpoints"] = document
+    left = LeftSavepoint(path=path, job=OLD, successor=NEW, made=now())
+    assert (needed_by(fake.rest, move().folder, left) is not None) is is_needed

@@ -4,12 +4,15 @@ Both are listed, and removed on request.
 """
 
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import NamedTuple
 from urllib.parse import quote
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from streamplace.engines.flink.move.copies import same_place
 from streamplace.engines.flink.move.folder import FileEntry, SavepointFolder
 from streamplace.engines.flink.move.journal import (
     DEAD_SECONDS,
@@ -33,7 +36,7 @@ from streamplace.engines.flink.rest.client import (
     Refusal,
     Rest,
 )
-from streamplace.engines.flink.rest.job_ids import return_trigger
+from streamplace.engines.flink.rest.job_ids import chain_of, return_trigger
 from streamplace.errors import SettingError
 from streamplace.model.messages import quoted, shown
 
@@ -41,6 +44,8 @@ RECORD_PREFIX, RECORD_SUFFIX = "streamplace-savepoint-", ".json"
 REMOVE_SECONDS = 300.0
 UNDER_WAY = "IN_PROGRESS"
 """Status of a stop request that Flink is still carrying out."""
+_OVER = (FINISHED, "CANCELED")
+"""States of jobs that have ended because their input did, or because a user wanted it."""
 
 
 class LeftSavepoint(BaseModel):
@@ -76,18 +81,37 @@ def left_savepoints(folder: SavepointFolder) -> list[LeftSavepoint]:
 
 
 def needed_by(rest: Rest, folder: SavepointFolder, savepoint: LeftSavepoint) -> str | None:
-    """Why a savepoint must stay; None if it can be removed."""
+    """Why a savepoint must stay; None if it can be removed.
+
+    A job that has failed before its first checkpoint has no other state, unless it goes on as
+    another job.
+    """
     for journal in unfinished(folder):
         if savepoint.job in (journal.job, journal.successor):
             return f"a move of job {journal.job} has not finished"
-    for job in rest.live_jobs():
-        try:
-            path, counts = restored_path(rest, job), checkpoint_counts(rest, job)
-        except Refusal:  # it takes no checkpoints
-            continue
-        if path == savepoint.path and not counts.completed:
+    states = rest.jobs()
+    completed = _completed_since(rest, savepoint.path, states)
+    heirs = {*chain_of(savepoint.job), *completed}
+    goes_on = any(states.get(job, FINISHED) not in ENDED for job in heirs)
+    for job, number in completed.items():
+        if not number and not (goes_on and states[job] in ENDED):
             return f"job {job} was started from it and has completed no checkpoint since"
     return None
+
+
+def _completed_since(rest: Rest, path: str, states: Mapping[str, str]) -> dict[str, int]:
+    """Completed checkpoints of the jobs that were started from a savepoint, by job.
+
+    Jobs that have finished or were cancelled are left out.
+    """
+    completed = {}
+    for job, state in states.items():
+        if state in _OVER:
+            continue
+        with suppress(Refusal):  # it takes no checkpoints
+            if same_place(path, restored_path(rest, job)):
+                completed[job] = checkpoint_counts(rest, job).completed
+    return completed
 
 
 def remove_savepoint(rest: Rest, folder: SavepointFolder, path: str) -> None:
