@@ -14,7 +14,7 @@ from moving_cases import cluster_jar
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster
-from streamplace.engines.flink.move.folder import SavepointFolder
+from streamplace.engines.flink.move.folder import SavepointFolder, savepoint_folder
 from streamplace.engines.flink.move.outcomes import leaving_untouched
 from streamplace.engines.flink.move.state import checkpoint_counts
 from streamplace.engines.flink.program.program import Program
@@ -113,6 +113,15 @@ def test_a_folder_that_the_job_manager_cannot_use_is_told() -> None:
     told = r"cannot use the folder file:///s: .*: no disk\. The job was not touched$"
     with pytest.raises(FlinkError, match=told), leaving_untouched():
         folder.check_room(0)
+
+
+def test_a_journal_of_many_subtasks_is_read_whole(rest: Rest, flink: Flink, tmp_path: Path) -> None:
+    """Cut off, it would be no journal, and the move that it records could not be finished."""
+    text = ",".join(f'"taskmanager-{i}"' for i in range(100_000))
+    assert len(text) > 2**20
+    with savepoint_folder(rest, flink, tmp_path.as_uri()) as folder:
+        assert folder.create("long.json", text)
+        assert folder.read("long.json") == text
 
 
 @pytest.mark.slow
