@@ -371,3 +371,15 @@ def test_a_source_that_sends_nothing_is_planned_beside_one_that_does(
     assert advice.plan.machines == {"small": 1}
     assert any("more" in note for note in advice.notes)
     assert "src" in str(advice)
+
+
+def test_a_source_in_the_old_interface_that_is_silent_now_is_planned_beside_others(
+    shop: Shop,
+) -> None:
+    """Nothing of it changes, as Flink does not count its time; it has sent something before."""
+    flink = shop()
+    times = {"accumulateBusyTimeMs": "NaN", "Source__old.numRecordsOut": 0.0}
+    flink.vertices = {"v3": Vertex("Source: old", rates() | times), **flink.vertices}
+    flink.vertices["v1"].inputs = [("v0", "HASH"), ("v3", "HASH")]
+    flink.counted["v3"] = {"Source__old.numRecordsOut": 600.0}
+    assert advised(flink, "200").plan.machines == {"small": 1}

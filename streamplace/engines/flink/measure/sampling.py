@@ -67,6 +67,14 @@ class Activity:
         return self.rates[BUSY] / 1000 if BUSY in self.rates else None
 
     @property
+    def is_silent(self) -> bool:
+        """Whether it is a source in the old interface that has sent nothing, if Flink reads it.
+
+        Nothing of it changes then, because Flink does not report its times.
+        """
+        return self.seconds == 0 and self.busy is None
+
+    @property
     def back_pressured(self) -> float:
         """Back-pressured seconds of its threads per second."""
         return self.rates.get(BACK_PRESSURED, 0.0) / 1000

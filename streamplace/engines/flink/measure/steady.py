@@ -72,10 +72,11 @@ def check_age(document: Job, job: str, warm_up: float) -> None:
 
 def check_rates(seen: JobProfile) -> None:
     """Raise UnsteadyJob if a source emits at different rates in both halves of the time."""
+    is_fetched = any(activity.seconds > 0 for activity in seen.activity.values())
     for source in seen.sources:
-        if not seen.tuples[source.id]:  # it is silent, or has ended
-            continue
         activity = seen.activity[source.id]
+        if not seen.tuples[source.id] or (is_fetched and activity.is_silent):  # or it has ended
+            continue
         halves = emitted(source, activity)
         if halves is None:
             raise UnsteadyJob(

@@ -157,7 +157,9 @@ def source_flow(rest: Rest, job: str, seconds: float = RATE_SECONDS) -> SourceFl
         return None
     if not names or any(sent_by(name) not in activities[v].rates for v, name in names.items()):
         return None
-    if any(activities[vertex].seconds == 0 for vertex in names):  # Flink fetches no metrics now
+    seen = [activities[vertex] for vertex in names]
+    is_unread = any(one.seconds == 0 and not one.is_silent for one in seen)
+    if is_unread or all(one.is_silent for one in seen):  # Flink fetches no metrics now
         return None
     full = _full(processes, before)
     flows = {
