@@ -383,3 +383,40 @@ def test_a_source_in_the_old_interface_that_is_silent_now_is_planned_beside_othe
     flink.vertices["v1"].inputs = [("v0", "HASH"), ("v3", "HASH")]
     flink.counted["v3"] = {"Source__old.numRecordsOut": 600.0}
     assert advised(flink, "200").plan.machines == {"small": 1}
+
+
+def is_corrected(advice: Advice) -> bool:
+    """Whether all costs were scaled, because the job carries another rate than the model says."""
+    return any(note.startswith("the sources are held back") for note in advice.notes)
+
+
+def test_costs_are_not_scaled_for_what_is_offered_to_one_of_two_sources(shop: Shop) -> None:
+    """Two full subtasks hold one source back at what the model says; half as much again arrives."""
+    flink = shop(process_cpu=dict.fromkeys(("dev-0", "dev-1", "dev-2"), 5.0))
+    sent = {"Source__more.numRecordsOut": 100.0, "Source__more.pendingRecords": 50.0}
+    more = rates(0, 100, 0, 100 * 400, busy=0.01, blocked=1.0)
+    flink.vertices["v3"] = Vertex("Source: more", more | sent)
+    heavy = rates(100, 0, 100 * 400, busy=1.94)
+    flink.vertices["v4"] = Vertex("heavy", heavy, [("v3", "HASH")])
+    advice = advised(flink, "400")
+    assert advice.offered == pytest.approx(250)
+    assert not is_corrected(advice)
+
+
+@pytest.mark.parametrize("beside", [0.0, 0.35])
+def test_costs_are_not_scaled_for_the_cpu_of_other_jobs(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, beside: float
+) -> None:
+    """They take it where the job runs now, and not where it is planned."""
+    usual = advising.warm_profile
+
+    def profiled(*given: Any, **more: Any) -> JobProfile:
+        seen = usual(*given, **more)
+        assert seen.present is not None
+        taken = dict.fromkeys(("dev-0", "dev-1"), beside) if beside else {}
+        return replace(seen, present=seen.present._replace(beside=taken))
+
+    monkeypatch.setattr(advising, "warm_profile", profiled)
+    flink = shop(blocked=1.0, process_cpu=dict.fromkeys(("dev-0", "dev-1", "dev-2"), 5.0))
+    flink.vertices["v1"].rates = rates(100, 250, 100 * 400, 250 * 40, busy=1.6)
+    assert is_corrected(advised(flink, "300")) is not bool(beside)

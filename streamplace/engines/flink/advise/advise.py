@@ -117,16 +117,19 @@ class AdviceSettings:
 class _Reading(NamedTuple):
     """Measurements of a job and its cluster.
 
-    The TaskManagers in ``sizes`` share a machine evenly, as those that are bought; in ``cluster``,
-    none has less than it uses now.
+    Sources emit the rates of ``measured``, and are offered those of ``graph``. The TaskManagers in
+    ``sizes`` share a machine evenly, as those that are bought; in ``cluster``, none has less than
+    it uses now, and in ``here``, they also lack the CPU that other jobs take.
     """
 
     job: str
     seen: JobProfile
+    measured: StreamGraph
     graph: StreamGraph
     sources: tuple[SourceRate, ...]
     sizes: MeasuredCluster
     cluster: MeasuredCluster
+    here: MeasuredCluster
     java: float
     outage: float
 
@@ -159,7 +162,7 @@ def advise(
     reading = _read(rest, job, settings)
     asked = asked_rate(rate, reading.sources)
     warning = check_trust(reading.graph, trusts=settings.trust_profile)
-    factor = _correction(reading.seen, _carried(reading.graph, reading))
+    factor = _correction(reading.seen, _carried(reading.measured, reading))
     graph = _scaled(reading.graph, factor).at_rate(asked)
     kept = _kept(rest, reading, settings.program)
     graph = with_loose_streams(graph, kept.loose)
@@ -242,13 +245,18 @@ def _read(rest: Rest, job: str, settings: AdviceSettings) -> _Reading:
     given = (rest, settings.mips, settings.bandwidth)
     sizes = measured_cluster(*given)
     cluster = measured_cluster(*given, java, sending, cards=settings.cards, used=seen.used)
+    here = cluster
     seen.doubts.extend(cluster.notes)
     if seen.present is not None:
-        cluster, raised = fast_enough(cluster, measured, seen.present.devices, seen.shares)
+        layout, beside = seen.present.devices, seen.present.beside
+        if beside:
+            here = measured_cluster(*given, java, sending, beside, settings.cards, seen.used)
+        cluster, raised = fast_enough(cluster, measured, layout, seen.shares)
+        here, _ = fast_enough(here, measured, layout, seen.shares)
         seen.doubts.extend([raised] if raised else [])
     taken = (java or 0.0) * speed
     pause = expected_pause(rest, job, (seen.name, [*seen.tasks], [*seen.edges]))
-    return _Reading(job, seen, graph, sources, sizes, cluster, taken, pause)
+    return _Reading(job, seen, measured, graph, sources, sizes, cluster, here, taken, pause)
 
 
 def _with_offered(graph: StreamGraph, sources: Sequence[SourceRate]) -> StreamGraph:
@@ -345,7 +353,7 @@ def _carried(graph: StreamGraph, reading: _Reading) -> float | None:
     if reading.seen.present is None:
         return None
     placed = {name: list(devices) for name, devices in reading.seen.present.devices.items()}
-    cluster, shares = reading.cluster.cluster(), reading.seen.shares
+    cluster, shares = reading.here.cluster(), reading.seen.shares
     return graph.source_rate * capacity(graph, cluster, placed, shares)
 
 
