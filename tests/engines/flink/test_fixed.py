@@ -1,8 +1,11 @@
 """Operators whose program sets their parallelism, found by planning the program twice."""
 
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
+from moving_cases import cluster_jar
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.program import fixed
@@ -100,3 +103,35 @@ def test_operators_are_recognised_by_texts_that_change_with_every_plan(
     found = fixed_parts(Rest("http://flink:8081"), Program(Path("job.jar")), tasks)
     assert found.tasks == {"sums"}
     assert found.loose == {("sums", "sink")}
+
+
+@pytest.mark.parametrize("number", [1, 2, 4])
+def test_streams_of_a_fixed_operator_are_loose_whatever_its_parallelism(
+    monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Of a source of four subtasks, the plans have one and two of the others; the job has four."""
+
+    def planned(rest: Rest, jar: str, program: Program, default: int) -> dict[str, Any]:
+        way = "FORWARD" if number == default else "REBALANCE"
+        nodes = {"src": (number, "", ""), "map": (default, "src", way)}
+        nodes |= {"sum": (default, "map", "HASH"), "out": (default, "sum", "FORWARD")}
+        nodes |= {"even": (default, "map", "REBALANCE"), "all": (default, "src", "BROADCAST")}
+        return {
+            name: {
+                "id": name,
+                "description": f"{name}<br/>",
+                "parallelism": own,
+                "inputs": [{"id": before, "ship_strategy": way}] if before else [],
+            }
+            for name, (own, before, way) in nodes.items()
+        }
+
+    monkeypatch.setattr(fixed, "_planned", planned)
+    monkeypatch.setattr(fixed, "check_upload", lambda rest: None)
+    monkeypatch.setattr(
+        fixed, "uploaded", lambda rest, make: nullcontext(cluster_jar(rest, "job.jar"))
+    )
+    monkeypatch.setattr(Program, "check", lambda program: None)
+    found = planned_twice(Rest("http://flink:8081"), Program(Path("job.jar")))
+    assert found.fixed == {"src": number}
+    assert found.loose == {("src", "map")}

@@ -27,6 +27,8 @@ _CHANGING = re.compile(r"^\[\d{1,8}\]:|(?<=\$\$Lambda)[$/][\w$/]*|@[0-9a-f]{1,16
 """Numbers of the SQL planner, names of functions without one, and addresses."""
 _END = "<br/>"
 REBALANCE = "rebalance"
+_EVEN = {"FORWARD", "REBALANCE"}
+"""How Flink sends tuples if the program does not say: the former between equally many subtasks."""
 CHAINING = "pipeline.operator-chaining.enabled"
 
 
@@ -71,7 +73,7 @@ def planned_twice(rest: Rest, program: Program) -> PlannedProgram:
     numbers = {id_: node.get("parallelism", 1) for id_, node in low.items()}
     fixed = {id_: n for id_, n in numbers.items() if n == high[id_].get("parallelism", 1)}
     names = dict(zip(low, _names([*low.values()]), strict=True))
-    return PlannedProgram(names, fixed, _forwarded(low) - _forwarded(high))
+    return PlannedProgram(names, fixed, _loose(low, high, fixed.keys()))
 
 
 def fixed_parts(rest: Rest, program: Program, tasks: Sequence[FlinkTask]) -> FixedParts:
@@ -123,13 +125,23 @@ def lasting(name: str) -> str:
     return _CHANGING.sub("", name)
 
 
-def _forwarded(plan: Mapping[str, PlanNode]) -> set[tuple[str, str]]:
-    """Ids of both ends of the streams that a plan forwards."""
+def _loose(
+    low: Mapping[str, PlanNode], high: Mapping[str, PlanNode], fixed: Set[str]
+) -> set[tuple[str, str]]:
+    """Ids of both ends of the streams that Flink forwards only between equally many subtasks.
+
+    It rebalances them in one of the plans, or in both if the parallelism of one end is set, and is
+    that of neither plan. Streams of such operators that are always rebalanced are included.
+    """
+    ways: dict[tuple[str, str], set[str]] = {}
+    for plan in (low, high):
+        for target, node in plan.items():
+            for row in node.get("inputs", ()):
+                ways.setdefault((row["id"], target), set()).add(row.get("ship_strategy", ""))
     return {
-        (row["id"], target)
-        for target, node in plan.items()
-        for row in node.get("inputs", ())
-        if row.get("ship_strategy") == "FORWARD"
+        ends
+        for ends, kinds in ways.items()
+        if "REBALANCE" in kinds and kinds <= _EVEN and not fixed.isdisjoint(ends)
     }
 
 
