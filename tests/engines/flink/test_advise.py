@@ -420,3 +420,18 @@ def test_costs_are_not_scaled_for_the_cpu_of_other_jobs(
     flink = shop(blocked=1.0, process_cpu=dict.fromkeys(("dev-0", "dev-1", "dev-2"), 5.0))
     flink.vertices["v1"].rates = rates(100, 250, 100 * 400, 250 * 40, busy=1.6)
     assert is_corrected(advised(flink, "300")) is not bool(beside)
+
+
+def test_a_task_manager_that_was_released_when_its_subtasks_ended_hinders_no_advice(
+    shop: Shop,
+) -> None:
+    """Flink still tells that they ran there; what today's machines carry is not known then."""
+    flink = shop()
+    read = {"v3": Vertex("Source: file", {}, ends=flink.clock.now)}
+    flink.vertices = {**read, **flink.vertices}
+    flink.vertices["v1"].inputs = [("v0", "HASH"), ("v3", "HASH")]
+    subtasks = [{"subtask": i, "attempt": 0, "taskmanager-id": "gone"} for i in range(2)]
+    flink.answers["GET /jobs/job/vertices/v3"] = {"subtasks": subtasks}
+    advice = advised(flink)
+    assert advice.plan.machines == {"small": 1}
+    assert advice.carried is None

@@ -349,11 +349,16 @@ def _operator_loads(seen: JobProfile, plan: PlanResult) -> tuple[OperatorLoad, .
 
 
 def _carried(graph: StreamGraph, reading: _Reading) -> float | None:
-    """Tuples/s that the job can carry where it runs, by the model."""
+    """Tuples/s that the job can carry where it runs, by the model; None if that is unknown.
+
+    Subtasks that have ended may have run on a TaskManager that was released since.
+    """
     if reading.seen.present is None:
         return None
     placed = {name: list(devices) for name, devices in reading.seen.present.devices.items()}
     cluster, shares = reading.here.cluster(), reading.seen.shares
+    if not {device for devices in placed.values() for device in devices} <= {*cluster.devices.name}:
+        return None
     return graph.source_rate * capacity(graph, cluster, placed, shares)
 
 
