@@ -435,3 +435,17 @@ def test_a_task_manager_that_was_released_when_its_subtasks_ended_hinders_no_adv
     advice = advised(flink)
     assert advice.plan.machines == {"small": 1}
     assert advice.carried is None
+
+
+def test_a_source_that_reads_a_backlog_to_which_nothing_is_added_is_offered_nothing(
+    shop: Shop,
+) -> None:
+    """All of what is offered twice is that of the other source."""
+    flink = shop()
+    sent = {"Source__more.numRecordsOut": 100.0, "Source__more.pendingRecords": -101.0}
+    flink.vertices["v3"] = Vertex("Source: more", rates(0, 100, 0, 100 * 400, busy=0.01) | sent)
+    flink.counted["v3"] = {"Source__more.pendingRecords": 1e6}
+    flink.vertices["v4"] = Vertex("load", rates(100, 0, 100 * 400, busy=0.05), [("v3", "HASH")])
+    advice = advised(flink, "2x")
+    assert advice.rate == pytest.approx(200)
+    assert advice.plan.graph.operators["src"].rate == pytest.approx(200)

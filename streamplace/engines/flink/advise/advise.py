@@ -35,7 +35,7 @@ from streamplace.engines.flink.measure.cluster import (
     measured_cluster,
 )
 from streamplace.engines.flink.measure.placed_subtasks import capacity
-from streamplace.engines.flink.measure.profile import JobProfile
+from streamplace.engines.flink.measure.profile import LEAST_RATE, JobProfile
 from streamplace.engines.flink.measure.source_rates import (
     SourceRate,
     asked_rate,
@@ -260,10 +260,17 @@ def _read(rest: Rest, job: str, settings: AdviceSettings) -> _Reading:
 
 
 def _with_offered(graph: StreamGraph, sources: Sequence[SourceRate]) -> StreamGraph:
-    """Return the graph with the offered rates of its sources, where known."""
-    offered = {source.name: source.offered or source.observed for source in sources}
+    """Return the graph with the offered rates of its sources, where known.
+
+    A source that reads the rest of a backlog to which nothing is added counts as silent, unless
+    nothing is offered to any source.
+    """
+    offered = {one.name: one.observed if one.offered is None else one.offered for one in sources}
+    least = LEAST_RATE * sum(offered.values())
+    if not least:
+        return graph
     rates = [
-        offered.get(name) or rate  # silent sources keep theirs
+        max(offered[name], least) if name in offered else rate
         for name, rate in zip(graph.operators.name, graph.operators.rate.tolist(), strict=True)
     ]
     return graph.with_operators(replace(graph.operators, rate=np.array(rates, np.float64)))
