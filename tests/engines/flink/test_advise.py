@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flink_documents import config
 from lazy_flink import Clock, Vertex, rates, with_clock
 from shop_flink import CPU, OFFERS, SETTINGS, ShopFlink, advised, shop_maker
 
@@ -449,3 +450,17 @@ def test_a_source_that_reads_a_backlog_to_which_nothing_is_added_is_offered_noth
     advice = advised(flink, "2x")
     assert advice.rate == pytest.approx(200)
     assert advice.plan.graph.operators["src"].rate == pytest.approx(200)
+
+
+@pytest.mark.parametrize("mips", [2500, 5000])
+def test_remote_tuples_take_as_long_as_the_cores_on_offer_need(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch, mips: int
+) -> None:
+    """Half of a core, as TaskManagers have now, needs twice the time of a whole one."""
+    background = (0.0, SendingCost(1e-6, 2e-9))
+    monkeypatch.setattr(JobProfile, "background", lambda self, managers: background)
+    flink = shop()
+    flink.answers["GET /jobmanager/config"] = config({"kubernetes.taskmanager.cpu.amount": "0.5"})
+    advice = advised(flink, machines=Catalogue.of([Offer("small", 0.1, mips=mips)]))
+    assert advice.plan.cluster.overhead_s == pytest.approx(1e-6 * 2500 / mips)
+    assert advice.plan.cluster.overhead_s_per_byte == pytest.approx(2e-9 * 2500 / mips)

@@ -36,6 +36,7 @@ from streamplace.engines.flink.measure.cluster import (
 )
 from streamplace.engines.flink.measure.placed_subtasks import capacity
 from streamplace.engines.flink.measure.profile import LEAST_RATE, JobProfile
+from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.engines.flink.measure.source_rates import (
     SourceRate,
     asked_rate,
@@ -119,7 +120,8 @@ class _Reading(NamedTuple):
 
     Sources emit the rates of ``measured``, and are offered those of ``graph``. The TaskManagers in
     ``sizes`` share a machine evenly, as those that are bought; in ``cluster``, none has less than
-    it uses now, and in ``here``, they also lack the CPU that other jobs take.
+    it uses now, and in ``here``, they also lack the CPU that other jobs take. The cost of remote
+    tuples in ``sending`` is that on a whole core; None if it is not measured.
     """
 
     job: str
@@ -130,6 +132,7 @@ class _Reading(NamedTuple):
     sizes: MeasuredCluster
     cluster: MeasuredCluster
     here: MeasuredCluster
+    sending: SendingCost | None
     java: float
     outage: float
 
@@ -256,7 +259,9 @@ def _read(rest: Rest, job: str, settings: AdviceSettings) -> _Reading:
         seen.doubts.extend([raised] if raised else [])
     taken = (java or 0.0) * speed
     pause = expected_pause(rest, job, (seen.name, [*seen.tasks], [*seen.edges]))
-    return _Reading(job, seen, measured, graph, sources, sizes, cluster, here, taken, pause)
+    return _Reading(
+        job, seen, measured, graph, sources, sizes, cluster, here, sending, taken, pause
+    )
 
 
 def _with_offered(graph: StreamGraph, sources: Sequence[SourceRate]) -> StreamGraph:
@@ -332,9 +337,11 @@ def _planned(
     if isinstance(machines, Catalogue):
         current = current_machines(reading.sizes, machines, subtasks)
         shared = replace(machines, slot_sharing=True)
-        sending = reading.cluster.sending
-        measured = None if sending.is_assumed else sending
-        offers = left_for_operators(shared, reading.java, measured)
+        sending = reading.sending
+        if sending is not None:
+            offered = np.mean([float(offer.mips) for offer in machines.offers])
+            sending = sending.slower(parsed_mips(settings.mips) / float(offered)).rounded()
+        offers = left_for_operators(shared, reading.java, sending)
         spare = replace(usual.headroom, flat=settings.headroom)
         return current, planned(graph, offers, replace(usual, headroom=spare))
     cluster = reading.cluster.cluster() if machines is None else machines
