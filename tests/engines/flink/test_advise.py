@@ -464,3 +464,23 @@ def test_remote_tuples_take_as_long_as_the_cores_on_offer_need(
     advice = advised(flink, machines=Catalogue.of([Offer("small", 0.1, mips=mips)]))
     assert advice.plan.cluster.overhead_s == pytest.approx(1e-6 * 2500 / mips)
     assert advice.plan.cluster.overhead_s_per_byte == pytest.approx(2e-9 * 2500 / mips)
+
+
+def test_a_cluster_in_reactive_mode_is_told_no_parallelisms(shop: Shop) -> None:
+    """Flink would refuse them; only machines can be started and stopped."""
+    flink = shop(facts={"schedulerType": "Adaptive"})
+    flink.answers["GET /jobmanager/config"] = config({"scheduler-mode": "reactive"})
+    commands = advised(flink).commands
+    assert commands[0].startswith("# first start 1 × small")
+    assert all(line.startswith("# ") for line in commands)
+    assert any("reactive mode" in line for line in commands)
+
+
+def test_the_adaptive_scheduler_may_run_fewer_subtasks_than_the_program_sets(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For want of slots, or because it was told to; the program is that of the job all the same."""
+    monkeypatch.setattr(fixed, "planned_twice", lambda *_: program_plan(3))
+    settings = replace(SETTINGS, program=Program(Path("shop.jar")))
+    flink = shop(facts={"schedulerType": "Adaptive"})
+    assert advise(flink.rest, "job", "2x", OFFERS, settings).plan.parallelism["split"] == 2

@@ -15,7 +15,7 @@ from streamplace.engines.flink.measure.cluster import FRAMING, MeasuredCluster, 
 from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.engines.flink.rest.client import FlinkError, Rest
 from streamplace.engines.flink.rest.plan import FlinkTask
-from streamplace.engines.flink.rest.scheduler import is_adaptive
+from streamplace.engines.flink.rest.scheduler import is_adaptive, is_reactive
 from streamplace.model.messages import counted, quoted
 from streamplace.model.units import format_bytes
 from streamplace.model.units import mips as parsed_mips
@@ -29,6 +29,10 @@ BY_NAME, BY_SIZE = "name", "size"
 _NUMBERED = re.compile(r"-\d+")
 FOLDER = "plan"
 """Folder of a plan in commands if -o names none."""
+REACTIVE = (
+    "# the cluster runs in reactive mode: the job takes all slots, and Flink refuses to change the "
+    "numbers of its subtasks"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +173,8 @@ def change_commands(
     starts = [f"# first start {number} × {name}" for name, number in changes.items() if number > 0]
     stops = [f"# then stop {-number} × {name}" for name, number in changes.items() if number < 0]
     if is_adaptive(rest, rest.job(job)):
-        rescaling = _rescaling(rest, job, tasks, plan.parallelism)
+        is_free = is_reactive(rest.settings())
+        rescaling = REACTIVE if is_free else _rescaling(rest, job, tasks, plan.parallelism)
         return (*starts, _slot_line(current, plan), rescaling, *stops)
     return (*starts, *_restart(rest, job, current, plan, folder, is_remembered), *stops)
 

@@ -76,11 +76,13 @@ def planned_twice(rest: Rest, program: Program) -> PlannedProgram:
     return PlannedProgram(names, fixed, _loose(low, high, fixed.keys()))
 
 
-def fixed_parts(rest: Rest, program: Program, tasks: Sequence[FlinkTask]) -> FixedParts:
+def fixed_parts(
+    rest: Rest, program: Program, tasks: Sequence[FlinkTask], *, may_differ: bool = False
+) -> FixedParts:
     """Find the parts of a running job that its program fixes; Flink may have chained its tasks.
 
     A program that sets another parallelism than the job has is not that of the job, and raises
-    FlinkError.
+    FlinkError, unless the numbers ``may_differ``, because the adaptive scheduler changes them.
     """
     planned = planned_twice(rest, program)
     free = {name for id_, name in planned.name.items() if id_ not in planned.fixed}
@@ -92,7 +94,7 @@ def fixed_parts(rest: Rest, program: Program, tasks: Sequence[FlinkTask]) -> Fix
         own.update(map(lasting, task.texts))
         task_of |= dict.fromkeys(own, task.name)
         for name in own & fixed.keys():
-            if fixed[name] != task.parallelism:
+            if fixed[name] != task.parallelism and not may_differ:
                 raise FlinkError(
                     f"{spot(program.jar)} sets parallelism {fixed[name]} for operator "
                     f"{quoted(name)}, which runs with {task.parallelism}; give the jar and the "
