@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from fake_flink import FakeFlink, Raw, failure, said
-from flink_documents import ANSWERS, JOB, TASK_MANAGER
+from flink_documents import ANSWERS, JOB, TASK_MANAGER, job
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lazy_flink import Clock
@@ -257,8 +257,8 @@ def test_ended_jobs_are_told_where_none_is_named(run: Callable) -> None:
 def test_the_only_job_that_has_not_ended_is_the_one_that_is_meant(run: Callable) -> None:
     """Be it restarting, which is then told."""
     states = [{"id": "x", "status": "FAILED"}, {"id": JOB, "status": "RESTARTING"}]
-    job = ANSWERS[f"GET /jobs/{JOB}"] | {"state": "RESTARTING"}
-    answers = ANSWERS | {"GET /jobs": {"jobs": states}, f"GET /jobs/{JOB}": job}
+    restarting = ANSWERS[f"GET /jobs/{JOB}"] | {"state": "RESTARTING"}
+    answers = ANSWERS | {"GET /jobs": {"jobs": states}, f"GET /jobs/{JOB}": restarting}
     with FakeFlink(answers).served() as flink:
         answer = run("flink", "profile", "--rest", flink.url)
     assert answer.status == 2
@@ -357,3 +357,11 @@ def test_a_job_manager_without_a_leader_has_not_refused(
     with flink.served(), pytest.raises(FlinkError) as failed:
         Rest(flink.url).task_managers()
     assert type(failed.value) is error
+
+
+def test_a_job_on_a_cluster_without_task_managers_waits_for_no_other_job() -> None:
+    """Whoever cancelled others for it would have ended them in vain."""
+    waiting = job("shop", "RUNNING", {"map": "SCHEDULED"})
+    flink = FakeFlink({"GET /jobs/job": waiting, "GET /taskmanagers": {"taskmanagers": []}})
+    with pytest.raises(FlinkError, match="'map' is SCHEDULED; wait until all of them run"):
+        flink.rest.running_job("job")

@@ -192,7 +192,7 @@ class Rest:
     def _advice(self, job: str) -> str | None:
         """Advice for a job that waits for slots while other jobs have some of every TaskManager."""
         holders = [set(self.holders(manager["id"])) for manager in self.task_managers()]
-        if any(job in jobs or not jobs for jobs in holders):
+        if not holders or any(job in jobs or not jobs for jobs in holders):
             return None
         return (
             "it has no slot, because every TaskManager has slots of other jobs: a job without a "
