@@ -332,6 +332,17 @@ def test_full_queues_delay_the_checkpoints_of_a_moved_job(
         settle(flink.rest, JOB, Settling(25.0), None)
 
 
+def test_no_checkpoint_is_due_within_the_least_pause_between_two(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nor after the start, however short the interval is."""
+    flink = FakeFlink(ANSWERS | {f"GET /jobs/{JOB}/checkpoints": NONE})
+    policy = KEPT | {"interval": 10_000, "min_pause": 60_000}
+    flink.answers[f"GET /jobs/{JOB}/checkpoints/config"] = policy
+    monkeypatch.setattr(settling, "time", Clock())
+    settle(flink.rest, JOB, Settling(30.0), None)
+
+
 def test_the_command_that_resumes_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It can be typed in any folder: files are named in full, what it does not take is left out."""
     monkeypatch.chdir(tmp_path)

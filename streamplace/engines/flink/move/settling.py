@@ -311,7 +311,8 @@ def _check_checkpoint(
         settings = rest.get(f"/jobs/{job}/checkpoints/config")
     except Refusal:  # it takes none, or has ended
         return
-    interval = settings.get("interval", PERIODIC_LIMIT_MS) / 1000
+    # Flink takes no checkpoint within the least pause, not even after the start
+    interval = max(settings.get("interval", PERIODIC_LIMIT_MS), settings.get("min_pause", 0)) / 1000
     counts = checkpoint_totals(rest, job)
     if counts.completed:
         return
