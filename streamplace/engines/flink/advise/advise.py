@@ -2,12 +2,10 @@
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
-
-import numpy as np
 
 from streamplace.engines.flink.advise.advice import (
     Advice,
@@ -35,13 +33,14 @@ from streamplace.engines.flink.measure.cluster import (
     measured_cluster,
 )
 from streamplace.engines.flink.measure.placed_subtasks import capacity
-from streamplace.engines.flink.measure.profile import LEAST_RATE, JobProfile
+from streamplace.engines.flink.measure.profile import JobProfile
 from streamplace.engines.flink.measure.sending_cost import SendingCost
 from streamplace.engines.flink.measure.source_rates import (
     SourceRate,
     asked_rate,
     check_rate,
     source_rates,
+    with_offered,
 )
 from streamplace.engines.flink.measure.steady import (
     GARBAGE_TIME,
@@ -242,7 +241,7 @@ def _read(rest: Rest, job: str, settings: AdviceSettings) -> _Reading:
     sources = source_rates(seen)
     managers = rest.task_managers()
     measured = seen.graph(speed)
-    graph = _with_offered(measured, sources)
+    graph = with_offered(measured, sources)
     if all(map(is_pinnable, managers)):
         graph = in_one_group(graph)  # a placement defines its own
     java, sending = seen.background(len(managers))
@@ -263,23 +262,6 @@ def _read(rest: Rest, job: str, settings: AdviceSettings) -> _Reading:
     return _Reading(
         job, seen, measured, graph, sources, sizes, cluster, here, sending, taken, pause
     )
-
-
-def _with_offered(graph: StreamGraph, sources: Sequence[SourceRate]) -> StreamGraph:
-    """Return the graph with the offered rates of its sources, where known.
-
-    A source that reads the rest of a backlog to which nothing is added counts as silent, unless
-    nothing is offered to any source.
-    """
-    offered = {one.name: one.observed if one.offered is None else one.offered for one in sources}
-    least = LEAST_RATE * sum(offered.values())
-    if not least:
-        return graph
-    rates = [
-        max(offered[name], least) if name in offered else rate
-        for name, rate in zip(graph.operators.name, graph.operators.rate.tolist(), strict=True)
-    ]
-    return graph.with_operators(replace(graph.operators, rate=np.array(rates, np.float64)))
 
 
 class _Kept(NamedTuple):
@@ -339,11 +321,8 @@ def _planned(
     if isinstance(machines, Catalogue):
         current = current_machines(reading.sizes, machines, subtasks)
         shared = replace(machines, slot_sharing=True)
-        sending = reading.sending
-        if sending is not None:
-            offered = np.mean([float(offer.mips) for offer in machines.offers])
-            sending = sending.slower(parsed_mips(settings.mips) / float(offered)).rounded()
-        offers = left_for_operators(shared, reading.java, sending)
+        speed = parsed_mips(settings.mips)
+        offers = left_for_operators(shared, reading.java, reading.sending, speed)
         spare = replace(usual.headroom, flat=settings.headroom)
         return current, planned(graph, offers, replace(usual, headroom=spare))
     cluster = reading.cluster.cluster() if machines is None else machines

@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import mean
 from urllib.parse import urlsplit
 
 from streamplace.engines.flink.measure.cluster import FRAMING, MeasuredCluster, MeasuredDevice
@@ -118,20 +119,21 @@ def _size(device: MeasuredDevice) -> str:
     return size if device.memory is None else f"{size}, {format_bytes(device.memory)}"
 
 
-def left_for_operators(catalogue: Catalogue, java: float, sending: SendingCost | None) -> Catalogue:
+def left_for_operators(
+    catalogue: Catalogue, java: float, sending: SendingCost | None, speed: float
+) -> Catalogue:
     """Return the offers without the CPU of Java itself and the bandwidth of packet headers.
 
     Java uses ``java`` MIPS of each machine. The cost of remote tuples is the measured one, if any,
-    unless the offers contain it.
+    unless the offers contain it; it was measured on cores of ``speed`` MIPS, and holds for the mean
+    of the offers.
     """
     offers = tuple(_left(offer, java) for offer in catalogue.offers)
     if catalogue.handles or sending is None:
         return replace(catalogue, offers=offers)
+    cost = sending.slower(speed / mean(float(offer.mips) for offer in catalogue.offers)).rounded()
     return replace(
-        catalogue,
-        offers=offers,
-        overhead=sending.per_tuple,
-        overhead_per_byte=sending.per_byte,
+        catalogue, offers=offers, overhead=cost.per_tuple, overhead_per_byte=cost.per_byte
     )
 
 

@@ -2,13 +2,16 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from streamplace.engines.flink.measure.backlogs import is_blocked
-from streamplace.engines.flink.measure.profile import JobProfile
+from streamplace.engines.flink.measure.profile import LEAST_RATE, JobProfile
 from streamplace.engines.flink.measure.sampling import Activity, pending_of, sent_by
 from streamplace.engines.flink.rest.plan import FlinkTask
 from streamplace.errors import SettingError
+from streamplace.model.graph import StreamGraph
 from streamplace.model.messages import listed, quoted
 from streamplace.model.units import LARGEST, Quantity, digits, tuple_rate
 
@@ -67,6 +70,23 @@ def _source_rate(source: FlinkTask, seen: JobProfile) -> SourceRate:
         activity.most_back_pressured,
         seen.why_behind(source),
     )
+
+
+def with_offered(graph: StreamGraph, sources: Sequence[SourceRate]) -> StreamGraph:
+    """Return the graph with the offered rates of its sources, where known.
+
+    A source that reads the rest of a backlog to which nothing is added counts as silent, unless
+    nothing is offered to any source.
+    """
+    offered = {one.name: one.observed if one.offered is None else one.offered for one in sources}
+    least = LEAST_RATE * sum(offered.values())
+    if not least:
+        return graph
+    rates = [
+        max(offered[name], least) if name in offered else rate
+        for name, rate in zip(graph.operators.name, graph.operators.rate.tolist(), strict=True)
+    ]
+    return graph.with_operators(replace(graph.operators, rate=np.array(rates, np.float64)))
 
 
 def offered_rate(rates: Sequence[SourceRate]) -> float | None:
