@@ -20,6 +20,7 @@ from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.engines.flink.rest.scheduler import is_adaptive
 from streamplace.engines.flink.watch import acting, rescaling
 from streamplace.engines.flink.watch.log import WatchLog
+from streamplace.engines.flink.watch.past_moves import PastMoves
 from streamplace.engines.flink.watch.plans import JobModel, NewDevices, WatchPlan
 from streamplace.engines.flink.watch.rescaled_plans import Scaling, rescaled_model, with_subtasks
 from streamplace.engines.flink.watch.rescaling import Rescaler, scaling_of
@@ -45,6 +46,7 @@ class AdaptiveFlink(FakeFlink):
         super().__init__()
         self.numbers, self.required = {"src": 1, "map": 4}, {"src": 1, "map": 4}
         self.least, self.is_obeyed, self.restarts, self.starting = 1, True, 0, 0
+        self.looks = 4  # that it takes until all of the job runs again
         self.answers = {
             f"GET /jobs/{OLD}": self._job,
             f"GET /jobs/{OLD}/plan": self._plan,
@@ -57,7 +59,7 @@ class AdaptiveFlink(FakeFlink):
 
     def _job(self) -> dict[str, Any]:
         if self.numbers != self.required and self.is_obeyed:
-            self.numbers, self.starting = dict(self.required), 4
+            self.numbers, self.starting = dict(self.required), self.looks
             self.restarts += 1
         self.starting = max(0, self.starting - 1)
         status = "CREATED" if self.starting else "RUNNING"
@@ -160,6 +162,23 @@ def test_a_job_that_is_not_rescaled_or_is_slower_gets_its_subtasks_back(
     assert flink.required == flink.numbers == {"src": 1, "map": 4}
     assert outcome(log.store) == ("returned" if is_slower else "not begun", OLD)
     assert told[-1].endswith(f"job {OLD} gets its earlier subtasks: 1 × 'src', 4 × 'map'")
+
+
+def test_a_job_that_was_interrupted_in_vain_is_not_rescaled_again_at_once(
+    flink: AdaptiveFlink, log: WatchLog, rescaler: Callable[..., Rescaler]
+) -> None:
+    """As one that restores much state: each try would interrupt it anew."""
+    flink.looks = 10_000
+    told: list[str] = []
+    assert rescaler(told).carry_out(MODEL, FEWER, "") == OLD
+    assert flink.required == {"src": 1, "map": 4}
+    assert outcome(log.store) == ("returned", OLD)
+    assert told[0].startswith("the job did not run with these subtasks within 120 s")
+    moves = PastMoves(log, lambda: 0.0)
+    assert moves.note(0.0)
+    assert moves.came_back(FEWER.machines) == (
+        "a move to 1 TaskManager failed, and is tried again in 30 min"
+    )
 
 
 def test_requirements_that_flink_refuses_are_not_begun(

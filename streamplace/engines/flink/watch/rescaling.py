@@ -6,6 +6,7 @@ killed meanwhile reads them afterwards, and knows what it has begun.
 """
 
 import json
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -157,6 +158,9 @@ class Rescaler:
         if outage is None:
             why = f"the scheduler has not rescaled the job within {self.seconds:g} s"
             return self._back(number, decision, UNBEGUN, why)
+        if outage == math.inf:
+            why = f"the job did not run with these subtasks within {self.seconds:g} s"
+            return self._back(number, decision, RETURNED, why)
         words = f"interrupted for {outage:.1f} s" if outage else ""
         where = _subtask_words(numbers)
         self.tell(f"job {job} runs with the subtasks {where}{words and ', '}{words}")
@@ -175,7 +179,8 @@ class Rescaler:
     def _wait(self, job: str, ids: Mapping[str, str], numbers: Subtasks) -> float | None:
         """Seconds for which a job is interrupted until all of it runs with so many subtasks.
 
-        None if it does not within the time; 0 if it does already.
+        None if the scheduler does not begin to rescale it within the time, infinite if it is
+        interrupted and does not run with them by then; 0 if it does already.
         """
         deadline, stopped = time.monotonic() + self.seconds, None
         while time.monotonic() < deadline:
@@ -188,7 +193,7 @@ class Rescaler:
             elif there == {ids[name]: number for name, number in numbers.items()}:
                 return 0.0 if stopped is None else now - stopped
             time.sleep(LOOK_SECONDS)
-        return None
+        return None if stopped is None else math.inf
 
     def _back(self, number: int, decision: WatchDecision, state: str, why: str) -> str:
         """Require the numbers of subtasks of before, and note why."""
