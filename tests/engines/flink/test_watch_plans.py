@@ -183,6 +183,21 @@ def test_a_job_is_judged_by_the_devices_and_cards_that_are_given() -> None:
     assert len(starting(look(asked.present, "d0", "d1", "unknown")).new.names) == 1
 
 
+def test_what_joins_and_cannot_be_pinned_to_counts_among_what_may_be_started() -> None:
+    """Otherwise, one after the other would be started, and none be used."""
+    asked = question(["d0"] * 4)
+    answers = healthy("d0", "d1")
+    unprepared = {"managedMemory": 100, "extendedResources": {}}
+    row = answers["GET /taskmanagers"]["taskmanagers"][1]
+    row |= {"totalResource": unprepared, "freeResource": unprepared}
+    engine: Any = Measured(FakeFlink(answers).rest, repeat(asked.measured))
+    described: Any = {"cluster": asked.measured.cluster, "budget": Budget(evaluations=2000)}
+    modeller = JobModeller(engine, print, confidence=0.0, may_start=True, at_most=2, **described)
+    model = modeller(look(asked.present, "d0", "d1"))
+    assert model.new.names == ()
+    assert [one.devices for one in model.plans] == [["d0"]]
+
+
 def is_improvable(model: JobModel) -> bool:
     """Whether a better layout is known on as many TaskManagers as now."""
     return model.plans[model.level].layout != model.present.layout

@@ -20,7 +20,7 @@ from streamplace.engines.flink.decide.candidates import (
 )
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure.cards import ALL
-from streamplace.engines.flink.measure.cluster import ASSUMED_CPU, BANDWIDTH
+from streamplace.engines.flink.measure.cluster import ASSUMED_CPU, BANDWIDTH, unpinnable
 from streamplace.engines.flink.measure.profile_quality import UNMEASURED_PYTHON
 from streamplace.engines.flink.measure.steady import UnsteadyJob
 from streamplace.engines.flink.pin.fitting import left_without
@@ -111,8 +111,7 @@ class JobModeller:
         errors = errors_for(measured.graph, self.confidence, self.ledger)
         new = NewDevices()
         if self.may_start and self.at_most is not None:
-            unknown = look.managers.difference(measured.cluster.devices.name)
-            most = self.at_most - len(unknown)
+            most = self.at_most - len(self._unusable(look, question))
             question, new = with_new(question, most, scales=self.scaling is not None)
         if self.scaling is None:
             model = job_model(look.job, question, errors, self.at_most, self.budget, new)
@@ -138,6 +137,17 @@ class JobModeller:
         """Given devices that are no TaskManagers now."""
         given = () if self.cluster is None else self.cluster.devices.name
         return frozenset(given).difference(look.managers)
+
+    def _unusable(self, look: JobLook, question: Question) -> frozenset[str]:
+        """TaskManagers that no plan uses: those that are not described or cannot be pinned to.
+
+        They count among those that may be started: where what is started joins as one of them, one
+        after the other would be.
+        """
+        unknown = look.managers.difference(question.measured.cluster.devices.name)
+        if self.scaling is not None:
+            return unknown
+        return unknown.union(question.occupied.intersection(unpinnable(self.engine.rest)))
 
     def _tell_doubts(self, measured: Measurement) -> None:
         """Tell doubts about a measurement that the one before did not have.
