@@ -101,7 +101,7 @@ class WatchRequest:
             watch = self._watch(engine, program, rounds)
             try:
                 now = settled(watch, rounds.mover, log, job)
-                watch.run(self._placed(rest, now, self.placement if now == job else None))
+                watch.run(self._placed(rest, now, log, is_started=now != job))
             except KeyboardInterrupt:
                 say(INTERRUPTED if log.is_starting else STOPPED)
 
@@ -261,14 +261,23 @@ class WatchRequest:
         cards = parse_cards(self.nic)
         return FlinkEngine(rest, home, self.mips, moves=moves, tell=say, cards=cards)
 
-    def _placed(self, rest: "Rest", job: str, placement: Path | None) -> "PlacedJob":
-        """The job with the devices of a placement, or with those that it runs on."""
+    def _placed(self, rest: "Rest", job: str, log: "WatchLog", *, is_started: bool) -> "PlacedJob":
+        """The job with the devices of the placement, or with those that it runs on.
+
+        The placement is not that of a job which a watch has started elsewhere, now or earlier. Such
+        a job may have lost a device meanwhile, so that Flink shows no layout of it.
+        """
         from streamplace.engines.flink.pin.pinning import read_vectors
         from streamplace.engines.flink.rest.tasks import layout_of
+        from streamplace.engines.flink.watch.look import running_layout
         from streamplace.engines.flink.watch.placed_job import PlacedJob
 
-        if placement is not None:
-            return PlacedJob(job, read_vectors(placement))
+        if is_started or any(one.after == job != one.job for one in log.decisions.values()):
+            vectors: Vectors = dict(running_layout(rest, job)) or log.placed(job)
+            if vectors:
+                return PlacedJob(job, vectors)
+        elif self.placement is not None:
+            return PlacedJob(job, read_vectors(self.placement))
         return PlacedJob(job, layout_of(rest, job, rest.running_job(job)))
 
     def _placement_file(self) -> str:

@@ -21,9 +21,17 @@ from streamplace.engines.flink.watch import log, modelling, replacing, rounds
 from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.acting import WatchMover
 from streamplace.engines.flink.watch.look import JobLook
+from streamplace.engines.flink.watch.placed_job import PlacedJob
 from streamplace.engines.flink.watch.plans import JobModel, NewDevices, WatchPlan
 from streamplace.engines.flink.watch.watch import first_job
-from streamplace.io.watch_store import WatchStore, read_records, usual_store
+from streamplace.io.watch_store import (
+    MOVED,
+    WatchDecision,
+    WatchStore,
+    read_records,
+    usual_store,
+    utc_now,
+)
 from streamplace.model.intervals import RateInterval
 
 HERE = WatchPlan(1, {"map": ["dev-0"]}, RateInterval(90.0, 100.0, 110.0))
@@ -193,6 +201,31 @@ def test_a_job_is_known_by_its_ids_before_and_after_moves(flink: FakeFlink) -> N
     assert first_job(rest, store, OLD) == successor(OLD)
     assert first_job(rest, store, "other") == "other"
     assert first_job(rest, store, None) == successor(OLD)
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "RESTARTING"])
+def test_a_job_that_the_watch_has_moved_is_not_where_the_given_placement_says(
+    run: Callable, flink: FakeFlink, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, state: str
+) -> None:
+    """The same command is given again after the watch was killed."""
+    seen: list[PlacedJob] = []
+    monkeypatch.setattr(watching.Watch, "run", lambda _, placed: seen.append(placed))
+    new, layout = successor(OLD), {"map": ["dev-0"]}
+    own = log.WatchLog.claimed(WatchStore(usual_store()), OLD, "shop", print)
+    decision = WatchDecision(utc_now(), "move", OLD, new, {**layout}, (1, 1), "")
+    own.end(own.begin(decision), decision, MOVED, "", new)
+    own.release()
+    flink.answers |= {
+        f"GET /jobs/{OLD}": job("shop", "FINISHED", {}),
+        f"GET /jobs/{new}": job("shop", state, {"map": "RUNNING"}),
+        f"GET /jobs/{new}/vertices/map": {"subtasks": [{"taskmanager-id": "dev-0"}]},
+        "GET /jobs": jobs({OLD: "FINISHED", new: state}),
+    }
+    (tmp_path / "p.json").write_text('{"assignment": {"map": "dev-1"}}')
+    for given in (("--job", OLD), ()):
+        answer = run("flink", "watch", "--rest", flink.url, "--placement", "p.json", *given)
+        assert answer.status == 0, answer.err
+    assert [(one.job, one.vectors) for one in seen] == [(new, layout)] * 2
 
 
 def test_the_option_for_machines_is_a_command_with_its_own_arguments(
