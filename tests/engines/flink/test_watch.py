@@ -220,6 +220,40 @@ def test_a_job_that_failed_is_started_again_where_a_lost_device_is_back(
     assert [run.vectors for run in found.runs] == [VECTORS]
 
 
+@pytest.mark.parametrize(
+    ("path", "policy"),
+    [
+        ("<checkpoint-not-externally-addressable>", KEPT),
+        ("s3://b/chk-7", {"externalization": {"enabled": False, "delete_on_cancellation": True}}),
+    ],
+)
+def test_a_job_that_failed_is_not_started_without_the_state_that_ended_with_it(
+    flink: FakeFlink, monkeypatch: pytest.MonkeyPatch, path: str, policy: dict[str, Any]
+) -> None:
+    """A watch that takes what is free instead of named spares has not checked it before."""
+    found = Watched()
+    starts_by(monkeypatch, found.apply)
+    every, back = flink.answers["GET /taskmanagers"], heard(flink.answers)
+    back["taskmanagers"][1]["path"] = "pekko.tcp://flink@dev-1:7777/user/rpc/taskmanager_0"
+    latest = {"completed": {"id": 7, "external_path": path}}
+    flink.answers |= {
+        "GET /taskmanagers": InTurn(every, back),
+        "GET /jobs/old": InTurn(job("old", "RUNNING", {}), FAILED),
+        "GET /jobs/old/checkpoints": {"counts": {"completed": 7}, "latest": latest},
+        "GET /jobs/old/checkpoints/config": policy,
+        "GET /jobs/new": job("new", "CANCELED", {}),
+        "GET /jobs/new/checkpoints/config": KEPT,
+        "GET /jobs/overview": ended("old", 50_000),
+    }
+    program, home = Program(Path("a.jar")), Flink(Path(), "2.3.0")
+    tell, moved = found.steps.append, found.runs.append
+    facts: dict[str, Any] = {"patience": 0.0, "takes_free": True}
+    one = Watch(Replacing(flink.rest, home, program, (), tell, moved, **facts))
+    with pytest.raises(FlinkError, match=r"job old failed: a\.B: c; none of its state outlives it"):
+        one.run(PlacedJob("old", VECTORS))
+    assert found.paths == []
+
+
 @pytest.mark.parametrize("faults", [60.0, 0.0])
 def test_errors_that_flink_answers_for_a_while_do_not_end_a_watch(
     watch: Callable[..., Watched], flink: FakeFlink, faults: float

@@ -12,9 +12,10 @@ from typing import TypeVar
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.copies import CopyRuns
+from streamplace.engines.flink.move.endings import last_kept
 from streamplace.engines.flink.move.move import Tell
 from streamplace.engines.flink.move.resuming import apply_command
-from streamplace.engines.flink.move.state import Savepoint, resumable
+from streamplace.engines.flink.move.state import Savepoint, resumable, saved_by
 from streamplace.engines.flink.pin.apply import apply, wait_started
 from streamplace.engines.flink.pin.fitting import check_upload
 from streamplace.engines.flink.pin.verify import verify
@@ -136,6 +137,20 @@ class Replacing:
             shortages(why)
             return run
         return self.start_again(run, new, shortages)
+
+    def start_failed(self, run: PlacedJob, shortages: Notices) -> PlacedJob:
+        """Start a failed job again where it was, from its last state.
+
+        Raises FlinkError when the job has saved state and none of it outlives the job.
+        """
+        has_saved = self._ask(lambda: saved_by(self.rest, run.job)) is not None
+        if has_saved and self._ask(lambda: last_kept(self.rest, run.job)) is None:
+            cause = self._ask(lambda: self.rest.failure(run.job))
+            raise FlinkError(
+                f"job {run.job} failed: {cause}; none of its state outlives it; start it again as "
+                "it was first submitted"
+            )
+        return self.start_again(run, run, shortages)
 
     def start_again(self, run: PlacedJob, new: PlacedJob, shortages: Notices) -> PlacedJob:
         """Cancel a job and start it from its last state, on the devices of another one."""

@@ -65,9 +65,10 @@ class Watch:
         """Watch a job until it ends or is ended by a user; return its last state.
 
         A failed job is abandoned only when Flink has heard of all its devices since the failure.
-        Raises FlinkError when it failed although all its devices are present, when it cannot be
-        started with a spare, or when the JobManager no longer knows it. Raises JobWatched when
-        another process has taken over the watch.
+        Raises FlinkError when it failed although all its devices are present, when it failed and
+        none of its state outlives it, when it cannot be started with a spare, or when the
+        JobManager no longer knows it. Raises JobWatched when another process has taken over the
+        watch.
         """
         self.replacing.check(run)
         run = self.replacing.with_addresses(run)
@@ -85,7 +86,7 @@ class Watch:
             missing_before = missing
             losses(self._words(run, health))
             if health.is_restartable:
-                run = self.replacing.start_again(run, run, shortages)
+                run = self.replacing.start_failed(run, shortages)
             elif health.state == RUNNING and (there := self._elsewhere(run, health.lost)):
                 run = there
             elif health.lost and wanted and time.monotonic() - since > self.replacing.patience:
