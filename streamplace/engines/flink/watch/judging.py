@@ -55,6 +55,11 @@ class QuietHours:
             raise SettingError(
                 f"--not-between is {text!r}; it must be two times, such as 08:00-18:00"
             ) from None
+        if start.tzinfo or end.tzinfo:
+            raise SettingError(
+                f"--not-between is {text!r}; its times are those of this machine's clock, so drop "
+                "the time zone"
+            )
         if start == end:
             raise SettingError(f"--not-between is {text!r}; its times must differ")
         return cls(start, end)
