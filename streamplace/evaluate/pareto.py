@@ -55,7 +55,7 @@ def _points(
                 rows.append((placer, asked, shares))
     sign = {judge.name: 1.0 if judge.sense == "max" else -1.0 for judge in judges}
     goods = np.array([[sign[name] * shares[name] for name in sign] for *_, shares in rows])
-    goods = goods.reshape(len(rows), -1)
+    goods = goods.reshape(len(rows), len(judges))
     return [Point(*row, front=not _dominated(goods, i)) for i, row in enumerate(rows)]
 
 

@@ -58,6 +58,18 @@ def test_the_front_is_who_nobody_dominates(
         assert point.front == (not beaten)
 
 
+def test_where_no_placer_places_anything_there_are_no_points() -> None:
+    """As at a rate at which no placement meets a condition."""
+    facts = ("ab" * 32, "g", None, "p0", "1 s", None, None, 0.0, (), "no placement was found")
+    results = {
+        judge.name: ResultsTable(
+            [Record(*facts, objective=judge.name)], objective=judge.name, sense=judge.sense
+        )
+        for judge in JUDGES
+    }
+    assert points(results, JUDGES) == {None: []}
+
+
 @pytest.fixture
 def data(tmp_path: Path) -> str:
     """Two graphs."""
