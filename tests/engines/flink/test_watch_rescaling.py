@@ -297,3 +297,17 @@ def test_a_plan_for_fewer_taskmanagers_never_needs_more(packs: bool, subtasks: l
     assert len(fewer.devices) == 1
     assert [plan.carries.value for plan in model.plans] == pytest.approx([100.0, 200.0, 300.0])
     assert model.where(fewer) == "1 TaskManager"
+
+
+def test_a_task_manager_that_goes_while_the_job_is_measured_is_in_no_plan() -> None:
+    """The devices are known from a file; the watch goes on."""
+    operators = [Operator("src", rate=100.0), Operator("map", ipt=1e6, parallelism=4)]
+    graph = StreamGraph.of("job", operators, [Stream("src", "map", partitioning="hash")])
+    cluster = Cluster.of([Device(name, mips=100) for name in "abc"])
+    present = {"src": ["a"], "map": ["a", "a", "b", "b"]}
+    measured = Measurement(graph, cluster, is_limited=False)
+    question = Question(measured, present, dict.fromkeys("ab", 2), spreads=False)
+    scaling = Scaling({"src": 1, "map": 4}, {"src": 1, "map": 128}, packs=True)
+    model = rescaled_model("id", question, scaling, None, None, NewDevices())
+    assert [plan.machines for plan in model.plans] == [1, 2]
+    assert model.plans[0].devices == ["b"]

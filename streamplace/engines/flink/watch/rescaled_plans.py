@@ -131,7 +131,8 @@ def rescaled_model(
     judge = Judge(replace(question, rate=None))
     now = names_of(measured.graph, question.present)
     in_use = {device for vector in now.values() for device in vector}
-    there = [name for name in question.free if name not in new.names]
+    # TaskManagers may have gone since the devices were measured, or read from a file.
+    there = [name for name in question.free if name in question.slots and name not in new.names]
     order = [*reversed(device_order(measured.cluster, there, in_use)), *new.names]
     slots = {**question.slots, **dict.fromkeys(new.names, question.slots.get(new.like, 0))}
     slots = {device: slots[device] for device in order}
