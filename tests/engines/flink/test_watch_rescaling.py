@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_flink import FakeFlink, failure
+from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import config
 from hypothesis import given
 from hypothesis import strategies as st
@@ -140,6 +140,22 @@ def test_a_job_gets_the_subtasks_of_a_plan_and_leaves_taskmanagers(
     assert outcome(log.store) == ("moved", OLD)
     (entry,) = read_ledger(tmp_path / "ledger.jsonl").entries
     assert (entry.job, entry.predicted, entry.measured) == ("shop", 100.0, 50.0)
+
+
+def test_what_a_job_leaves_is_told_once_flink_has_released_its_idle_slots(
+    flink: AdaptiveFlink, rescaler: Callable[..., Rescaler]
+) -> None:
+    """The adaptive scheduler keeps a slot without subtasks for a minute or so."""
+    left: list[Any] = []
+    held, free = {"allocatedSlots": [{"jobId": OLD}]}, {"allocatedSlots": []}
+    flink.answers |= {
+        "GET /taskmanagers/b": InTurn(*[held] * 9, free),
+        f"GET /jobs/{OLD}/vertices/v0": {"subtasks": [{"taskmanager-id": "a"}]},
+        f"GET /jobs/{OLD}/vertices/v1": {"subtasks": [{"taskmanager-id": "a"}] * 2},
+    }
+    made = rescaler(left=lambda job, devices: left.append((job, devices)))
+    made.carry_out(MODEL, FEWER, "it is cheaper")
+    assert left == [(OLD, ["b"])]
 
 
 @pytest.mark.parametrize("is_slower", [False, True])

@@ -26,6 +26,7 @@ from streamplace.engines.flink.rest.plan import read_plan
 from streamplace.engines.flink.rest.scheduler import largest_numbers, require, requirements
 from streamplace.engines.flink.watch.acting import freed_of, keep_devices, note_rate
 from streamplace.engines.flink.watch.log import WatchLog
+from streamplace.engines.flink.watch.look import running_layout
 from streamplace.engines.flink.watch.plans import JobModel, WatchPlan
 from streamplace.engines.flink.watch.replacing import answer_of
 from streamplace.engines.flink.watch.rescaled_plans import (
@@ -51,6 +52,10 @@ LOOK_SECONDS = 0.2
 """
 SETTLE_SECONDS = 10.0
 """Seconds after which the rate of a rescaled job is compared with that of before."""
+RELEASE_SECONDS, RELEASE_LOOK_SECONDS = 120.0, 2.0
+"""Seconds to wait for the release of idle slots, which by default takes up to 100, and between two
+looks at them.
+"""
 
 
 def scaling_of(rest: Rest, log: WatchLog, job: str) -> Scaling:
@@ -124,9 +129,10 @@ class Rescaler:
         self.finish(number, decision, model.name, flow)
         is_to_fewer = target.machines < model.present.machines
         with suppress(StoreError):
-            has_left = is_to_fewer and self.log.decisions[number].state == MOVED
-            if has_left and (freed := freed_of(self, model.present.devices)):
-                self.left(job, freed)
+            if is_to_fewer and self.log.decisions[number].state == MOVED:
+                self._await_release(job, model.present.devices)
+                if freed := freed_of(self, model.present.devices):
+                    self.left(job, freed)
         return job
 
     def finish(
@@ -209,6 +215,21 @@ class Rescaler:
         """Largest number of subtasks of each task, by its name."""
         now = largest_numbers(self.rest, job)
         return {name: now[task] for name, task in ids.items()}
+
+    def _await_release(self, job: str, devices: Sequence[str]) -> None:
+        """Wait until a job has no slot on those of some devices that run no subtask of it.
+
+        The scheduler keeps slots that have become idle for up to twice Flink's slot.idle.timeout.
+        """
+        deadline = time.monotonic() + RELEASE_SECONDS
+        with suppress(FlinkError):  # the next look at the job tells
+            layout = running_layout(self.rest, job)
+            used = {device for vector in layout.values() for device in vector}
+            idle = [device for device in devices if used and device not in used]
+            while any(job in self.rest.holders(device) for device in idle):
+                if time.monotonic() >= deadline:
+                    return
+                time.sleep(RELEASE_LOOK_SECONDS)
 
     def _require(self, job: str, ids: Mapping[str, str], numbers: Subtasks) -> None:
         """Set the largest numbers of subtasks; the least ones stay, unless they are larger."""
