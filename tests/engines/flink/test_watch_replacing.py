@@ -248,9 +248,12 @@ def test_a_spare_that_a_watch_has_used_is_no_error_when_it_begins_again(
     ]
 
 
-def test_a_job_that_flink_itself_starts_elsewhere_is_left_there(flink: FakeFlink) -> None:
-    """It is not placed; the watch goes on, and starts nothing."""
-    lose_device(flink, *[RUNNING] * 3, FINISHED)
+@pytest.mark.parametrize("status", ["RUNNING", "INITIALIZING"])
+def test_a_job_that_flink_itself_starts_elsewhere_is_left_there(
+    flink: FakeFlink, status: str
+) -> None:
+    """It is not placed; the watch goes on, also while it restores its state, and starts nothing."""
+    lose_device(flink, *[job("shop", "RUNNING", {"map": status})] * 3, FINISHED)
     flink.answers[f"GET /jobs/{OLD}/vertices/map"] = {"subtasks": [{"taskmanager-id": "dev-2"}]}
     told: list[str] = []
     assert watch_of(flink, None, told).run(PlacedJob(OLD, {"map": "dev-0"})) == "FINISHED"

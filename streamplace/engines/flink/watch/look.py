@@ -94,6 +94,22 @@ def running_layout(rest: Rest, job: str) -> Layout:
         return {}
 
 
+def assigned_layout(rest: Rest, job: str) -> Layout:
+    """Layout of a job all of whose subtasks are on TaskManagers that are there; empty if not.
+
+    Some of them may be starting. Raises NoAnswer when Flink does not answer.
+    """
+    try:
+        document = rest.job(job)
+        layout = layout_of(rest, job, document) if document["state"] == "RUNNING" else {}
+        there = {row["id"] for row in rest.task_managers()}
+    except NoAnswer:
+        raise
+    except FlinkError:
+        return {}
+    return layout if all(there.issuperset(devices) for devices in layout.values()) else {}
+
+
 def still_fail(before: JobLook | None, now: JobLook, failed_before: bool) -> bool:
     """Whether checkpoints fail: some have since the last look, and none has completed."""
     if before is None or before.job != now.job:

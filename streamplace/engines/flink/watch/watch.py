@@ -29,7 +29,13 @@ from streamplace.engines.flink.rest.job_ids import only_job
 from streamplace.engines.flink.rest.scheduler import is_reactive, job_fault, requirements
 from streamplace.engines.flink.watch.acting import Mover
 from streamplace.engines.flink.watch.log import WatchLog, is_same_job
-from streamplace.engines.flink.watch.look import FAILED, Health, health_of, running_layout
+from streamplace.engines.flink.watch.look import (
+    FAILED,
+    Health,
+    assigned_layout,
+    health_of,
+    running_layout,
+)
 from streamplace.engines.flink.watch.placed_job import PlacedJob, continues
 from streamplace.engines.flink.watch.replacing import Notices, Replacing, answer_of
 from streamplace.engines.flink.watch.rounds import JobRounds
@@ -134,13 +140,13 @@ class Watch:
         return dict(layout) or log.placed(job) or run.vectors
 
     def _elsewhere(self, run: PlacedJob, lost: tuple[str, ...]) -> PlacedJob | None:
-        """Return a job that Flink itself has started without lost devices; None if it has not.
+        """Return a job that Flink itself starts without lost devices; None if it does not.
 
-        It does so with jobs that are not placed.
+        It does so with jobs that are not placed, which may take long to restore their state.
         """
         if not lost:
             return None
-        layout = self._ask(lambda: running_layout(self.rest, run.job))
+        layout = self._ask(lambda: assigned_layout(self.rest, run.job))
         used = {device for devices in layout.values() for device in devices}
         if not used or used.intersection(lost):
             return None
