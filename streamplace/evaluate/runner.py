@@ -3,6 +3,7 @@
 import logging
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from enum import Enum
 from functools import cached_property
@@ -212,7 +213,11 @@ _warm: set[str] = set()
 
 
 def _warm_up(name: str, placer: Placer, problem: Problem, judge: Objective) -> None:
-    """Make a placer load its libraries and kernels once per process, before it is timed."""
+    """Make a placer load its libraries and kernels once per process, before it is timed.
+
+    What it refuses with so small a budget, it may place with its own.
+    """
     if name not in _warm:
         _warm.add(name)
-        replace(placer, budget=Budget(seconds=0.05, evaluations=1)).attempt(problem, judge)
+        with suppress(StreamplaceError):
+            replace(placer, budget=Budget(seconds=0.05, evaluations=1)).attempt(problem, judge)

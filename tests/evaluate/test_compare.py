@@ -10,6 +10,7 @@ from pilots import weights_file
 from problems import chain, diamond, fork_join
 
 from streamplace.errors import FormatError, SettingError
+from streamplace.evaluate import runner
 from streamplace.evaluate.compare import compare
 from streamplace.evaluate.comparison import Comparison
 from streamplace.evaluate.comparison_run import ComparisonRun
@@ -21,7 +22,15 @@ from streamplace.evaluate.records import Record, problem_hash
 from streamplace.evaluate.results import ResultsTable
 from streamplace.evaluate.rows import rows_by_rate
 from streamplace.evaluate.runner import Origin, Runner, same_problem
-from streamplace.model import Cluster, Device, Operator, Problem, Stream, StreamGraph
+from streamplace.model import (
+    Cluster,
+    Constraints,
+    Device,
+    Operator,
+    Problem,
+    Stream,
+    StreamGraph,
+)
 from streamplace.objectives.registry import OBJECTIVES
 from streamplace.placers.registry import Budget, Placer
 from streamplace.placers.result import Result
@@ -257,6 +266,19 @@ def test_another_energy_is_another_problem(file: RecordFile, change: dict[str, f
         return played(asked, file, [Problem(chain(), cluster)])[0].value
 
     assert energy_on() != energy_on(**change)
+
+
+def test_what_a_placer_refuses_before_it_is_timed_is_no_result(
+    file: RecordFile, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By one evaluation, auto knows only that no device may run all operators."""
+    monkeypatch.setattr(runner, "_warm", set())
+    problem = Problem(chain(), DEVICES, Constraints(exlocate=[{"v0", "v3"}]))
+    budget = Budget(seconds=None, evaluations=200)
+    asked = ComparisonRun(("auto",), objectives=("latency",), budget=budget)
+    (record,) = played(asked, file, [problem])
+    assert record.error is None
+    assert record.value is not None
 
 
 def test_outputs_that_are_sent_apart_are_another_problem() -> None:
