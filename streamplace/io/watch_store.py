@@ -310,6 +310,15 @@ class WatchStore:
         """Present ids of the jobs of all watches."""
         return [job for (job,) in self._read("SELECT job FROM watches", ())]
 
+    def later_ids(self, job: str) -> list[str]:
+        """Present ids of jobs that watches have started in place of a job, however often since."""
+        return [
+            now
+            for watch, now in self._read("SELECT id, job FROM watches ORDER BY id", ())
+            if now != job
+            and any(job in (one.job, one.after) for one in self.decisions(watch).values())
+        ]
+
     def unfinished(self) -> dict[str, WatchDecision]:
         """Present ids of the jobs whose last start elsewhere has no outcome, with that decision."""
         found: dict[str, WatchDecision] = {}

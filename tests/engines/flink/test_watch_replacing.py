@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_flink import FakeFlink, InTurn
+from fake_flink import FakeFlink, InTurn, failure
 from flink_documents import KEPT, failed_by, healthy, job, jobs, task_manager
 from watched_jobs import (
     CHECKPOINTED,
@@ -22,7 +22,7 @@ from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import FlinkError, Rest
-from streamplace.engines.flink.rest.job_ids import successor
+from streamplace.engines.flink.rest.job_ids import chain_of, successor
 from streamplace.engines.flink.watch import replacing
 from streamplace.engines.flink.watch import watch as watching
 from streamplace.engines.flink.watch.log import WatchLog
@@ -310,3 +310,18 @@ def test_what_others_do_to_the_job_ends_the_watch_with_an_error(
     flink.answers |= {f"GET /jobs/{OLD}": FINISHED, **answers}
     with pytest.raises(FlinkError, match=told):
         watch_of(flink, None, []).run(PlacedJob(OLD, {"map": "dev-0"}))
+
+
+@pytest.mark.parametrize("later", [["new"], chain_of(OLD, 12)[1:]])
+def test_a_job_is_known_by_its_first_id_whatever_it_was_started_as_since(
+    flink: FakeFlink, store: WatchStore, later: list[str]
+) -> None:
+    """The same command finds it: after a replacement, and after many moves."""
+    own, now = WatchLog.claimed(store, OLD, "shop", print), OLD
+    for after in later:
+        kind = "replace" if after == "new" else "move"
+        decision = WatchDecision("", kind, now, after, {"map": ["dev-1"]}, (1, 1), "")
+        own.end(own.begin(decision), decision, "moved", "", after)
+        now = after
+    flink.answers[f"GET /jobs/{OLD}"] = failure("a.B: Could not find Flink job", status=404)
+    assert first_job(flink.rest, store, OLD) == now

@@ -240,6 +240,8 @@ def first_job(rest: Rest, store: WatchStore, given: str | None) -> str:
         ):
             return job
     known_ids = [job for job in store.jobs() if is_same_job(job, given)]
+    # Ids of replacements are not derived, and those of moves up to a number only.
+    known_ids = known_ids or store.later_ids(given)
     return known_ids[-1] if known_ids and rest.state(given) in (None, *ENDED) else given
 
 
