@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from fake_flink import FakeFlink, failure
-from flink_jobs import mover, submitted
 from flink_proxy import faulty_proxy
 from move_trials import Trial, nth
 from moving_cases import cluster_jar
+from submitted_jobs import mover, submitted
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster

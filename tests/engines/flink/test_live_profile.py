@@ -11,7 +11,7 @@ from urllib.request import urlopen
 import pytest
 from flink_clusters import await_flow
 from flink_graphs import pipeline
-from flink_jobs import submitted
+from submitted_jobs import submitted
 
 from streamplace.engines.flink.cpu import task_cpu
 from streamplace.engines.flink.cpu.threads import processes_of

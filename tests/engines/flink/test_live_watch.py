@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from flink_clusters import await_flow
-from flink_jobs import submitted
+from submitted_jobs import submitted
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import Host, LocalCluster, local_cluster

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from flink_jobs import mover, submitted
 from moved_jobs import lines, settings
+from submitted_jobs import mover, submitted
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.stopping import stop

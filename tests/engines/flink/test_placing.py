@@ -10,7 +10,7 @@ from urllib.request import urlopen
 import pytest
 from flink_clusters import come_back
 from flink_graphs import pipeline
-from flink_jobs import submitted
+from submitted_jobs import submitted
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster, local_cluster

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from flink_clusters import await_flow
-from flink_jobs import submitted
+from submitted_jobs import submitted
 
 from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.local.session import LocalCluster
