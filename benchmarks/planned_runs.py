@@ -3,7 +3,7 @@
 Rates are a row per operator, tuples/s that it reads (``in``) and writes (``out``).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -18,7 +18,6 @@ from streamplace.engines.flink.program.fixed import with_loose_streams
 from streamplace.errors import ProblemError
 from streamplace.io.clusters import cluster_from_tables
 from streamplace.io.graphs import graph_from_dict
-from streamplace.io.ledger import LedgerEntry
 from streamplace.model.buffers import is_of_messages
 from streamplace.model.expansion import Expansion, expand
 from streamplace.model.graph import PROFILE_WINDOWS
@@ -239,20 +238,7 @@ def capacity(split: Expansion, cluster: Cluster, placement: Placement) -> float:
     return float(split.original.source_rate / bottleneck(loads).load)
 
 
-def expected_cores(facts: JobFacts, where: Row, rate: float) -> float:
-    """Cores that subtasks and their traffic take where they are, by prediction, at a rate."""
-    from streamsim import resource_loads
-
-    vectors: Mapping[str, Sequence[str]] = where["vectors"]
-    numbers = {name: len(vector) for name, vector in vectors.items()}
-    split = expand(parallel(facts.graph.at_rate(rate), numbers))
-    cluster = facts.cluster(where["cores"], is_all_free=True)
-    placement = _placed(split, cluster, vectors)
-    loads = resource_loads(Problem(split.graph, cluster).instance, placement.index)
-    return float(loads.devices @ [*where["cores"].values()])
-
-
-def _placed(split: Expansion, cluster: Cluster, vectors: Mapping[str, Sequence[str]]) -> Placement:
+def placed(split: Expansion, cluster: Cluster, vectors: Mapping[str, Sequence[str]]) -> Placement:
     """Placement of the subtasks of every operator on the devices of its vector."""
     assignment = {
         subtask: device
@@ -260,14 +246,6 @@ def _placed(split: Expansion, cluster: Cluster, vectors: Mapping[str, Sequence[s
         for subtask, device in zip(split.subtasks(name), vector, strict=True)
     }
     return Placement.of(split.graph.operators.name, cluster.devices.name, assignment)
-
-
-def entries_of(facts: JobFacts, row: Row) -> Iterator[LedgerEntry]:
-    """Entry of a run on eight machines, unless queues still filled."""
-    predicted, rates = row["predicted"], row["rates"]
-    is_limited = facts.received(rates, OFFERED * predicted) < CARRIED
-    if facts.is_steady(rates):
-        yield LedgerEntry(row["job"], predicted, facts.throughput(rates), is_limited)
 
 
 def planned_pair(facts: JobFacts, level: float) -> dict[str, Any]:
@@ -412,5 +390,5 @@ def scattered(facts: JobFacts, rng: np.random.Generator) -> dict[str, Any]:
     split = expand(parallel(facts.graph, subtasks))
     cores = dict.fromkeys(DEVICES, EIGHTH)
     cluster = facts.cluster(cores)
-    predicted = capacity(split, cluster, _placed(split, cluster, vectors))
+    predicted = capacity(split, cluster, placed(split, cluster, vectors))
     return {"predicted": predicted, "cores": cores, "vectors": vectors}

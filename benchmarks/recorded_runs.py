@@ -22,7 +22,7 @@ import numpy as np
 from calibration import judged
 from flink_jobs import ROOT
 from measured_rows import read_rows
-from planned_runs import CARRIED, JobFacts, entries_of
+from planned_runs import CARRIED, OFFERED, JobFacts
 from quiet_rows import counting
 
 from streamplace.io.ledger import RECORDED, LedgerEntry, known_errors
@@ -48,9 +48,10 @@ def of_plans(path: Path) -> Iterator[LedgerEntry]:
     facts = {row["job"]: JobFacts.of(row) for row in rows if row["kind"] == "profile"}
     pairs = {(row["job"], row["level"]): row for row in rows if row["kind"] == "pair"}
     for row in rows:
-        if row["kind"] == "eight":
-            for one in entries_of(facts[row["job"]], row):
-                yield _entry(one.job, one.predicted, one.measured, one.is_limited, path.stem)
+        if row["kind"] == "eight" and facts[row["job"]].is_steady(row["rates"]):
+            own, predicted = facts[row["job"]], row["predicted"]
+            is_limited = own.received(row["rates"], OFFERED * predicted) < CARRIED
+            yield _entry(row["job"], predicted, own.throughput(row["rates"]), is_limited, path.stem)
         if row.get("which") != "less" or not facts[row["job"]].is_steady(row["rates"]):
             continue
         own, pair = facts[row["job"]], pairs[row["job"], row["level"]]

@@ -100,7 +100,11 @@ def writing_shop(clock: Clock, blocked: float = 0.0) -> LazyFlink:
     return LazyFlink(clock, vertices)
 
 
-def shop_maker(clock: Clock) -> Callable[..., ShopFlink]:
+Shop = Callable[..., ShopFlink]
+"""Makes a Flink with such a job, from what differs."""
+
+
+def shop_maker(clock: Clock) -> Shop:
     """A job of a source, a splitter and a sink on three TaskManagers of two cores each."""
 
     def make(blocked: float = 0.0, pending: float | None = None, **facts: Any) -> ShopFlink:

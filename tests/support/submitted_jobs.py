@@ -8,8 +8,21 @@ from streamplace.engines.flink.local.dist import Flink
 from streamplace.engines.flink.move.move import FlinkMove
 from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
+from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.program.program import Program
 from streamplace.engines.flink.rest.client import Rest
+
+TALLY: Vectors = {
+    "numbers": ["dev-0"],
+    "Map": ["dev-1"],
+    "KeyedProcess": ["dev-0", "dev-1"],
+    "Process": ["dev-0", "dev-1"],
+    "Writer": ["dev-0", "dev-1"],
+    "TumblingEventTimeWindows": ["dev-1", "dev-1"],
+    "Process (2)": ["dev-1", "dev-1"],
+    "Writer (2)": ["dev-0", "dev-0"],
+}
+"""Where tests put the subtasks of TallyJob."""
 
 
 def submitted(

@@ -7,7 +7,7 @@ import pytest
 from fake_flink import FakeFlink
 from lazy_flink import Clock, with_clock
 from moving_cases import Started, answering_flink, move_maker
-from shop_flink import ShopFlink, shop_maker
+from shop_flink import Shop, shop_maker
 from watch_site import Site, made_site
 from watched_rounds import Scene, scene_of
 
@@ -25,7 +25,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def shop(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Callable[..., ShopFlink]:
+def shop(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Shop:
     """A job of a source, a splitter and a sink on three TaskManagers of two cores each."""
     monkeypatch.setattr(clusters, "processes_of", lambda rest: {})
     return shop_maker(clock)

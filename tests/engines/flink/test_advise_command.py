@@ -9,7 +9,7 @@ import pytest
 from fake_flink import FakeFlink
 from flink_documents import ANSWERS
 from lazy_flink import Clock
-from shop_flink import ShopFlink, advised
+from shop_flink import Shop, advised
 
 from streamplace.engines.flink.measure import cluster as clusters
 from streamplace.engines.flink.measure.job_watch import seconds_running
@@ -17,7 +17,6 @@ from streamplace.engines.flink.measure.steady import UnsteadyJob, agree
 from streamplace.errors import SettingError, StreamplaceError
 from streamplace.planning.offers import Catalogue, Offer
 
-Shop = Callable[..., ShopFlink]
 OFFERS_TOML = '[[offers]]\nname = "dev"\nprice = 0.1\nmips = 2500\ncores = 2\n'
 
 

@@ -8,7 +8,7 @@ import pytest
 from fake_flink import FakeFlink
 from flink_documents import ANSWERS, config, healthy
 from lazy_flink import Vertex, rates
-from shop_flink import ShopFlink
+from shop_flink import Shop
 
 from streamplace.engines.flink.engine import FlinkEngine
 from streamplace.engines.flink.measure import cards as cards_of_machines
@@ -25,8 +25,6 @@ from streamplace.errors import StreamplaceError
 from streamplace.io.clusters import parse_cluster
 from streamplace.model.units import bandwidth_bps
 from streamplace.model.units import mips as parsed_mips
-
-Shop = Callable[..., ShopFlink]
 
 
 def written(sending: SendingCost | None = None, **cards: str) -> str:

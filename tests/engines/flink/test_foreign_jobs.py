@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from flink_graphs import pipeline
+from submitted_jobs import TALLY
 
 from streamplace.engines.flink.local.dist import Flink, find_java
 from streamplace.engines.flink.local.session import LocalCluster
@@ -39,16 +40,6 @@ SQL = {
     "totals": ["dev-3", "dev-4"],
 }
 
-TALLY: dict[str, list[str]] = {
-    "numbers": ["dev-0"],
-    "Map": ["dev-1"],
-    "KeyedProcess": ["dev-0", "dev-1"],
-    "Process": ["dev-0", "dev-1"],
-    "Writer": ["dev-0", "dev-1"],
-    "TumblingEventTimeWindows": ["dev-1", "dev-1"],
-    "Process (2)": ["dev-1", "dev-1"],
-    "Writer (2)": ["dev-0", "dev-0"],
-}
 ROCKS = {"state.backend.type": "rocksdb"}
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 from flink_documents import task_manager
-from shop_flink import ShopFlink
+from shop_flink import Shop, ShopFlink
 
 from streamplace import Cluster, Operator, Stream, StreamGraph
 from streamplace.engines.flink.decide import improving
@@ -29,7 +29,6 @@ from streamplace.io.ledger import read_ledger
 from streamplace.model.graph import PROFILE_DRIFT
 from streamplace.model.intervals import PredictionErrors
 
-Shop = Callable[..., ShopFlink]
 Improved = Callable[..., tuple[str, list[str]]]
 GRAPH = StreamGraph.of("job", [Operator("src", rate=100.0)])
 PRESENT = Candidate("the present layout", {"src": ["a"]}, interval([100.0], 0.03))

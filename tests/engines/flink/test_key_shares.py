@@ -1,7 +1,7 @@
 """Keys that are more frequent than others: what subtasks read, and what that does to layouts."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from lazy_flink import MIPS, Clock, LazyFlink, Vertex, rates
-from shop_flink import ShopFlink
+from shop_flink import Shop
 
 from streamplace import Cluster, Device, Operator, Stream, StreamGraph
 from streamplace.engines.flink.cpu.limits import CpuShare
@@ -133,7 +133,7 @@ def test_a_profile_counts_what_subtasks_of_sources_and_of_partitioners_take_in(
 
 
 def test_an_even_source_has_equal_parts_whatever_its_maximum_parallelism(
-    shop: Callable[..., ShopFlink],
+    shop: Shop,
 ) -> None:
     """By 128 key groups, some of 85 subtasks would have two of them, and others one."""
     flink = shop()

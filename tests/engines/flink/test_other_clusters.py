@@ -17,6 +17,7 @@ from flink_clusters import available_cluster, free_port
 from flink_graphs import pipeline
 from flink_proxy import faulty_proxy
 from moved_jobs import FAST, SLOW, Watched, write_spread
+from submitted_jobs import TALLY
 
 from streamplace.engines.deployment import Deployment
 from streamplace.engines.flink.local.config import as_yaml
@@ -33,7 +34,6 @@ from streamplace.engines.flink.move.settings import MoveSettings
 from streamplace.engines.flink.move.settling import Settling
 from streamplace.engines.flink.move.state import resumable
 from streamplace.engines.flink.pin.apply import apply, check
-from streamplace.engines.flink.pin.pinning import Vectors
 from streamplace.engines.flink.pin.verify import verify
 from streamplace.engines.flink.program.jars import build_jar
 from streamplace.engines.flink.program.program import Program
@@ -46,18 +46,6 @@ from streamplace.model import Cluster, Device, Operator, Problem, Stream, Stream
 
 pytestmark = [pytest.mark.xdist_group("flink"), pytest.mark.slow]
 HERE = Path(__file__).parent
-
-
-TALLY: Vectors = {
-    "numbers": ["dev-0"],
-    "Map": ["dev-1"],
-    "KeyedProcess": ["dev-0", "dev-1"],
-    "Process": ["dev-0", "dev-1"],
-    "Writer": ["dev-0", "dev-1"],
-    "TumblingEventTimeWindows": ["dev-1", "dev-1"],
-    "Process (2)": ["dev-1", "dev-1"],
-    "Writer (2)": ["dev-0", "dev-0"],
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -293,20 +293,25 @@ def test_a_forwarded_stream_joins_neighbours_where_numbers_become_unequal() -> N
     assert pairs == [("a#0", "b#0"), ("a#1", "b#1")]
 
 
+def on_two(there: str, packs: bool) -> JobModel:
+    """Plans of a job on two of three TaskManagers with two slots, of which some are there."""
+    operators = [Operator("src", rate=100.0), Operator("map", ipt=1e6, parallelism=4)]
+    graph = StreamGraph.of("job", operators, [Stream("src", "map", partitioning="hash")])
+    cluster = Cluster.of([Device(name, mips=100) for name in "abc"])
+    present = {"src": ["a"], "map": ["a", "a", "b", "b"]}
+    measured = Measurement(graph, cluster, is_limited=False)
+    question = Question(measured, present, dict.fromkeys(there, 2), spreads=False)
+    scaling = Scaling({"src": 1, "map": 4}, {"src": 1, "map": 128}, packs)
+    return rescaled_model("id", question, scaling, None, None, NewDevices())
+
+
 @pytest.mark.parametrize(("packs", "subtasks"), [(True, [2, 6]), (False, [1, 6])])
 def test_a_plan_for_fewer_taskmanagers_never_needs_more(packs: bool, subtasks: list[int]) -> None:
     """Of three TaskManagers with two slots, the job uses two; a third lets it carry more.
 
     In a session, subtasks for two slots may be spread over two TaskManagers.
     """
-    operators = [Operator("src", rate=100.0), Operator("map", ipt=1e6, parallelism=4)]
-    graph = StreamGraph.of("job", operators, [Stream("src", "map", partitioning="hash")])
-    cluster = Cluster.of([Device(name, mips=100) for name in "abc"])
-    present = {"src": ["a"], "map": ["a", "a", "b", "b"]}
-    measured = Measurement(graph, cluster, is_limited=False)
-    question = Question(measured, present, dict.fromkeys("abc", 2), spreads=False)
-    scaling = Scaling({"src": 1, "map": 4}, {"src": 1, "map": 128}, packs)
-    model = rescaled_model("id", question, scaling, None, None, NewDevices())
+    model = on_two(there="abc", packs=packs)
     fewer, now, more = model.plans
     assert (fewer.machines, now, more.machines) == (1, model.present, 3)
     assert [len(plan.layout["map"]) for plan in (fewer, more)] == subtasks
@@ -317,13 +322,6 @@ def test_a_plan_for_fewer_taskmanagers_never_needs_more(packs: bool, subtasks: l
 
 def test_a_task_manager_that_goes_while_the_job_is_measured_is_in_no_plan() -> None:
     """The devices are known from a file; the watch goes on."""
-    operators = [Operator("src", rate=100.0), Operator("map", ipt=1e6, parallelism=4)]
-    graph = StreamGraph.of("job", operators, [Stream("src", "map", partitioning="hash")])
-    cluster = Cluster.of([Device(name, mips=100) for name in "abc"])
-    present = {"src": ["a"], "map": ["a", "a", "b", "b"]}
-    measured = Measurement(graph, cluster, is_limited=False)
-    question = Question(measured, present, dict.fromkeys("ab", 2), spreads=False)
-    scaling = Scaling({"src": 1, "map": 4}, {"src": 1, "map": 128}, packs=True)
-    model = rescaled_model("id", question, scaling, None, None, NewDevices())
+    model = on_two(there="ab", packs=True)
     assert [plan.machines for plan in model.plans] == [1, 2]
     assert model.plans[0].devices == ["b"]

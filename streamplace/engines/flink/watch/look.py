@@ -1,6 +1,6 @@
 """Look at a job: its health, and while it runs its rate, backlog, layout and checkpoints."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -86,12 +86,7 @@ def running_layout(rest: Rest, job: str) -> Layout:
 
     Raises NoAnswer when Flink does not answer.
     """
-    try:
-        return layout_of(rest, job, rest.running_job(job))
-    except NoAnswer:
-        raise
-    except FlinkError:
-        return {}
+    return _layout_or_none(lambda: layout_of(rest, job, rest.running_job(job)))
 
 
 def assigned_layout(rest: Rest, job: str) -> Layout:
@@ -99,15 +94,24 @@ def assigned_layout(rest: Rest, job: str) -> Layout:
 
     Some of them may be starting. Raises NoAnswer when Flink does not answer.
     """
-    try:
+
+    def assigned() -> Layout:
         document = rest.job(job)
         layout = layout_of(rest, job, document) if document["state"] == "RUNNING" else {}
         there = {row["id"] for row in rest.task_managers()}
+        return layout if all(there.issuperset(devices) for devices in layout.values()) else {}
+
+    return _layout_or_none(assigned)
+
+
+def _layout_or_none(read: Callable[[], Layout]) -> Layout:
+    """Layout that Flink tells; empty if it refuses to."""
+    try:
+        return read()
     except NoAnswer:
         raise
     except FlinkError:
         return {}
-    return layout if all(there.issuperset(devices) for devices in layout.values()) else {}
 
 
 def still_fail(before: JobLook | None, now: JobLook, failed_before: bool) -> bool:
