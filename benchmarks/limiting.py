@@ -176,7 +176,12 @@ def limit(cluster: LocalCluster, cores: Mapping[str, float]) -> None:
                     os.sched_setaffinity(int(thread.name), {i % (os.cpu_count() or 1)})
         (_group("c", i) / "cpu.shares").write_text(str(FIRST))
         (_group("c", i) / "cpu.cfs_period_us").write_text(str(PERIOD_US))
-        (_group("c", i) / "cpu.cfs_quota_us").write_text(str(round(cores[device] * PERIOD_US)))
+        grant(i, cores[device])
+
+
+def grant(i: int, cores: float) -> None:
+    """Let device i use so many cores."""
+    (_group("c", i) / "cpu.cfs_quota_us").write_text(str(round(cores * PERIOD_US)))
 
 
 def _free_compilers(cluster: LocalCluster, device: str) -> None:

@@ -8,9 +8,9 @@ placements drawn at random are predicted from that profile. `streamplace plan` t
 machines, parallelism and placement for four rates, with a confidence of 90 % by the recorded runs
 of other jobs that the package has. The job runs on TaskManagers of exactly these limits: with the
 plan, and with the best placement that is found without the plan's cheapest machine, in random
-order. A plan that does not carry its rate is corrected once: costs are re-scaled by what was
-measured. What was measured while other virtual machines of the computer used its memory is measured
-once more. A line of ``assets/plans-that-hold.jsonl`` is appended for all that is measured, so that
+order. The limits follow how much slower other virtual machines make the CPU at the time. A plan
+that does not carry its rate is corrected once: costs are re-scaled by what was measured. A line
+of ``assets/plans-that-hold.jsonl`` is appended for all that is measured, so that
 a command that was stopped at any run goes on; it says how long the rest will take. Afterwards
 ``plan-compared.md`` gets its tables. Needs Linux with cgroups of version 1, root and a JDK, and
 takes about half a minute a run. ``--table`` measures nothing.
@@ -44,7 +44,6 @@ from planned_runs import (
     seconds_left,
 )
 from planned_tables import summary
-from quiet_rows import ATTEMPTS, counting, settled
 
 from streamplace.engines.flink.rest.client import FlinkError
 from streamplace.errors import ProblemError
@@ -54,12 +53,14 @@ FILE = "plans-that-hold.jsonl"
 BEGIN, END = "<!-- plan on Flink -->\n", "<!-- /plan on Flink -->"
 
 
-def measure(bench: Bench, jobs: list[str], repeats: int) -> None:
-    """Append what is missing in the file: profiles, runs on eight machines, and runs of plans.
+def done_in(file: Path) -> set[tuple[Any, ...]]:
+    """Keys of what a file of rows has."""
+    return {key_of(row) for row in read_rows(file)}
 
-    What was measured while memory was slow is measured once more after all of its job.
-    """
-    done = settled(read_rows(bench.output))
+
+def measure(bench: Bench, jobs: list[str], repeats: int) -> None:
+    """Append what is missing in the file: profiles, runs on eight machines, and runs of plans."""
+    done = done_in(bench.output)
     click.echo(f"about {seconds_left(done, jobs, repeats) / 60:.0f} minutes are left")
     programs = bench.warm_up(jobs)
     for i in np.random.default_rng(SEED).permutation(len(jobs)):
@@ -68,8 +69,7 @@ def measure(bench: Bench, jobs: list[str], repeats: int) -> None:
 
 def measure_job(bench: Bench, facts: JobFacts, repeats: int) -> None:
     """Append what is missing of a job that was profiled: runs on eight machines, and of plans."""
-    for _ in range(ATTEMPTS):
-        measure_eight(bench, facts)
+    measure_eight(bench, facts)
     job, pairs = facts.graph.name, {row["level"]: row for row in planned(bench, facts)}
     for repeat in range(repeats):
         runs = [
@@ -77,17 +77,16 @@ def measure_job(bench: Bench, facts: JobFacts, repeats: int) -> None:
             for level, which in in_random_order(job, repeat)
             if (pair := pairs.get(level)) is not None
         ]
-        for _ in range(ATTEMPTS):
-            for row, pair in runs:
-                carry_out(bench, facts, row, pair, pair[row["which"]])
+        for row, pair in runs:
+            carry_out(bench, facts, row, pair, pair[row["which"]])
         for row, pair in runs:
             if row["which"] == "plan":
                 correct(bench, facts, row, pair)
 
 
 def carry_out(bench: Bench, facts: JobFacts, row: dict[str, Any], pair: Row, where: Row) -> None:
-    """Run a job where it is placed, and append what it received, unless that is settled."""
-    if key_of(row) in settled(read_rows(bench.output)):
+    """Run a job where it is placed, and append what it received, unless that is done."""
+    if key_of(row) in done_in(bench.output):
         return
     about = f"{row['job']} {row['level']} {row['which']}"
     try:
@@ -102,7 +101,7 @@ def carry_out(bench: Bench, facts: JobFacts, row: dict[str, Any], pair: Row, whe
 
 def correct(bench: Bench, facts: JobFacts, row: dict[str, Any], pair: Row) -> None:
     """Correct a plan that did not carry its rate in this repeat, and run it again."""
-    rows = {key_of(one): one for one in counting(read_rows(bench.output))}
+    rows = {key_of(one): one for one in read_rows(bench.output)}
     first = rows.get(key_of(row))
     if first is None or facts.received(first["rates"], pair["rate"]) >= CARRIED:
         return
@@ -111,18 +110,16 @@ def correct(bench: Bench, facts: JobFacts, row: dict[str, Any], pair: Row) -> No
     if correction is None:
         correction = about | corrected_pair(facts, pair, facts.throughput(first["rates"]))
         append_row(bench.output, correction)
-    for _ in range(ATTEMPTS):
-        carry_out(bench, facts, row | {"which": "corrected"}, pair, correction["plan"])
+    carry_out(bench, facts, row | {"which": "corrected"}, pair, correction["plan"])
 
 
 def profiled(bench: Bench, job: str, program: Mapping[str, Any]) -> JobFacts:
     """Profile of a job, from the file or made now."""
-    for _ in range(ATTEMPTS):
-        if key_of({"kind": "profile", "job": job}) not in settled(read_rows(bench.output)):
-            append_row(bench.output, profile_row(bench, job, program))
-            click.echo(f"{job}: profiled")
+    if key_of({"kind": "profile", "job": job}) not in done_in(bench.output):
+        append_row(bench.output, profile_row(bench, job, program))
+        click.echo(f"{job}: profiled")
     rows = [row for row in read_rows(bench.output) if row["kind"] == "profile"]
-    return JobFacts.of(next(row for row in counting(rows) if row["job"] == job))
+    return JobFacts.of(next(row for row in rows if row["job"] == job))
 
 
 def measure_eight(bench: Bench, facts: JobFacts) -> None:
@@ -130,7 +127,7 @@ def measure_eight(bench: Bench, facts: JobFacts) -> None:
 
     Not much more: a source that is held back less than the others would send in their place.
     """
-    done, job = settled(read_rows(bench.output)), facts.graph.name
+    done, job = done_in(bench.output), facts.graph.name
     rng = np.random.default_rng(sum(map(ord, job)))
     for number in range(PLACEMENTS):
         where = scattered(facts, rng)

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 from against_cells import JOBS as COMPARED
+from constant_speed import ConstantSpeed
 from flink_jobs import JOBS as PROBED
 from flink_jobs import SOURCES, UNSEEN
 from limiting import (
@@ -16,14 +17,12 @@ from limiting import (
     CpuWatch,
     limit,
     measured_devices,
-    memory_ns,
     release,
     wait_compiled,
     with_library,
 )
 from planned_rates import rates_of, rates_together
 from planned_runs import BANDWIDTH, CORES, DEVICES, EIGHTH, MIPS, Row, key_groups
-from quiet_rows import wait_quiet
 
 from streamplace.engines.flink.local.dist import Flink, find_flink
 from streamplace.engines.flink.local.session import LocalCluster
@@ -37,7 +36,7 @@ from streamplace.engines.flink.rest.plan import read_plan
 from streamplace.io.graphs import graph_to_dict
 
 JOBS = {**PROBED, **COMPARED, **UNSEEN}
-SETTLE, SECONDS, PROFILE_SECONDS = 6.0, 6.0, 20.0
+SETTLE, SECONDS, PROFILE_SECONDS = 6.0, 12.0, 20.0
 USUAL = {
     "taskmanager.memory.segment-size": "32kb",
     "taskmanager.memory.task.heap.size": "448m",
@@ -54,9 +53,13 @@ PARTLY = 0.6
 
 @dataclass(frozen=True)
 class Bench:
-    """A running cluster of limited TaskManagers, the jar of all jobs, and the file of results."""
+    """A running cluster of limited TaskManagers, the jar of all jobs, and the file of results.
+
+    TaskManagers have a constant speed. Cores, and CPU times, are those of a quiet machine.
+    """
 
     cluster: LocalCluster
+    speed: ConstantSpeed
     flink: Flink
     jar: Path
     output: Path
@@ -71,14 +74,16 @@ class Bench:
         is_limited: bool = True,
     ) -> str:
         """Start a job, let it warm up without limits, and limit it; returns its id."""
-        release(self.cluster)
+        self._release()
         parallelism = {name: len(vector) for name, vector in vectors.items()}
         program = self.program(job, JOBS[job].arguments(rate, parallelism))
         started = apply(self.cluster.rest, self.flink, program, vectors, seconds=100)
         wait_compiled(self.cluster)
         if not is_limited:
             return started
-        limit(self.cluster, {name: cores.get(name, EIGHTH) for name in DEVICES})
+        granted = {name: cores.get(name, EIGHTH) for name in DEVICES}
+        limit(self.cluster, granted)
+        self.speed.hold(dict(enumerate(granted.values())), code_of(job))
         time.sleep(SETTLE)
         return started
 
@@ -86,19 +91,25 @@ class Bench:
         """Rates of a job where it is placed, and how long its sources are held back."""
         started = self.start(job, rate, where["vectors"], where["cores"])
         _, tasks, edges = read_plan(self.cluster.rest, started)
-        before = wait_quiet()
         cpu = CpuWatch(self.cluster)
         seen = sample(self.cluster.rest, started, [task.id for task in tasks], SECONDS)
-        cores = cpu.cores()
-        after = memory_ns()
+        cores, slow = cpu.cores(), self.speed.slowness(code_of(job), cpu.begun)
         self.stop(started)
         fed = {edge.target for edge in edges}
         blocked = [seen[t.id].back_pressured / t.parallelism for t in tasks if t.id not in fed]
         return {
             "rates": rates_together({task.name: seen[task.id] for task in tasks}),
             "blocked": round(max(blocked), 3),
-            "memory_ns": [before, after],
-            "cpu": cores,
+            "busy": {
+                task.name: round(busy / task.parallelism, 3)
+                for task in tasks
+                if (busy := seen[task.id].busy) is not None
+            },
+            "slow": slow,
+            "cpu": {
+                name: {kind: round(n / slow[i % len(slow)], 4) for kind, n in cores[name].items()}
+                for i, name in enumerate(DEVICES)
+            },
         }
 
     def warm_up(self, jobs: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -124,17 +135,27 @@ class Bench:
 
     def profiled(
         self, job: str, vectors: Mapping[str, list[str]], rate: float | None = None
-    ) -> JobProfile:
-        """Profile of a job whose sources offer a rate, or more than the TaskManagers carry."""
+    ) -> tuple[JobProfile, float]:
+        """Profile of a job whose sources offer a rate, or more than the TaskManagers carry.
+
+        Second, how much more CPU time its code took there than on a quiet machine.
+        """
         started = self.start(job, rate, vectors, dict.fromkeys(DEVICES, CORES["large"]))
+        begun = time.monotonic()
         seen = profile(self.cluster.rest, started, PROFILE_SECONDS)
+        slow = self.speed.slowness(code_of(job), begun)
         self.stop(started)
-        return seen
+        used = {DEVICES.index(device) for vector in vectors.values() for device in vector}
+        return seen, sum(slow[i % len(slow)] for i in used) / len(used)
 
     def stop(self, job: str) -> None:
         """End a job; the TaskManagers are free again."""
-        release(self.cluster)
+        self._release()
         self.cluster.rest.cancel(job)
+
+    def _release(self) -> None:
+        self.speed.let_go()
+        release(self.cluster)
 
     def program(self, job: str, arguments: list[str]) -> Program:
         """Program of a job, whose operators get its key groups."""
@@ -159,18 +180,26 @@ class Bench:
         }
 
 
+def code_of(job: str) -> str:
+    """Kind of a job's code: the rounds of ``GraphJob`` wait for each other.
+
+    >>> code_of("heavy pipeline"), code_of("word-count")
+    ('dependent', 'independent')
+    """
+    return "dependent" if JOBS[job].operators else "independent"
+
+
 def profile_row(bench: Bench, job: str, program: Mapping[str, Any]) -> dict[str, Any]:
     """Profile a job on one TaskManager, and on two what remote tuples cost.
 
     The two are not full: threads that wait for the CPU send many buffers at a time, each for less.
     """
     subtasks = program["subtasks"]
-    before = wait_quiet()
-    alone = bench.profiled(job, {name: p * [DEVICES[0]] for name, p in subtasks.items()})
+    alone, slow = bench.profiled(job, {name: p * [DEVICES[0]] for name, p in subtasks.items()})
     halves = {name: DEVICES[i % 2] for i, name in enumerate(subtasks)}
-    graph = alone.graph(MIPS)
+    graph = alone.graph(MIPS / slow)
     vectors = {name: p * [halves[name]] for name, p in subtasks.items()}
-    apart = bench.profiled(job, vectors, PARTLY * graph.source_rate)
+    apart, slow_apart = bench.profiled(job, vectors, PARTLY * graph.source_rate)
     java, sending = apart.background(len(DEVICES))
     return {
         "kind": "profile",
@@ -178,11 +207,11 @@ def profile_row(bench: Bench, job: str, program: Mapping[str, Any]) -> dict[str,
         "graph": graph_to_dict(graph),
         "fixed": program["fixed"],
         "loose": program["loose"],
-        "memory_ns": [before, memory_ns()],
+        "slow": [slow, slow_apart],
         "rates": rates_of({task.name: alone.activity[task.id] for task in alone.tasks}),
-        "java": java,
-        "per_tuple": sending.per_tuple if sending else 0.0,
-        "per_byte": sending.per_byte if sending else 0.0,
+        "java": java / slow_apart,
+        "per_tuple": sending.per_tuple / slow_apart if sending else 0.0,
+        "per_byte": sending.per_byte / slow_apart if sending else 0.0,
     }
 
 
@@ -193,11 +222,14 @@ def running_bench(folder: Path, output: Path) -> Iterator[Bench]:
     jar = folder / "jobs.jar"
     build_jar(flink, sorted(java for f in SOURCES for java in f.glob("*.java")), jar)
     own = with_library(flink, jar, folder / "flink")
-    with measured_devices(
-        own,
-        DEVICES,
-        cores=CORES["large"],
-        bandwidth_bps=BANDWIDTH,
-        settings={**SETTINGS, **USUAL},
-    ) as cluster:
-        yield Bench(cluster, own, jar, output)
+    with (
+        measured_devices(
+            own,
+            DEVICES,
+            cores=CORES["large"],
+            bandwidth_bps=BANDWIDTH,
+            settings={**SETTINGS, **USUAL},
+        ) as cluster,
+        ConstantSpeed() as speed,
+    ):
+        yield Bench(cluster, speed, own, jar, output)

@@ -30,19 +30,19 @@ from streamplace.planning.result import PlanResult
 MIPS = 1000.0
 """Speed of a whole core, a unit of account."""
 DEVICES = tuple(f"tm-{i}" for i in range(8))
-CORES = {"small": 0.18, "large": 0.24}
+CORES = {"small": 0.15, "large": 0.20}
 PRICES = {"small": 1.0, "large": 1.3}
 BANDWIDTH = 200e6
-EIGHTH = 0.15
+EIGHTH = 0.12
 """Cores of a TaskManager where there are eight."""
 KEY_GROUPS, FEWER_GROUPS = 8, {"riot-etl": 4}
 """Largest parallelism; 80 subtasks of riot-etl on three small heaps do not start within 100 s."""
-LEVELS = (0.30, 0.42, 0.54, 0.66)
+LEVELS = (0.25, 0.35, 0.45, 0.55)
 """Rates of a job, by the cores that its operators need in all."""
 WHICH, SEED = ("plan", "less"), 20_280
 PLACEMENTS = 3
 """Placements of each job on eight TaskManagers."""
-RUN_SECONDS, WARM_SECONDS, JOB_SECONDS = 28.0, 65.0, 90.0
+RUN_SECONDS, WARM_SECONDS, JOB_SECONDS = 33.0, 40.0, 90.0
 """Approximate duration of a run, of warming up a job, and of profiling it and making its plans."""
 OFFERED = 1.1
 """What is offered on eight TaskManagers, as a multiple of what is predicted."""

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from flink_jobs import UNSEEN
 from planned_runs import CARRIED, CORES, JobFacts, Row, parallel, placed
-from quiet_rows import counting, quiet_share
 from streamsim import resource_loads
 
 from streamplace.model.expansion import expand
@@ -40,8 +39,6 @@ def is_carried(shares: Sequence[float]) -> bool:
 
 def summary(rows: Sequence[Row]) -> str:
     """All tables and what they amount to, as Markdown."""
-    quiet = quiet_share(rows)
-    rows = counting(rows)
     facts = {row["job"]: JobFacts.of(row) for row in rows if row["kind"] == "profile"}
     runs = [row for row in rows if row["kind"] == "run"]
     judged = [
@@ -59,9 +56,8 @@ def summary(rows: Sequence[Row]) -> str:
         *covered(judged, runs, eight, facts),
         by_repeat(pairs, runs, facts),
         by_subtasks(judged),
-        *by_memory(pairs, runs, facts),
+        *by_slowness(pairs, runs, facts),
         *by_cpu(pairs, runs, facts),
-        quiet,
         profiled_again(facts, pairs, runs),
         "On eight TaskManagers:",
         error_table(facts, eight),
@@ -218,19 +214,22 @@ def by_subtasks(judged: Sequence[tuple[Row, Outcomes]]) -> str:
     )
 
 
-def by_memory(
+def by_slowness(
     pairs: Mapping[tuple[str, float], Row], runs: Iterable[Row], facts: Mapping[str, JobFacts]
 ) -> list[str]:
-    """How many runs carried the rate while memory was fast, and while it was slow."""
+    """How many runs carried the rate, by how much CPU time code took at the time."""
     timed = [
-        (float(np.mean(run["memory_ns"])), share)
+        (float(np.mean(run["slow"])), share)
         for run, share in _of_plans(pairs, runs, facts)
-        if "memory_ns" in run
+        if "slow" in run
     ]
-    found = in_thirds(timed, "{:.1f} to {:.1f} ns")
+    found = in_thirds(timed, "{:.2f} to {:.2f}")
     if not found:
         return []
-    return [f"By the time of an access to memory, the plan carries the rate in {found}."]
+    return [
+        "By the CPU time that code took then, relative to a quiet computer, which quotas made up "
+        f"for, the plan carries the rate in {found}."
+    ]
 
 
 def by_cpu(

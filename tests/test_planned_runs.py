@@ -38,7 +38,7 @@ PROFILE = {
 
 @pytest.fixture(scope="module")
 def modules() -> Any:
-    names = ("flink_jobs", "planned_rates", "planned_runs", "planned_tables", "quiet_rows")
+    names = ("flink_jobs", "planned_rates", "planned_runs", "planned_tables")
     return benchmark_modules(*names, "plan_on_flink")
 
 
@@ -113,7 +113,6 @@ class FakeBench:
     def __init__(self, modules: Any, output: Path, sustains: float, most: int = 99) -> None:
         self.modules, self.output, self.sustains, self.left = modules, output, sustains, most
         self.jar = output.with_name("jobs.jar")
-        self.memory_ns = [9.0, 10.0]
         self.ran: list[float] = []
 
     def warm_up(self, jobs: list[str]) -> dict[str, dict[str, Any]]:
@@ -142,7 +141,6 @@ class FakeBench:
         return {
             "rates": rates(reached, reached, 10 * reached),
             "blocked": 0.5,
-            "memory_ns": self.memory_ns,
         }
 
 
@@ -200,24 +198,6 @@ def test_plans_that_hold_are_not_corrected(modules: Any, bench: Any) -> None:
     assert "intervals hold 100% of the runs" in text
 
 
-def test_what_was_measured_while_memory_was_slow_is_measured_once_more(
-    modules: Any, bench: Any
-) -> None:
-    on_flink, own = modules.plan_on_flink, bench(1.0)
-    own.memory_ns = [9.0, 30.0]
-    on_flink.measure(own, ["split"], 1)
-    assert len(own.ran) == 6
-    text = modules.planned_tables.summary(on_flink.read_rows(own.output))
-    assert "Of 3 measurements, 0 were made while an access to memory took at most 13 ns." in text
-    assert "in 1 of 1 runs" in text
-    on_flink.measure(own, ["split"], 1)
-    assert len(own.ran) == 6
-    (counted,) = modules.quiet_rows.counting(
-        [{"kind": "run", "memory_ns": [n, n], "blocked": n} for n in (30, 9, 8)]
-    )
-    assert counted["blocked"] == 9
-
-
 def test_jobs_are_measured_one_after_the_other(modules: Any, bench: Any) -> None:
     """What a profile tells holds for the computer as it is then."""
     on_flink, own = modules.plan_on_flink, bench(1.0)
@@ -236,9 +216,9 @@ def test_runs_of_a_job_are_in_random_order(modules: Any) -> None:
 
 
 def test_the_time_that_is_left_is_told(modules: Any) -> None:
-    on_flink = modules.plan_on_flink
+    on_flink, own = modules.plan_on_flink, modules.planned_runs
     assert len(on_flink.NAMES) >= 12
     whole = on_flink.seconds_left(set(), [*on_flink.NAMES], 2)
-    row = {"kind": "run", "job": "riot-etl", "level": 0.3, "which": "plan", "repeat": 1}
+    row = {"kind": "run", "job": "riot-etl", "level": own.LEVELS[0], "which": "plan", "repeat": 1}
     left = on_flink.seconds_left({on_flink.key_of(row)}, [*on_flink.NAMES], 2)
-    assert whole - left == modules.planned_runs.RUN_SECONDS
+    assert whole - left == own.RUN_SECONDS
